@@ -76,15 +76,15 @@ def serve(state: StateFolder, settings: Settings) -> None:
     accounts = Accounts(state.accounts)
     hub = HubApi(settings.hub_api_url, secrets.service_token)
     backend = choose_backend(state, settings)
-    pulse = ChangeNotifier()
+    notifier = ChangeNotifier()
     homes = config_backend.homes(state, settings)
     commands = Context(
         store=store,
         hub=hub,
         files=LocalFiles(homes=homes, outputs=state.outputs),
         backend=backend,
-        board=PlanCache(),
-        pulse=pulse,
+        plan_cache=PlanCache(),
+        notifier=notifier,
         clock=time.time,
         progress=ProgressCache(store),
         claim_seconds=settings.claim_seconds,
@@ -119,7 +119,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
 
     app = build_app(
         commands,
-        pulse,
+        notifier,
         HubSignIn.of(settings, secrets.service_token),
         settings,
         hub_token=secrets.hub_token,

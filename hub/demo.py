@@ -33,7 +33,7 @@ def prepare_demo(desk: CourseServices, stopping: threading.Event) -> None:
             log.info("demo: %s", error)
             stopping.wait(_RETRY_SECONDS)
         else:
-            desk.commands.pulse.beat()
+            desk.commands.notifier.notify()
             return
 
 

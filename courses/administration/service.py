@@ -58,7 +58,7 @@ class CourseAdministration(CourseAccess):
         self._put(who, self._course(who, body.name, body.title, image))
         # Nobody leaves a group because it becomes a course: that is shown first, by `roster`.
         self._apply(who, replace(plan, leaving=(), former_teachers=()))
-        self.commands.pulse.beat()
+        self.commands.notifier.notify()
         return self.show(who, body.name).model_copy(update={"notes": notes})
 
     def preview(self, who: Identity, body: CourseIn) -> ConsequencesOut:
@@ -125,7 +125,7 @@ class CourseAdministration(CourseAccess):
                 self.store.release(copy, replace(made, course=body.name), change=change)
             else:
                 self.store.put_assignment(copy, change=change)
-        self.commands.pulse.beat()
+        self.commands.notifier.notify()
         return self.show(who, body.name)
 
     def archive(self, who: Identity, name: str, *, undo: bool = False) -> CourseOut:

@@ -136,7 +136,7 @@ class CheckService(CourseAccess):
         finally:
             if not stored:
                 files.discard(request)
-        self.commands.pulse.beat()
+        self.commands.notifier.notify()
         return record
 
     def _sent_last(self, who: Identity, assignment: Assignment) -> tuple[list[ContentOut], str]:

@@ -116,7 +116,7 @@ class GradingService(CourseAccess):
             ),
             self.commands.clock(),
         )
-        self.commands.pulse.beat()
+        self.commands.notifier.notify()
         return self._progress(self.store.run(record.id), record, verdicts)
 
     def _check_question(self, made: HandOut, question: str) -> None:
@@ -249,7 +249,7 @@ class GradingService(CourseAccess):
         )
         kept = self.store.add_verdict(verdict)
         if kept:
-            self.commands.pulse.beat()
+            self.commands.notifier.notify()
         return kept
 
     # -- looking --------------------------------------------------------------------------

@@ -59,25 +59,25 @@ class Administration:
         self._quotas.put(after, who=who.name)
         if body.teachers is not None:
             self._quotas.set_teachers(name, body.teachers, who=who.name)
-        self.commands.pulse.beat()
+        self.commands.notifier.notify()
         return ConsequencesOut(sentences=said, saved=True, changes=bool(found))
 
     def remove_group(self, who: Identity, name: str) -> None:
         check(who)
         self._quotas.remove(name, who=who.name)
-        self.commands.pulse.beat()
+        self.commands.notifier.notify()
 
     # -- terms and reservations -----------------------------------------------------------
 
     def put_term(self, who: Identity, name: str, body: TermIn) -> None:
         check(who)
         self.agenda.put_term(name, body.first, body.last, who=who.name)
-        self.commands.pulse.beat()
+        self.commands.notifier.notify()
 
     def remove_term(self, who: Identity, name: str) -> None:
         check(who)
         self.agenda.remove_term(name, who=who.name)
-        self.commands.pulse.beat()
+        self.commands.notifier.notify()
 
     def preview_reservation(self, who: Identity, body: ReservationIn) -> ReservationPreview:
         check(who)
@@ -86,13 +86,13 @@ class Administration:
     def reserve(self, who: Identity, body: ReservationIn) -> ReservationOut:
         check(who)
         made = self.agenda.reserve(body, who=who.name)
-        self.commands.pulse.beat()
+        self.commands.notifier.notify()
         return made
 
     def unreserve(self, who: Identity, name: str) -> None:
         check(who)
         self.agenda.unreserve(name, who=who.name)
-        self.commands.pulse.beat()
+        self.commands.notifier.notify()
 
     @property
     def agenda(self) -> GroupCalendar:
@@ -188,7 +188,7 @@ class Administration:
     @property
     def _pool(self) -> NodeMaintenance:
         return NodeMaintenance(
-            self.commands.store, self.commands.clock, self.commands.pulse, self.commands.backend
+            self.commands.store, self.commands.clock, self.commands.notifier, self.commands.backend
         )
 
     @property

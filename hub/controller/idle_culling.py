@@ -69,7 +69,7 @@ class IdleCulling:
         running = c.store.requests(
             RequestFilter(kind=Kind.SESSION, states=frozenset({State.RUNNING}), limit=_ALL)
         )
-        c.board.forget_kernels(but=[request.id for request in running])
+        c.kernel_reports.keep_only([request.id for request in running])
         pairs = [(r.lease, r) for r in running if r.lease is not None and r.lease.devices]
         self._watches = {
             lease.id: watch for lease, _ in pairs if (watch := self._watches.get(lease.id))
@@ -80,7 +80,7 @@ class IdleCulling:
         now = c.clock()
         self._began = now if self._began is None else self._began
         for lease, request in pairs:
-            kernels = c.board.kernels_of(request.id, now=now)
+            kernels = c.kernel_reports.get(request.id, now=now)
             if kernels is None and now - self._began < SETTLE_SECONDS:
                 continue
             look = _look(lease, kernels, activity, now)
@@ -116,7 +116,7 @@ class IdleCulling:
                 cause = Cause(code=CauseCode.IDLE, message=message)
                 c.store.stop(request.id, State.CANCELLED, cause, now=now)
                 log.info("%s is stopped: %s", request.id, message)
-        c.pulse.beat()
+        c.notifier.notify()
 
     # -- for people and sessions ----------------------------------------------------------
 
@@ -128,7 +128,7 @@ class IdleCulling:
         """
         record = self._own(who, request_id, "keep")
         self.commands.store.keep_idle(record.id, now=self.commands.clock())
-        self.commands.pulse.beat()
+        self.commands.notifier.notify()
         return self.commands.request(who, record.id)
 
     def tell(self, who: Identity, request_id: str, body: KernelsIn) -> WatchOut:
@@ -139,7 +139,7 @@ class IdleCulling:
             raise Conflict(f"{record.id} is no session that runs.")
         cell_at = None if body.cell_seconds_ago is None else now - body.cell_seconds_ago
         kernels = KernelReport(count=body.count, running=body.running, cell_at=cell_at)
-        c.board.tell_kernels(record.id, kernels, now=now)
+        c.kernel_reports.put(record.id, kernels, now=now)
         drain = drain_of(record, dated_drains(c.store.marks()))
         return WatchOut(
             state=record.state.value,

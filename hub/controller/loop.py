@@ -83,7 +83,7 @@ class Loop:
         self._commands = commands
         self._store = commands.store
         self._backend = commands.backend
-        self._board = commands.board
+        self._plan_cache = commands.plan_cache
         self._jobs = JobController(commands)
         self._sessions = SessionController(commands)
         self._faults = DeviceFaults(commands)
@@ -102,9 +102,9 @@ class Loop:
 
     async def run(self) -> None:
         """Cycle until cancelled."""
-        pulse = self._commands.pulse
+        notifier = self._commands.notifier
         while True:
-            seen = pulse.count
+            seen = notifier.version
             pause = IDLE_SECONDS
             try:
                 began = time.monotonic()
@@ -119,7 +119,7 @@ class Loop:
                 log.exception("cycle failed")
             # Not to wait for anything: a plan over a long queue leaves time for requests.
             await asyncio.sleep(self._planner.rest)
-            await pulse.after(seen, pause)
+            await notifier.wait(seen, pause)
 
     def close(self) -> None:
         """Let what is under way finish; running work stays."""
@@ -143,7 +143,7 @@ class Loop:
         stopping = self._act(now)
         self._duties(now)
         if changed:
-            self._commands.pulse.beat()
+            self._commands.notifier.notify()
         return min(BUSY_SECONDS if stopping else IDLE_SECONDS, max(0.0, self._planner.due_in()))
 
     # -- 3 decide -------------------------------------------------------------------------
@@ -164,7 +164,7 @@ class Loop:
         for lease in granted:
             log.info("granted %s: %s", lease.id, ", ".join(lease.devices) or "CPU")
         asked = self._reclaiming.ask(plan.stops, now)
-        return self._board.publish(plan) or bool(granted) or asked
+        return self._plan_cache.publish(plan) or bool(granted) or asked
 
     # -- 4 act ----------------------------------------------------------------------------
 
@@ -202,7 +202,7 @@ class Loop:
         self._memory.unattended = {
             request.id: before.get(request.id, now)
             for request in waiting
-            if not self._board.attached(request.id)
+            if not self._commands.spawner_listeners.attached(request.id)
         }
         for request in waiting:
             lease = request.lease
@@ -257,7 +257,7 @@ class Loop:
             self._faults.looked(began)
         self._store.note_capacity(began)
         if self._store.devices() != before:
-            self._commands.pulse.beat()
+            self._commands.notifier.notify()
 
     def _write_down(self, seen: Sequence[Device]) -> None:
         """Of an engine with several machines each one's own; a silent one's stay as they were."""
@@ -294,7 +294,7 @@ class Loop:
         elif error is not None:
             log.error("%s failed", key, exc_info=error)
         if key not in _QUIET:
-            self._commands.pulse.beat()
+            self._commands.notifier.notify()
 
 
 def _filter(*states: State, kind: Kind | None = None) -> RequestFilter:

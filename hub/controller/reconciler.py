@@ -100,7 +100,11 @@ class Reconciler:
     ) -> bool:
         self._memory.seen[lease.id] = now
         starting = request.state is State.STARTING and request.kind is Kind.SESSION
-        if starting and sighting.handle and not self._commands.board.attached(request.id):
+        if (
+            starting
+            and sighting.handle
+            and not self._commands.spawner_listeners.attached(request.id)
+        ):
             # Its hub died between the fork and the report: the process is adopted.
             self._store.started(lease.id, sighting.handle, now=now)
             return True

@@ -40,7 +40,7 @@ def give_back_or_fail(
             commands.store.finish(lease.id, now=now, charge_until=lease.granted_at)
     except StaleEpoch:
         log.info("%s moved on by itself", lease.id)
-    commands.pulse.beat()
+    commands.notifier.notify()
 
 
 def _came_to_nothing(commands: Context, request: RequestRecord) -> int:

@@ -42,7 +42,7 @@ class SessionController:
         """``starting``, and no process. Returns whether anything was changed."""
         c = self.commands
         since = c.clock() - (lease.launched_at or lease.granted_at)
-        patience = LAUNCH_GRACE if c.board.attached(request.id) else UNATTENDED_GRACE
+        patience = LAUNCH_GRACE if c.spawner_listeners.attached(request.id) else UNATTENDED_GRACE
         if since < patience:
             return False
         give_back_or_fail(c, lease, request, "JupyterHub could not start the session's server.")
@@ -62,7 +62,11 @@ class SessionController:
         """
         c = self.commands
         now = c.clock()
-        if known is None and c.board.attached(request.id) and now - seen < TELLING_GRACE:
+        if (
+            known is None
+            and c.spawner_listeners.attached(request.id)
+            and now - seen < TELLING_GRACE
+        ):
             return False
         ended = Cause(code=CauseCode.SERVER_DIED, message="The session's server ended.")
         cause = known or ended
@@ -80,7 +84,7 @@ class SessionController:
             "group": request.group,
             **({"model": request.model} if request.model else {}),
         }
-        c.board.ask(request.owner, request.server_name, request.id, now=c.clock())
+        c.pending_server_starts.note(request.owner, request.server_name, request.id, now=c.clock())
         try:
             c.hub.start_server(request.owner, request.server_name, options)
         except NotFound as error:

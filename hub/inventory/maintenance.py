@@ -29,7 +29,7 @@ _ALL = 100_000
 class NodeMaintenance(AuditTrail):
     """Each change is written together with its line in the audit list."""
 
-    pulse: ChangeNotifier
+    notifier: ChangeNotifier
     backend: Backend
 
     def drain(
@@ -60,7 +60,7 @@ class NodeMaintenance(AuditTrail):
             for request in found:
                 warning: Mapping[str, Json] = {"stops_at": until, "why": why}
                 self.store.tell(request.id, DRAIN_EVENT, warning, now=now)
-        self.pulse.beat()
+        self.notifier.notify()
         return said
 
     def undrain(self, target: str, *, who: str) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ class NodeMaintenance(AuditTrail):
                 f"{name} is not drained by itself.",
                 accepted=f"Its node is: undrain {device.node}." if device and by_node else "",
             )
-        self.pulse.beat()
+        self.notifier.notify()
         return (f"New work may start on {name} again.",)
 
     def quarantine(self, target: str, *, why: str, who: str) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ class NodeMaintenance(AuditTrail):
         mark = Mark(target=target, kind=MarkKind.QUARANTINE, since=self.clock(), why=why, by=who)
         change = self._change(AuditAction.QUARANTINE, target, who, why=why)
         self.store.put_mark(mark, change=change)
-        self.pulse.beat()
+        self.notifier.notify()
         return (
             f"Nothing new starts on {self.named(target)} until it is released.",
             *_what_runs(self.running_on(target), dated=False),
@@ -116,7 +116,7 @@ class NodeMaintenance(AuditTrail):
                 AuditAction.RELEASE, target, who, before={"why": device.quarantine.why}
             ),
         )
-        self.pulse.beat()
+        self.notifier.notify()
         return (f"{name} is lent again.",)
 
     # -- what there is --------------------------------------------------------------------

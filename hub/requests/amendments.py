@@ -48,7 +48,7 @@ class Amendments:
         elif wanted.model and wanted.model != record.model:
             self._let_in(record, record.group, wanted)
         c.store.change(record.id, wanted, now=c.clock())
-        c.pulse.beat()
+        c.notifier.notify()
         return c.request(who, request_id)
 
     def _move_to(self, record: RequestRecord, group: str, wanted: RequestChange) -> None:
@@ -118,7 +118,7 @@ class TimeExtensions:
                 self._check_queue(record, snapshot, now)
                 self._check_what_is_kept(record, added, snapshot, now)
         c.store.extend(request_id, seconds, by=who.name, now=now, seen=seen)
-        c.pulse.beat()
+        c.notifier.notify()
         return c.request(who, request_id)
 
     def _check_length(self, record: RequestRecord, seconds: int, now: float) -> None:

@@ -25,7 +25,7 @@ class WaitExplanations:
     """Asks the core about one request, with the places of the last plan."""
 
     placing: SnapshotReader
-    board: PlanCache
+    plan_cache: PlanCache
     admission: Admission
     clock: Clock
 
@@ -39,7 +39,7 @@ class WaitExplanations:
             self.placing.snapshot(now),
             record.id,
             now,
-            waits=tuple(self.board.waits.values()),
+            waits=tuple(self.plan_cache.waits.values()),
             groups=own,
         )
         if found is None:

@@ -24,7 +24,7 @@ class RequestPresenter:
     """Reads what belongs to a record elsewhere: devices, charges, place, progress."""
 
     store: Store
-    board: PlanCache
+    plan_cache: PlanCache
     progress: ProgressCache
     clock: Clock
     claim_seconds: float
@@ -70,7 +70,7 @@ class RequestPresenter:
         ]
 
     def _wait_of(self, record: RequestRecord) -> Wait | None:
-        return self.board.wait_of(record.id) if record.state is State.QUEUED else None
+        return self.plan_cache.wait_of(record.id) if record.state is State.QUEUED else None
 
     def pool(self, viewer: Viewer) -> PoolOut:
         store = self.store
@@ -80,7 +80,7 @@ class RequestPresenter:
 
     def queue(self, viewer: Viewer, limit: int) -> QueueOut:
         """The head of the queue, as the last cycle left it."""
-        waits = self.board.queue(limit)
+        waits = self.plan_cache.queue(limit)
         found = self.store.requests(
             RequestFilter(ids=frozenset(wait.request_id for wait in waits), limit=limit)
         )
@@ -92,7 +92,7 @@ class RequestPresenter:
                 for wait in waits
                 if wait.request_id in waiting
             ],
-            total=max(len(waiting), self.board.waiting),
+            total=max(len(waiting), self.plan_cache.waiting),
         )
 
 

@@ -61,7 +61,7 @@ class RequestQueries:
     store: Store
     hub: JupyterHub
     files: Files
-    board: PlanCache
+    plan_cache: PlanCache
     clock: Clock
     progress: ProgressCache
     claim_seconds: float = CLAIM_SECONDS
@@ -194,7 +194,7 @@ class RequestQueries:
 
     def next_in_line(self, who: Identity) -> RequestOut | None:
         """Of what they wait for, what comes next: its name and its wait."""
-        waits = self.board.waits
+        waits = self.plan_cache.waits
         with self.store.together():
             mine = [waits[name] for name in self.store.queued(who.name) if name in waits]
             first = min(mine, key=lambda wait: wait.place, default=None)
@@ -208,7 +208,7 @@ class RequestQueries:
 
     def waits(self) -> Mapping[str, Wait]:
         """Everybody's place as the last plan left it, by request; never changed in place."""
-        return self.board.waits
+        return self.plan_cache.waits
 
     def ledger(self, who: Identity, request_id: str) -> list[LedgerOut]:
         self.visible(who, request_id)
@@ -285,7 +285,7 @@ class RequestQueries:
     def _showing(self) -> RequestPresenter:
         return RequestPresenter(
             store=self.store,
-            board=self.board,
+            plan_cache=self.plan_cache,
             progress=self.progress,
             clock=self.clock,
             claim_seconds=self.claim_seconds,

@@ -7,7 +7,7 @@ whole thing or raises a ``CarrelError`` and leaves nothing behind.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
@@ -29,8 +29,11 @@ from ..scheduling.model.states import State
 from ..schemas import EventsIn, JobIn, OpenSessionIn, RequestOut, SessionIn, StartedIn, StopIn
 from ..schemas.explanation import WhyOut
 from ..schemas.images import ImagesOut
+from .kernel_reports import KernelReports
 from .notifier import ChangeNotifier
+from .pending_server_starts import PendingServerStarts
 from .snapshots import SnapshotReader
+from .spawner_listeners import SpawnerListeners
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +41,10 @@ class Context(RequestQueries):
     """The service's own interface: what may be asked of it, besides what it shows."""
 
     backend: Backend
-    pulse: ChangeNotifier
+    notifier: ChangeNotifier
+    spawner_listeners: SpawnerListeners = field(default_factory=SpawnerListeners)
+    pending_server_starts: PendingServerStarts = field(default_factory=PendingServerStarts)
+    kernel_reports: KernelReports = field(default_factory=KernelReports)
 
     # -- asking ---------------------------------------------------------------------------
 
@@ -57,7 +63,7 @@ class Context(RequestQueries):
         finally:
             if not stored:
                 self.files.discard(made.id)
-        self.pulse.beat()
+        self.notifier.notify()
         return self._shown(record, self._viewer(who))
 
     def start_session(self, who: Identity, server_name: str, options: SessionIn) -> RequestOut:
@@ -73,7 +79,7 @@ class Context(RequestQueries):
                 accepted="Open it from the desk, stop it first, or choose another name.",
             )
         record = self.queue_session(who.name, server_name, options)
-        self.board.ask(who.name, server_name, record.id, now=self.clock())
+        self.pending_server_starts.note(who.name, server_name, record.id, now=self.clock())
         try:
             self.hub.start_server(who.name, server_name, options.model_dump())
         except Unavailable:
@@ -81,7 +87,7 @@ class Context(RequestQueries):
         except CarrelError as refused:
             cause = Cause(code=CauseCode.START_FAILED, message=str(refused))
             self.store.stop(record.id, State.FAILED, cause, now=self.clock())
-            self.pulse.beat()
+            self.notifier.notify()
             raise
         return self._shown(record, self._viewer(who))
 
@@ -115,7 +121,7 @@ class Context(RequestQueries):
         target, cause = termination.asked_by(who.name, record, reason)
         change = termination.audited(who.name, record, reason, now)
         ended = self.store.stop(record.id, target, cause, now=now, change=change)
-        self.pulse.beat()
+        self.notifier.notify()
         return self._shown(ended, self._viewer(who))
 
     def stop_session(self, who: Identity, server_name: str) -> None:
@@ -136,22 +142,22 @@ class Context(RequestQueries):
     # -- what attempts and spawners report ------------------------------------------------
 
     def attach(self, request_id: str) -> None:
-        self.board.attach(request_id)
+        self.spawner_listeners.attach(request_id)
 
     def detach(self, request_id: str) -> None:
-        self.board.detach(request_id)
-        self.pulse.beat()
+        self.spawner_listeners.detach(request_id)
+        self.notifier.notify()
 
     def launch(self, lease_id: str) -> RequestOut:
         record = self.store.launch(lease_id, now=self.clock())
         self.backend.release_warm()
-        self.pulse.beat()
+        self.notifier.notify()
         return self._shown(record, Viewer(identity=None))
 
     def started(self, lease_id: str, body: StartedIn) -> RequestOut:
         handle = Handle(pid=body.pid, started_at=body.started_at)
         record = self.store.started(lease_id, handle, now=self.clock())
-        self.pulse.beat()
+        self.notifier.notify()
         return self._shown(record, Viewer(identity=None))
 
     def add_events(self, lease_id: str, body: EventsIn) -> int:
@@ -182,7 +188,7 @@ class Context(RequestQueries):
                 if not comes_back or target is State.SUCCEEDED:
                     self.store.stop(request.id, target, cause, now=self.clock())
         if added:
-            self.pulse.beat()
+            self.notifier.notify()
         return len(added)
 
     def lease_of_token(self, token: str) -> str:
@@ -218,7 +224,7 @@ class Context(RequestQueries):
         """Why it waits, behind whom, and what would start it sooner."""
         explaining = WaitExplanations(
             placing=self.placing,
-            board=self.board,
+            plan_cache=self.plan_cache,
             admission=self.admission,
             clock=self.clock,
         )
@@ -228,7 +234,7 @@ class Context(RequestQueries):
         """Let it in and store it; the same live session is not looked for here."""
         made = self.intake.session(owner, server_name, options)
         record = self.store.submit(made, self.clock())
-        self.pulse.beat()
+        self.notifier.notify()
         return record
 
     # -- within ---------------------------------------------------------------------------
@@ -238,10 +244,12 @@ class Context(RequestQueries):
 
         Whoever cancels while the hub is asked would otherwise get a new session.
         """
-        asked = self.board.asked_for(body.owner, body.server_name, now=self.clock())
+        asked = self.pending_server_starts.request_of(
+            body.owner, body.server_name, now=self.clock()
+        )
         if asked is None or (live is not None and live.state is State.STOPPING):
             return
-        self.board.answered(body.owner, body.server_name)
+        self.pending_server_starts.clear(body.owner, body.server_name)
         if live is None:
             record = self.store.request(asked)
             if record.unclaimed:
@@ -251,5 +259,5 @@ class Context(RequestQueries):
 
     def _stop(self, request_id: str, target: State, cause: Cause, viewer: Viewer) -> RequestOut:
         record = self.store.stop(request_id, target, cause, now=self.clock())
-        self.pulse.beat()
+        self.notifier.notify()
         return self._shown(record, viewer)

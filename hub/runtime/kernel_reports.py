@@ -1,6 +1,31 @@
-"""The newest kernel activity that each session reported."""
+"""Hold what each running session last reported about its kernels."""
 
 from __future__ import annotations
 
-TOLD_SECONDS = 60.0
-"""For how long what a session told of its kernels counts; it tells four times as often."""
+from collections.abc import Collection
+
+from ..scheduling.model.idleness import KernelReport
+
+VALID_SECONDS = 60.0
+"""How long a report counts; sessions report four times as often."""
+
+
+class KernelReports:
+    """The newest report by request id, with its time."""
+
+    def __init__(self) -> None:
+        self._reports: dict[str, tuple[KernelReport, float]] = {}
+
+    def put(self, request_id: str, report: KernelReport, *, now: float) -> None:
+        """Store the newest report of a session."""
+        self._reports[request_id] = report, now
+
+    def get(self, request_id: str, *, now: float) -> KernelReport | None:
+        """Return the newest report; None where there is none or it is too old."""
+        report, at = self._reports.get(request_id, (None, 0.0))
+        return report if 0 <= now - at < VALID_SECONDS else None
+
+    def keep_only(self, request_ids: Collection[str]) -> None:
+        """Forget the reports of all other requests."""
+        for request_id in set(self._reports) - set(request_ids):
+            del self._reports[request_id]

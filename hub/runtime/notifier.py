@@ -1,7 +1,7 @@
-"""One heartbeat for everything that follows the store: loop, event streams, pages.
+"""Wake everything that follows the store: the scheduling loop, event streams and pages.
 
-Whoever changes something beats; whoever follows waits for a beat later than the one it saw.
-Beats may come from any thread.
+Code that changes something calls ``notify``, from any thread. Code that follows changes waits
+for a version later than the one that it saw.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import contextlib
 
 
 class ChangeNotifier:
-    """A counter that can be awaited."""
+    """A version number that can be awaited."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self.version = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiters: set[asyncio.Future[None]] = set()
 
@@ -22,9 +22,9 @@ class ChangeNotifier:
         """Attach to the running event loop."""
         self._loop = asyncio.get_running_loop()
 
-    def beat(self) -> None:
-        """Wake everybody. Before ``bind`` there is nobody to wake."""
-        self.count += 1
+    def notify(self) -> None:
+        """Raise the version and wake all waiters. Before ``bind`` there are none."""
+        self.version += 1
         if self._loop is not None:
             # The loop may be closing while a thread still finishes its work.
             with contextlib.suppress(RuntimeError):
@@ -36,12 +36,12 @@ class ChangeNotifier:
             if not waiter.done():
                 waiter.set_result(None)
 
-    async def after(self, seen: int, timeout: float) -> int:
-        """Return the count once it has passed ``seen``, or after ``timeout`` seconds."""
-        if self.count == seen:
+    async def wait(self, seen: int, timeout: float) -> int:
+        """Return the version once it has passed ``seen``, or after ``timeout`` seconds."""
+        if self.version == seen:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.add(waiter)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(waiter, timeout)
             self._waiters.discard(waiter)
-        return self.count
+        return self.version

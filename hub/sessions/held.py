@@ -58,7 +58,7 @@ class HeldSessions:
         if name == CPU_DESK:
             name = self._free_name(who.name)
         c.store.keep_place(before.id, name, now=c.clock(), desk=self._desk(before))
-        c.pulse.beat()
+        c.notifier.notify()
         if not before.unclaimed:
             self._call_off(before)
         desk = c.store.live_session(who.name, CPU_DESK)
@@ -70,7 +70,7 @@ class HeldSessions:
         """Come for the device that is held: its session starts now. Twice is the same as once."""
         c = self.commands
         claimed = c.store.claim(c.own(who, request_id).id, now=c.clock())
-        c.pulse.beat()
+        c.notifier.notify()
         if claimed.state is State.GRANTED:
             self._ask(claimed)
         return c.request(who, request_id)
@@ -115,7 +115,7 @@ class HeldSessions:
         except CarrelError as refused:
             cause = Cause(code=CauseCode.START_FAILED, message=str(refused))
             c.store.stop(request.id, State.FAILED, cause, now=c.clock())
-            c.pulse.beat()
+            c.notifier.notify()
             raise
 
 

@@ -120,7 +120,7 @@ _GRACE_SECONDS = 3
 
 def build_app(
     commands: Context,
-    pulse: ChangeNotifier,
+    notifier: ChangeNotifier,
     auth: SignIn,
     settings: Settings,
     *,
@@ -142,7 +142,7 @@ def build_app(
         hub_token: with it the hub's spawners call.
         crypt_key: signs cookies and form tokens; whoever is signed in stays so while it stays.
         lifespan: what shall run as long as the application does (the scheduling loop);
-            the pulse is bound to the event loop before it is entered.
+            the notifier is bound to the event loop before it is entered.
         idling: the one that the loop looks with; without it sessions are not looked at.
         accounts: Carrel's own, for administrators to change.
         metrics_token: reads ``/metrics``; without one only tokens of the hub do.
@@ -152,7 +152,7 @@ def build_app(
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
-        pulse.bind()
+        notifier.bind()
         if lifespan is None:
             yield
         else:
@@ -168,7 +168,7 @@ def build_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    seal, streams, signs = Signer(crypt_key), Streams(pulse), vitals or LoopMetrics()
+    seal, streams, signs = Signer(crypt_key), Streams(notifier), vitals or LoopMetrics()
     app.state.web = WebContext(
         commands=commands,
         claims=HeldSessions(commands),
@@ -185,7 +185,7 @@ def build_app(
         gate=CallerAccess(auth, seal, Csrf(seal, settings.url), hub_token, metrics_token),
         seal=seal,
         streams=streams,
-        looks=ChangeFeed(commands, pulse),
+        looks=ChangeFeed(commands, notifier),
         settings=settings,
         templates=_templates(),
         clock=clock,

@@ -79,7 +79,7 @@ def _cycling(commands: Context, loop: Loop) -> Iterator[None]:
     events = asyncio.new_event_loop()
 
     async def run() -> None:
-        commands.pulse.bind()
+        commands.notifier.bind()
         cycles = asyncio.create_task(loop.run())
         running.set()
         await over.wait()

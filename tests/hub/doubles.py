@@ -126,8 +126,8 @@ def build(
             outputs=folder / "outputs",
         ),
         backend=backend,
-        board=PlanCache(),
-        pulse=ChangeNotifier(),
+        plan_cache=PlanCache(),
+        notifier=ChangeNotifier(),
         clock=clock,
         progress=ProgressCache(store),
     )

@@ -18,9 +18,12 @@ from carrel.hub.errors import CarrelError
 from carrel.hub.interfaces.store import Store
 from carrel.hub.records.leases import LeaseRecord
 from carrel.hub.records.requests import RequestRecord
+from carrel.hub.runtime.kernel_reports import KernelReports
 from carrel.hub.runtime.notifier import ChangeNotifier
+from carrel.hub.runtime.pending_server_starts import PendingServerStarts
 from carrel.hub.runtime.plan_cache import PlanCache
 from carrel.hub.runtime.progress_cache import ProgressCache
+from carrel.hub.runtime.spawner_listeners import SpawnerListeners
 from carrel.hub.scheduling.model.snapshot import Group, Kind
 from carrel.hub.scheduling.model.states import TERMINAL, State
 from carrel.hub.schemas import EventIn, EventsIn, StartedIn
@@ -69,8 +72,11 @@ class Surroundings(RuleBasedStateMachine):
         self.hands = Hands()
         self.commands = replace(
             self.commands,
-            board=PlanCache(),
-            pulse=ChangeNotifier(),
+            plan_cache=PlanCache(),
+            spawner_listeners=SpawnerListeners(),
+            pending_server_starts=PendingServerStarts(),
+            kernel_reports=KernelReports(),
+            notifier=ChangeNotifier(),
             progress=ProgressCache(self.store),
         )
         loop = Loop(mortal(self.commands, self.fuse), node="local")

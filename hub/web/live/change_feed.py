@@ -49,9 +49,9 @@ class StreamCursor:
 class ChangeFeed:
     """The newest look, and when something last happened to each request and for each reader."""
 
-    def __init__(self, commands: Context, pulse: ChangeNotifier) -> None:
+    def __init__(self, commands: Context, notifier: ChangeNotifier) -> None:
         self._commands = commands
-        self._pulse = pulse
+        self._notifier = notifier
         self._newest: FeedView | None = None
         self._reading: asyncio.Task[None] | None = None
         self._of_request: OrderedDict[str, int] = OrderedDict()
@@ -67,7 +67,7 @@ class ChangeFeed:
         Raises:
             CarrelError: the store does not answer.
         """
-        beat = self._pulse.count
+        beat = self._notifier.version
         while self._newest is None or self._newest.beat < beat:
             if self._reading is None:
                 self._reading = asyncio.create_task(self._read())
@@ -76,7 +76,7 @@ class ChangeFeed:
         return self._newest
 
     async def _read(self) -> None:
-        beat, before = self._pulse.count, self._newest
+        beat, before = self._notifier.version, self._newest
         at = asyncio.get_running_loop().time()
         after = before.glance.last if before and at - before.at < _LONG_AGO else None
         try:

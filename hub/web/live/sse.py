@@ -1,6 +1,6 @@
 """Server-sent events: their form, their rhythm, and their prompt end.
 
-A stream follows the pulse: it speaks at once, then after each beat, and says a word after 15
+A stream follows the notifier: it speaks at once, then after each beat, and says a word after 15
 silent seconds so that nobody in between hangs up. Where beats come in a row it speaks ten times
 a second at most; a few close together are each told at once, because a device that changes
 hands makes several, and the last of them starts somebody's session.
@@ -45,8 +45,8 @@ class StreamPace:
 class Streams:
     """All open streams of the service; ``close`` ends them, as a shutdown needs."""
 
-    def __init__(self, pulse: ChangeNotifier, *, keep_alive: float = KEEP_ALIVE_SECONDS) -> None:
-        self._pulse = pulse
+    def __init__(self, notifier: ChangeNotifier, *, keep_alive: float = KEEP_ALIVE_SECONDS) -> None:
+        self._notifier = notifier
         self._keep_alive = keep_alive
         self.closed = False
         self.open = 0
@@ -54,7 +54,7 @@ class Streams:
 
     def close(self) -> None:
         self.closed = True
-        self._pulse.beat()
+        self._notifier.notify()
 
     async def rounds(self) -> AsyncGenerator[bool, None]:
         """A round at once, then one per change (True) or after long silence (False).
@@ -62,7 +62,7 @@ class Streams:
         What a consumer reads within a round is at least as new as the beat that opened it,
         and a beat that falls into a round opens the next one.
         """
-        seen, changed = self._pulse.count, True
+        seen, changed = self._notifier.version, True
         pace, clock = StreamPace(), asyncio.get_running_loop().time
         self.open += 1
         try:
@@ -71,7 +71,7 @@ class Streams:
                 await asyncio.sleep(pace.pause(clock()))  # the pace itself
                 if self.closed:
                     return
-                now = await self._pulse.after(seen, self._keep_alive)
+                now = await self._notifier.wait(seen, self._keep_alive)
                 seen, changed = now, now != seen
         finally:
             self.open -= 1

@@ -80,7 +80,7 @@ class Metrics:
         )
         found = Counter[tuple[str, str]]()
         for waiting in snapshot.waiting:
-            wait = self.commands.board.wait_of(waiting.id)
+            wait = self.commands.plan_cache.wait_of(waiting.id)
             found[str(wait.reason) if wait else _UNDECIDED, str(waiting.kind)] += 1
         for labels, number in sorted(found.items()):
             family.add_metric(labels, number)

@@ -70,7 +70,7 @@ class Room:
 
     def restart(self) -> None:
         """kill -9 of the service: only the store and the engine are left."""
-        self.commands.board._kernels.clear()
+        self.commands.kernel_reports.keep_only(())
         self.idling = IdleCulling(self.commands, COUNTDOWN)
 
     def history(self) -> list[str]:
@@ -126,11 +126,11 @@ def test_the_loop_looks_in_a_thread_as_often_as_the_groups_need_it(room: Room) -
 
 def test_a_look_that_finds_nothing_wakes_nobody(room: Room) -> None:
     room.pass_(30)
-    loop, beats = Loop(room.commands, node="local"), room.commands.pulse.count
+    loop, beats = Loop(room.commands, node="local"), room.commands.notifier.version
     loop._once("idle", room.idling.look)
     assert not wait(list(loop._in_flight.values()), timeout=60).not_done
     loop.close()
-    assert room.commands.pulse.count == beats
+    assert room.commands.notifier.version == beats
 
 
 def test_a_silent_cell_is_work_and_so_is_cpu_without_any_cell(room: Room) -> None:

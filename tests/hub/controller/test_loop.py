@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from carrel.hub.interfaces.backend import AttemptStatus, LaunchOrder
 from carrel.hub.records.events import NewEvent
 from carrel.hub.records.leases import Handle, LeaseState
 from carrel.hub.runtime.context import Context
+from carrel.hub.runtime.spawner_listeners import SpawnerListeners
 from carrel.hub.scheduling.model.snapshot import Health
 from carrel.hub.schemas import EventIn, EventsIn, RequestOut, SessionIn, StartedIn
 from carrel.hub.store.memory import MemoryStore
@@ -56,7 +57,7 @@ class World:
     def restart(self) -> None:
         """kill -9 of the service: only the store and the engine are left."""
         self.loop.close()
-        self.commands.board._listeners.clear()
+        self.commands = replace(self.commands, spawner_listeners=SpawnerListeners())
         self.loop = Loop(self.commands, node="local")
 
     def see(self, request: RequestOut) -> RequestOut:

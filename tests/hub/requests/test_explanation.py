@@ -35,7 +35,7 @@ def commands(tmp_path: Path, hub: FakeHub) -> Context:
 
 def planned(commands: Context) -> None:
     """A cycle of the loop, without acting on it."""
-    commands.board.publish(decide(commands.store.snapshot(commands.clock()), commands.clock()))
+    commands.plan_cache.publish(decide(commands.store.snapshot(commands.clock()), commands.clock()))
 
 
 def one_is_taken(commands: Context) -> None:
@@ -93,7 +93,7 @@ def test_past_the_first_page_whoever_asks_is_told_when_it_starts(commands: Conte
     for _ in range(FIRST_PAGE + 1):
         commands.submit_job(STUDENT1, job(devices=2))
     planned(commands)
-    (behind,) = (each for each in commands.board.waits.values() if each.place > FIRST_PAGE)
+    (behind,) = (each for each in commands.plan_cache.waits.values() if each.place > FIRST_PAGE)
 
     found = commands.why(STUDENT1, behind.request_id)
 

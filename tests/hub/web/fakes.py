@@ -105,8 +105,8 @@ class FakeSignIn:
 class FakeCommands:
     """Keeps requests in a dict, records calls, and refuses with ``refusal`` where it is set."""
 
-    def __init__(self, pulse: ChangeNotifier) -> None:
-        self.pulse = pulse
+    def __init__(self, notifier: ChangeNotifier) -> None:
+        self.notifier = notifier
         self.store = MemoryStore()
         self.clock = time.time
         self.found: dict[str, RequestOut] = {}
@@ -142,7 +142,7 @@ class FakeCommands:
         for request in requests:
             self.found[request.id] = request
             self._touch(request)
-        self.pulse.beat()
+        self.notifier.notify()
 
     def happen(self, request_id: str, kind: str, data: Mapping[str, object]) -> None:
         number = sum(len(events) for events in self.happened.values()) + 1
@@ -158,7 +158,7 @@ class FakeCommands:
         )
         self.happened.setdefault(request_id, []).append(event)
         self._touch(self.found.get(request_id) or job(id=request_id))
-        self.pulse.beat()
+        self.notifier.notify()
 
     def _touch(self, request: RequestOut) -> None:
         touched = Touched(
@@ -410,13 +410,13 @@ class World:
     """One application with its fakes, and clients for its kinds of callers."""
 
     def __init__(self, *, demo: bool = False, metrics_token: str = "") -> None:
-        self.pulse = ChangeNotifier()
-        self.commands = FakeCommands(self.pulse)
+        self.notifier = ChangeNotifier()
+        self.commands = FakeCommands(self.notifier)
         self.sign_in = FakeSignIn()
         self.settings = Settings(demo=demo)
         self.app: FastAPI = build_app(
             cast(Context, self.commands),
-            self.pulse,
+            self.notifier,
             self.sign_in,
             self.settings,
             hub_token=HUB_TOKEN,

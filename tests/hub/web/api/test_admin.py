@@ -78,7 +78,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         world.sign_in.people[f"{who.name}-oauth"] = TokenHolder(identity=who, scopes=scopes)
     world.app = build_app(
         commands,
-        commands.pulse,
+        commands.notifier,
         world.sign_in,
         Settings(),
         hub_token=HUB_TOKEN,

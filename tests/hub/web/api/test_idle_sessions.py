@@ -65,7 +65,7 @@ def site(tmp_path: Path) -> Site:
     sign_in.people["oauth"] = TokenHolder(identity=STUDENT1, scopes=frozenset({ACCESS_SCOPE}))
     app = build_app(
         commands,
-        commands.pulse,
+        commands.notifier,
         sign_in,
         Settings(),
         hub_token=HUB_TOKEN,

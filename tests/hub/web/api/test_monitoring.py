@@ -58,7 +58,7 @@ def samples(world: World) -> dict[str, float]:
 class TestMetrics:
     def test_they_tell_of_queue_devices_waits_and_ends(self, world: World) -> None:
         store, board = world.commands.store, PlanCache()
-        world.commands.board = board
+        world.commands.plan_cache = board
         furnish(store)
         running(store, job("a"), "D0", at=100)
         store.submit(session("s"), 100)

@@ -57,7 +57,7 @@ class Site:
         for who in (ADMIN, STUDENT1, STUDENT2, TEACHER, STRANGER, GRADER):
             self.world.sign_in.people[who.name] = TokenHolder(identity=who, scopes=ALL_SCOPES)
         self.world.app = build_app(
-            *(commands, commands.pulse, self.world.sign_in, Settings()),
+            *(commands, commands.notifier, self.world.sign_in, Settings()),
             hub_token=HUB_TOKEN,
             crypt_key="signs",
             clock=self.clock,

@@ -61,7 +61,7 @@ async def look(pages: list[PageFingerprint]) -> list[Clues]:
 
 def test_two_hundred_pages_look_once_a_beat(commands: Context, store: CountingStore) -> None:
     async def follow() -> tuple[Counter[str], list[bool]]:
-        looks = ChangeFeed(commands, commands.pulse)
+        looks = ChangeFeed(commands, commands.notifier)
         pages = [page(commands, looks, STUDENT2) for _ in range(200)]
         pages.append(page(commands, looks, STUDENT1))
         before = await look(pages)
@@ -82,7 +82,7 @@ def test_two_hundred_streams_of_one_job_read_nothing_for_another(
     commands: Context, store: CountingStore
 ) -> None:
     async def follow() -> tuple[Counter[str], list[bool], list[bool]]:
-        looks = ChangeFeed(commands, commands.pulse)
+        looks = ChangeFeed(commands, commands.notifier)
         first = await asyncio.to_thread(commands.submit_job, STUDENT1, command(devices=0))
         told = [StreamCursor() for _ in range(200)]
 
@@ -108,14 +108,14 @@ def test_a_page_hears_of_what_its_reader_may_see(commands: Context) -> None:
     """A request of student1 in cs101, whose teacher is dismissed before the next one."""
 
     async def follow() -> list[list[bool]]:
-        looks = ChangeFeed(commands, commands.pulse)
+        looks = ChangeFeed(commands, commands.notifier)
         pages = [page(commands, looks, who) for who in (STUDENT1, STUDENT2, TEACHER, ADMIN)]
         told = []
 
         async def news(change: Callable[[], object]) -> None:
             before = await look(pages)
             await asyncio.to_thread(change)
-            commands.pulse.beat()
+            commands.notifier.notify()
             after = await look(pages)
             told.append([a != b for a, b in zip(before, after, strict=True)])
 
@@ -136,13 +136,13 @@ def test_a_new_place_is_news_for_whoever_waits_there(commands: Context) -> None:
         return Plan(waits=(wait,))
 
     async def follow() -> list[bool]:
-        looks = ChangeFeed(commands, commands.pulse)
+        looks = ChangeFeed(commands, commands.notifier)
         mine = await asyncio.to_thread(commands.submit_job, STUDENT1, command(devices=1))
-        commands.board.publish(place(mine.id, 2))
+        commands.plan_cache.publish(place(mine.id, 2))
         pages = [page(commands, looks, who) for who in (STUDENT1, STUDENT2)]
         before = await look(pages)
-        commands.board.publish(place(mine.id, 1))
-        commands.pulse.beat()
+        commands.plan_cache.publish(place(mine.id, 1))
+        commands.notifier.notify()
         after = await look(pages)
         return [a != b for a, b in zip(before, after, strict=True)]
 
@@ -159,7 +159,7 @@ def test_a_store_that_does_not_answer_is_asked_once_for_all(
         raise OSError("no database")
 
     async def follow() -> list[object]:
-        looks = ChangeFeed(commands, commands.pulse)
+        looks = ChangeFeed(commands, commands.notifier)
         monkeypatch.setattr(commands.store, "glance", broken)
         return await asyncio.gather(*(looks.newest() for _ in range(50)), return_exceptions=True)
 

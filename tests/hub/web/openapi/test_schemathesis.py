@@ -58,7 +58,7 @@ class Site:
         sign_in.people["student1-all"] = TokenHolder(identity=STUDENT1, scopes=ALL_SCOPES)
         self.app: FastAPI = build_app(
             self.commands,
-            self.commands.pulse,
+            self.commands.notifier,
             sign_in,
             Settings(),
             hub_token=HUB_TOKEN,

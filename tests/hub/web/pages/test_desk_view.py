@@ -78,7 +78,7 @@ def site_over(world: World) -> Site:
         sign_in.people[who.name] = TokenHolder(identity=who, scopes=frozenset({ACCESS_SCOPE}))
     app = build_app(
         world.commands,
-        world.commands.pulse,
+        world.commands.notifier,
         sign_in,
         Settings(),
         hub_token=HUB_TOKEN,

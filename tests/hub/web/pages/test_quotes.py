@@ -49,7 +49,7 @@ def browser(commands: Context, who: Identity) -> Client:
     sign_in.people[who.name] = TokenHolder(identity=who, scopes=frozenset({ACCESS_SCOPE}))
     app = build_app(
         commands,
-        commands.pulse,
+        commands.notifier,
         sign_in,
         Settings(),
         hub_token="of the hub",
@@ -73,7 +73,7 @@ def fill(commands: Context, *, waiting: int) -> None:
     for number in range(waiting):
         clock.now += 1
         commands.submit_job((STUDENT1, STUDENT2)[number % 2], job(devices=2))
-    commands.board.publish(decide(store.snapshot(clock()), clock()))
+    commands.plan_cache.publish(decide(store.snapshot(clock()), clock()))
 
 
 @contextmanager
