@@ -17,7 +17,7 @@ from ..records.leases import LeaseRecord
 from ..records.notices import NoticeKind, StopNotice
 from ..records.requests import Cause, CauseCode, RequestRecord
 from ..runtime.context import Context
-from ..scheduling.cycle.notice_withdrawal import spared
+from ..scheduling.cycle.reclaim_step import spared
 from ..scheduling.model.plan import Reason, Stop
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State

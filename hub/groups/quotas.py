@@ -13,8 +13,7 @@ from ..records.json_value import Json
 from ..records.usage import LedgerFilter, UsageBy
 from ..runtime.audit_trail import AuditTrail
 from ..scheduling.explanation.quota_change import UNAFFECTED, consequences
-from ..scheduling.model.budget import Budget, Period
-from ..scheduling.model.snapshot import Device, Group, Snapshot
+from ..scheduling.model.snapshot import Budget, Device, Group, Period, Snapshot
 from ..scheduling.model.text import hours
 from ..scheduling.quota.tree import GroupTree, Tally
 from ..schemas import NAME

@@ -6,9 +6,9 @@ from itertools import islice
 
 from ..interfaces.store import Store
 from ..records.requests import JobSpec, RequestFilter, RequestRecord
-from ..scheduling.model.runtime_estimate import COUNTED, likely_seconds
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
+from ..scheduling.queue.running_set import COUNTED, likely_seconds
 
 _LOOKED_AT = 50
 _SAME_WORDS = 2

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import islice
 
-from ..scheduling.explanation.explanation import Explanation, QuotaState
-from ..scheduling.explanation.precedence import Precedence, RequestsAhead
+from ..scheduling.explanation.explanation import Explanation, Precedence, QuotaState, RequestsAhead
 from ..scheduling.explanation.what_if import SuggestedChange, Suggestion
 from ..scheduling.model.plan import Reason
 from ..scheduling.model.snapshot import BudgetBalance, PendingRequest

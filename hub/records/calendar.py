@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from ..scheduling.model.budget import Period
-from ..scheduling.model.snapshot import ReservedSpan
+from ..scheduling.model.snapshot import Period, ReservedSpan
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _DAY = timedelta(days=1)

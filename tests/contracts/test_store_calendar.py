@@ -14,9 +14,8 @@ from carrel.hub.records.audit import AuditAction, AuditEntry, ChangeFilter
 from carrel.hub.records.calendar import Reservation, Term
 from carrel.hub.records.requests import Cause, CauseCode
 from carrel.hub.scheduling.cycle.decision import decide
-from carrel.hub.scheduling.model.budget import Budget, Period
 from carrel.hub.scheduling.model.plan import Reason
-from carrel.hub.scheduling.model.snapshot import BudgetBalance, Group, ReservedSpan
+from carrel.hub.scheduling.model.snapshot import Budget, BudgetBalance, Group, Period, ReservedSpan
 from carrel.hub.scheduling.model.states import State
 
 from .store_kit import LAB, job, running

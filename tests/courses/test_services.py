@@ -21,8 +21,7 @@ from carrel.hub.errors import (
 )
 from carrel.hub.records.calendar import Term
 from carrel.hub.records.identity import Identity
-from carrel.hub.scheduling.model.budget import Budget, Period
-from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.scheduling.model.snapshot import Budget, Group, Period
 from carrel.hub.schemas.courses import CloneIn, CourseIn, ExtensionIn, OutageIn, ReleaseIn, SubmitIn
 
 from ..hub.doubles import ADMIN, STRANGER, STUDENT1, STUDENT2, TEACHER

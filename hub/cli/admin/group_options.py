@@ -11,8 +11,7 @@ from typing import TypeVar
 import click
 
 from ...errors import InvalidInput
-from ...scheduling.model.budget import Budget, Period
-from ...scheduling.model.snapshot import Group
+from ...scheduling.model.snapshot import Budget, Group, Period
 from ...schemas import parsers
 
 F = TypeVar("F", bound=Callable[..., object])

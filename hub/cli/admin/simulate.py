@@ -14,7 +14,7 @@ from .... import __version__
 from ...config import garbage_collection
 from ...errors import InvalidInput
 from ...messages import units
-from ...scheduling.model.budget import Period
+from ...scheduling.model.snapshot import Period
 from ...simulation.policies import registry
 from ...simulation.replay import fairness_columns
 from ...simulation.replay.admission import admitted

@@ -81,3 +81,36 @@ class ShadowState:
         found = self.form is not None
         books.end(holding.request_id)
         return found
+
+
+class NonPreemptibleBackfill:
+    """The first that lacks what nobody is guaranteed; its time is worked out when another one
+    could start."""
+
+    def __init__(self, head: PendingRequest, books: CycleState) -> None:
+        self._head, self._books = head, books
+        self._later: ShadowState | None = None
+
+    def copy(self, books: CycleState) -> NonPreemptibleBackfill:
+        made = NonPreemptibleBackfill(self._head, books)
+        made._later = None if self._later is None else self._later.copy()
+        return made
+
+    def started(self, holding: Allocation, ends_at: float) -> None:
+        """What is there at the head's time is to be counted."""
+        if self._later is not None and not holding.preemptible and ends_at > self._later.at:
+            self._later = None
+
+    def look_again(self) -> None:
+        """Something else is held, kept or leaving: what was worked out is out of date."""
+        self._later = None
+
+    def allows(self, request: PendingRequest, ends_at: float) -> bool:
+        """Whether the head starts as early beside it; where it never does, nobody waits for it,
+        nor does whoever stays within a guarantee."""
+        if request.preemptible or request in self._books.entitled:
+            return True
+        if self._later is None:
+            self._later = ShadowState(self._head, self._books)
+        later = self._later
+        return ends_at <= later.at or later.at == inf or later.would_let(request)

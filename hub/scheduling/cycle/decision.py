@@ -10,8 +10,7 @@ from ..model.plan import Estimate, Plan, Reason, Wait
 from ..model.snapshot import PendingRequest, Snapshot
 from ..preemption.pending_reclaims import PendingReclaims
 from ..queue.cycle_state import CycleState
-from ..queue.fair_share import FairShare
-from ..queue.order import QueueOrder
+from ..queue.order import QueueOrder, debts_of
 from ..queue.queues import Queues
 from ..quota.headroom import Key
 from .dispatch import DispatchHold, walk
@@ -73,18 +72,6 @@ def _page(held: Sequence[DispatchHold], until: str) -> tuple[PendingRequest, ...
     more = tuple(asked)
     at = next((n for n, each in enumerate(more, 1) if each.id == until), 0)
     return page + more[:at]
-
-
-def debts_of(snapshot: Snapshot, books: CycleState) -> FairShare:
-    return FairShare(books.tree, snapshot.use, snapshot.holdings, books.now)
-
-
-def in_order(
-    snapshot: Snapshot, books: CycleState, debts: FairShare | None = None
-) -> tuple[PendingRequest, ...]:
-    """All that waits, the next one first."""
-    owed = debts_of(snapshot, books) if debts is None else debts
-    return QueueOrder(Queues(books.tree, snapshot.waiting), books, owed).whole()
 
 
 class QueuePositions:

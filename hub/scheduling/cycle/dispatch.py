@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from ..backfill.devices import DeviceBackfill
 from ..backfill.limits import LimitBackfill
-from ..backfill.non_preemptible import NonPreemptibleBackfill
+from ..backfill.shadow_time import NonPreemptibleBackfill
 from ..model.plan import Reason, Start
 from ..model.snapshot import Allocation, Kind, PendingRequest
 from ..placement.device_pool import Placement, Shape, shape

@@ -14,7 +14,7 @@ from ..model.snapshot import Group, Snapshot
 from ..model.text import plural, span
 from ..placement.gangs import least
 from ..quota.tree import THOUSAND, GroupTree, Tally, guarantees, may_hold, size
-from .reachable_capacity import reach
+from .admission_rules import reach
 
 UNAFFECTED = "Nothing that waits or runs is affected."
 UNCHANGED = "Nothing changes."

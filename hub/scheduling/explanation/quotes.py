@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from ..cycle.decision import QueuePositions, decide, in_order
+from ..cycle.decision import QueuePositions, decide
 from ..cycle.dispatch import Dispatch, DispatchHold
 from ..cycle.reclaim_step import ReclaimStep
 from ..cycle.start_estimates import FIRST_PAGE
@@ -19,7 +19,7 @@ from ..preemption.defragmentation import again
 from ..preemption.pending_reclaims import PendingReclaims
 from ..queue.cycle_state import CycleState, HoldReason
 from ..queue.fair_share import FairShare
-from ..queue.order import QueueOrder
+from ..queue.order import QueueOrder, in_order
 from ..queue.queues import Queues
 
 

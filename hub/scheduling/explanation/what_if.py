@@ -15,7 +15,7 @@ from functools import cache, cached_property
 from itertools import chain, islice, zip_longest
 from math import inf
 
-from ..cycle.decision import debts_of, decide
+from ..cycle.decision import decide
 from ..cycle.dispatch import Dispatch, DispatchHold
 from ..cycle.reclaim_step import ReclaimStep
 from ..cycle.start_estimates import Effort
@@ -23,6 +23,7 @@ from ..model.plan import Estimate, Reason, Wait
 from ..model.snapshot import PendingRequest, PriorityClass, Snapshot
 from ..preemption.pending_reclaims import PendingReclaims
 from ..queue.cycle_state import CycleState
+from ..queue.order import debts_of
 from ..queue.queues import Queues
 from ..quota.headroom import cap, cap_of_one
 from ..quota.tree import THOUSAND, GroupTree, limits, size

@@ -10,7 +10,20 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
 
-from .budget import Budget
+
+class Period(StrEnum):
+    """After which a budget is full again."""
+
+    WEEK = "week"
+    TERM = "term"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What a group and those below it may use in each period, in device-seconds."""
+
+    device_seconds: float
+    period: Period
 
 
 class Kind(StrEnum):

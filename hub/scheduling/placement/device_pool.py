@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from copy import copy
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Protocol
 
 from ..model.snapshot import Allocation, Arrangement, Device, GangRole, PendingRequest, Share
-from .free_devices import DeviceTopology, FreeDevices, twin
+from .free_devices import DeviceTopology, FreeDevices, SharedDevices, fits, twin
 from .gangs import GangLayout, arrange
-from .shared_devices import SharedDevices, fits
 
 Shape = tuple[
     int, str | None, tuple[GangRole, ...], Arrangement, frozenset[str] | None, Share | None
@@ -275,3 +275,33 @@ class DevicePool:
             if fits(device, (share,))
         )
         return parts.find(family, share) or next(whole, None)
+
+
+class GroupLocality:
+    """By group: the nodes on which it holds devices, as a set of nodes of the pool."""
+
+    def __init__(self, pool: DevicePool, holdings: Iterable[Allocation] = ()) -> None:
+        self._nodes: defaultdict[str, int] = defaultdict(int)
+        self._counts: defaultdict[tuple[str, int], int] = defaultdict(int)
+        """How often something of a group lies on a node."""
+        for holding in holdings:
+            self.moved(holding, 1, pool)
+
+    def copy(self) -> GroupLocality:
+        made = copy(self)
+        made._nodes, made._counts = self._nodes.copy(), self._counts.copy()
+        return made
+
+    def of(self, group: str) -> int:
+        return self._nodes.get(group, 0)
+
+    def moved(self, holding: Allocation, times: int, pool: DevicePool) -> None:
+        """A holding came (``times`` 1) or went (-1)."""
+        for node in pool.nodes_of(holding):
+            key = (holding.group, node)
+            self._counts[key] += times
+            if self._counts[key]:
+                self._nodes[holding.group] |= 1 << node
+            else:
+                del self._counts[key]
+                self._nodes[holding.group] &= ~(1 << node)

@@ -13,11 +13,10 @@ from ..model.snapshot import Allocation, PendingRequest
 from ..placement.device_pool import DevicePool
 from ..placement.gangs import largest_member
 from ..queue.queues import rank
-from ..quota.entitlement import Entitlement
+from ..quota.guarantees import Entitlement
 from ..quota.tree import parting, size
-from .preemptible_pool import PreemptiblePool
-from .stop_cost import cost, lost, part
-from .victim_search import Candidate
+from .reclaim_rounds import PreemptiblePool
+from .victim_search import Candidate, cost, lost, part
 
 MOST_LOST = 300.0
 """Seconds of work on each of its devices that moving something may cost."""

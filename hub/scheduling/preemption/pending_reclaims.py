@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from ..model.snapshot import Allocation, PendingRequest
 from ..placement.device_pool import DevicePool, Placement
 from ..queue.cycle_state import CycleState
-from .reclaim import ReclaimPlan
+from .reclaim_rounds import ReclaimPlan
 
 
 class PendingReclaims:

@@ -10,11 +10,9 @@ from math import inf
 
 from ..model.plan import Reason
 from ..model.snapshot import Allocation, BudgetBalance, PendingRequest, ReservedSpan, Snapshot
-from ..placement.device_pool import DevicePool, Placement
-from ..placement.locality import GroupLocality
-from ..quota.entitlement import Entitlement
+from ..placement.device_pool import DevicePool, GroupLocality, Placement
+from ..quota.guarantees import Entitlement, ReclaimableCapacity, ReservedCapacity, not_lent
 from ..quota.headroom import Caps
-from ..quota.reserved_capacity import ReclaimableCapacity, ReservedCapacity, not_lent
 from ..quota.tree import THOUSAND, GroupTree, Tally, guarantees, size
 from .running_set import RunningSet
 

@@ -13,7 +13,7 @@ from itertools import chain
 from math import inf
 from operator import itemgetter
 
-from ..model.snapshot import Group, PendingRequest, PriorityClass
+from ..model.snapshot import Group, PendingRequest, PriorityClass, Snapshot
 from ..quota.headroom import cap, cap_of_one
 from ..quota.tree import THOUSAND
 from .cycle_state import CycleState
@@ -234,3 +234,15 @@ class QueueOrder:
 
     def _left_of_guarantee(self, group: Group) -> int:
         return self._guaranteed.get(group.name, 0) * THOUSAND - self._tally.groups[group.name]
+
+
+def debts_of(snapshot: Snapshot, books: CycleState) -> FairShare:
+    return FairShare(books.tree, snapshot.use, snapshot.holdings, books.now)
+
+
+def in_order(
+    snapshot: Snapshot, books: CycleState, debts: FairShare | None = None
+) -> tuple[PendingRequest, ...]:
+    """All that waits, the next one first."""
+    owed = debts_of(snapshot, books) if debts is None else debts
+    return QueueOrder(Queues(books.tree, snapshot.waiting), books, owed).whole()

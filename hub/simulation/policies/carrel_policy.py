@@ -25,12 +25,10 @@ from ...scheduling.cycle.incremental import (
 from ...scheduling.model.plan import Start, Stop
 from ...scheduling.model.snapshot import Snapshot
 from ...scheduling.placement.device_pool import Placement
-from ..workload.budgets import SimulatedBudgets
 from ..workload.calendar import SimulatedReservations
-from ..workload.decayed_usage import SimulatedUsage
 from ..workload.job_run import Run
-from .policy import SimulatedSite
-from .scheduler import Scheduler
+from ..workload.usage import SimulatedBudgets, SimulatedUsage
+from .policy import Scheduler, SimulatedSite
 
 _MOST_STOPS = 1000
 """Who was stopped so often for want of a budget does less in a period than a stop costs."""

@@ -11,9 +11,9 @@ from ...scheduling.model.snapshot import Arrangement, Snapshot
 from ...scheduling.model.text import plural
 from ...scheduling.queue.cycle_state import CycleState
 from ..policies.policy import Schedules, SimulatedSite
-from ..workload.budgets import SimulatedBudgets
 from ..workload.job_run import Run
 from ..workload.jobs import TraceJob
+from ..workload.usage import SimulatedBudgets
 
 _A_SECOND = 1.0
 

@@ -12,8 +12,7 @@ from ...errors import InvalidInput
 from ...scheduling.model.snapshot import Device
 from ...scheduling.model.text import plural
 from ...scheduling.placement.device_pool import DevicePool, largest_node
-from ..policies.policy import Schedules, SimulatedSite
-from ..policies.scheduler import Scheduler
+from ..policies.policy import Scheduler, Schedules, SimulatedSite
 from ..workload.job_run import Run, request_of, whole
 from ..workload.jobs import TraceJob
 from .deadlock import how_it_lies, kept_waiting

@@ -14,8 +14,7 @@ from ..workload.jobs import Trace, TraceJob
 from ..workload.nodes import ONE_POOL
 from ..workload.quota_file import room_for_gangs, wide_open, with_tenants
 from .event_loop import ReplayOutcome, simulate, too_large
-from .guarantee_shortfall import below_guarantee
-from .metrics import ReplayMetrics, completion_alone, figures, finish_time
+from .metrics import ReplayMetrics, below_guarantee, completion_alone, figures, finish_time
 from .runtime_estimates import MakeEstimator
 
 Pools = Mapping[str, Sequence[Device]]

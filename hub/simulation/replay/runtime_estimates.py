@@ -9,7 +9,7 @@ from random import Random
 from typing import Protocol
 
 from ...errors import InvalidInput
-from ...scheduling.model.runtime_estimate import COUNTED, likely_seconds
+from ...scheduling.queue.running_set import COUNTED, likely_seconds
 from ..workload.jobs import TraceJob
 
 UNKNOWN_SECONDS = 3600.0

@@ -11,8 +11,7 @@ import pytest
 from carrel.hub.controller.loop import Loop
 from carrel.hub.errors import OverMaximum
 from carrel.hub.groups.quotas import GroupQuotas
-from carrel.hub.scheduling.model.budget import Budget, Period
-from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.scheduling.model.snapshot import Budget, Group, Period
 from carrel.hub.schemas import RequestOut
 from carrel.hub.store.memory import MemoryStore
 from carrel.spawners.fake import FakeBackend

@@ -30,8 +30,7 @@ from carrel.hub.interfaces.store import Store
 from carrel.hub.records.identity import Identity
 from carrel.hub.records.leases import LeaseRecord, LeaseState
 from carrel.hub.records.ledger import LedgerKind
-from carrel.hub.scheduling.model.budget import Budget, Period
-from carrel.hub.scheduling.model.snapshot import Health, Kind, MarkKind
+from carrel.hub.scheduling.model.snapshot import Budget, Health, Kind, MarkKind, Period
 from carrel.hub.scheduling.model.states import HOLDS_DEVICES, TABLE, TERMINAL, State
 from carrel.hub.schemas import SessionIn, StartedIn
 from carrel.hub.store import open_store

@@ -11,8 +11,12 @@ from carrel.hub.messages.wait_reasons import ahead_sentences, why_sentences
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.cycle.start_estimates import FIRST_PAGE
-from carrel.hub.scheduling.explanation.explanation import Explanation, QuotaState
-from carrel.hub.scheduling.explanation.precedence import Precedence, RequestsAhead
+from carrel.hub.scheduling.explanation.explanation import (
+    Explanation,
+    Precedence,
+    QuotaState,
+    RequestsAhead,
+)
 from carrel.hub.scheduling.model.plan import Reason, Start, Wait
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.store.memory import MemoryStore

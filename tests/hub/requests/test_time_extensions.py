@@ -12,7 +12,7 @@ import pytest
 from carrel.hub.errors import Conflict, NotFound, OverMaximum
 from carrel.hub.records.calendar import Reservation
 from carrel.hub.requests.amendments import TimeExtensions
-from carrel.hub.scheduling.model.budget import Budget, Period
+from carrel.hub.scheduling.model.snapshot import Budget, Period
 from carrel.hub.scheduling.model.text import span
 from carrel.hub.schemas import SessionIn
 

@@ -21,7 +21,7 @@ from carrel.hub.scheduling.model.snapshot import (
     Share,
     Snapshot,
 )
-from carrel.hub.scheduling.placement import shared_devices
+from carrel.hub.scheduling.placement import free_devices
 
 from .strategies import MODELS, OWNERS, switched
 from .values import NOW, group, node
@@ -122,7 +122,7 @@ def holdings(draw: st.DrawFn, devices: tuple[Device, ...]) -> tuple[Allocation, 
             size = draw(st.sampled_from((1, 1, 2, 2, 3, 4, 0)))
             held, free = tuple(free[:size]), free[size:]
         else:
-            beside = [each for each in lent if shared_devices.fits(each, (*lent[each], share))]
+            beside = [each for each in lent if free_devices.fits(each, (*lent[each], share))]
             joins = draw(st.booleans())
             held = tuple((beside if beside and joins else free)[:1])
             lent |= {each: (*lent.get(each, ()), share) for each in held}

@@ -16,8 +16,7 @@ from carrel.hub.records.calendar import Term
 from carrel.hub.records.identity import Identity
 from carrel.hub.records.usage import UsageBy
 from carrel.hub.runtime.context import Context
-from carrel.hub.scheduling.model.budget import Budget, Period
-from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.scheduling.model.snapshot import Budget, Group, Period
 from carrel.hub.store import MemoryStore
 from carrel.hub.usage.reports import UsageQuery, UsageReports
 from carrel.spawners.fake import FakeBackend

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, select
 
-from ....scheduling.model.budget import Budget, Period
-from ....scheduling.model.snapshot import Device, Group, Health, Mark, MarkKind
+from ....scheduling.model.snapshot import Budget, Device, Group, Health, Mark, MarkKind, Period
 from ...rules.conversions import marked
 from .core import devices, groups, marks
 

@@ -22,7 +22,7 @@ from carrel.hub.errors import CarrelError
 from carrel.hub.interfaces.store import Store
 from carrel.hub.records.calendar import Reservation, Term
 from carrel.hub.records.requests import NewRequest
-from carrel.hub.scheduling.model.budget import Budget, Period
+from carrel.hub.scheduling.model.snapshot import Budget, Period
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.simulation.workload.nodes import ONE_POOL, parse_nodes
 from carrel.hub.simulation.workload.reader import Selection

@@ -22,11 +22,12 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.scheduling.cycle.decision import decide, in_order
+from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.model.plan import Stop
 from carrel.hub.scheduling.model.snapshot import Allocation, PendingRequest, Snapshot
 from carrel.hub.scheduling.placement.device_pool import Placement
 from carrel.hub.scheduling.queue.cycle_state import CycleState
+from carrel.hub.scheduling.queue.order import in_order
 from carrel.hub.scheduling.queue.queues import AGEING
 from carrel.hub.scheduling.queue.running_set import holding_of
 

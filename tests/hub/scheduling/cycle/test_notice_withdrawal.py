@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.cycle.decision import decide
-from carrel.hub.scheduling.cycle.notice_withdrawal import spared
+from carrel.hub.scheduling.cycle.reclaim_step import spared
 from carrel.hub.scheduling.model.snapshot import (
     Allocation,
     BudgetBalance,

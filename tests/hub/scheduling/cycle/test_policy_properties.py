@@ -11,7 +11,7 @@ from math import fsum, inf
 import pytest
 from hypothesis import HealthCheck, assume, given
 
-from carrel.hub.scheduling.cycle.decision import decide, in_order
+from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.model.plan import Reason
 from carrel.hub.scheduling.model.snapshot import (
     Allocation,
@@ -25,6 +25,7 @@ from carrel.hub.scheduling.model.snapshot import (
 from carrel.hub.scheduling.placement.device_pool import DevicePool, Placement
 from carrel.hub.scheduling.placement.gangs import forms
 from carrel.hub.scheduling.queue.cycle_state import CycleState
+from carrel.hub.scheduling.queue.order import in_order
 from carrel.hub.scheduling.queue.running_set import expected_end, holding_of, span
 
 from .. import rich

@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 
 from carrel.hub.scheduling.cycle.decision import decide
-from carrel.hub.scheduling.cycle.notice_withdrawal import spared
-from carrel.hub.scheduling.explanation.explanation import explain
-from carrel.hub.scheduling.explanation.precedence import Precedence, RequestsAhead
+from carrel.hub.scheduling.cycle.reclaim_step import spared
+from carrel.hub.scheduling.explanation.explanation import Precedence, RequestsAhead, explain
 from carrel.hub.scheduling.model.plan import Reason
 from carrel.hub.scheduling.model.snapshot import (
     Allocation,

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from carrel.hub.scheduling.explanation.admission_rules import Refusal, Rule, admit
-from carrel.hub.scheduling.model.budget import Budget, Period
-from carrel.hub.scheduling.model.snapshot import Device, Group, Health
+from carrel.hub.scheduling.model.snapshot import Budget, Device, Group, Health, Period
 
 from ..values import group, node
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from carrel.hub.scheduling.explanation.admission_rules import AdmissionRules, Refusal, Rule
-from carrel.hub.scheduling.model.budget import Budget, Period
-from carrel.hub.scheduling.model.snapshot import Kind, Share
+from carrel.hub.scheduling.model.snapshot import Budget, Kind, Period, Share
 
 from ..values import group, node
 

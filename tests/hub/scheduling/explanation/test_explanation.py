@@ -16,15 +16,16 @@ from carrel.hub.scheduling.explanation.explanation import (
     MORE_LOOKS,
     MOST_AHEAD,
     Explanation,
+    Precedence,
     QuotaState,
+    RequestsAhead,
     explain,
 )
-from carrel.hub.scheduling.explanation.precedence import Precedence, RequestsAhead
 from carrel.hub.scheduling.explanation.what_if import SuggestedChange, Suggestion, changed
-from carrel.hub.scheduling.model.budget import Budget, Period
 from carrel.hub.scheduling.model.plan import Estimate, Plan, Reason
 from carrel.hub.scheduling.model.snapshot import (
     Allocation,
+    Budget,
     BudgetBalance,
     DecayedUsage,
     Device,
@@ -32,6 +33,7 @@ from carrel.hub.scheduling.model.snapshot import (
     Group,
     Kind,
     PendingRequest,
+    Period,
     PriorityClass,
     ReservedSpan,
     Share,

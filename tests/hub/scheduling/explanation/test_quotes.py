@@ -7,11 +7,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.scheduling.cycle.decision import decide, in_order
+from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.explanation.quotes import quotes, served_without
 from carrel.hub.scheduling.model.plan import Reason, Wait
 from carrel.hub.scheduling.model.snapshot import Allocation, PendingRequest, PriorityClass, Snapshot
 from carrel.hub.scheduling.queue.cycle_state import CycleState
+from carrel.hub.scheduling.queue.order import in_order
 
 from ..strategies import GROUPS, OWNERS, SIZES, snapshots
 from ..values import HOUR, NOW, group, holding, node, waiting

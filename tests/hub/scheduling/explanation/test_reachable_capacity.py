@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 
 from carrel.hub.scheduling.cycle.decision import decide
-from carrel.hub.scheduling.explanation.admission_rules import Rule, admit
-from carrel.hub.scheduling.explanation.reachable_capacity import ReachableCapacity, reach
+from carrel.hub.scheduling.explanation.admission_rules import ReachableCapacity, Rule, admit, reach
 from carrel.hub.scheduling.model.snapshot import Group, Health, Mark, MarkKind, Snapshot
 
 from .. import rich

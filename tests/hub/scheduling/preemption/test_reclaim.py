@@ -17,7 +17,8 @@ from carrel.hub.scheduling.model.snapshot import (
     Share,
 )
 from carrel.hub.scheduling.placement.device_pool import DevicePool, Placement
-from carrel.hub.scheduling.preemption.reclaim import ReclaimPlan, reclaim
+from carrel.hub.scheduling.preemption.reclaim import reclaim
+from carrel.hub.scheduling.preemption.reclaim_rounds import ReclaimPlan
 from carrel.hub.scheduling.quota.tree import GroupTree, Tally, guarantees
 
 from .. import values

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.scheduling.cycle.decision import decide, in_order
+from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.model.plan import Estimate
 from carrel.hub.scheduling.model.snapshot import (
     DecayedUsage,
@@ -17,6 +17,7 @@ from carrel.hub.scheduling.model.snapshot import (
     Snapshot,
 )
 from carrel.hub.scheduling.queue.cycle_state import CycleState
+from carrel.hub.scheduling.queue.order import in_order
 
 from ..values import HOUR, NOW, group, holding, node, waiting
 

@@ -13,10 +13,10 @@ from carrel.hub.scheduling.model.snapshot import Device, Group, Kind, Share
 from carrel.hub.scheduling.quota.accounting import Charge, decayed
 from carrel.hub.simulation.policies.carrel_policy import CARREL
 from carrel.hub.simulation.policies.policy import Schedules, SimulatedSite
-from carrel.hub.simulation.workload.decayed_usage import SimulatedUsage
 from carrel.hub.simulation.workload.job_run import request_of
 from carrel.hub.simulation.workload.jobs import TraceJob
 from carrel.hub.simulation.workload.quota_file import wide_open
+from carrel.hub.simulation.workload.usage import SimulatedUsage
 
 from ...scheduling.values import node
 from ..kit import job, played, site, spans

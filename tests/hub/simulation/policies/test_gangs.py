@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from carrel.hub.errors import InvalidInput
-from carrel.hub.scheduling.model.budget import Budget, Period
-from carrel.hub.scheduling.model.snapshot import Arrangement, Group
+from carrel.hub.scheduling.model.snapshot import Arrangement, Budget, Group, Period
 from carrel.hub.scheduling.placement.device_pool import largest_node
 from carrel.hub.simulation.policies.carrel_policy import CARREL
 from carrel.hub.simulation.policies.policy import BASELINES, Schedules, SimulatedSite

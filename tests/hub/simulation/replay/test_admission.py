@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 
 from carrel.hub.errors import InvalidInput
 from carrel.hub.scheduling.explanation.admission_rules import Rule
-from carrel.hub.scheduling.model.budget import Budget, Period
-from carrel.hub.scheduling.model.snapshot import Device, Group, Kind, Share, Snapshot
+from carrel.hub.scheduling.model.snapshot import (
+    Budget,
+    Device,
+    Group,
+    Kind,
+    Period,
+    Share,
+    Snapshot,
+)
 from carrel.hub.simulation.policies.carrel_policy import CARREL
 from carrel.hub.simulation.replay.admission import WORDS, admitted
 from carrel.hub.simulation.replay.experiment import Experiment, run

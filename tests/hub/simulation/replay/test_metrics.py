@@ -7,8 +7,7 @@ import pytest
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.simulation.policies.policy import BASELINES
 from carrel.hub.simulation.replay.experiment import Experiment, ExperimentResult, run
-from carrel.hub.simulation.replay.guarantee_shortfall import below_guarantee
-from carrel.hub.simulation.replay.metrics import Spread, evenness, jain, spread
+from carrel.hub.simulation.replay.metrics import Spread, below_guarantee, evenness, jain, spread
 from carrel.hub.simulation.replay.runtime_estimates import parse_estimates
 from carrel.hub.simulation.workload.jobs import Trace, TraceJob
 from carrel.hub.simulation.workload.nodes import parse_nodes

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from carrel.hub.simulation.policies import registry
-from carrel.hub.simulation.policies.policy import Schedules, SimulatedSite
-from carrel.hub.simulation.policies.scheduler import Scheduler
+from carrel.hub.simulation.policies.policy import Scheduler, Schedules, SimulatedSite
 from carrel.hub.simulation.replay.experiment import Experiment, run
 from carrel.hub.simulation.replay.runtime_estimates import parse_estimates
 from carrel.hub.simulation.workload.formats import FORMATS

@@ -9,8 +9,7 @@ import pytest
 
 from carrel.hub.errors import InvalidInput
 from carrel.hub.records.calendar import Term
-from carrel.hub.scheduling.model.budget import Budget, Period
-from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.scheduling.model.snapshot import Budget, Group, Period
 from carrel.hub.simulation.policies.carrel_policy import CARREL
 from carrel.hub.simulation.policies.policy import BASELINES, SimulatedSite
 from carrel.hub.simulation.replay.event_loop import ReplayOutcome

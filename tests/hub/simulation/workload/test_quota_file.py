@@ -9,8 +9,7 @@ import pytest
 
 from carrel.hub.cli.admin.group_options import WRITTEN
 from carrel.hub.errors import InvalidInput
-from carrel.hub.scheduling.model.budget import Budget, Period
-from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.scheduling.model.snapshot import Budget, Group, Period
 from carrel.hub.simulation.workload.quota_file import read_quota, unused, wide_open, with_tenants
 
 

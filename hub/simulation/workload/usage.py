@@ -1,27 +1,64 @@
-"""What groups have left of their budgets while a simulation goes on.
-
-Use is counted by the simulation itself, from its own beginning. Periods are those of the live
-service: weeks from Monday in UTC, and the site's terms, between which there is no budget.
-"""
+"""Decayed use while a simulation goes on, as the ledger of the live service would have it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from math import inf
+from math import exp, inf, log
 
 from ...records.calendar import Term, refill_of, span_of
-from ...scheduling.model.budget import Budget
-from ...scheduling.model.snapshot import BudgetBalance, Group
+from ...scheduling.model.snapshot import Budget, BudgetBalance, DecayedUsage, Group, PendingRequest
+from ...scheduling.quota.accounting import HALF_LIFE
 from ...scheduling.quota.tree import GroupTree
 from .job_run import Run
+
+
+@dataclass(slots=True)
+class _OwnerUsage:
+    """Of one owner in one group: what counts at a moment, and what is held from there on."""
+
+    at: float
+    use: float = 0.0
+    held: float = 0.0
+
+
+class SimulatedUsage:
+    """Each device-second counts half after one half-life, also those of what still runs.
+
+    While as much is held, use grows by the integral of ``scheduling.accounting.decayed``.
+    """
+
+    def __init__(self, half_life: float = HALF_LIFE) -> None:
+        self._per_second = log(2) / half_life
+        self._accounts: dict[tuple[str, str], _OwnerUsage] = {}
+
+    def change(self, request: PendingRequest, devices: float, now: float) -> None:
+        """So many devices are held from now on, or fewer with a negative number."""
+        key = (request.group, request.owner)
+        account = self._accounts.setdefault(key, _OwnerUsage(at=now))
+        self._settle(account, now)
+        account.held += devices
+
+    def uses(self, now: float) -> tuple[DecayedUsage, ...]:
+        for account in self._accounts.values():
+            self._settle(account, now)
+        return tuple(
+            DecayedUsage(group=group, owner=owner, device_seconds=account.use)
+            for (group, owner), account in self._accounts.items()
+        )
+
+    def _settle(self, account: _OwnerUsage, now: float) -> None:
+        fading = exp((account.at - now) * self._per_second)
+        account.use = account.use * fading + account.held * (1 - fading) / self._per_second
+        account.at = now
+
 
 _A_MOMENT = 0.01
 """Device-seconds, or seconds: what a sum of floating-point numbers may lack."""
 
 
 @dataclass(slots=True, kw_only=True)
-class _Account:
+class _BudgetAccount:
     """Of one group with a budget, and all below it.
 
     Attributes:
@@ -96,7 +133,7 @@ class SimulatedBudgets:
     def __init__(self, groups: Iterable[Group], terms: Sequence[Term]) -> None:
         self._tree = GroupTree(groups)
         self._accounts = {
-            group.name: _Account(group=group.name, budget=group.budget, terms=terms)
+            group.name: _BudgetAccount(group=group.name, budget=group.budget, terms=terms)
             for group in self._tree.groups
             if group.budget is not None
         }
@@ -143,7 +180,7 @@ class SimulatedBudgets:
             for account in self._of(run)
         )
 
-    def _of(self, run: Run) -> Iterator[_Account]:
+    def _of(self, run: Run) -> Iterator[_BudgetAccount]:
         for group in self._tree.known(run.request.group):
             if group.name in self._accounts:
                 yield self._accounts[group.name]

@@ -1,13 +1,16 @@
-"""What those that ask for devices back share in one cycle: what is free and held, and by whom."""
+"""Rounds of preemption."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
 
-from ..model.snapshot import Allocation, PriorityClass
-from ..placement.device_pool import DevicePool
+from ..model.plan import Stop
+from ..model.snapshot import Allocation, PendingRequest, PriorityClass
+from ..placement.device_pool import DevicePool, Placement, Shape, shape
+from ..placement.gangs import least
 from ..quota.tree import GroupTree, Tally, guarantees
 
 Part: TypeAlias = tuple[str, PriorityClass]
@@ -81,3 +84,75 @@ class PreemptiblePool:
     def _leave(self, holding: Allocation) -> None:
         self.pool.give_back(holding)
         self.tally.count(holding, -1)
+
+
+OwnerShape = tuple[str, str, PriorityClass, Shape]
+ClaimShape = tuple[str, PriorityClass, Shape]
+"""A group and what is asked for in it, whoever asks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReclaimPlan:
+    """What is asked back in one cycle.
+
+    Attributes:
+        waiting: who waits for it, or for what was asked back earlier, and what each will have.
+        early: those of the stops whose request had to ask once more: what they give back went to
+            somebody ahead of it.
+    """
+
+    stops: tuple[Stop, ...] = ()
+    waiting: Mapping[str, Placement] = field(default_factory=dict)
+    early: tuple[Stop, ...] = field(default=(), compare=False)
+
+
+class ReclaimClaim:
+    """A request that asks, in each of its forms: as it is, and the least of it."""
+
+    def __init__(self, request: PendingRequest, forms: Iterable[PendingRequest]) -> None:
+        self.request, self.least = request, least(request)
+        self.forms = tuple((form, least(form)) for form in forms)
+        self.alike: ClaimShape = (request.group, request.priority, shape(request))
+        self.kind: OwnerShape = (request.owner, *self.alike)
+
+
+class Selection(Protocol):
+    """What one round asks of the selection of victims."""
+
+    def in_order(self, claims: Iterable[ReclaimClaim]) -> Iterator[ReclaimClaim]: ...
+
+    def take(self, claim: ReclaimClaim) -> Placement | None: ...
+
+    def victims(self, claim: ReclaimClaim) -> tuple[Stop, ...]: ...
+
+    def give_up(self, claim: ReclaimClaim) -> None: ...
+
+
+def reclaim_rounds(
+    claims: Sequence[ReclaimClaim],
+    ground: PreemptiblePool,
+    ask: Callable[[], Selection],
+    is_free: Callable[[ReclaimClaim, Placement], bool],
+) -> ReclaimPlan:
+    """Steps 1 to 4."""
+    stops: list[Stop] = []
+    early: list[Stop] = []
+    while True:
+        asked = ask()
+        made_for = {stop.for_request for stop in stops}
+        waiting: dict[str, Placement] = {}
+        found: tuple[Stop, ...] = ()
+        for claim in asked.in_order(claims):
+            if placed := asked.take(claim):
+                if claim.request.id in made_for or not is_free(claim, placed):
+                    waiting[claim.request.id] = placed
+            elif found := asked.victims(claim):
+                break
+            else:
+                asked.give_up(claim)
+        if not found:
+            return ReclaimPlan(stops=tuple(stops), waiting=waiting, early=tuple(early))
+        asks = found[0].for_request
+        early += (each for each in stops if each.for_request == asks and each not in early)
+        stops += found
+        ground.leave(stop.request_id for stop in found)
