@@ -74,9 +74,6 @@ def stop_session(web: Carrel, who: Writer, server: Server) -> None:
     web.commands.stop_session(who, server_of(server))
 
 
-router = APIRouter(responses=ERRORS)
-
-
 @router.post("/requests/{request_id}/keep", tags=["sessions"], summary="Keep an idle session")
 def keep(web: Carrel, who: Writer, request_id: RequestId) -> RequestOut:
     """Takes back its `warning`; its idle time is counted anew. Once for each session.
