@@ -20,7 +20,7 @@ from carrel.spawners.sessions.lease_mixin import LeaseMixin
 from carrel.spawners.sessions.local import LocalSession
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "configuration.md"
-SOURCE = Path(settings.__file__).parents[1]
+SOURCE = Path(settings.__file__).parents[2]
 CODE = ("hub", "spawners", "extensions", "courses", "images")
 VARIABLE = re.compile(r"\bCARREL_[A-Z_]+\b")
 
