@@ -11,12 +11,14 @@ from ..hub.schemas import RequestOut
 
 
 def what(request: RequestOut) -> str:
-    return request_messages.work(request.kind, request.notebook, request.command, request.labels)
+    return request_messages.work_title(
+        request.kind, request.notebook, request.command, request.labels
+    )
 
 
 def told(request: RequestOut) -> str:
     """State, progress and reason in a few words."""
-    text = request_messages.state(request.state)
+    text = request_messages.state_name(request.state)
     if request.progress and request.progress.cells and not request.ended:
         text += f", {request.progress.done} of {units.count(request.progress.cells, 'cell')}"
     if request.cause:

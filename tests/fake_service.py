@@ -163,7 +163,12 @@ class FakeService:
                 return live[0]
             # Processes are found by their lease: one name must not serve two fakes at a time.
             id_ = f"s-{uuid.uuid4().hex[:8]}"
-            wait = {"place": 1, "ahead": 0, "reason": "no_free_device", "sentence": "Place 1."}
+            wait = {
+                "place": 1,
+                "ahead": 0,
+                "reason": "no_free_device",
+                "sentence": "Queued at position 1.",
+            }
             self.add(id_, kind="session", owner=body["owner"], wait=wait,
                      server_name=body["server_name"])  # fmt: skip  # grouped by meaning
             if self.free > 0:
@@ -270,7 +275,7 @@ class _Handler(BaseHTTPRequestHandler):
                 waiting = [r for r in fake.requests.values() if r["state"] == "queued"]
                 say(200, {"total": len(waiting), "queue": [
                     {"place": place, "kind": r["kind"], "devices": r["devices"],
-                     "sentence": f"Place {place}. Full.", "why": "Full.",
+                     "sentence": f"Queued at position {place}. Full.", "why": "Full.",
                      "yours": r["owner"] == "anna",
                      "request_id": r["id"], "owner": r["owner"], "title": r.get("notebook", "")}
                     for place, r in enumerate(waiting, 1)

@@ -12,10 +12,9 @@ from pydantic import JsonValue
 
 from ...hub.client import Client
 from ...hub.errors import CarrelError, NotFound, Unavailable
-from ...hub.messages.requests import state as state_words
-from ...hub.messages.requests import state_meaning
-from ...hub.messages.timed_text import dated_facts, expected_words
-from ...hub.messages.units import devices as devices_words
+from ...hub.messages.requests import state_meaning, state_name
+from ...hub.messages.timed_text import as_json, expected_start
+from ...hub.messages.units import devices as devices_text
 from ...hub.schemas import DeviceOut, EventOut, RequestOut
 from ..job_text import what
 from .stream_feeds import Snapshot
@@ -238,13 +237,13 @@ def job_facts(request: RequestOut) -> dict[str, JsonValue]:
         "title": what(request) or request.id,
         "kind": "command" if request.command else request.kind,
         "state": request.state,
-        "state_words": state_words(request.state),
+        "state_name": state_name(request.state),
         "meaning": state_meaning(request.state),
         "owner": request.owner,
         "group": request.group,
         "labels": dict(request.labels),
         "devices": [device_words(each) for each in lease.devices] if lease else [],
-        "devices_words": devices_words(request.devices, request.model),
+        "devices_text": devices_text(request.devices, request.model),
         "seconds": request.seconds,
         "submitted_at": request.submitted_at,
         "started_at": None if waits else request.started_at,
@@ -252,7 +251,7 @@ def job_facts(request: RequestOut) -> dict[str, JsonValue]:
         "ends_by": request.ends_by,
         "attempt": request.lease.epoch if request.lease else 0,
         "wait": wait.model_dump(mode="json") if wait else None,
-        "expected": dated_facts(expected_words(wait, now)) if wait else [],
+        "expected": as_json(expected_start(wait, now)) if wait else [],
         "cause": cause.model_dump(mode="json") if cause else None,
         "warning": request.warning.model_dump(mode="json") if request.warning else None,
         "has_output": bool(request.output and request.lease is not None and not request.command),

@@ -10,16 +10,16 @@ from pydantic import JsonValue
 
 from ...hub.client import Client
 from ...hub.errors import CarrelError, Unavailable
-from ...hub.messages.requests import tile_meaning
+from ...hub.messages.requests import device_state_meaning
 from ...hub.messages.timed_text import (
-    dated_facts,
-    expected_words,
-    reason_words,
-    reserved_words,
-    start_words,
+    as_json,
+    expected_start,
+    expected_start_or_unknown,
+    reservation,
+    timed_reasons,
 )
 from ...hub.messages.units import count, memory
-from ...hub.messages.units import devices as devices_words
+from ...hub.messages.units import devices as devices_text
 from ...hub.schemas import DeviceOut, PoolOut, QueueEntryOut, QueueOut
 from ...hub.schemas.explanation import WhyOut
 from .stream_feeds import Snapshot
@@ -74,14 +74,14 @@ def pool_facts(pool: PoolOut) -> dict[str, JsonValue]:
         "sentence": f"{pool.free} of {count(pool.total, 'device')} free{waiting}.",
         "tiles": [tile_facts(device) for device in pool.devices],
         "simulated": pool.simulated,
-        "reserved": dated_facts([reserved_words(each) for each in pool.reservations]),
+        "reserved": as_json([reservation(each) for each in pool.reservations]),
     }
 
 
 def tile_facts(device: DeviceOut) -> dict[str, JsonValue]:
     """As on the desk; an owner only where the API names one."""
     size = memory(device.memory_bytes)
-    meaning = device.why or tile_meaning(device.state)
+    meaning = device.why or device_state_meaning(device.state)
     named = device.owner is not None and device.state == "taken"
     return {
         "id": device.id,
@@ -99,7 +99,7 @@ def queue_facts(queue: QueueOut) -> dict[str, JsonValue]:
     mine = [row.place for row in rows if row.yours]
     sentence = f"{count(len(rows), 'request')} in the queue." if rows else "Nobody waits."
     if mine:
-        sentence += f" Your best place is {min(mine)}."
+        sentence += f" Your best position is {min(mine)}."
     now = time.time()
     return {
         "sentence": sentence,
@@ -119,8 +119,8 @@ def why_facts(why: WhyOut, now: float) -> dict[str, JsonValue]:
         "why": [*(why.sentences[1:] if why.wait else why.sentences)],
         "ahead": [*why.ahead_sentences],
         "helps": [each.sentence for each in why.suggestions],
-        "start": dated_facts(start_words(why, now)),
-        "dated": [dated_facts(each) for each in reason_words(why)],
+        "start": as_json(expected_start_or_unknown(why, now)),
+        "dated": [as_json(each) for each in timed_reasons(why)],
     }
 
 
@@ -128,10 +128,10 @@ def row_facts(row: QueueEntryOut, now: float) -> dict[str, JsonValue]:
     return {
         "place": row.place,
         "kind": row.kind,
-        "devices": devices_words(row.devices, row.model),
+        "devices": devices_text(row.devices, row.model),
         "sentence": row.sentence,
         "why": row.why,
-        "expected": dated_facts(expected_words(row, now)),
+        "expected": as_json(expected_start(row, now)),
         "expected_at": row.expected_at,
         "latest_at": row.latest_at,
         "yours": row.yours,

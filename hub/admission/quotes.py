@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import CarrelError, Refused
-from ..messages.requests import quote_sentence
+from ..messages.requests import OwnUsage, quote_sentence
 from ..records.identity import Identity
 from ..runtime.context import Context
 from ..scheduling.explanation.quotes import quotes
-from ..scheduling.model.plan import Wait
-from ..scheduling.model.snapshot import Kind, PendingRequest
+from ..scheduling.model.plan import Reason, Wait
+from ..scheduling.model.snapshot import Kind, PendingRequest, Snapshot
+from ..scheduling.quota.tree import GroupTree, Tally
 from ..schemas import QuoteIn, QuoteOut
 from .policy import Admission, ResourceRequest, check_ask, class_of
 
@@ -65,7 +66,7 @@ class Quotes:
             admitted.append(_waiting(number, who.name, group, each, now))
         waits = iter(quotes(snapshot, admitted, now) if admitted else ())
         requests = iter(admitted)
-        return [each or _admitted(next(requests), next(waits), now) for each in answers]
+        return [each or _admitted(next(requests), next(waits), snapshot, now) for each in answers]
 
 
 def _ask(owner: str, group: str, asked: QuoteIn) -> ResourceRequest:
@@ -111,11 +112,11 @@ def _refused(asked: QuoteIn, refusal: Refused) -> QuoteOut:
     )
 
 
-def _admitted(request: PendingRequest, wait: Wait, now: float) -> QuoteOut:
+def _admitted(request: PendingRequest, wait: Wait, snapshot: Snapshot, now: float) -> QuoteOut:
     estimate = wait.estimate
     return QuoteOut(
         admitted=True,
-        sentence=quote_sentence(wait, now),
+        sentence=quote_sentence(wait, now, _own_usage(request, wait, snapshot)),
         group=request.group,
         devices=request.devices,
         starts_now=wait.place == 0,
@@ -125,3 +126,16 @@ def _admitted(request: PendingRequest, wait: Wait, now: float) -> QuoteOut:
         latest_at=estimate.latest if estimate else None,
         device_seconds=float(request.devices * request.seconds),
     )
+
+
+def _own_usage(request: PendingRequest, wait: Wait, snapshot: Snapshot) -> OwnUsage | None:
+    """Return what the owner uses of the maximum per member, where that holds the request."""
+    group = next((each for each in snapshot.groups if each.name == wait.detail), None)
+    if wait.reason is not Reason.USER_MAXIMUM or group is None:
+        return None
+    own = (each for each in snapshot.holdings if each.owner == request.owner)
+    used = Tally(GroupTree(snapshot.groups), own).of_user(group.name, request.owner)
+    maximum = group.max_devices_per_user
+    if used + request.devices <= maximum:
+        return None  # the owner's queued requests count as well
+    return OwnUsage(group=group.name, used=used, maximum=maximum)

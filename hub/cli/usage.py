@@ -58,7 +58,7 @@ def usage_command(
     counts on both days, each with its part. Weeks begin on Monday, and terms are those of the
     site's calendar. By owner, each person has a line for each of their groups,
     by user one for all of them. A group counts what the groups below it used as well, as far as
-    you may see it; ITS OWN is without those. By model, each device of a lease counts for the same
+    you may see it; OWN USE excludes those. By model, each device of a lease counts for the same
     part of what the lease is charged.
 
     \b
@@ -123,7 +123,7 @@ def _usage_table(report: UsageReport, by: str) -> None:
             for each in report.by_group
         ]
     if rows:
-        display.table(header, rows, right="CHARGED,OPEN,ITS OWN")
+        display.table(header, rows, right="CHARGED,OPEN,OWN USE")
     if report.rows_left_out:
         click.echo(f"{report.rows_left_out} older ones are not listed, and count in the sum.")
     for budget in report.budgets:

@@ -1,4 +1,4 @@
-"""The words of the audit list for what was changed, the same on its page and in its command."""
+"""Names and values of changes in the audit log, the same on the page and the command line."""
 
 from __future__ import annotations
 
@@ -6,55 +6,55 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from ..scheduling.model.text import hours
-from .requests import state
+from .requests import state_name
 from .units import duration
 
 _FIELDS: Mapping[str, str] = MappingProxyType(
     {
-        "parent": "group above it",
-        "max_devices": "devices at one time",
-        "max_devices_per_user": "devices per member",
-        "max_seconds": "longest time limit",
-        "idle_seconds": "idle sessions are warned after",
+        "parent": "parent group",
+        "max_devices": "max quota",
+        "max_devices_per_user": "max devices per member",
+        "max_seconds": "max time limit",
+        "idle_seconds": "idle warning after",
         "admin": "administrator",
-        "seconds": "more time",
+        "seconds": "extension",
     }
 )
-"""What was changed, as the forms call it."""
+"""Fields by the labels of the forms."""
 _NOTHING: Mapping[str, str] = MappingProxyType(
     {
         "parent": "none",
-        "teachers": "nobody",
+        "teachers": "none",
         "budget": "none",
-        "until": "no last day",
-        "due": "no date",
+        "until": "no end date",
+        "due": "no due date",
         "archived_at": "never",
     }
 )
-_STOPPED = "what is left is stopped"
-"""What the moment means at which a drain ends; of anything else, ``until`` is a day."""
+_DRAIN_END = "remaining work is stopped"
+"""Label of ``until`` of a drain, which is a moment; elsewhere ``until`` is a day."""
 
 
 def differences(
     before: Mapping[str, object], after: Mapping[str, object], moment: Callable[[float], str]
 ) -> list[tuple[str, tuple[str, ...]]]:
-    """What was changed, with the values of both sides.
+    """Return each changed field with its values before and after.
 
-    What did not exist before, or does not any more, has one side. ``moment`` writes times.
+    Something created or removed has one value a field. ``moment`` formats times.
     """
     sides = [side for side in (before, after) if side]
     names = dict.fromkeys(name for side in sides for name in side)
     found = []
     for name in names:
         values = [side.get(name) for side in sides]
-        words = tuple(_value(name, value, moment) for value in values)
-        found.append((_field(name, values), words))
+        texts = tuple(_value(name, value, moment) for value in values)
+        found.append((_field(name, values), texts))
     return found
 
 
 def _field(name: str, values: list[object]) -> str:
     if name == "until" and any(isinstance(value, int | float) for value in values):
-        return _STOPPED
+        return _DRAIN_END
     return _FIELDS.get(name, name.replace("_", " "))
 
 
@@ -73,6 +73,6 @@ def _value(name: str, value: object, moment: Callable[[float], str]) -> str:
         case list():
             return ", ".join(map(str, value))
         case str() if name == "state":
-            return state(value)
+            return state_name(value)
         case _:
             return str(value)

@@ -1,7 +1,7 @@
-"""Sentences of a wait with times of day in them, as values: each reader sees their own clock.
+"""Sentences that contain times of day, as values, so that each reader sees the local time.
 
-They are worded here and nowhere else. Pages, views and the command line put the moments in, in the
-reader's zone and format, and write what stands around them as it is.
+Pages, widgets and the command line insert the times in the reader's zone and format and write the
+text around them unchanged.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from ..schemas.explanation import WhyOut
 from .units import devices
 
 _INTERVAL_SECONDS = 60.0
-"""Two ends that are closer are one time."""
+"""A shorter interval is shown as one time."""
 
 Show = Literal["clock", "coming"]
 """clock: ``14:05``, with the day unless it is today. coming: ``14:05 (in about 2 h)``, and
-``any moment`` once it is here."""
+``any moment`` when it is due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedText:
-    """A sentence with a time of day in it, or a part of one.
+    """A sentence, or part of a sentence, around one time of day.
 
     Attributes:
-        before, after: what stands on both sides of the time, with the spaces.
-        at: the time, in UTC; None where there is none to be told.
-        show: how it is told.
+        before, after: the text on both sides of the time, with the spaces.
+        at: the time, in UTC; None for text without a time.
+        show: how the time is written.
     """
 
     before: str
@@ -40,12 +40,12 @@ class TimedText:
     show: Show = "clock"
 
 
-Dated = tuple[TimedText, ...]
-"""A sentence, from its parts in their order; empty where there is nothing to say."""
+TimedSentence = tuple[TimedText, ...]
+"""The parts of a sentence in order; empty for no sentence."""
 
 
 class ExpectedStart(Protocol):
-    """Whatever is expected to start: a wait, a row of the queue, a quote."""
+    """A value with an expected start: a wait, a queue entry, a quote."""
 
     @property
     def expected_at(self) -> float | None: ...
@@ -53,48 +53,50 @@ class ExpectedStart(Protocol):
     def latest_at(self) -> float | None: ...
 
 
-def expected_words(start: ExpectedStart, now: float) -> Dated:
+def expected_start(start: ExpectedStart, now: float) -> TimedSentence:
     """``Expected start: 14:05 (in about 2 h), at the latest 16:05.``
 
-    What has passed is told as now, not as a time that lies behind.
+    Times in the past are shown as now.
     """
     if start.expected_at is None:
         return ()
     at = max(start.expected_at, now)
     latest = at if start.latest_at is None else max(start.latest_at, now)
-    told = "Expected start: "
+    prefix = "Expected start: "
     if latest - at < _INTERVAL_SECONDS:
-        return (TimedText(before=told, at=at, after=".", show="coming"),)
+        return (TimedText(before=prefix, at=at, after=".", show="coming"),)
     return (
-        TimedText(before=told, at=at, show="coming"),
+        TimedText(before=prefix, at=at, show="coming"),
         TimedText(before=", at the latest ", at=latest, after="."),
     )
 
 
-def start_words(why: WhyOut, now: float) -> Dated:
-    """The same, to whoever asks why it waits: also that it cannot be told."""
+def expected_start_or_unknown(why: WhyOut, now: float) -> TimedSentence:
+    """Return the expected start of a waiting request, or a sentence that there is no estimate."""
     if why.wait is None:
         return ()
-    unknown = TimedText(before="When it will start cannot be told yet.")
-    return expected_words(why.wait, now) or (unknown,)
+    unknown = TimedText(before="The start cannot be estimated yet.")
+    return expected_start(why.wait, now) or (unknown,)
 
 
-def reason_words(why: WhyOut) -> tuple[Dated, ...]:
-    """What of its reasons has a time: the reservation's span, and when a budget is full again."""
-    said: list[Dated] = []
+def timed_reasons(why: WhyOut) -> tuple[TimedSentence, ...]:
+    """Return the reasons with a time: the period of a reservation, the renewal of a budget."""
+    sentences: list[TimedSentence] = []
     if why.reserved_from is not None:
-        said.append(
+        sentences.append(
             (
                 TimedText(before="Reserved from ", at=why.reserved_from),
                 TimedText(before=" to ", at=why.reserved_until, after="."),
             )
         )
     if why.refills_at is not None:
-        said.append((TimedText(before="The budget is full again: ", at=why.refills_at, after="."),))
-    return tuple(said)
+        sentences.append(
+            (TimedText(before="The budget is renewed: ", at=why.refills_at, after="."),)
+        )
+    return tuple(sentences)
 
 
-def reserved_words(reserved: ReservationOut) -> TimedText:
+def reservation(reserved: ReservationOut) -> TimedText:
     """``8 devices are reserved for cs101 from`` … ``(Tue 10:00-12:00 Europe/Berlin): the lab``."""
     verb = "is" if reserved.devices == 1 else "are"
     since = "until" if reserved.running else "from"
@@ -107,5 +109,6 @@ def reserved_words(reserved: ReservationOut) -> TimedText:
     )
 
 
-def dated_facts(parts: Sequence[TimedText]) -> list[JsonValue]:
+def as_json(parts: Sequence[TimedText]) -> list[JsonValue]:
+    """Return the parts as JSON, for widgets."""
     return [asdict(part) for part in parts]

@@ -9,36 +9,16 @@ from ..scheduling.model.snapshot import Device
 from ..scheduling.model.text import hours
 
 _UNITS_SHOWN = 2
-
-
-_MINUTE = 60
-
-
+MINUTE = 60
 _HOUR = 3600
-
-
 _DAY = 86400
-
-
 HERE = "any moment"
-
-
 _HERE_BELOW = 5
-"""Seconds: what is nearer may come any moment."""
-
-
+"""Seconds; a closer time is written as ``HERE``."""
 _WHOLE_HOURS_FROM = 10
-
-
 _GIBIBYTE = 2**30
-
-
 _STEP = 1024
-
-
 _ONE_DECIMAL_BELOW = 10
-
-
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -53,19 +33,19 @@ def device_hours(device_seconds: float) -> str:
 
 
 def device_name(device: Device) -> str:
-    """``NVIDIA H200 #0 of node1``; a simulated one says so."""
+    """``NVIDIA H200 #0 of node1``, with a note for simulated devices."""
     simulated = " (simulated)" if device.simulated else ""
     return f"{device.model} #{device.index}{simulated} of {device.node}"
 
 
 def devices(number: int, model: str | None = None) -> str:
     """``no device``, ``1 device``, ``3 devices``, ``1 device (NVIDIA H200)``."""
-    words = "no device" if number == 0 else count(number, "device")
-    return f"{words} ({model})" if model else words
+    text = "no device" if number == 0 else count(number, "device")
+    return f"{text} ({model})" if model else text
 
 
 def duration(seconds: float) -> str:
-    """The two largest units: ``1 h 30 min``, ``45 s``, ``2 d``; never negative."""
+    """Return the two largest units: ``1 h 30 min``, ``45 s``, ``2 d``; never negative."""
     left = max(0, round(seconds))
     parts: list[str] = []
     for size, unit in _UNITS:
@@ -78,34 +58,34 @@ def duration(seconds: float) -> str:
 
 
 def coming(seconds: float) -> str:
-    """How far ahead an estimate is, as pages and views say it: ``in about 2 h``, or ``HERE``."""
+    """Return how far ahead an estimated time is: ``in about 2 h``, or ``HERE``."""
     if seconds < _HERE_BELOW:
         return HERE
     left = _rounded(seconds)
-    if left < _MINUTE:
+    if left < MINUTE:
         return f"in about {left} s"
     if left < _HOUR:
-        return f"in about {_rounded(left / _MINUTE)} min"
+        return f"in about {_rounded(left / MINUTE)} min"
     if left >= _DAY:
         return f"in about {_rounded(left / _DAY)} d"
-    hours_left, minutes = divmod(_rounded(left / _MINUTE), 60)
+    hours_left, minutes = divmod(_rounded(left / MINUTE), 60)
     exact = minutes and hours_left < _WHOLE_HOURS_FROM
     return f"in about {hours_left} h" + (f" {minutes} min" if exact else "")
 
 
 def _rounded(number: float) -> int:
-    """As browsers do it: a half goes up."""
+    """Round half up, as browsers do."""
     return floor(number + 0.5)
 
 
 def device_seconds(amount: float) -> str:
-    """``5,400 device-seconds``; fractions of a second are left to the ledger."""
+    """``5,400 device-seconds``, without fractions of a second."""
     whole = round(amount)
     return f"{whole:,} device-second{'' if whole == 1 else 's'}"
 
 
 def memory(size_bytes: int) -> str:
-    """``80 GiB``, ``512 MiB``; empty where it is not known."""
+    """``80 GiB``, ``512 MiB``; empty if unknown."""
     if size_bytes <= 0:
         return ""
     if size_bytes < _GIBIBYTE:
@@ -114,7 +94,7 @@ def memory(size_bytes: int) -> str:
 
 
 def size(size_bytes: float) -> str:
-    """Of a file or an upload: ``0 B``, ``3.4 MiB``, ``120 KiB``."""
+    """Return the size of a file or an upload: ``0 B``, ``3.4 MiB``, ``120 KiB``."""
     unit, *larger = ("B", "KiB", "MiB", "GiB")
     while size_bytes >= _STEP and larger:
         size_bytes /= _STEP
@@ -129,7 +109,7 @@ def day(date: datetime.date) -> str:
 
 
 def day_of(moment: float) -> str:
-    """The day of a moment, in UTC."""
+    """Return the day of a moment, in UTC."""
     return day(datetime.datetime.fromtimestamp(moment, datetime.UTC).date())
 
 

@@ -1,4 +1,4 @@
-"""What a sum of device-seconds is of, in the words of the command and the page alike."""
+"""Column heads and row names of usage tables, the same on the page and the command line."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ HEADS: Mapping[str, str] = MappingProxyType(
         "term": "Term",
     }
 )
-"""What a table has in its first column; by owner and by request, there are several."""
-OWN = "Its own"
+"""Heads of the first column; tables by owner and by request have several."""
+OWN = "Own use"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageLine:
-    """A row of such a table; ``depth`` is how many groups are above it there."""
+    """A row of a usage table; ``depth`` is the number of groups above it in the table."""
 
     name: str
     depth: int
@@ -32,6 +32,7 @@ class UsageLine:
 
 
 def lines(by: str, rows: Sequence[UsageRowOut]) -> list[UsageLine]:
+    """Name the rows of a table and indent groups below their parents."""
     depths: dict[str, int] = {}
     found = []
     for row in rows:
@@ -48,10 +49,10 @@ def _name(by: str, row: UsageRowOut) -> str:
         case "group":
             return row.group
         case "model":
-            return row.model or "no longer known"
+            return row.model or "unknown"
         case "week":
             return row.week
         case "term":
-            return row.term or "in no term"
+            return row.term or "outside terms"
         case _:
             return row.day

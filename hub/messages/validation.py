@@ -1,4 +1,4 @@
-"""Makes one readable sentence of what pydantic says about a wrong value."""
+"""Turn pydantic's errors into one sentence that names the field and the accepted values."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _SHOWN_CHARACTERS = 40
 
 
 def invalid_body(error: ValidationError, model: type[BaseModel]) -> InvalidInput:
-    """One sentence about the first mistake in a body."""
+    """Describe the first error in a body."""
     return invalid(error.errors(include_url=False), model.model_json_schema())
 
 
 def invalid(mistakes: Sequence[Any], schema: Mapping[str, Any]) -> InvalidInput:
-    """From pydantic's list to: which field, what came, what is accepted."""
+    """Describe the first of pydantic's errors: the field, its value, what is accepted."""
     mistake = mistakes[0]
     kind = str(mistake["type"])
     path = list(mistake["loc"])
@@ -31,7 +31,7 @@ def invalid(mistakes: Sequence[Any], schema: Mapping[str, Any]) -> InvalidInput:
         message = f"The field {name!r} is missing."
     elif kind == "extra_forbidden":
         known = _known_fields(schema, path[:-1])
-        return InvalidInput(f"There is no field {name!r}.", accepted=f"Known are: {known}.")
+        return InvalidInput(f"There is no field {name!r}.", accepted=f"Known fields: {known}.")
     elif not path:
         message = f"The body is {_shown(mistake['input'])}."
     else:
@@ -44,12 +44,12 @@ def invalid(mistakes: Sequence[Any], schema: Mapping[str, Any]) -> InvalidInput:
 def _accepted(mistake: Mapping[str, Any], schema: Mapping[str, Any], path: Sequence[Any]) -> str:
     described = _described(_field(schema, path))
     if described:
-        return f"Accepted is {described}."
+        return f"Accepted: {described}."
     return f"{str(mistake['msg']).removeprefix('Input ').capitalize()}."
 
 
 def _field(schema: Mapping[str, Any], path: Sequence[Any]) -> Mapping[str, Any]:
-    """The JSON schema of the field at a path; empty where it is not known."""
+    """Return the JSON schema of the field at a path; empty if unknown."""
     found: Mapping[str, Any] = schema
     for part in path:
         found = _resolved(found, schema)
@@ -63,7 +63,7 @@ def _field(schema: Mapping[str, Any], path: Sequence[Any]) -> Mapping[str, Any]:
 
 
 def _resolved(found: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    # A field that may be null is described as one of two; the other one is what is asked for.
+    # A nullable field has two alternatives; describe the one that is not null.
     choices = [each for each in found.get("anyOf", ()) if each.get("type") != "null"]
     if len(choices) == 1:
         found = choices[0]
@@ -78,7 +78,7 @@ def _known_fields(schema: Mapping[str, Any], path: Sequence[Any]) -> str:
     return ", ".join(_field(schema, path).get("properties", {})) or "none"
 
 
-_WORDS = {
+_TYPE_NAMES = {
     "integer": "a whole number",
     "number": "a number",
     "string": "text",
@@ -93,21 +93,21 @@ def _described(field: Mapping[str, Any]) -> str:
         return repr(field["const"])
     if "enum" in field:
         return "one of " + ", ".join(repr(value) for value in field["enum"])
-    words = _WORDS.get(str(field.get("type")), "")
+    text = _TYPE_NAMES.get(str(field.get("type")), "")
     low, high = field.get("minLength"), field.get("maxLength")
-    if words == "text" and high:
-        words += f" of {low or 0} to {high} characters"
+    if text == "text" and high:
+        text += f" of {low or 0} to {high} characters"
     if "minimum" in field:
-        words += f" from {field['minimum']} on"
+        text += f" of at least {field['minimum']}"
     if "maxItems" in field:
-        words += f" of at most {field['maxItems']} items"
-    if words == "an object" and field.get("properties"):
-        words += f" with {', '.join(field['properties'])}"
-    return words
+        text += f" of at most {field['maxItems']} items"
+    if text == "an object" and field.get("properties"):
+        text += f" with {', '.join(field['properties'])}"
+    return text
 
 
 def _shown(value: object) -> str:
-    """What came, short enough to be read: ``'two' (text)``."""
+    """Return the value, shortened: ``'two' (text)``."""
     match value:
         case None | bool():
             return json.dumps(value)

@@ -9,7 +9,12 @@ from ..admission.policy import Admission
 from ..errors import NotFound, Unavailable
 from ..interfaces.clock import Clock
 from ..messages import requests as request_messages
-from ..messages.wait_reasons import Named, ahead_sentences, suggestion_sentence, why_sentences
+from ..messages.wait_reasons import (
+    MayNameGroup,
+    ahead_sentences,
+    suggestion_sentence,
+    why_sentences,
+)
 from ..records.identity import Viewer
 from ..records.requests import RequestRecord
 from ..runtime.plan_cache import PlanCache
@@ -44,7 +49,7 @@ class WaitExplanations:
         )
         if found is None:
             return WhyOut(
-                request_id=record.id, sentences=["Its place in the queue is being worked out."]
+                request_id=record.id, sentences=["Its position in the queue is being computed."]
             )
         yours = viewer.speaks_to(record.owner)
         return why_out(found, lambda group: viewer.sees_all or group in known, yours=yours)
@@ -57,7 +62,7 @@ class WaitExplanations:
             return ()
 
 
-def why_out(found: Explanation, named: Named, *, yours: bool) -> WhyOut:
+def why_out(found: Explanation, named: MayNameGroup, *, yours: bool) -> WhyOut:
     return WhyOut(
         request_id=found.request.id,
         wait=wait_out(found.wait, yours=yours),
@@ -98,4 +103,4 @@ def _suggestions(found: Explanation) -> Iterable[SuggestionOut]:
 
 def _elsewhere(record: RequestRecord) -> WhyOut:
     meaning = request_messages.state_meaning(record.state.value)
-    return WhyOut(request_id=record.id, sentences=[f"It does not wait: {meaning}."])
+    return WhyOut(request_id=record.id, sentences=[f"It is not queued: {meaning}."])

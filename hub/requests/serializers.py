@@ -13,10 +13,11 @@ from ..inventory.pool import device_out
 from ..messages.requests import (
     drain_warning,
     idle_warning,
-    server,
+    position_sentence,
+    session_name,
     wait_reason,
     wait_sentence,
-    work,
+    work_title,
 )
 from ..records.events import EventRecord
 from ..records.identity import Viewer
@@ -163,7 +164,7 @@ def _final(stops_at: float, message: str) -> WarningOut:
 
 
 def queue_entry_out(wait: Wait, record: RequestRecord, viewer: Viewer) -> QueueEntryOut:
-    """A place in the queue: students see that somebody waits and for what, not who."""
+    """Return a queue entry: students see what is requested, not the owner."""
     yours = record.owner == viewer.name
     named = viewer.may_see(record.owner, record.group)
     out = wait_out(wait, yours=yours)
@@ -173,7 +174,7 @@ def queue_entry_out(wait: Wait, record: RequestRecord, viewer: Viewer) -> QueueE
         devices=record.devices,
         model=record.model,
         # What holds somebody else may name a group that is none of the reader's business.
-        sentence=out.sentence if named else f"Place {out.place}.",
+        sentence=out.sentence if named else position_sentence(out.place),
         why=out.why if named else "",
         expected_at=out.expected_at,
         latest_at=out.latest_at,
@@ -188,8 +189,10 @@ def queue_entry_out(wait: Wait, record: RequestRecord, viewer: Viewer) -> QueueE
 def title(record: RequestRecord) -> str:
     """What a person calls it."""
     if (job := record.job) is not None:
-        return work(record.kind, job.notebook_name, job.command, record.labels)[:_LONGEST_TITLE]
-    return server(record.server_name)
+        return work_title(record.kind, job.notebook_name, job.command, record.labels)[
+            :_LONGEST_TITLE
+        ]
+    return session_name(record.server_name)
 
 
 def wait_out(wait: Wait, *, yours: bool) -> WaitOut:

@@ -183,7 +183,7 @@ def measure_handovers(site: Installation, hub: Hub, handovers: int, times: Times
 def until_queued(hub: Hub, user: str) -> None:
     """The hub's spawner has heard its place from the service, and listens."""
     with closing(hub.progress(user, "")) as events:
-        assert any("Place 1" in str(event.get("message")) for event in events)
+        assert any("Queued at position 1" in str(event.get("message")) for event in events)
 
 
 def until_ready(hub: Hub, user: str) -> None:

@@ -16,7 +16,7 @@ from .store_kit import charges, granted, job, running, states
 
 NOTICE = StopNotice(
     kind=NoticeKind.GUARANTEE,
-    message="cs101 asks back devices.",
+    message="cs101 reclaims devices.",
     given_at=110,
     stops_at=230,
     group="cs101",
@@ -39,7 +39,7 @@ def test_a_notice_is_kept_and_told_once(store: Store) -> None:
     (event,) = store.events("j-a", kinds=frozenset({"notice"}))
     assert event.data == {
         "why": "guarantee",
-        "message": "cs101 asks back devices.",
+        "message": "cs101 reclaims devices.",
         "stops_at": 230,
         "comes_back": True,
     }

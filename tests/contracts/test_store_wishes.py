@@ -15,7 +15,7 @@ from carrel.hub.scheduling.model.states import State
 
 from .store_kit import CANCELLED, charges, granted, job, running, session, states
 
-UNCLAIMED = Cause(code=CauseCode.UNCLAIMED, message="Nobody claimed it.")
+UNCLAIMED = Cause(code=CauseCode.UNCLAIMED, message="The session was not claimed.")
 
 
 def held(name: str = "a", server: str = "gpu") -> NewRequest:

@@ -152,7 +152,7 @@ def test_the_command_line_does_the_same(site: Installation) -> None:
     assert one.stdout.splitlines()[-1].endswith("/user/student1/")
     waits = site.cli_json("session", "start", "--devices", "1", user="student2")
     quote = site.cli("quote", "--devices", "1", "--hours", "1", user="student2").stdout
-    assert quote.startswith("1 device: It would wait at place 2")
+    assert quote.startswith("1 device: Queued at position 2")
     refused = site.cli("session", "extend", "-", user="student1", check=False)
     assert "somebody in the queue waits for the device" in refused.stderr
     kept = site.cli("session", "keep-place", "-", user="student2").stdout

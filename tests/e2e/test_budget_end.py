@@ -27,7 +27,7 @@ GRACE = 30.0
 NEARLY = 0.95
 """The part that is used when people are warned: what ends some seconds later uses the rest."""
 TOLD = frozenset({"budget_low", "notice", "notice_over"})
-USED_UP = "The budget of cs101 for this period is used up. Save what you need."
+USED_UP = "cs101 has used up its budget for this period. Save your work."
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,7 @@ def test_what_runs_on_a_budget_is_warned_asked_to_save_and_stopped(
     give_what_is_nearly_used(site, {session, job, last})
     for each in (session, job):
         knows_that_little_is_left(site, each)
-    assert "cs101 has used 95% of its budget of this week." in usage(site)
+    assert "cs101 has used 95% of its budget for this week." in usage(site)
 
     # What ends is charged at once, and that was the rest.
     (site.state / "homes" / OTHER / "last" / "enough").touch()

@@ -44,9 +44,9 @@ def test_from_the_quote_over_the_desk_on_cpu_to_the_claimed_device(
     site.wait_for(other["id"], "running", user="student2")
     page = person.page
     person.desk()
-    expect(page.locator("#quote")).to_contain_text("It would wait at place 1")
+    expect(page.locator("#quote")).to_contain_text("Queued at position 1")
     page.select_option("#devices", "0")
-    expect(page.locator("#quote")).to_contain_text("It would start at once.")
+    expect(page.locator("#quote")).to_contain_text("Starts immediately.")
     expect(page.get_by_role("button", name="Open on CPU now")).to_have_count(0)
     page.select_option("#devices", "1")
     expect(page.get_by_role("button", name="Wait for it")).to_be_visible()
@@ -124,7 +124,7 @@ def test_a_job_from_the_home_runs_again_with_other_parameters(
     page.get_by_role("button", name="course/").click()
     page.get_by_role("button", name="count.ipynb").click()
     expect(page.get_by_label("n whole number")).to_have_value("3")
-    expect(page.locator("#quote")).to_contain_text("It would start at once.")
+    expect(page.locator("#quote")).to_contain_text("Starts immediately.")
     page.click("#submit")
     page.wait_for_url("**/requests/j-*")
     first = page.url.rpartition("/")[2]

@@ -144,7 +144,7 @@ def test_pictures_of_the_tutorial(site: Printed) -> None:
         one = Person.sits_down(browser, site, "student1")
         two = Person.sits_down(browser, site, "student2")
         one.sign_in()
-        expect(one.page.locator("#quote")).to_contain_text("It would start at once.")
+        expect(one.page.locator("#quote")).to_contain_text("Starts immediately.")
         one.picture("tutorial-desk")
         one.start(1)
         one.page.wait_for_url("**/user/student1/lab**", timeout=SESSION_MS)

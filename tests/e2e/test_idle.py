@@ -100,7 +100,7 @@ def test_an_open_tab_is_warned_kept_once_and_then_stopped_with_its_notebook_save
         seen = warned(site, request)
         assert seen["can_keep"]
         assert any("ran no cell" in sentence for sentence in seen["seen"]), seen
-        toast = page.locator(".Toastify__toast", has_text="done nothing")
+        toast = page.locator(".Toastify__toast", has_text="been idle")
         expect(toast).to_be_visible()
         eventually(lambda: "not saved by hand" in text(home / "work.ipynb"), "it is saved")
         person.picture("idle-warning-lab")
@@ -126,7 +126,7 @@ def test_an_open_tab_is_warned_kept_once_and_then_stopped_with_its_notebook_save
         ended = site.wait_for(request, "cancelled", user=USER, within=COUNTDOWN + 90)
 
     assert ended["cause"]["code"] == "idle"
-    assert "without work" in ended["cause"]["message"]
+    assert "being idle" in ended["cause"]["message"]
     assert "the last words" in text(home / "work.ipynb")
     assert told(site, request) == ["idle_warning", "idle_kept", "idle_warning"]
     free = site.api("GET", "/pool", user=USER).json()["free"]

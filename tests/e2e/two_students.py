@@ -52,8 +52,8 @@ def two_students_and_one_device(
         two.start(1)
         two.page.wait_for_url("**/services/carrel/wait/-")
         status = two.page.locator("#wait-status")
-        expect(status).to_contain_text("Place 1")
-        expect(status).to_contain_text("Too few devices are free")
+        expect(status).to_contain_text("Queued at position 1")
+        expect(status).to_contain_text("Not enough devices are free")
         expect(status).to_contain_text("Expected")
         two.picture(f"{chapter}3-student2-waits")
 
@@ -67,7 +67,7 @@ def two_students_and_one_device(
 
         # The hub dies while student2 waits: nobody notices.
         site.kill("hub")
-        expect(status).to_contain_text("Place 1")
+        expect(status).to_contain_text("Queued at position 1")
 
         # student1 stops the session on the desk; student2's starts by itself.
         one.desk()

@@ -96,7 +96,7 @@ def explanation(latest: float, *, known: bool = True) -> Explanation:
     )  # fmt: skip  # grouped by meaning
 
 
-SPAN, REFILL = "Reserved from 06:30 to 08:30.", "The budget is full again: 11:45."
+SPAN, REFILL = "Reserved from 06:30 to 08:30.", "The budget is renewed: 11:45."
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ SPAN, REFILL = "Reserved from 06:30 to 08:30.", "The budget is full again: 11:45
             explanation(240 * MINUTE),
             "Expected start: 07:30 (in about 1 h 30 min), at the latest 10:00.",
         ),
-        (explanation(0, known=False), "When it will start cannot be told yet."),
+        (explanation(0, known=False), "The start cannot be estimated yet."),
     ],
 )
 def test_times_of_a_wait_read_the_same_everywhere(

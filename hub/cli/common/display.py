@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from ...messages import requests as request_messages
 from ...messages import units
-from ...messages.timed_text import Dated, TimedText, expected_words, reserved_words
+from ...messages.timed_text import TimedSentence, TimedText, expected_start, reservation
 from ...schemas import (
     DeviceOut,
     LedgerOut,
@@ -59,7 +59,7 @@ def local_time(moment: float | None, now: float, *, clock: str = "%H:%M") -> str
     return then.strftime(f"%-d %b{year} {clock}")
 
 
-def dated(line: Dated, now: float) -> str:
+def dated(line: TimedSentence, now: float) -> str:
     """A sentence with its times in it."""
     return "".join(f"{part.before}{_told(part, now)}{part.after}" for part in line)
 
@@ -73,7 +73,7 @@ def _told(part: TimedText, now: float) -> str:
 
 def waits(wait: WaitOut, now: float) -> str:
     """Place, reason and expected start: what is told of a wait on one line."""
-    return f"{wait.sentence} {dated(expected_words(wait, now), now)}".rstrip()
+    return f"{wait.sentence} {dated(expected_start(wait, now), now)}".rstrip()
 
 
 def exact_time(moment: float | None, now: float) -> str:
@@ -150,10 +150,10 @@ def _why_columns(request: RequestOut, now: float) -> list[str]:
 
 
 def place(request: RequestOut) -> str:
-    """``queued, place 2``, ``running 3/9``, ``running, idle``, ``timed out``."""
-    state = request_messages.state(request.state)
+    """``queued, position 2``, ``running 3/9``, ``running, idle``, ``timed out``."""
+    state = request_messages.state_name(request.state)
     if request.wait and request.wait.place:
-        return f"{state}, place {request.wait.place}"
+        return f"{state}, position {request.wait.place}"
     if request.warning:
         return f"{state}, {'to be stopped' if request.warning.final else 'idle'}"
     if request.progress and request.progress.cells and request.state == "running":
@@ -164,9 +164,9 @@ def place(request: RequestOut) -> str:
 def what(request: RequestOut) -> str:
     if request.kind == "session":
         return f"session {request.server_name}".strip()
-    return request_messages.work(request.kind, request.notebook, request.command, request.labels)[
-        :_WIDEST
-    ]
+    return request_messages.work_title(
+        request.kind, request.notebook, request.command, request.labels
+    )[:_WIDEST]
 
 
 def devices_of(request: RequestOut) -> str:
@@ -260,7 +260,7 @@ def _progress(progress: ProgressOut) -> str:
 
 def _state(request: RequestOut) -> str:
     name, meaning = (
-        request_messages.state(request.state),
+        request_messages.state_name(request.state),
         request_messages.state_meaning(request.state),
     )
     return name if name == meaning else f"{name} ({meaning})"
@@ -275,7 +275,7 @@ def _end(request: RequestOut, now: float) -> str:
 
 def cancelled(request: RequestOut) -> str:
     """What a cancellation has brought about so far."""
-    state = request_messages.state(request.state)
+    state = request_messages.state_name(request.state)
     if request.state == "stopping":
         return f"{request.id} is being stopped."
     if request.ended and request.state != "cancelled":
@@ -312,7 +312,7 @@ def pool_table(pool: PoolOut, now: float) -> None:
     else:
         click.echo(f"The pool has no devices: everything runs on CPU. {waiting}")
     for each in pool.reservations:
-        click.echo(plain(dated((reserved_words(each),), now)))
+        click.echo(plain(dated((reservation(each),), now)))
 
 
 def _tile(device: DeviceOut, now: float) -> str:
@@ -338,7 +338,9 @@ def queue_table(queue: QueueOut, now: float) -> None:
         for entry in queue.queue
     ]
     table(
-        ["PLACE", "ID", "OWNER", "WHAT", "DEVICES", "EXPECTED", "WHY"], rows, right="PLACE,DEVICES"
+        ["POSITION", "ID", "OWNER", "WHAT", "DEVICES", "EXPECTED", "WHY"],
+        rows,
+        right="POSITION,DEVICES",
     )
     if queue.total > len(rows):
         click.echo(f"These are the first {len(rows)} of {queue.total}.")

@@ -108,7 +108,7 @@ class LineProgressPrinter:
     def _status(self, seen: _Seen, request: RequestOut) -> None:
         # People need not read that a clock has moved on; cells tell themselves.
         following = self._events and request.state == "running" and bool(request.progress)
-        place = request_messages.state(request.state) if following else display.place(request)
+        place = request_messages.state_name(request.state) if following else display.place(request)
         if place != seen.place or request.ended:
             seen.place = place
             self._write(display.change(request, self._clock()))

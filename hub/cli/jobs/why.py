@@ -10,7 +10,7 @@ import click
 from ...client import Client
 from ...errors import InvalidInput
 from ...messages import units
-from ...messages.timed_text import reason_words, start_words
+from ...messages.timed_text import expected_start_or_unknown, timed_reasons
 from ...schemas import ChangeIn, RequestOut, parsers
 from ...schemas.explanation import SuggestionOut, WhyOut
 from ..common import display
@@ -112,7 +112,7 @@ def _tell(found: WhyOut, now: float) -> None:
     """Why a request waits, then behind whom, then what would help."""
     for sentence in found.sentences:
         click.echo(plain(sentence))
-    for said in filter(None, (*reason_words(found), start_words(found, now))):
+    for said in filter(None, (*timed_reasons(found), expected_start_or_unknown(found, now))):
         click.echo(display.dated(said, now))
     helps = [line for each in found.suggestions for line in _help(found.request_id, each)]
     for title, lines in (("Ahead of it:", found.ahead_sentences), ("What would help:", helps)):

@@ -221,7 +221,8 @@ def keep_place_command(session: str, as_json: bool, site: str | None) -> None:
             display.as_json(kept)
             return
         click.echo(
-            f"{kept.id} keeps its place as the session {request_messages.server(kept.server_name)}."
+            f"{kept.id} keeps its place as the session "
+            f"{request_messages.session_name(kept.server_name)}."
         )
         click.echo(f"The CPU session: {_address(client, '')}")
 
@@ -366,7 +367,7 @@ def _tell(client: Client, request: RequestOut, *, as_json: bool) -> None:
         click.echo(f"{request.id}: {_address(client, request.server_name)}")
     else:
         waits = f" {request.wait.sentence}" if request.wait else ""
-        click.echo(f"{request.id}: {request_messages.state(request.state)}.{waits}")
+        click.echo(f"{request.id}: {request_messages.state_name(request.state)}.{waits}")
         if request.claim:
             click.echo("Its device will be held for you; see: carrel session ls")
         else:

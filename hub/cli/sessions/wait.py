@@ -7,7 +7,7 @@ import time
 import click
 
 from ...client import Client
-from ...messages.timed_text import expected_words
+from ...messages.timed_text import expected_start
 from ...schemas import RequestOut
 from ..common import display
 
@@ -36,5 +36,5 @@ def _line(request: RequestOut) -> str:
     now = time.time()
     line = display.change(request, now)
     if request.wait:
-        line = f"{line} {display.dated(expected_words(request.wait, now), now)}".rstrip()
+        line = f"{line} {display.dated(expected_start(request.wait, now), now)}".rstrip()
     return line

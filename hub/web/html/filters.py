@@ -21,7 +21,13 @@ from markupsafe import Markup, escape
 from ...messages import audit_log as audit_messages
 from ...messages import requests as request_messages
 from ...messages import units
-from ...messages.timed_text import Dated, expected_words, reason_words, reserved_words, start_words
+from ...messages.timed_text import (
+    TimedSentence,
+    expected_start,
+    expected_start_or_unknown,
+    reservation,
+    timed_reasons,
+)
 from ...schemas import DeviceOut, RequestOut
 from ...schemas.admin import ChangeOut
 
@@ -49,7 +55,7 @@ def moment(at: float | None, show: Show = "clock") -> Markup:
     return Markup(f'<time datetime="{exact}" data-show="{show}">{words}</time>')  # noqa: S704
 
 
-def dated(line: Dated) -> Markup:
+def dated(line: TimedSentence) -> Markup:
     """A sentence with its times in it."""
     return Markup("").join(
         escape(part.before) + moment(part.at, part.show) + escape(part.after) for part in line
@@ -60,7 +66,9 @@ def dated(line: Dated) -> Markup:
 def badge(name: str) -> Markup:
     """The state of a request, of which there are few, as every list shows it."""
     there = Markup('<span class="state state-{0}" title="{1}">{2}</span>')
-    return there.format(name, request_messages.state_meaning(name), request_messages.state(name))
+    return there.format(
+        name, request_messages.state_meaning(name), request_messages.state_name(name)
+    )
 
 
 def standing(request: RequestOut) -> Markup:
@@ -84,8 +92,10 @@ def pretty(value: object) -> str:
 def title(request: RequestOut) -> str:
     """What a request is called."""
     if request.kind == "session":
-        return request_messages.server(request.server_name)
-    return request_messages.work(request.kind, request.notebook, request.command, request.labels)
+        return request_messages.session_name(request.server_name)
+    return request_messages.work_title(
+        request.kind, request.notebook, request.command, request.labels
+    )
 
 
 def pairs(values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -134,9 +144,9 @@ def filters() -> Mapping[str, Callable[..., object]]:
     return {
         "moment": moment,
         "dated": dated,
-        "expected": expected_words,
-        "start": start_words,
-        "reasons": reason_words,
+        "expected": expected_start,
+        "start": expected_start_or_unknown,
+        "reasons": timed_reasons,
         "badge": badge,
         "standing": standing,
         "duration": units.duration,
@@ -147,9 +157,9 @@ def filters() -> Mapping[str, Callable[..., object]]:
         "memory": units.memory,
         "pretty": pretty,
         "pairs": pairs,
-        "reserved": reserved_words,
-        "state": request_messages.state,
-        "server": request_messages.server,
+        "reserved": reservation,
+        "state": request_messages.state_name,
+        "server": request_messages.session_name,
         "title": title,
         "urlencode": urlencode,
         "shell": shell,

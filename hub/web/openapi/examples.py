@@ -113,7 +113,7 @@ _REQUEST: dict[str, Any] = {
         "place": 2,
         "ahead": 1,
         "reason": "behind_others",
-        "sentence": "Place 2. 1 request is ahead of it.",
+        "sentence": "Queued at position 2. 1 request is ahead of it.",
         "expected_at": _AT + 1800,
         "latest_at": _AT + 1800,
     },
@@ -145,7 +145,7 @@ ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
         "state": "running",
         "warning": {
             "stops_at": _AT + 600,
-            "message": "This session has done nothing for 30 min and holds 1 device.",
+            "message": "This session has been idle for 30 min and holds 1 device.",
             "seen": [
                 "Its kernel ran no cell.",
                 "Its processes used 0.4 s of CPU.",
@@ -161,7 +161,7 @@ ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
                 "place": 1,
                 "kind": "session",
                 "devices": 1,
-                "sentence": "Place 1.",
+                "sentence": "Queued at position 1.",
                 "expected_at": _AT + 600,
                 "yours": False,
             },
@@ -169,7 +169,7 @@ ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
                 "place": 2,
                 "kind": "job",
                 "devices": 1,
-                "sentence": "Place 2. 1 request is ahead of it.",
+                "sentence": "Queued at position 2. 1 request is ahead of it.",
                 "expected_at": _AT + 1800,
                 "yours": True,
                 "request_id": "j-7f3k2m9p",
@@ -184,7 +184,8 @@ ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
         "quotes": [
             {
                 "admitted": True,
-                "sentence": "It would wait at place 2, for about 30 min. 1 request is ahead of it.",
+                "sentence": "Queued at position 2, starts in about 30 min. "
+                "1 request is ahead of it.",
                 "group": "cs101",
                 "devices": 1,
                 "starts_now": False,

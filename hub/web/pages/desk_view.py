@@ -61,7 +61,7 @@ def _tile(device: DeviceOut, held: RequestOut | None, mine: frozenset[str]) -> T
         state = "quarantined"
     elif device.draining and device.state == "free":
         state = "draining"
-    return Tile(device=device, state=state, why=why or request_messages.tile_meaning(state))
+    return Tile(device=device, state=state, why=why or request_messages.device_state_meaning(state))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

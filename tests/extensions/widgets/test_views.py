@@ -61,9 +61,11 @@ def test_why_it_waits_is_asked_when_somebody_opens_it(service: FakeService) -> N
         asked.append(handler.path)
         handler.say(200, {
             "request_id": "j-1",
-            "wait": {"place": 1, "ahead": 0, "reason": "no_free_device", "sentence": "Place 1.",
+            "wait": {"place": 1, "ahead": 0, "reason": "no_free_device",
+                     "sentence": "Queued at position 1.",
                      "expected_at": 4e9, "latest_at": 5e9},
-            "sentences": ["Place 1.", "It asks for 2 devices; 1 of 4 devices is free now."],
+            "sentences": ["Queued at position 1.",
+                          "It requests 2 devices; 1 of 4 devices is free now."],
             "reserved_from": 4e9, "reserved_until": 5e9, "refills_at": 6e9,
             "ahead_sentences": ["1 request goes first."],
             "suggestions": [{"change": "fewer_devices", "devices": 1, "sentence": "With 1 now."}],
@@ -77,7 +79,7 @@ def test_why_it_waits_is_asked_when_somebody_opens_it(service: FakeService) -> N
         eventually(lambda view=view: view.why)
         assert view.why == {
             "request_id": "j-1",
-            "why": ["It asks for 2 devices; 1 of 4 devices is free now."],
+            "why": ["It requests 2 devices; 1 of 4 devices is free now."],
             "ahead": ["1 request goes first."],
             "helps": ["With 1 now."],
             "start": [
@@ -91,7 +93,7 @@ def test_why_it_waits_is_asked_when_somebody_opens_it(service: FakeService) -> N
                 ],
                 [
                     {
-                        "before": "The budget is full again: ",
+                        "before": "The budget is renewed: ",
                         "at": 6e9,
                         "after": ".",
                         "show": "clock",
@@ -118,14 +120,15 @@ def test_the_pool_says_what_is_reserved_next_and_a_row_its_reason_and_expected_s
         }
     ]
     row = QueueEntryOut(
-        place=1, kind="job", devices=1, model="H200", sentence="Place 1. Full.", why="Full.",
+        place=1, kind="job", devices=1, model="H200",
+        sentence="Queued at position 1. Full.", why="Full.",
         yours=True, expected_at=4e9, latest_at=4e9,
     )  # fmt: skip  # grouped by meaning
     facts = row_facts(row, 3e9)
     assert [facts[name] for name in ("devices", "why", "sentence", "expected")] == [
         "1 device (H200)",
         "Full.",
-        "Place 1. Full.",
+        "Queued at position 1. Full.",
         [{"before": "Expected start: ", "at": 4e9, "after": ".", "show": "coming"}],
     ]
 

@@ -120,7 +120,7 @@ def test_it_waits_for_its_model_while_others_are_free(world: World) -> None:
     found = world.see(made)
     assert found.lease is None
     assert found.wait is not None
-    assert f"Too few {NEW} devices" in found.wait.sentence
+    assert f"Not enough {NEW} devices" in found.wait.sentence
     assert world.commands.pool(STUDENT1).free == 1
 
 

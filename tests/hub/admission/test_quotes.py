@@ -45,7 +45,7 @@ def granted(commands: Context) -> None:
 def test_what_is_free_starts_at_once(commands: Context) -> None:
     (found,) = Quotes(commands).quotes(STUDENT1, [ONE])
     assert (found.admitted, found.starts_now, found.sentence) == (
-        True, True, "It would start at once.",
+        True, True, "Starts immediately.",
     )  # fmt: skip  # grouped by meaning
     assert (found.group, found.device_seconds) == ("cs101", 3600)
     assert commands.queue(None).total == 0, "nothing was sent"
@@ -76,10 +76,26 @@ def test_what_is_taken_is_waited_for(commands: Context) -> None:
     assert (wait.place, wait.ahead, wait.starts_now) == (2, 1, False)
     assert wait.expected_at == commands.clock() + 2400
     assert wait.sentence == (
-        "It would wait at place 2, for about 40 min. 1 request is ahead of it."
+        "Queued at position 2, starts in about 40 min. 1 request is ahead of it."
     )
     assert (session.place, session.ahead) == (1, 0), "somebody would sit in front of it"
     assert (cpu.starts_now, cpu.device_seconds) == (True, 0)
+
+
+def test_a_quote_names_the_maximum_per_member_that_holds_it(hub: FakeHub, tmp_path: Path) -> None:
+    commands = build(MemoryStore(), FakeBackend(), hub, Clock(), tmp_path, devices=2)
+    store = commands.store
+    store.put_group(replace(store.group("cs101"), max_devices_per_user=1))
+    made = commands.submit_job(STUDENT1, job(seconds=7200))
+    start = Start(request_id=made.id, devices=("SIM-0",))
+    store.grant([start], now=commands.clock(), lease_seconds=30)
+
+    (found,) = Quotes(commands).quotes(STUDENT1, [ONE])
+
+    assert found.sentence == (
+        "Queued at position 1, starts in about 2 h. "
+        "You already use your maximum of 1 device in cs101."
+    )
 
 
 def test_what_would_be_asked_back_is_there_after_the_notice(commands: Context) -> None:
@@ -105,8 +121,8 @@ def test_what_would_be_asked_back_is_there_after_the_notice(commands: Context) -
 
     assert found.expected_at == commands.clock() + commands.grace_seconds
     assert found.sentence == (
-        "It would wait at place 1, for about 2 min. Devices that others borrow would be asked "
-        "back for it, with a notice to them."
+        "Queued at position 1, starts in about 2 min. Borrowed devices would be preempted "
+        "for it, after a notice to their users."
     )
 
 

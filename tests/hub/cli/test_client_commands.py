@@ -174,7 +174,12 @@ class TestWait:
         assert carrel("wait", *ids).exit_code == status
 
     def test_it_tells_the_changes_until_the_end(self, service: FakeService, carrel: Carrel) -> None:
-        wait = {"place": 1, "ahead": 0, "reason": "no_free_device", "sentence": "Place 1. Full."}
+        wait = {
+            "place": 1,
+            "ahead": 0,
+            "reason": "no_free_device",
+            "sentence": "Queued at position 1. Full.",
+        }
         service.add("j-1", wait=wait)
 
         def go_on() -> None:
@@ -187,7 +192,7 @@ class TestWait:
         done = carrel("wait", "j-1")
         thread.join()
         lines = done.output.splitlines()
-        assert "queued, place 1  Place 1. Full." in lines[0]
+        assert "queued, position 1  Queued at position 1. Full." in lines[0]
         assert "failed  Cell 2 raised ValueError." in lines[-1]
         assert done.exit_code == 1
 
@@ -222,32 +227,43 @@ class TestLooking:
     def test_ps_is_a_table_and_simulated_devices_are_called_so(
         self, service: FakeService, carrel: Carrel
     ) -> None:
-        wait = {"place": 2, "ahead": 1, "reason": "behind_others", "sentence": "Place 2."}
+        wait = {
+            "place": 2,
+            "ahead": 1,
+            "reason": "behind_others",
+            "sentence": "Queued at position 2.",
+        }
         service.add("j-1", notebook="train.ipynb", wait=wait)
         service.add("s-1", kind="session", server_name="two")
         service.grant("s-1")
         lines = carrel("ps").output.splitlines()
         assert lines[0].split() == ["ID", "STATE", "WHAT", "GROUP", "DEVICES", "SUBMITTED", "LEFT"]
-        assert lines[1].split("  ")[:2] == ["j-1", "queued, place 2"]
+        assert lines[1].split("  ")[:2] == ["j-1", "queued, position 2"]
         assert "session two" in lines[2]
         assert "1 simulated" in lines[2]
 
     def test_ps_says_why_when_asked(self, service: FakeService, carrel: Carrel) -> None:
-        wait = {"place": 2, "ahead": 1, "reason": "behind_others", "sentence": "Place 2. Why not."}
+        wait = {
+            "place": 2,
+            "ahead": 1,
+            "reason": "behind_others",
+            "sentence": "Queued at position 2. Why not.",
+        }
         service.add("j-1", notebook="train.ipynb", wait=wait)
         service.add("s-1", kind="session", server_name="two")
         lines = carrel("ps", "--why").output.splitlines()
         assert lines[0].split()[-2:] == ["EXPECTED", "WHY"]
-        assert lines[1].endswith("Place 2. Why not.")
+        assert lines[1].endswith("Queued at position 2. Why not.")
 
     def test_why_says_what_holds_it_and_what_would_help(
         self, service: FakeService, carrel: Carrel
     ) -> None:
         answer = {
             "request_id": "j-1",
-            "wait": {"place": 2, "ahead": 1, "reason": "behind_others", "sentence": "Place 2.",
+            "wait": {"place": 2, "ahead": 1, "reason": "behind_others",
+                     "sentence": "Queued at position 2.",
                      "expected_at": 4e9, "latest_at": 5e9},
-            "sentences": ["Place 2.", "It asks for 2 devices."],
+            "sentences": ["Queued at position 2.", "It asks for 2 devices."],
             "ahead": [{"rule": "priority", "count": 1}],
             "ahead_sentences": ["1 request goes first."],
             "suggestions": [{"change": "fewer_devices", "devices": 1, "sentence": "With 1 now."}],
@@ -256,7 +272,7 @@ class TestLooking:
         service.extra["GET", path] = lambda handler: handler.say(200, answer)
         ahead = units.coming(4e9 - time.time())
         assert carrel("why", "j-1").output.splitlines() == [
-            "Place 2.",
+            "Queued at position 2.",
             "It asks for 2 devices.",
             f"Expected start: 2 Oct 2096 07:06 ({ahead}), at the latest 11 Jun 2128 08:53.",
             "Ahead of it:",
@@ -338,11 +354,12 @@ class TestLooking:
         assert "Ended:           9 Sep 2001 01:48:15, after 1 min 35 s" in text
 
     def test_show_tells_the_estimate(self, service: FakeService, carrel: Carrel) -> None:
-        wait = {"place": 1, "ahead": 0, "reason": "no_free_device", "sentence": "Place 1. Full.",
+        wait = {"place": 1, "ahead": 0, "reason": "no_free_device",
+                "sentence": "Queued at position 1. Full.",
                 "expected_at": 4e9, "latest_at": 5e9}  # fmt: skip  # grouped by meaning
         service.add("j-1", wait=wait)
         text = carrel("show", "j-1").output
-        assert "Place 1. Full. Expected start: 2 Oct 2096 07:06 (in about " in text
+        assert "Queued at position 1. Full. Expected start: 2 Oct 2096 07:06 (in about " in text
         assert "), at the latest 11 Jun 2128 08:53." in text
 
     def test_the_pool_says_which_devices_are_simulated(
@@ -396,9 +413,9 @@ class TestLooking:
                   "ledger": []}  # fmt: skip  # grouped by meaning
         service.extra["GET", "/services/carrel/api/v1/usage"] = lambda h: h.say(200, report)
         text = carrel("usage", "--by", "model").output
-        assert "MODEL            CHARGED  OPEN\n" in text
-        assert "no longer known       30     5\n" in text
-        assert "H100                  60     5\n" in text
+        assert "MODEL    CHARGED  OPEN\n" in text
+        assert "unknown       30     5\n" in text
+        assert "H100          60     5\n" in text
         refused = carrel("usage", "--by", "colour").output
         assert "'owner', 'user', 'group', 'model', 'day', 'week', 'term', 'request'" in " ".join(
             refused.replace("│", " ").split()
@@ -416,7 +433,7 @@ class TestLooking:
                   "ledger": []}  # fmt: skip  # grouped by meaning
         service.extra["GET", "/services/carrel/api/v1/usage"] = lambda h: h.say(200, report)
         assert carrel("usage", "--by", "group", "--everybody").output.splitlines() == [
-            "GROUP        CHARGED  OPEN  ITS OWN",
+            "GROUP        CHARGED  OPEN  OWN USE",
             "arts              15     5       20",
             "cs             1,200     5        0",
             "  cs101        1,195     5    1,000",
@@ -431,7 +448,7 @@ class TestLooking:
         [
             ("user", [{"owner": "ada"}, {"owner": "bob"}], ["USER", "ada", "bob"]),
             ("week", [{"week": "2026-10-05"}], ["WEEK FROM", "2026-10-05"]),
-            ("term", [{"term": ""}, {"term": "winter"}], ["TERM", "in no term", "winter"]),
+            ("term", [{"term": ""}, {"term": "winter"}], ["TERM", "outside terms", "winter"]),
         ],
     )
     def test_usage_by_user_week_or_term(

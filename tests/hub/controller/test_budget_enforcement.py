@@ -73,11 +73,11 @@ def test_people_are_warned_at_four_fifths_and_at_the_end(world: World) -> None:
     give(world, 1000)
     for seconds, warning in (
         (799, ""),
-        (1, "cs101 has used 80% of its budget of this week."),
+        (1, "cs101 has used 80% of its budget for this week."),
         (
             200,
-            "cs101 has used up its budget of this week: nothing new starts, and what runs is "
-            "warned and then stopped.",
+            "cs101 has used up its budget for this week: no request starts, and running "
+            "requests are stopped after a notice.",
         ),
     ):
         world.clock.pass_(seconds)
@@ -109,7 +109,7 @@ def test_what_runs_at_the_end_is_warned_asked_to_save_and_stopped(world: World) 
     assert warned.state == "running"
     assert warned.warning is not None
     assert warned.warning.final
-    assert "budget of cs101" in warned.warning.message
+    assert "cs101 has used up its budget" in warned.warning.message
     assert len(world.backend.notices) == 1
     world.restart()
     world.clock.pass_(GRACE)
@@ -119,7 +119,7 @@ def test_what_runs_at_the_end_is_warned_asked_to_save_and_stopped(world: World) 
     assert ended.cause is not None
     assert ended.cause.code == "budget"
     assert ended.cause.message == (
-        "Stopped, as announced: The budget of cs101 for this period is used up. Save what you need."
+        "Stopped, as announced: cs101 has used up its budget for this period. Save your work."
     )
 
 
@@ -154,7 +154,7 @@ def test_what_runs_without_a_device_and_between_terms_goes_on(world: World) -> N
     world.clock.pass_(10)
     world.settle()
     assert world.see(runs).warning is None
-    assert shown(world)[3] == "cs101 has no budget between two terms: nothing of it starts."
+    assert shown(world)[3] == "cs101 has no budget between two terms, so its requests do not start."
 
 
 def test_the_preview_says_what_a_budget_means_now(world: World) -> None:
@@ -180,11 +180,11 @@ def test_what_the_whole_budget_cannot_pay_is_refused_and_what_a_later_one_pays_w
     world.settle()
     why = world.commands.why(STUDENT1, waits.id)
     assert why.sentences[:2] == [
-        "Place 1. The group cs101 has nothing left of its budget of this period.",
-        "cs101 has used 0.0 of its 0.2 device-hours.",
+        "Queued at position 1. cs101 has used up its budget for this period.",
+        "cs101 has used 0.0 of its budget of 0.2 device-hours.",
     ]
     assert why.refills_at == MONDAY + 7 * 86400
     give(world, running.seconds, Period.TERM)
     without = world.commands.why(STUDENT1, waits.id)
-    assert without.sentences[1] == "cs101 has no budget now. No later term is known."
+    assert without.sentences[1] == "cs101 has no budget now. No later term is defined."
     assert without.refills_at is None

@@ -93,7 +93,7 @@ def test_a_session_without_work_is_warned_and_stopped_with_what_was_seen(room: R
     assert room.pass_(1700).warning is None
     warning = room.pass_(200).warning
     assert warning is not None
-    assert warning.message == "This session has done nothing for 30 min and holds 1 device."
+    assert warning.message == "This session has been idle for 30 min and holds 1 device."
     assert warning.seen == [
         "Its kernel ran no cell.",
         "Its processes used 0.0 s of CPU.",
@@ -105,7 +105,7 @@ def test_a_session_without_work_is_warned_and_stopped_with_what_was_seen(room: R
     assert ended.state == "stopping"
     assert ended.cause is not None
     assert ended.cause.code == "idle"
-    assert ended.cause.message.startswith("Stopped after 40 min without work. Its kernel ran")
+    assert ended.cause.message.startswith("Stopped after being idle for 40 min. Its kernel ran")
     assert ended.warning is None
     assert room.commands.store.request(room.session).target == "cancelled"
     assert room.history() == ["idle_warning"]

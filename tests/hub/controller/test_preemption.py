@@ -74,8 +74,8 @@ def test_a_notice_is_shown_told_and_leaves_the_job_running(world: World) -> None
     assert shown.warning is not None
     assert (shown.warning.stops_at, shown.warning.final) == (world.clock.now + GRACE, True)
     assert shown.warning.message == (
-        "cs102 asks back devices that it is guaranteed and that cs101 borrows. "
-        "It is then queued again, in its old place."
+        "cs102 reclaims devices of its guaranteed quota that cs101 borrows. "
+        "This request is then queued again at its old position."
     )
     assert notices(world) == [world.clock.now + GRACE]
 
@@ -102,8 +102,9 @@ def test_what_is_moved_is_told_so_and_is_back_before_all_others(world: World) ->
     world.settle()
     (notice,) = world.backend.notices.values()
     assert notice.message == (
-        "cs102 is guaranteed several devices on one node, and this holds some of them: it is "
-        "moved. It is queued again, before all others, and goes on elsewhere."
+        "cs102 needs several devices of one node for its guaranteed quota, and this request uses "
+        "some of them. It is relocated: it is queued again ahead of all others and continues on "
+        "other devices."
     )
     world.clock.pass_(GRACE)
     while world.see(runs).state != "queued":

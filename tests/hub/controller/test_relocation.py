@@ -68,7 +68,8 @@ def test_both_run_after_one_grace_time_on_machines_of_their_own(world: World) ->
     (moved,) = (each for each in small if world.see(each).warning)
     why = world.commands.why(STUDENT1, wants.id)
     assert why.sentences[0] == (
-        "Place 1. Devices of others were asked back for it; it starts when the notice ends."
+        "Queued at position 1. Devices in use are being preempted for it; it starts when the "
+        "grace period ends."
     )
     world.clock.pass_(GRACE)
     world.settle(6)

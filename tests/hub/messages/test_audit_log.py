@@ -13,17 +13,17 @@ from carrel.hub.messages.audit_log import differences
         (
             {"max_seconds": 28800, "idle_seconds": 0},
             {"max_seconds": 5400, "idle_seconds": 1800},
-            "longest time limit: 8 h → 1 h 30 min, idle sessions are warned after: never → 30 min",
+            "max time limit: 8 h → 1 h 30 min, idle warning after: never → 30 min",
         ),
         (
             {},
             {"parent": None, "max_devices": 4, "max_sessions": None},
-            "group above it: none, devices at one time: 4, max sessions: no limit",
+            "parent group: none, max quota: 4, max sessions: no limit",
         ),
-        ({"teachers": []}, {"teachers": ["ada", "ben"]}, "teachers: nobody → ada, ben"),
+        ({"teachers": []}, {"teachers": ["ada", "ben"]}, "teachers: none → ada, ben"),
         ({"admin": True}, {}, "administrator: yes"),
         ({"owner": "ada", "state": "timed_out"}, {}, "owner: ada, state: timed out"),
-        ({}, {"until": 7.0}, "what is left is stopped: at 7"),
+        ({}, {"until": 7.0}, "remaining work is stopped: at 7"),
         (
             {},
             {"id": "r-1", "devices": 2, "when": "Tue 10:00-12:00 UTC", "until": "2027-02-15"},
@@ -32,7 +32,7 @@ from carrel.hub.messages.audit_log import differences
         (
             {"image": "a", "until": "2027-02-15"},
             {"image": "a", "until": None},
-            "image: a → a, until: 2027-02-15 → no last day",
+            "image: a → a, until: 2027-02-15 → no end date",
         ),
         (
             {"budget": None},
@@ -49,9 +49,9 @@ from carrel.hub.messages.audit_log import differences
         (
             {"for": "ada", "seconds": 3600},
             {"for": "ada", "seconds": 0},
-            "for: ada → ada, more time: 1 h → 0 s",
+            "for: ada → ada, extension: 1 h → 0 s",
         ),
-        ({}, {"due": None}, "due: no date"),
+        ({}, {"due": None}, "due: no due date"),
         ({}, {}, ""),
     ],
 )

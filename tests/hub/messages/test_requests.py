@@ -1,4 +1,4 @@
-"""The words that people read."""
+"""Sentences about requests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from carrel.hub.messages import requests as request_messages
 from carrel.hub.messages import units
-from carrel.hub.scheduling.model.plan import Reason, Wait
+from carrel.hub.scheduling.model.plan import Estimate, Reason, Wait
 from carrel.hub.scheduling.model.states import State
 
 
@@ -15,34 +15,36 @@ from carrel.hub.scheduling.model.states import State
     [
         (
             Wait(request_id="a", place=1, reason=Reason.NO_FREE_DEVICE),
-            "Place 1. Too few devices are free; it gets the next ones that come free.",
+            "Queued at position 1. Not enough devices are free; it gets the next ones that are "
+            "released.",
         ),
         (
             Wait(request_id="a", place=2, reason=Reason.BEHIND_OTHERS),
-            "Place 2. 1 request is ahead of it.",
+            "Queued at position 2. 1 request is ahead of it.",
         ),
         (
             Wait(request_id="a", place=4, reason=Reason.BEHIND_OTHERS),
-            "Place 4. 3 requests are ahead of it.",
+            "Queued at position 4. 3 requests are ahead of it.",
         ),
         (
             Wait(request_id="a", place=1, reason=Reason.GROUP_MAXIMUM, detail="cs101"),
-            "Place 1. The group cs101 has no room for it within its maximum now.",
+            "Queued at position 1. It would exceed the max quota of cs101.",
         ),
         (
             Wait(request_id="a", place=1, reason=Reason.USER_MAXIMUM, detail="cs101"),
-            "Place 1. Its owner has no room for it within the maximum per member of cs101 now.",
+            "Queued at position 1. Its owner would exceed the maximum number of devices per "
+            "member of cs101.",
         ),
         (
             Wait(request_id="a", place=1, reason=Reason.POOL_TOO_SMALL),
-            "Place 1. Too few devices can be lent now; it starts when enough can.",
+            "Queued at position 1. Not enough devices are in service; it starts when enough are.",
         ),
         (Wait(request_id="a", place=0, reason=Reason.STARTING), "It starts now."),
     ],
 )
 def test_a_wait_is_place_and_reason(wait: Wait, sentence: str) -> None:
     assert request_messages.wait_sentence(wait) == sentence
-    place = f"Place {wait.place}. " if wait.place else ""
+    place = f"Queued at position {wait.place}. " if wait.place else ""
     assert f"{place}{request_messages.wait_reason(wait)}" == sentence
 
 
@@ -53,11 +55,35 @@ def test_every_reason_has_a_sentence(reason: Reason) -> None:
     assert "owner" not in request_messages.wait_sentence(wait, yours=True), "who reads is the owner"
 
 
-def test_ones_own_limits_are_told_to_oneself_as_you() -> None:
+def test_the_owner_is_addressed_as_you() -> None:
     wait = Wait(request_id="a", place=1, reason=Reason.USER_MAXIMUM, detail="cs101")
-    said = "You have no room for it now within what one member of cs101 may hold."
-    assert request_messages.wait_sentence(wait, yours=True) == f"Place 1. {said}"
-    assert request_messages.quote_sentence(wait, 0.0) == f"It would wait at place 1. {said}"
+    said = "You would exceed your maximum number of devices in cs101."
+    assert request_messages.wait_sentence(wait, yours=True) == f"Queued at position 1. {said}"
+    assert request_messages.quote_sentence(wait, 0.0) == f"Queued at position 1. {said}"
+
+
+@pytest.mark.parametrize(
+    ("used", "maximum", "sentence"),
+    [
+        (2.0, 2.0, "You already use your maximum of 2 devices in cs101."),
+        (1.0, 1.0, "You already use your maximum of 1 device in cs101."),
+        (1.5, 2.0, "You use 1.5 of your maximum of 2 devices in cs101."),
+    ],
+)
+def test_a_quote_says_how_much_of_the_maximum_is_used(
+    used: float, maximum: float, sentence: str
+) -> None:
+    wait = Wait(
+        request_id="a",
+        place=2,
+        reason=Reason.USER_MAXIMUM,
+        detail="cs101",
+        estimate=Estimate(at=7170.0, latest=7170.0),
+    )
+    usage = request_messages.OwnUsage(group="cs101", used=used, maximum=maximum)
+    assert request_messages.quote_sentence(wait, 0.0, usage) == (
+        f"Queued at position 2, starts in about 2 h. {sentence}"
+    )
 
 
 @pytest.mark.parametrize("state", list(State))
@@ -67,7 +93,7 @@ def test_every_state_has_a_meaning(state: State) -> None:
         "cancelled",
         "failed",
     )
-    assert "_" not in request_messages.state(state)
+    assert "_" not in request_messages.state_name(state)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +119,10 @@ def test_amounts() -> None:
     assert units.device_seconds(5400.4) == "5,400 device-seconds"
     assert units.device_seconds(0.7) == "1 device-second"
     assert [units.memory(n) for n in (0, 512 * 2**20, 80 * 2**30)] == ["", "512 MiB", "80 GiB"]
-    assert [request_messages.server(name) for name in ("", "lab")] == ["default session", "lab"]
+    assert [request_messages.session_name(name) for name in ("", "lab")] == [
+        "default session",
+        "lab",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -108,4 +137,4 @@ def test_amounts() -> None:
 def test_work_is_called_by_what_it_does(
     kind: str, notebook: str, command: list[str], labels: dict[str, str], name: str
 ) -> None:
-    assert request_messages.work(kind, notebook, command, labels) == name
+    assert request_messages.work_title(kind, notebook, command, labels) == name

@@ -6,11 +6,11 @@ import pytest
 
 from carrel.hub.messages import units
 from carrel.hub.messages.timed_text import (
-    Dated,
+    TimedSentence,
     TimedText,
-    expected_words,
-    reason_words,
-    start_words,
+    expected_start,
+    expected_start_or_unknown,
+    timed_reasons,
 )
 from carrel.hub.schemas import QueueEntryOut, QuoteOut, WaitOut
 from carrel.hub.schemas.explanation import WhyOut
@@ -20,12 +20,12 @@ NOW = 1e9
 
 def wait(expected: float | None, latest: float | None = None) -> WaitOut:
     return WaitOut(
-        place=2, ahead=1, reason="behind_others", sentence="Place 2. Why.", why="Why.",
+        place=2, ahead=1, reason="behind_others", sentence="Queued at position 2. Why.", why="Why.",
         expected_at=expected, latest_at=latest,
     )  # fmt: skip  # grouped by meaning
 
 
-def one(at: float) -> Dated:
+def one(at: float) -> TimedSentence:
     return (TimedText(before="Expected start: ", at=at, after=".", show="coming"),)
 
 
@@ -56,23 +56,23 @@ def one(at: float) -> Dated:
     ],
 )
 def test_an_expected_start_has_one_end_or_two_and_never_lies_behind(
-    expected: float | None, latest: float | None, words: Dated
+    expected: float | None, latest: float | None, words: TimedSentence
 ) -> None:
     row = QueueEntryOut(
-        place=2, kind="job", devices=1, sentence="Place 2.", yours=False,
+        place=2, kind="job", devices=1, sentence="Queued at position 2.", yours=False,
         expected_at=expected, latest_at=latest,
     )  # fmt: skip  # grouped by meaning
     quote = QuoteOut(admitted=True, sentence="", expected_at=expected, latest_at=latest)
-    assert {expected_words(each, NOW) for each in (wait(expected, latest), row, quote)} == {words}
+    assert {expected_start(each, NOW) for each in (wait(expected, latest), row, quote)} == {words}
 
 
 def test_who_asks_why_is_told_also_that_a_start_is_not_known() -> None:
-    def asked(waits: WaitOut | None) -> Dated:
-        return start_words(WhyOut(request_id="j", wait=waits, sentences=[]), NOW)
+    def asked(waits: WaitOut | None) -> TimedSentence:
+        return expected_start_or_unknown(WhyOut(request_id="j", wait=waits, sentences=[]), NOW)
 
     assert asked(None) == ()
     assert asked(wait(NOW + 60)) == one(NOW + 60)
-    assert asked(wait(None)) == (TimedText(before="When it will start cannot be told yet."),)
+    assert asked(wait(None)) == (TimedText(before="The start cannot be estimated yet."),)
 
 
 def test_a_reservation_has_its_span_and_a_budget_its_refill() -> None:
@@ -81,10 +81,10 @@ def test_a_reservation_has_its_span_and_a_budget_its_refill() -> None:
         TimedText(before="Reserved from ", at=1.0),
         TimedText(before=" to ", at=2.0, after="."),
     )
-    refill = (TimedText(before="The budget is full again: ", at=3.0, after="."),)
-    assert reason_words(found) == (span,)
-    assert reason_words(found.model_copy(update={"refills_at": 3.0})) == (span, refill)
-    assert reason_words(WhyOut(request_id="j", sentences=[])) == ()
+    refill = (TimedText(before="The budget is renewed: ", at=3.0, after="."),)
+    assert timed_reasons(found) == (span,)
+    assert timed_reasons(found.model_copy(update={"refills_at": 3.0})) == (span, refill)
+    assert timed_reasons(WhyOut(request_id="j", sentences=[])) == ()
 
 
 @pytest.mark.parametrize(

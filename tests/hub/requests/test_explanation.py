@@ -57,7 +57,7 @@ def test_what_would_help_is_said_and_comes_true(commands: Context) -> None:
 
     assert found.wait is not None
     assert found.wait.reason == "no_free_device"
-    assert found.sentences[1:] == ["It asks for 2 devices; 1 of 2 devices is free now."]
+    assert found.sentences[1:] == ["It requests 2 devices; 1 of 2 devices is free now."]
     assert [each.sentence for each in found.suggestions] == [
         "With 1 device instead of 2 it starts now."
     ]
@@ -123,12 +123,12 @@ def test_a_row_of_the_queue_has_its_reason_apart_for_those_who_may_see_it(
     one_is_taken(commands)
     commands.submit_job(STUDENT1, job(devices=2))
     planned(commands)
-    why = "Too few devices are free; it gets the next ones that come free."
+    why = "Not enough devices are free; it gets the next ones that are released."
 
     for who, sentence, reason in (
-        (STUDENT1, f"Place 1. {why}", why),
-        (TEACHER, f"Place 1. {why}", why),
-        (STUDENT2, "Place 1.", ""),
+        (STUDENT1, f"Queued at position 1. {why}", why),
+        (TEACHER, f"Queued at position 1. {why}", why),
+        (STUDENT2, "Queued at position 1.", ""),
     ):
         (row,) = commands.queue(who).queue
         assert (row.sentence, row.why) == (sentence, reason)
@@ -137,10 +137,10 @@ def test_a_row_of_the_queue_has_its_reason_apart_for_those_who_may_see_it(
 def test_what_does_not_wait_says_how_it_stands(commands: Context) -> None:
     made = commands.submit_job(STUDENT1, job())
     assert commands.why(STUDENT1, made.id).sentences == [
-        "Its place in the queue is being worked out."
+        "Its position in the queue is being computed."
     ]
     commands.cancel(STUDENT1, made.id)
-    assert commands.why(STUDENT1, made.id).sentences == ["It does not wait: cancelled."]
+    assert commands.why(STUDENT1, made.id).sentences == ["It is not queued: cancelled."]
 
 
 @pytest.mark.parametrize("rule", Precedence)

@@ -198,7 +198,7 @@ class TestNobodyComes:
         assert (ended.state, ended.cause.code) == ("cancelled", "unclaimed")
         assert (
             ended.cause.message
-            == "Nobody claimed it within 10 minutes; the device went to the next."
+            == "The session was not claimed within 10 minutes; its device was released."
         )
         assert world.see(second).state == "granted"
         assert charged(world, made) == pytest.approx(WINDOW)

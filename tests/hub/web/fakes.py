@@ -505,7 +505,7 @@ def waiting(place: int = 1, **changes: object) -> WaitOut:
             "place": place,
             "ahead": place - 1,
             "reason": "no_free_device",
-            "sentence": f"Place {place}. All fitting devices are in use.",
+            "sentence": f"Queued at position {place}. All fitting devices are in use.",
             "why": "All fitting devices are in use.",
             "expected_at": NOW + 5400,
             "latest_at": NOW + 5400,

@@ -15,7 +15,7 @@ from ..notebooks import notebook, read
 
 NOTICE = StopNotice(
     kind=NoticeKind.GUARANTEE,
-    message="cs101 asks back devices.",
+    message="cs101 reclaims devices.",
     given_at=1.0,
     stops_at=121.0,
     group="cs101",
@@ -41,7 +41,7 @@ def test_a_command_with_a_handler_saves_and_says_so(desk: Desk) -> None:
     eventually((order.home / "ready").exists)
     desk.backend.request_checkpoint(order.lease_id, handle, order.folder, NOTICE)
     eventually((order.home / "checkpoint").exists)
-    assert (order.home / "checkpoint").read_text() == "cs101 asks back devices."
+    assert (order.home / "checkpoint").read_text() == "cs101 reclaims devices."
     desk.service.wait_for(lambda service: "saved" in service.kinds())
     assert json.loads((order.folder / "notice.json").read_text())["stops_at"] == 121.0
     assert desk.backend.stop(order.lease_id, handle)

@@ -156,7 +156,7 @@ def _wait_and_start(hub: HubProcess, service: FakeService, user: str) -> dict[st
     id_ = of(service, user)["id"]
     service.wait_for(lambda: ("GET", f"requests/{id_}/events", None) in service.calls)
     wait = {"place": 1, "ahead": 0, "reason": "no_free_device"}
-    service.change(id_, wait=wait | {"sentence": "Place 1. <b>All</b> are in use."})
+    service.change(id_, wait=wait | {"sentence": "Queued at position 1. <b>All</b> are in use."})
     eventually(lambda: any("are in use" in str(each) for each in told))
     granted = time.monotonic()
     service.grant(id_)

@@ -128,7 +128,7 @@ def test_ps_filters_and_the_queue_has_reasons(service: FakeService, carrel: Carr
     found = json.loads(carrel("ps", "--label", "sweep=7", "--json").stdout)["requests"]
     assert [request["id"] for request in found] == ["j-1"]
     place, row = carrel("queue").output.splitlines()[:2]
-    assert (place.split()[0], row.split()[0]) == ("PLACE", "1")
+    assert (place.split()[0], row.split()[0]) == ("POSITION", "1")
     assert row.endswith("  Full."), "the place has its own column"
     assert json.loads(carrel("queue", "--json").stdout)["total"] == 2
 

@@ -37,14 +37,16 @@ def answers(service: FakeService, path: str, answer: dict[str, Any]) -> list[Any
 
 def test_a_session_is_asked_for_as_it_was_described(service: FakeService, carrel: Carrel) -> None:
     made = session(service, "lab", wait={
-        "place": 2, "ahead": 1, "reason": "behind_others", "sentence": "Place 2. Behind 1.",
+        "place": 2, "ahead": 1, "reason": "behind_others",
+        "sentence": "Queued at position 2. Behind 1.",
     })  # fmt: skip  # grouped by meaning
     sent = answers(service, "sessions/lab", made)
     done = carrel("session", "start", "--devices", "1", "--hours", "2", "--name", "lab")
     assert done.exit_code == 0, done.output
     assert sent == [{"devices": 1, "hours": 2.0, "group": ""}]
     assert done.output == (
-        f"s-lab: queued. Place 2. Behind 1.\nIt starts by itself at {service.site}user/anna/lab/\n"
+        f"s-lab: queued. Queued at position 2. Behind 1.\nIt starts by itself at "
+        f"{service.site}user/anna/lab/\n"
     )
 
 
@@ -77,7 +79,8 @@ def test_one_for_a_device_of_a_model_is_asked_for(service: FakeService, carrel: 
 def test_waiting_tells_the_place_and_ends_with_the_address(
     service: FakeService, carrel: Carrel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wait = {"place": 1, "ahead": 0, "reason": "no_free_device", "sentence": "Place 1. Too few.",
+    wait = {"place": 1, "ahead": 0, "reason": "no_free_device",
+            "sentence": "Queued at position 1. Too few.",
             "expected_at": time.time() + 1800}  # fmt: skip  # grouped by meaning
     answers(service, "sessions/-", session(service, wait=wait))
     change = display.change
@@ -92,7 +95,7 @@ def test_waiting_tells_the_place_and_ends_with_the_address(
     done = carrel("session", "start", "--wait")
     assert done.exit_code == 0, done.output
     first, *_, last = done.output.splitlines()
-    assert "queued, place 1  Place 1. Too few. Expected start: " in first
+    assert "queued, position 1  Queued at position 1. Too few. Expected start: " in first
     assert last == f"s-default: {service.site}user/anna/"
 
 
@@ -125,11 +128,11 @@ def test_ctrl_c_keeps_the_place_and_says_so(
 def test_a_session_that_is_refused_while_waiting_is_an_exit_status(
     service: FakeService, carrel: Carrel
 ) -> None:
-    cause = {"code": "unclaimed", "message": "Nobody claimed it."}
+    cause = {"code": "unclaimed", "message": "The session was not claimed."}
     answers(service, "sessions/-", session(service, state="cancelled", ended=True, cause=cause))
     done = carrel("session", "start", "--wait")
     assert done.exit_code == 3
-    assert "Nobody claimed it." in done.output
+    assert "The session was not claimed." in done.output
 
 
 @pytest.mark.parametrize("called", ["-", "default", "s-default"])
@@ -209,7 +212,7 @@ def test_where_no_answer_comes_it_says_how_to_ask_again_without_adding_twice(
 def test_a_warning_is_shown_and_its_session_kept(service: FakeService, carrel: Carrel) -> None:
     warning = {
         "stops_at": time.time() + 300,
-        "message": "This session has done nothing for 30 min and holds 1 device.",
+        "message": "This session has been idle for 30 min and holds 1 device.",
         "seen": ["Its kernel ran no cell."],
     }
     found = session(service, "gpu", state="running", warning=warning)
@@ -248,8 +251,8 @@ def test_open_prints_the_address(service: FakeService, carrel: Carrel) -> None:
 
 def test_a_quote_compares_choices(service: FakeService, carrel: Carrel) -> None:
     found = {"quotes": [
-        {"admitted": True, "sentence": "It would start at once.", "devices": 0},
-        {"admitted": True, "sentence": "It would wait at place 2.", "devices": 1,
+        {"admitted": True, "sentence": "Starts immediately.", "devices": 0},
+        {"admitted": True, "sentence": "Queued at position 2.", "devices": 1,
          "device_seconds": 7200.0},
         {"admitted": False, "sentence": "Too many. Ask for 0 to 1.", "devices": 2},
     ]}  # fmt: skip  # grouped by meaning
@@ -261,7 +264,7 @@ def test_a_quote_compares_choices(service: FakeService, carrel: Carrel) -> None:
     carrel("quote", "--model", "NVIDIA H200")
     assert sent[1]["quotes"][0]["model"] == "NVIDIA H200"
     assert done.output == (
-        "no device: It would start at once.\n"
-        "1 device: It would wait at place 2. Uses up to 7,200 device-seconds.\n"
+        "no device: Starts immediately.\n"
+        "1 device: Queued at position 2. Uses up to 7,200 device-seconds.\n"
         "2 devices: refused. Too many. Ask for 0 to 1.\n"
     )

@@ -114,7 +114,7 @@ def test_pages_show_the_countdown_the_evidence_and_a_button(site: Site, page: st
     assert "idle-warning" not in site.page().get(path).text
     site.room.pass_(1900)
     shown = site.page().get(path).text
-    assert "This session has done nothing for 30 min and holds 1 device." in shown
+    assert "This session has been idle for 30 min and holds 1 device." in shown
     assert "<li>Its kernel ran no cell.</li>" in shown
     assert 'data-show="left"' in shown
     assert f'action="{PREFIX}{site.path}/keep"' in shown

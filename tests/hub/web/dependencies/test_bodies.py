@@ -53,7 +53,7 @@ def world() -> World:
         (
             f'{{"group": "a", {NOTEBOOK}, "gpus": 1}}'.encode(),
             "There is no field 'gpus'.",
-            "Known are: kind, group, devices",
+            "Known fields: kind, group, devices",
         ),
         (
             b'{"group": "a", "notebook": {"name": "", "content": "{}"}}',
@@ -63,7 +63,7 @@ def world() -> World:
         (
             b'{"group": "a", "notebook": {"name": "a", "content": "{}", "path": "/"}}',
             "There is no field 'notebook.path'.",
-            "Known are: name, content",
+            "Known fields: name, content",
         ),
         (
             f'{{"group": "a", {NOTEBOOK}, "labels": {{"a": 1}}}}'.encode(),

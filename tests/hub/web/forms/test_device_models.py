@@ -114,7 +114,7 @@ def test_a_form_is_quoted_for_its_model(site: Site, what: dict[str, str]) -> Non
     site.world.settle()
     waits = site.post("quote", **what, model=NEW).text
     assert 'data-waits="yes"' in waits
-    assert "no device at once" in text_of(waits)
+    assert "no device immediately" in text_of(waits)
     assert 'data-waits="no"' in site.post("quote", **what, model="").text
 
 

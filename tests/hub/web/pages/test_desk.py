@@ -113,7 +113,7 @@ def test_a_full_desk_shows_everything(world: World) -> None:
     check_page(html)
     words = text_of(html)
     for expected in (
-        "Place 2. All fitting devices are in use.",
+        "Queued at position 2. All fitting devices are in use.",
         "3 of 9 cells, cell 4 runs",
         "Error in cell 4: ZeroDivisionError: division by zero",
         "The session&#39;s server died.",
@@ -155,7 +155,9 @@ def test_an_open_session_stays_on_the_desk_behind_any_number_of_newer_jobs(
     for page in (PREFIX, f"{PREFIX}desk/live"):
         words = text_of(world.browser().get(page).text)
         assert "old" in words.split()
-        assert "Place 2. All fitting devices are in use." in words, "the first of what I wait for"
+        assert "Queued at position 2. All fitting devices are in use." in words, (
+            "the first of what I wait for"
+        )
     desk = gather(cast(Context, world.commands), ADA, now=NOW)
     assert "s-old" in [request.id for request in desk.sessions]
     assert desk.first_in_line is not None
@@ -267,7 +269,7 @@ def test_the_waiting_page_says_place_reason_estimate_and_for_how_long(world: Wor
     html = world.browser().get(f"{PREFIX}wait/-").text
     check_page(html)
     words = text_of(html)
-    assert "Place 3" in words
+    assert "Queued at position 3" in words
     assert "All fitting devices are in use." in words
     assert "for 1 h at most" in words
     assert "Expected start:" in words
@@ -315,7 +317,7 @@ def test_an_expected_start_past_the_first_page_is_told_once(world: World) -> Non
     told = {
         "s-planned": (planned, planned, ""),
         "s-asked": (unknown, waiting(21), "Expected start:"),
-        "s-unknown": (unknown, unknown, "When it will start cannot be told yet."),
+        "s-unknown": (unknown, unknown, "The start cannot be estimated yet."),
     }
     for name, (wait, found, words) in told.items():
         world.commands.put(session(id=name, server_name=name, wait=wait.model_dump()))

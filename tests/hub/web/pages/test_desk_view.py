@@ -101,9 +101,9 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 def test_a_free_device_starts_at_once_and_the_cost_is_said(site: Site) -> None:
     words = text_of(site.post("quote", **FORM).text)
-    assert "It would start at once." in words
+    assert "Starts immediately." in words
     assert "at most 3,600 device-seconds" in words
-    assert "no device at once" in words
+    assert "no device immediately" in words
     assert site.world.commands.requests(STUDENT1, limit=10) == [], "nothing is sent by it"
 
 
@@ -111,7 +111,7 @@ def test_a_taken_device_is_quoted_with_its_wait_and_offers_the_desk_on_cpu(site:
     site.somebody_else_runs()
     html = site.post("quote", **FORM).text
     assert 'data-waits="yes"' in html
-    assert "It would wait at place 1" in text_of(html)
+    assert "Queued at position 1" in text_of(html)
     without = site.post("quote", **(FORM | {"devices": "0"})).text
     assert 'data-waits="no"' in without
     desk = site.desk()
@@ -128,7 +128,7 @@ def test_a_job_is_quoted_by_its_time_limit(site: Site) -> None:
     ("wrong", "said"),
     [
         ({"hours": "soon"}, "is no number of hours"),
-        ({"hours": "nan"}, "It would start at once."),  # refused when it is sent
+        ({"hours": "nan"}, "Starts immediately."),  # refused when it is sent
         ({"hours": "1e999"}, "cs101"),
         ({"devices": "-3"}, "is no number of devices"),
         ({"devices": "0.5"}, "Only whole devices are lent"),

@@ -77,13 +77,13 @@ def rows_by(html: str) -> list[str]:
         (
             "group",
             [
-                "Group|Charged|Open|Its own",
+                "Group|Charged|Open|Own use",
                 "cs|200.0|15.0|0.0",
                 "cs101|200.0|10.0|210.0",
                 "lab|0.0|5.0|5.0",
             ],
         ),
-        ("term", ["Term|Charged|Open", "in no term|100.0|0.0", "now|100.0|15.0"]),
+        ("term", ["Term|Charged|Open", "outside terms|100.0|0.0", "now|100.0|15.0"]),
     ],
 )
 def test_everybodys_use_by_what_was_chosen(world: World, by: str, expected: list[str]) -> None:

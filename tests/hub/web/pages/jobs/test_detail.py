@@ -49,7 +49,7 @@ def chosen(content: str = NOTEBOOK) -> dict[str, tuple[str, str]]:
 def test_what_was_asked_back_waits_again_and_holds_nothing(world: World) -> None:
     released = lease(device(), id="j-aaaaaaaa.1", state="released").model_dump()
     world.commands.put(job(wait=waiting(), lease=released, started_at=NOW - 90))
-    why = "Stopped, as announced: cs101 asks back devices."
+    why = "Stopped, as announced: cs101 reclaims devices."
     told = {"state": "preempted", "cause": {"code": "preempted", "message": why}}
     world.commands.happen("j-aaaaaaaa", "state", told)
     page = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa").text
@@ -106,7 +106,7 @@ def test_a_refused_form_keeps_everything_and_says_why_beside_the_field(world: Wo
 
 @pytest.mark.parametrize("page", ["", "desk/live", "requests/j-aaaaaaaa"])
 def test_a_job_that_is_asked_back_is_told_of_it_with_its_time(world: World, page: str) -> None:
-    asked = "lab asks back devices. It is then queued again, in its old place."
+    asked = "lab reclaims devices. This request is then queued again at its old position."
     warning = {"stops_at": NOW + 120, "message": asked, "can_keep": False, "final": True}
     world.commands.put(job(state="running", warning=warning))
     html = text_of(world.own_page().get(PREFIX + page).text)
@@ -213,7 +213,7 @@ def test_why_it_waits_stands_beside_what_the_stream_redraws(world: World) -> Non
             if depth < 0:
                 inside = inside[: tag.start()]
                 break
-        assert "Place" in inside
+        assert "Queued at position" in inside
         assert "/why" not in inside, "the stream would ask for it again at each change"
         (why,) = [each for each in Page(html).all("div") if each.get("hx-get", "").endswith("/why")]
         assert (why["hx-trigger"], why["data-pause"]) == ("load, refresh, every 30s", "5000")
