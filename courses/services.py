@@ -1,26 +1,85 @@
-"""The desk of courses: everything that people can ask of them, with the rights checked."""
+"""The services of courses, one for each feature."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..hub.files.safe_fs import Owner
+from ..hub.runtime.context import Context
 from .administration.folders import CourseFolders
 from .administration.service import CourseAdministration
+from .assignments.overview import AssignmentOverview
 from .assignments.service import AssignmentService
+from .deadlines.service import DeadlineService
+from .feedback.delivery import FeedbackDelivery
 from .feedback.service import FeedbackService
 from .grading_runs.check_service import CheckService
+from .grading_runs.service import GradingService
+from .model.interfaces import Blobs, CourseStore
+from .roster.access import CourseAccess
+from .roster.class_list import ClassList
+from .roster.service import RosterService
+from .sandbox.interface import SandboxFactory
 from .submissions.service import SubmissionService
 
 
-class CourseServices(
-    CourseAdministration,
-    AssignmentService,
-    SubmissionService,
-    CheckService,
-    FeedbackService,
-    CourseFolders,
-):
-    """Plain blocking functions, called in a thread pool by the web layer.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CourseServices:
+    """Everything that users can do with courses, with their rights checked.
 
-    Each either does the whole thing or raises a ``CarrelError`` and leaves nothing behind.
+    The methods of the services are blocking functions that the web layer calls in a thread pool.
+    Each completes, or raises a ``CarrelError`` and changes nothing.
     """
 
-    __slots__ = ()
+    access: CourseAccess
+    class_list: ClassList
+    administration: CourseAdministration
+    roster: RosterService
+    assignments: AssignmentService
+    overview: AssignmentOverview
+    deadlines: DeadlineService
+    submissions: SubmissionService
+    checks: CheckService
+    grading: GradingService
+    feedback: FeedbackService
+    delivery: FeedbackDelivery
+    folders: CourseFolders
+
+    @classmethod
+    def build(
+        cls,
+        context: Context,
+        store: CourseStore,
+        blobs: Blobs,
+        *,
+        sandboxes: SandboxFactory | None = None,
+        root: Path | None = None,
+        owner: Owner | None = None,
+    ) -> CourseServices:
+        """Connect the services.
+
+        Args:
+            sandboxes: in which releases are checked; None to check none.
+            root: the folder of all courses; None where nothing is graded.
+            owner: the account that sessions run as, where that is not the service's.
+        """
+        access, class_list = CourseAccess(context, store), ClassList(context, store)
+        roster = RosterService(access, class_list)
+        grading = GradingService(access, class_list, blobs, root)
+        delivery = FeedbackDelivery(access, blobs)
+        return cls(
+            access=access,
+            class_list=class_list,
+            administration=CourseAdministration(access, class_list, roster),
+            roster=roster,
+            assignments=AssignmentService(access, blobs, sandboxes),
+            overview=AssignmentOverview(access, delivery),
+            deadlines=DeadlineService(access, class_list),
+            submissions=SubmissionService(access, class_list, blobs),
+            checks=CheckService(access, blobs),
+            grading=grading,
+            feedback=FeedbackService(access, grading, delivery, blobs, root),
+            delivery=delivery,
+            folders=CourseFolders(access, blobs, root, owner),
+        )

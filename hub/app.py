@@ -95,13 +95,13 @@ def serve(state: StateFolder, settings: Settings) -> None:
     loop = Loop(commands, node=NODE, idling=idling, vitals=vitals)
     loop.inventory()
     stopping = threading.Event()
-    courses = CourseServices(
+    courses = CourseServices.build(
         commands,
         SqlCourseStore(store.transactions),
         FolderBlobs(state.blobs),
-        partial(plugins.load_sandbox, state, settings),
-        state.courses,
-        homes.owner,
+        sandboxes=partial(plugins.load_sandbox, state, settings),
+        root=state.courses,
+        owner=homes.owner,
     )
 
     @contextlib.asynccontextmanager

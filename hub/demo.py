@@ -22,18 +22,18 @@ _MAX_DEVICES = 4
 _MAX_DEVICES_PER_USER = 2
 
 
-def prepare_demo(desk: CourseServices, stopping: threading.Event) -> None:
+def prepare_demo(courses: CourseServices, stopping: threading.Event) -> None:
     """Make the sample group, its members and its course, once; later changes to them stay."""
     while not stopping.is_set():
         try:
-            if not _has_group(desk.commands):
-                _prepare(desk.commands)
-            prepare_course(desk)
+            if not _has_group(courses.access.context):
+                _prepare(courses.access.context)
+            prepare_course(courses)
         except CarrelError as error:
             log.info("demo: %s", error)
             stopping.wait(_RETRY_SECONDS)
         else:
-            desk.commands.notifier.notify()
+            courses.access.context.notifier.notify()
             return
 
 
@@ -77,13 +77,13 @@ _DAY = 86400.0
 _OPEN_DAYS = 14
 
 
-def prepare_course(desk: CourseServices) -> None:
+def prepare_course(courses: CourseServices) -> None:
     """Make what is not there yet; what is stays as people have changed it.
 
     Raises:
         CarrelError: a store does not answer.
     """
-    now, store = desk.commands.clock(), desk.store
+    now, store = courses.access.context.clock(), courses.access.store
     teacher = next(each.name for each in demo_accounts() if each.role == "teacher")
     if DEMO_GROUP not in {course.name for course in store.courses()}:
         students = [each.name for each in demo_accounts() if each.role == "student"]
@@ -93,7 +93,8 @@ def prepare_course(desk: CourseServices) -> None:
     if store.assignments(DEMO_GROUP):
         return
     source, for_students = (
-        store_bundle(desk.blobs, FileBundle.of(files.items())) for files in first_unit()
+        store_bundle(courses.assignments.blobs, FileBundle.of(files.items()))
+        for files in first_unit()
     )
     unit = Assignment(
         course=DEMO_GROUP,

@@ -1,8 +1,9 @@
-"""What students get back: feedback on a submission, for its student and for those who grade."""
+"""Deliver feedback on submissions to students, with the points of that moment."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from pydantic import ValidationError
 
@@ -13,79 +14,75 @@ from ...hub.schemas.courses import ContentOut, ParcelIn
 from ...hub.schemas.grading import GradeOut, MyGradeOut
 from ..files.bundle import FileBundle
 from ..files.transfer import bundle_of_body, content_out, contents, store_bundle
+from ..model.interfaces import Blobs
 from ..model.records import CourseRole, Feedback, Submission
-from ..roster.access import GRADED_BY, CourseAccess, check_open
+from ..roster.access import GRADERS, CourseAccess, check_not_archived
 
 GRADE = ".grade.json"
-"""Beside the pages: the points as they were when they were given back. Not one of the files."""
-
-
-class FeedbackDelivery(CourseAccess):
-    """The part of ``CourseDesk`` about what goes back."""
-
-    __slots__ = ()
-
-    def give_back(self, who: Identity, submission_id: int, body: ParcelIn) -> None:
-        """The student sees it from now on; what was given back for the same before is gone.
-
-        Raises:
-            Forbidden: for students.
-            InvalidInput, TooLarge: of the files; nothing is stored then.
-        """
-        found = self.store.submission(submission_id)
-        check_open(self.place(who, found.course, GRADED_BY).course)
-        parcel = bundle_of_body(body)
-        if parcel is None:
-            raise InvalidInput("There is no feedback in it.", accepted="Files.", field="files")
-        self.deliver(who, found, parcel)
-
-    def deliver(self, who: Identity, sent: Submission, parcel: FileBundle) -> None:
-        """Whose submission it is, and whether who does it may, was asked before."""
-        feedback = Feedback(
-            submission=sent.id,
-            files=store_bundle(self.blobs, parcel),
-            released_at=self.commands.clock(),
-            released_by=who.name,
-        )
-        change = self.change(
-            *(who, AuditAction.FEEDBACK_RELEASE, f"{sent.course}/{sent.assignment}"),
-            after={"person": sent.person, "number": sent.number},
-        )
-        self.store.give_back(feedback, change=change)
-
-    def feedback(self, who: Identity, submission_id: int) -> list[ContentOut]:
-        """Its files; none where nothing was given back yet."""
-        found = self.submission(who, submission_id)
-        given = self.store.feedback(found.course, found.assignment, found.person).get(found.id)
-        files = () if given is None else given.files.files
-        return [content_out(self.blobs, file) for file in files if file.name != GRADE]
-
-
+"""The points as they were released, stored beside the pages. Not listed as one of the files."""
 _NOT_YET = "Your teacher has not released feedback yet."
-
-
 _IN_PAGES = "Your points stand in the feedback."
 
 
-class OwnGrades(FeedbackDelivery):
-    """The part of ``CourseDesk`` about one's own grades."""
+@dataclass(frozen=True, slots=True)
+class FeedbackDelivery:
+    """Feedback that was released, for its student and for graders."""
 
-    __slots__ = ()
+    access: CourseAccess
+    blobs: Blobs
 
-    def my_grade(self, who: Identity, course: str, name: str) -> MyGradeOut:
-        """Of the newest submission on which there is feedback.
+    def deliver_files(self, who: Identity, submission_id: int, body: ParcelIn) -> None:
+        """Release files as the feedback on a submission, in place of earlier feedback on it.
 
         Raises:
-            Forbidden: for those who are no students of the course.
+            Forbidden: the user is a student.
+            InvalidInput, TooLarge: of the files; nothing is stored then.
         """
-        place = self.place(who, course)
-        if place.role is not CourseRole.STUDENT:
+        found = self.access.store.submission(submission_id)
+        check_not_archived(self.access.membership(who, found.course, GRADERS).course)
+        bundle = bundle_of_body(body)
+        if bundle is None:
+            raise InvalidInput("There is no feedback in it.", accepted="Files.", field="files")
+        self.deliver(who, found, bundle)
+
+    def deliver(self, who: Identity, submission: Submission, bundle: FileBundle) -> None:
+        """Store feedback. The caller has checked that the user may do it."""
+        feedback = Feedback(
+            submission=submission.id,
+            files=store_bundle(self.blobs, bundle),
+            released_at=self.access.context.clock(),
+            released_by=who.name,
+        )
+        target = f"{submission.course}/{submission.assignment}"
+        change = self.access.audit_entry(
+            *(who, AuditAction.FEEDBACK_RELEASE, target),
+            after={"person": submission.person, "number": submission.number},
+        )
+        self.access.store.give_back(feedback, change=change)
+
+    def files(self, who: Identity, submission_id: int) -> list[ContentOut]:
+        """The files of the feedback on a submission; none before it is released."""
+        found = self.access.submission(who, submission_id)
+        feedback = self.access.store.feedback(found.course, found.assignment, found.person)
+        released = feedback.get(found.id)
+        files = () if released is None else released.files.files
+        return [content_out(self.blobs, file) for file in files if file.name != GRADE]
+
+    def own_grade(self, who: Identity, course: str, name: str) -> MyGradeOut:
+        """A student's own points, from the newest feedback.
+
+        Raises:
+            Forbidden: the user is not a student of the course.
+        """
+        membership = self.access.membership(who, course)
+        if membership.role is not CourseRole.STUDENT:
             raise Forbidden(
-                f"You are a {place.role} of {course}, and have no grade there.",
+                f"You are a {membership.role} of {course}, and have no grade there.",
                 accepted=f"What the class has: carrel course grades {name}",
             )
-        assignment = self.assignment(place, name)
-        feedback = newest(self.store.feedback(course, assignment.name, who.name).values())
+        assignment = self.access.assignment(membership, name)
+        released = self.access.store.feedback(course, assignment.name, who.name)
+        feedback = newest(released.values())
         if feedback is None:
             return MyGradeOut(course=course, assignment=name, sentence=_NOT_YET)
         grade = self.released_grade(feedback)
@@ -100,14 +97,14 @@ class OwnGrades(FeedbackDelivery):
         )
 
     def released_grade(self, feedback: Feedback) -> GradeOut | None:
-        """None where a teacher's own nbgrader made the feedback."""
-        kept = [file for file in feedback.files.files if file.name == GRADE]
+        """The points in feedback; None where a teacher's own nbgrader made it."""
+        found = [file for file in feedback.files.files if file.name == GRADE]
         try:
-            return GradeOut.model_validate_json(contents(self.blobs, kept)[GRADE])
+            return GradeOut.model_validate_json(contents(self.blobs, found)[GRADE])
         except (KeyError, ValidationError):
             return None
 
 
-def newest(given: Iterable[Feedback]) -> Feedback | None:
-    """What was given back last."""
-    return max(given, key=lambda each: each.released_at, default=None)
+def newest(feedback: Iterable[Feedback]) -> Feedback | None:
+    """The feedback that was released last."""
+    return max(feedback, key=lambda each: each.released_at, default=None)

@@ -1,4 +1,4 @@
-"""Feedback from what was graded: nbgrader's own pages, given back to their student."""
+"""Write feedback pages from verdicts and the gradebook, and release them to students."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from ...hub.records.identity import Identity
 from ...hub.schemas.admin import ConsequencesOut
 from ..deadlines.shifts import DeadlineShifts, late_penalty
 from ..files.bundle import FileBundle
+from ..files.course_folder import folder_of
 from ..files.transfer import contents
 from ..gradebook import reader
 from ..gradebook.grades import grades, newest_cells
 from ..gradebook.reader import GradebookPage
 from ..grading_runs.service import GradingService
+from ..model.interfaces import Blobs
 from ..model.records import Assignment, Member, Submission, SubmissionVerdict
-from ..roster.access import GRADED_BY, CourseMembership, check_open
+from ..roster.access import GRADERS, CourseAccess, CourseMembership, check_not_archived
 from .delivery import GRADE, FeedbackDelivery
 
 if TYPE_CHECKING:
@@ -30,14 +32,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Graded:
-    """A class as it was graded at one moment, with what its pages are made of.
+class _GradedClass:
+    """A class as it was graded at one moment, with what its pages are written from.
 
     Attributes:
-        counting: what counts, by student.
-        keys: of the notebooks of the newest hand-out.
-        folder: nbgrader's, of the course.
-        book: a copy of the gradebook: teachers' programs may write the one in the folder.
+        counting: the student and the submission that counts, by the student's name.
+        keys: of the notebooks of the newest version.
+        folder: nbgrader's folder of the course.
+        gradebook: a copy: teachers' programs may write the one in the folder.
     """
 
     assignment: Assignment
@@ -45,66 +47,72 @@ class _Graded:
     counting: Mapping[str, tuple[Member, Submission]]
     keys: tuple[NotebookKey, ...]
     folder: Path
-    book: Path
+    gradebook: Path
 
-    def pages(self, sent: Submission, notebook: str = "") -> dict[str, bytes]:
-        """Of each notebook that was handed in, or of one of them; by name."""
+    def pages(self, submission: Submission, notebook: str = "") -> dict[str, bytes]:
+        """The page of each submitted notebook, or of one of them, by name."""
         wanted = [key for key in self.keys if notebook in {"", key.name}]
-        found = {f"{key.name}.html": self._page(sent, key) for key in wanted}
+        found = {f"{key.name}.html": self._page(submission, key) for key in wanted}
         return {name: page.encode() for name, page in found.items() if page is not None}
 
-    def _page(self, sent: Submission, key: NotebookKey) -> str | None:
+    def _page(self, submission: Submission, key: NotebookKey) -> str | None:
         # nbgrader takes seconds to import, and is an extra.
         from ..notebooks import ipynb  # noqa: PLC0415
         from .page import feedback_page  # noqa: PLC0415
 
-        steps = ("autograded", sent.person, self.assignment.name, f"{key.name}.ipynb")
+        path = ("autograded", submission.person, self.assignment.name, f"{key.name}.ipynb")
         try:
-            with opened_file(self.folder, *steps) as file:
+            with opened_file(self.folder, *path) as file:
                 graded = file.read(MAX_OUTPUT_BYTES + 1)
         except OSError:
-            return None  # It was not handed in.
+            return None  # This notebook was not submitted.
         if len(graded) > MAX_OUTPUT_BYTES:
             raise TooLarge(
-                f"{'/'.join(steps)} is too large for a page.",
+                f"{'/'.join(path)} is too large for a page.",
                 accepted=f"At most {MAX_OUTPUT_BYTES >> 20} MiB in the course's folder.",
             )
-        cells = newest_cells(each for each in self.verdicts if each.submission == sent.id)
+        cells = newest_cells(each for each in self.verdicts if each.submission == submission.id)
         return feedback_page(
-            ipynb.read(steps[-1], graded),
+            ipynb.read(path[-1], graded),
             key,
             assignment=self.assignment.name,
-            student=sent.person,
-            gradebook=f"sqlite:///{self.book}",
+            student=submission.person,
+            gradebook=f"sqlite:///{self.gradebook}",
             sentences={cell.cell: cell.sentence for cell in cells if cell.notebook == key.name},
         )
 
     def grade(
         self,
         member: Member,
-        sent: Submission,
-        moved: DeadlineShifts,
-        by_hand: Mapping[str, GradebookPage],
+        submission: Submission,
+        shifts: DeadlineShifts,
+        gradebook: Mapping[str, GradebookPage],
     ) -> bytes:
-        """The points as they are given back."""
-        penalty = late_penalty(self.assignment, moved, member, sent)
-        page = by_hand.get(member.person)
-        return grades(member, sent, self.verdicts, penalty, page=page).model_dump_json().encode()
+        """The points as they are released, as JSON."""
+        penalty = late_penalty(self.assignment, shifts, member, submission)
+        page = gradebook.get(member.person)
+        found = grades(member, submission, self.verdicts, penalty, page=page)
+        return found.model_dump_json().encode()
 
 
-class FeedbackService(GradingService, FeedbackDelivery):
-    """The part of ``CourseDesk`` about making feedback of verdicts."""
+@dataclass(frozen=True, slots=True)
+class FeedbackService:
+    """Attributes:
+    root: the folder of all courses, with their gradebooks; None where nothing is graded.
+    """
 
-    __slots__ = ()
+    access: CourseAccess
+    grading: GradingService
+    delivery: FeedbackDelivery
+    blobs: Blobs
+    root: Path | None = None
 
-    def release_feedback(
-        self, who: Identity, course: str, name: str, person: str
-    ) -> ConsequencesOut:
-        """A student gets pages with the points of the gradebook and the verdicts' sentences.
+    def release(self, who: Identity, course: str, name: str, person: str) -> ConsequencesOut:
+        """Release pages to one student, with the gradebook's points and the verdicts' sentences.
 
         Raises:
-            Forbidden: for students.
-            Conflict: nothing of theirs that counts was graded, or something else after it.
+            Forbidden: the user is a student.
+            Conflict: the student's submission that counts is not the one that was graded last.
             Unavailable: nothing is graded at this site.
         """
         for _, problem in self.release_to_class(who, course, name, (person,)):
@@ -115,85 +123,87 @@ class FeedbackService(GradingService, FeedbackDelivery):
     def release_to_class(
         self, who: Identity, course: str, name: str, people: Iterable[str]
     ) -> Generator[tuple[str, CarrelError | None], None, None]:
-        """One after the other, as they are asked for; each with why they got none.
+        """Release pages to one student after the other; yields each with the error, if any.
 
         Raises:
-            Forbidden: for students.
+            Forbidden: the user is a student.
             Conflict: the course is archived.
             Unavailable: nothing is graded at this site.
         """
-        place = self.place(who, course, GRADED_BY)
-        check_open(place.course)
-        moved = self.moved_in(course)
-        with self._graded(place, name) as graded:
-            by_hand = self.by_hand(course, name)
+        membership = self.access.membership(who, course, GRADERS)
+        check_not_archived(membership.course)
+        shifts = DeadlineShifts.read(self.access.store, course)
+        with self._graded(membership, name) as graded:
+            gradebook = reader.pages_of(self.root, course, name)
             for person in people:
                 try:
-                    member, sent = self._judged(graded, person)
-                    grade = graded.grade(member, sent, moved, by_hand)
-                    self.deliver(
-                        who, sent, FileBundle.of([*graded.pages(sent).items(), (GRADE, grade)])
-                    )
+                    member, submission = self._graded_submission(graded, person)
+                    grade = graded.grade(member, submission, shifts, gradebook)
+                    pages = graded.pages(submission)
+                    bundle = FileBundle.of([*pages.items(), (GRADE, grade)])
+                    self.delivery.deliver(who, submission, bundle)
                 except CarrelError as error:
                     yield person, error
                 else:
                     yield person, None
 
-    def preview_feedback(
-        self, who: Identity, course: str, name: str, person: str, notebook: str
-    ) -> bytes:
-        """A page as ``release_feedback`` would give it back now; nothing is given.
+    def preview(self, who: Identity, course: str, name: str, person: str, notebook: str) -> bytes:
+        """One page as ``release`` would deliver it now; nothing is stored.
 
         Raises:
-            NotFound: they have handed in no such notebook.
+            NotFound: the student has not submitted this notebook.
         """
-        with self._graded(self.place(who, course, GRADED_BY), name) as graded:
-            _, sent = self._judged(graded, person)
-            for page in graded.pages(sent, notebook).values():
+        with self._graded(self.access.membership(who, course, GRADERS), name) as graded:
+            _, submission = self._graded_submission(graded, person)
+            for page in graded.pages(submission, notebook).values():
                 return page
-        raise NotFound(f"{person} has handed in no {notebook[:80]}.ipynb.")
+        raise NotFound(f"{person} has not submitted {notebook[:80]}.ipynb.")
 
     @contextmanager
-    def _graded(self, place: CourseMembership, name: str) -> Iterator[_Graded]:
+    def _graded(self, membership: CourseMembership, name: str) -> Iterator[_GradedClass]:
         from ..releases.student_version import prepare  # noqa: PLC0415 - takes seconds, and nbgrader is an extra
 
-        assignment = self.assignment(place, name)
-        course = place.course.name
-        folder = self.folder_of(course)
+        store, course = self.access.store, membership.course.name
+        assignment = self.access.assignment(membership, name)
+        folder = folder_of(self.root, course)
         if folder is None:
             raise Unavailable("Nothing is graded here, so that there is no feedback.")
-        # A verdict comes after its page of the gradebook, and is read before.
-        verdicts = self.store.verdicts(course, name)
+        # A verdict is stored after its page of the gradebook, and so is read before it.
+        verdicts = store.verdicts(course, name)
         if not verdicts:
             raise Conflict(
                 f"Nothing in {name} has been graded.", accepted=f"First: carrel course grade {name}"
             )
-        source = contents(self.blobs, self.store.hand_out(course, name).source.files)
+        source = contents(self.blobs, store.hand_out(course, name).source.files)
         with TemporaryDirectory() as scratch:
-            book = Path(scratch) / reader.NAME
-            reader.copy(folder, book)
-            yield _Graded(
+            gradebook = Path(scratch) / reader.NAME
+            reader.copy(folder, gradebook)
+            yield _GradedClass(
                 assignment=assignment,
                 verdicts=verdicts,
                 counting={
-                    sent.person: (member, sent) for member, sent in self._counting(assignment)
+                    submission.person: (member, submission)
+                    for member, submission in self.grading.counting(assignment)
                 },
                 keys=prepare(name, source).key.notebooks,
                 folder=folder,
-                book=book,
+                gradebook=gradebook,
             )
 
-    def _judged(self, graded: _Graded, person: str) -> tuple[Member, Submission]:
-        """The graded notebook that lies there must be the one of what counts."""
+    def _graded_submission(self, graded: _GradedClass, person: str) -> tuple[Member, Submission]:
+        """The submission that counts; raises Conflict where another one was graded last.
+
+        The graded notebooks in the course's folder are those of the last one.
+        """
         course, name = graded.assignment.course, graded.assignment.name
         found = graded.counting.get(person)
         if found is not None:
-            own = {each.id for each in self.store.submissions(course, name, person)}
-            judged = [
+            own = {each.id for each in self.access.store.submissions(course, name, person)}
+            verdicts = [
                 each for each in graded.verdicts if each.submission in own and not each.why_not
             ]
             # Verdicts are in the order of their runs; within one, a student has one submission.
-            if judged and judged[-1].submission == found[1].id:
+            if verdicts and verdicts[-1].submission == found[1].id:
                 return found
         raise Conflict(
             f"What counts of {person} in {name} has not been graded, or not as the last.",

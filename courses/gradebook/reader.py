@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ...hub.errors import Unavailable
+from ..files.course_folder import folder_of
 from . import sqlite_snapshot
 
 NAME = "gradebook.db"
@@ -87,6 +88,15 @@ class GradebookPage:
     def is_of(self, submitted_at: float) -> bool:
         """Times are whole seconds where nbgrader itself collected."""
         return self.at is not None and abs(self.at - submitted_at) < 1
+
+
+def pages_of(root: Path | None, course: str, assignment: str) -> Mapping[str, GradebookPage]:
+    """The gradebook pages of a course's students; empty where there is no folder of all courses.
+
+    Raises Unavailable.
+    """
+    folder = folder_of(root, course)
+    return {} if folder is None else pages(folder, assignment)
 
 
 def pages(folder: Path, assignment: str) -> Mapping[str, GradebookPage]:

@@ -1,7 +1,7 @@
-"""Check: the tests that students can see, run on the pool as grading runs them. Nothing counts.
+"""Run the visible tests on a student's work, on the pool and as grading runs them.
 
-What is checked lies with its request and nowhere else, and so does what came out, beside what the
-attempt put out for others to see. After a day both are gone.
+A check is not a submission. Its files and its result are stored with its request alone, and are
+deleted after a day.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pydantic import ValidationError
 
@@ -27,16 +28,17 @@ from ...hub.schemas.courses import ContentOut, SubmitIn
 from ...hub.schemas.grading import VerdictIn
 from ..files.bundle import FileBundle
 from ..files.transfer import bundle_of_body, content_out
+from ..model.interfaces import Blobs
 from ..model.records import Assignment
-from ..roster.access import CourseAccess, check_open
+from ..roster.access import CourseAccess, check_not_archived
 from .service import order_of
 
 CHECKER = ("python", "-P", "-m", "carrel.courses.grading_runs.check_worker")
-"""As the grader: beside the service's own Python, without the working folder in its path."""
+"""As the grading worker: the service's own Python, without the working folder in its path."""
 AT_ONCE = 2
-"""Checks that one person may have under way, in all courses together."""
+"""Live checks that one student may have, in all courses together."""
 LONGEST = 900
-"""Seconds: somebody sits in front of it. Grading may take longer."""
+"""Seconds. Shorter than grading may take: a student waits for the result."""
 KEPT_SECONDS = 86400.0
 NOT_TESTS = frozenset({"needs a person", "no answer", UNSEEN})
 _START = 120
@@ -44,31 +46,34 @@ _MARK = {"check": "yes"}
 _ONE_BY_ONE = threading.Lock()
 
 
-class CheckService(CourseAccess):
-    """The part of ``CourseDesk`` with which people try their work before they hand it in."""
+@dataclass(frozen=True, slots=True)
+class CheckService:
+    """Checks of one's own work before it is submitted."""
 
-    __slots__ = ()
+    access: CourseAccess
+    blobs: Blobs
 
-    def check(self, who: Identity, course: str, name: str, body: SubmitIn) -> CheckOut:
-        """Run the visible tests on these files, or without any on what was handed in last.
+    def start(self, who: Identity, course: str, name: str, body: SubmitIn) -> CheckOut:
+        """Run the visible tests on these files, or without files on the last submission.
 
-        The same files again, while they wait or run, are that check.
+        A live check of the same files is returned instead of a new one.
 
         Raises:
             NotFound: it is not released.
             InvalidInput, TooLarge: of the files, or there are none.
-            Conflict: as many checks of one's own are under way as may be.
-            OverMaximum: the pool or the course never has what it takes.
+            Conflict: the user has as many live checks as allowed.
+            OverMaximum: the pool or the course never has the devices or the time.
         """
-        place = self.place(who, course)
-        check_open(place.course)
-        assignment = self.assignment(place, name)
-        given = bundle_of_body(body)
-        files, sha256 = _packed(given) if given else self._sent_last(who, assignment)
-        made = self.store.hand_out(course, name)
-        order = order_of(assignment, made, image=self.image_of(place.course))
-        seconds = int(min(assignment.seconds + _START, LONGEST, self.longest(course)))
-        self.commands.admission.admit(
+        membership = self.access.membership(who, course)
+        check_not_archived(membership.course)
+        assignment = self.access.assignment(membership, name)
+        bundle = bundle_of_body(body)
+        files, sha256 = _packed(bundle) if bundle else self._last_submission(who, assignment)
+        made = self.access.store.hand_out(course, name)
+        order = order_of(assignment, made, image=self.access.image_of(membership.course))
+        limit = self.access.max_seconds(course)
+        seconds = int(min(assignment.seconds + _START, LONGEST, limit))
+        self.access.context.admission.admit(
             ResourceRequest(
                 owner=who.name, group=course, devices=assignment.devices, seconds=seconds
             )
@@ -85,16 +90,16 @@ class CheckService(CourseAccess):
             )
         return self._check_out(record)
 
-    def checks(self, who: Identity, course: str, name: str) -> ChecksOut:
-        """One's own of the last day, the newest first."""
-        place = self.place(who, course)
-        assignment = self.assignment(place, name)
+    def recent(self, who: Identity, course: str, name: str) -> ChecksOut:
+        """The user's own checks of the last day, newest first."""
+        membership = self.access.membership(who, course)
+        assignment = self.access.assignment(membership, name)
         labels = _MARK | {"course": course, "assignment": assignment.name}
-        since = self.commands.clock() - KEPT_SECONDS
+        since = self.access.context.clock() - KEPT_SECONDS
         found = [each for each in self._checks_of(who, labels) if each.submitted_at > since]
         return ChecksOut(checks=[self._check_out(each) for each in found])
 
-    # -- asking ---------------------------------------------------------------------------
+    # -- internal -------------------------------------------------------------------------
 
     def _queued(
         self,
@@ -111,12 +116,12 @@ class CheckService(CourseAccess):
                 f"{AT_ONCE} checks of yours are under way.",
                 accepted=f"Wait for one, or stop it: carrel cancel {live[0].id}",
             )
-        self._forget_old(who)
-        files, request = self.commands.files, new_id(OWN_WORK)
+        self._delete_old(who)
+        context, request = self.access.context, new_id(OWN_WORK)
         stored = False
         try:
-            files.put_input(request, order.model_dump_json().encode())
-            record = self.commands.store.submit(
+            context.files.put_input(request, order.model_dump_json().encode())
+            record = context.store.submit(
                 NewRequest(
                     id=request,
                     kind=Kind.GRADING,
@@ -130,47 +135,47 @@ class CheckService(CourseAccess):
                     labels=labels,
                     expected=expected or None,
                 ),
-                self.commands.clock(),
+                context.clock(),
             )
             stored = True
         finally:
             if not stored:
-                files.discard(request)
-        self.commands.notifier.notify()
+                context.files.discard(request)
+        context.notifier.notify()
         return record
 
-    def _sent_last(self, who: Identity, assignment: Assignment) -> tuple[list[ContentOut], str]:
-        sent = self.store.submissions(assignment.course, assignment.name, who.name)
-        if not sent:
+    def _last_submission(
+        self, who: Identity, assignment: Assignment
+    ) -> tuple[list[ContentOut], str]:
+        found = self.access.store.submissions(assignment.course, assignment.name, who.name)
+        if not found:
             raise InvalidInput(
-                "There is nothing to check: no files came, and you have handed in none.",
+                "There is nothing to check: you sent no files and have submitted none.",
                 accepted="Your notebook.",
                 field="files",
             )
-        last = max(sent, key=lambda each: each.number).files
+        last = max(found, key=lambda each: each.number).files
         return [content_out(self.blobs, file) for file in last.files], last.sha256
-
-    # -- looking --------------------------------------------------------------------------
 
     def _checks_of(
         self, who: Identity, labels: dict[str, str], *, live: bool = False
     ) -> list[RequestRecord]:
-        """The newest one first."""
+        """The user's checks with these labels, newest first."""
         which = RequestFilter(
             owner=who.name, kind=Kind.GRADING, labels=labels, states=LIVE if live else None
         )
-        return list(self.commands.store.requests(which))
+        return list(self.access.context.store.requests(which))
 
-    def _forget_old(self, who: Identity) -> None:
-        before = self.commands.clock() - KEPT_SECONDS
+    def _delete_old(self, who: Identity) -> None:
+        before = self.access.context.clock() - KEPT_SECONDS
         for each in self._checks_of(who, _MARK):
             over = each.state in TERMINAL and each.submitted_at <= before
-            if over and self.commands.files.keeps(each.id):
-                self.commands.files.discard(each.id)
+            if over and self.access.context.files.keeps(each.id):
+                self.access.context.files.discard(each.id)
 
     def _check_out(self, record: RequestRecord) -> CheckOut:
         ended = record.state in TERMINAL
-        result = self._came_out(record) if ended else None
+        result = self._result(record) if ended else None
         tests = [c for c in result.cells if c.word not in NOT_TESTS] if result else []
         passed = sum(cell.word == "passed" for cell in tests)
         if result is None:
@@ -198,27 +203,27 @@ class CheckService(CourseAccess):
             notes=list(result.notes) if result else [],
         )
 
-    def _came_out(self, record: RequestRecord) -> VerdictIn | None:
-        """What came out; None where nothing did, or it is gone."""
-        if record.lease is None or not self.commands.files.keeps(record.id):
+    def _result(self, record: RequestRecord) -> VerdictIn | None:
+        """The result of an ended check; None where there is none, or it was deleted."""
+        if record.lease is None or not self.access.context.files.keeps(record.id):
             return None
-        folder = self.commands.files.attempt_folder(record.id, record.lease.epoch)
+        folder = self.access.context.files.attempt_folder(record.id, record.lease.epoch)
         try:
             return VerdictIn.model_validate_json((folder / RESULT).read_bytes())
         except (OSError, ValidationError):
             return None
 
 
-def _packed(parcel: FileBundle) -> tuple[list[ContentOut], str]:
+def _packed(bundle: FileBundle) -> tuple[list[ContentOut], str]:
     files = [
         ContentOut(name=name, content=base64.b64encode(content).decode())
-        for name, content in parcel.files.items()
+        for name, content in bundle.files.items()
     ]
-    return files, parcel.sha256
+    return files, bundle.sha256
 
 
 def _ending(record: RequestRecord) -> str:
-    """Of a check without a result."""
+    """Why a check has no result."""
     if record.state is State.TIMED_OUT:
         span = units.duration(record.seconds)
         return f"The check took longer than {span}, which is more than a check may."

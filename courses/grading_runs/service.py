@@ -1,7 +1,7 @@
-"""Grading as a request on the pool: asked for, done by the service's own grader, and looked at.
+"""Queue grading runs on the pool, give their workers orders, and show verdicts and grades.
 
-A run settles at the start what it grades. Its grader asks for what has no verdict yet, so that
-whatever is interrupted goes on; each verdict is written once.
+A run fixes at its start which submissions it grades. Its worker asks for those without a verdict,
+so that an interrupted run continues; each verdict is stored once.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 
 from ...hub.admission.policy import ResourceRequest
 from ...hub.admission.request_factory import new_id
@@ -19,6 +21,7 @@ from ...hub.records.identity import Identity
 from ...hub.records.json_value import Json
 from ...hub.records.leases import LeaseState
 from ...hub.records.requests import JobSpec, NewRequest, RequestRecord
+from ...hub.runtime.context import Context
 from ...hub.scheduling.model.snapshot import Kind
 from ...hub.scheduling.model.states import TERMINAL
 from ...hub.schemas.grading import (
@@ -29,10 +32,12 @@ from ...hub.schemas.grading import (
     VerdictIn,
     WorkOut,
 )
-from ..deadlines.shifts import late_penalty
+from ..deadlines.shifts import DeadlineShifts, late_penalty
 from ..files.transfer import ref_out
 from ..gradebook.grades import grades
+from ..gradebook.reader import pages_of
 from ..grading import duration
+from ..model.interfaces import Blobs, CourseStore
 from ..model.records import (
     NOT_KNOWN,
     Assignment,
@@ -44,37 +49,52 @@ from ..model.records import (
     SubmissionVerdict,
 )
 from ..releases.graded_cells import graded_cells
-from ..roster.access import GRADED_BY, CourseAccess, check_open
+from ..roster.access import GRADERS, CourseAccess, check_not_archived
+from ..roster.class_list import ClassList
 from ..submissions.receipts import SubmissionReceipts
 
 GRADER = ("python", "-P", "-m", "carrel.courses.grading_runs.worker")
-"""Found beside the service's own Python. Without the working folder in its path (-P)."""
+"""``python`` is the one beside the service's own; -P keeps the working folder out of its path."""
 _SHORTEST, _MARGIN, _START = 600, 3.0, 60.0
 _RETRIES = 3
 
 
-class GradingService(CourseAccess):
-    """The part of ``CourseDesk`` about grading."""
+@dataclass(frozen=True, slots=True)
+class GradingService:
+    """Attributes:
+    root: the folder of all courses, with their gradebooks; None where nothing is graded.
+    """
 
-    __slots__ = ()
+    access: CourseAccess
+    class_list: ClassList
+    blobs: Blobs
+    root: Path | None = None
 
-    # -- asking ---------------------------------------------------------------------------
+    @property
+    def context(self) -> Context:
+        return self.access.context
 
-    def grade(self, who: Identity, course: str, name: str, body: GradeIn) -> GradingOut:
-        """Have the pool grade what counts; a run of the same that waits or runs is that one.
+    @property
+    def store(self) -> CourseStore:
+        return self.access.store
 
-        What an interrupted run of the same has graded already is not graded again.
+    # -- runs -----------------------------------------------------------------------------
+
+    def start(self, who: Identity, course: str, name: str, body: GradeIn) -> GradingOut:
+        """Queue a grading run of the submissions that count, or return the one that is live.
+
+        It continues an interrupted run of the same scope and version.
 
         Raises:
-            Forbidden: for students.
-            InvalidInput: nothing was handed in that counts, or there is no such cell.
-                Or the image of the course is gone.
-            OverMaximum: the pool or the course never has what it takes.
+            Forbidden: the user is a student.
+            InvalidInput: no submission counts, there is no such cell, or the image of the course
+                is gone.
+            OverMaximum: the pool or the course never has the devices or the time.
         """
-        place = self.place(who, course, GRADED_BY)
-        check_open(place.course)
-        assignment = self.assignment(place, name)
-        self.image_of(place.course)  # refused here, and not by a grader that nobody looks at
+        membership = self.access.membership(who, course, GRADERS)
+        check_not_archived(membership.course)
+        assignment = self.access.assignment(membership, name)
+        self.access.image_of(membership.course)  # refuses a missing image before it is queued
         made = self.store.hand_out(course, name)
         if body.question:
             self._check_question(made, body.question)
@@ -82,12 +102,13 @@ class GradingService(CourseAccess):
         newest, verdicts = self._newest(same), self.store.verdicts(course, name)
         if newest is not None and newest[1].state not in TERMINAL:
             return self._progress(*newest, verdicts)
-        works = self._works(assignment, body.person)
+        submissions = self._submissions(assignment, body.person)
         if newest is not None and newest[0].version == made.version:
-            works = _unjudged(newest[0], works, verdicts)
-        run = self._run(who, made, body, works, expected=self._expected(made, verdicts, len(works)))
+            submissions = _without_verdict(newest[0], submissions, verdicts)
+        expected = self._expected(made, verdicts, len(submissions))
+        run = self._run(who, made, body, submissions, expected=expected)
         seconds = self._seconds(assignment, run)
-        self.commands.admission.admit(
+        self.context.admission.admit(
             ResourceRequest(
                 owner=who.name, group=course, devices=assignment.devices, seconds=seconds
             )
@@ -96,10 +117,11 @@ class GradingService(CourseAccess):
         after: dict[str, Json] = {
             "person": body.person,
             "question": body.question,
-            "submissions": len(works),
+            "submissions": len(submissions),
         }
-        self.store.add_run(run, change=self.change(who, AuditAction.GRADE, target, after=after))
-        record = self.commands.store.submit(
+        change = self.access.audit_entry(who, AuditAction.GRADE, target, after=after)
+        self.store.add_run(run, change=change)
+        record = self.context.store.submit(
             NewRequest(
                 id=run.request,
                 kind=Kind.GRADING,
@@ -107,16 +129,16 @@ class GradingService(CourseAccess):
                 group=course,
                 devices=assignment.devices,
                 seconds=seconds,
-                # Of two that ask at one time the second one gets the run of the first.
+                # Of two callers at the same time the second one gets the run of the first.
                 idempotency_key=f"grade {target} {body.person} {body.question} {len(same)}",
                 job=JobSpec(notebook_name="", command=GRADER, retries=_RETRIES),
                 labels={"course": course, "assignment": name},
                 deadline=body.deadline,
                 expected=run.expected or None,
             ),
-            self.commands.clock(),
+            self.context.clock(),
         )
-        self.commands.notifier.notify()
+        self.context.notifier.notify()
         return self._progress(self.store.run(record.id), record, verdicts)
 
     def _check_question(self, made: HandOut, question: str) -> None:
@@ -137,31 +159,29 @@ class GradingService(CourseAccess):
         return [run for run in found if (run.person, run.question) == scope]
 
     def _newest(self, runs: Collection[GradingRun]) -> tuple[GradingRun, RequestRecord] | None:
-        """The newest one that has a request: one may have been interrupted before."""
+        """The newest run that was queued: the service may have stopped before it queued one."""
         for run in sorted(runs, key=lambda each: each.asked_at, reverse=True):
             with suppress(NotFound):
-                return run, self.commands.store.request(run.request)
+                return run, self.context.store.request(run.request)
         return None
 
-    def _works(self, assignment: Assignment, person: str) -> list[Submission]:
+    def _submissions(self, assignment: Assignment, person: str) -> list[Submission]:
         if person:
-            self.member_of(assignment.course, person)
-        found = [each for _, each in self._counting(assignment, person)]
+            self.class_list.member(assignment.course, person)
+        found = [each for _, each in self.counting(assignment, person)]
         if not found:
             raise InvalidInput(
-                f"Nothing was handed in for {assignment.name} that counts.",
+                f"No submission for {assignment.name} counts.",
                 accepted="Submissions; a late one counts with: carrel course count ID",
             )
         return found
 
-    def _counting(
-        self, assignment: Assignment, person: str = ""
-    ) -> list[tuple[Member, Submission]]:
-        """What is graded of each student, by name; nothing of those who have left."""
-        moved = self.moved_in(assignment.course)
-        book = SubmissionReceipts.read(self.store, assignment, moved, person or None)
-        members = map(self.called(assignment.course), book.people)
-        pairs = ((each, book.counting(each)) for each in members if each.left_at is None)
+    def counting(self, assignment: Assignment, person: str = "") -> list[tuple[Member, Submission]]:
+        """The submission that is graded of each current student, by name."""
+        shifts = DeadlineShifts.read(self.store, assignment.course)
+        receipts = SubmissionReceipts.read(self.store, assignment, shifts, person or None)
+        members = map(self.class_list.lookup(assignment.course), receipts.people)
+        pairs = ((each, receipts.counting(each)) for each in members if each.left_at is None)
         return [(member, sent) for member, sent in pairs if sent is not None]
 
     def _run(
@@ -169,7 +189,7 @@ class GradingService(CourseAccess):
         who: Identity,
         made: HandOut,
         body: GradeIn,
-        works: Collection[Submission],
+        submissions: Collection[Submission],
         *,
         expected: float,
     ) -> GradingRun:
@@ -180,89 +200,90 @@ class GradingService(CourseAccess):
             version=made.version,
             person=body.person,
             question=body.question,
-            submissions=tuple(work.id for work in works),
-            asked_at=self.commands.clock(),
+            submissions=tuple(each.id for each in submissions),
+            asked_at=self.context.clock(),
             asked_by=who.name,
             expected=expected,
         )
 
     def _expected(self, made: HandOut, verdicts: Iterable[SubmissionVerdict], count: int) -> float:
-        """As earlier runs of the same files went, else as the check before the release did."""
+        """Seconds, by the pace of earlier runs of this version, else of the release check."""
         whole = self._runs_of(made, GradeIn())
         runs = {run.request for run in whole if run.version == made.version}
-        came: defaultdict[str, list[float]] = defaultdict(list)
+        times: defaultdict[str, list[float]] = defaultdict(list)
         for each in verdicts:
             if each.request in runs:
-                came[each.request].append(each.at)
+                times[each.request].append(each.at)
         checked = made.tried.pace if made.tried else NOT_KNOWN
-        return duration.expected(duration.as_seen(checked, came.values()), count)
+        return duration.expected(duration.as_seen(checked, times.values()), count)
 
     def _seconds(self, assignment: Assignment, run: GradingRun) -> int:
-        """Its time limit: several times the estimate, at most what the course may have."""
+        """The time limit: several times the estimate, at most the limit of the course."""
         worst = len(run.submissions) * assignment.seconds / duration.parallel()
         wanted = _START + (_MARGIN * run.expected if run.expected else worst)
-        return int(min(max(_SHORTEST, wanted), self.longest(run.course)))
+        return int(min(max(_SHORTEST, wanted), self.access.max_seconds(run.course)))
 
-    # -- the grader's side ----------------------------------------------------------------
+    # -- for the worker -------------------------------------------------------------------
 
     def order(self, lease_id: str) -> GradingOrderOut:
-        """What is left to do of the run for which the lease was given. Raises NotFound."""
-        run = self.store.run(self.commands.store.lease(lease_id).request_id)
+        """What the worker with this lease has to grade. Raises NotFound."""
+        run = self.store.run(self.context.store.lease(lease_id).request_id)
         assignment = self.store.assignment(run.course, run.assignment)
         made = self.store.hand_out(run.course, run.assignment, run.version)
-        judged = _judged(run, self.store.verdicts(run.course, run.assignment))
-        called, moved = self.called(run.course), self.moved_in(run.course)
+        done = _verdict_times(run, self.store.verdicts(run.course, run.assignment))
+        member = self.class_list.lookup(run.course)
+        shifts = DeadlineShifts.read(self.store, run.course)
         works = []
         for number in run.submissions:
-            if number in judged:
+            if number in done:
                 continue
-            sent = self.store.submission(number)
+            found = self.store.submission(number)
             works.append(
                 WorkOut(
-                    submission=sent.id,
-                    person=sent.person,
-                    at=sent.at,
-                    penalty=late_penalty(assignment, moved, called(sent.person), sent),
-                    files=[ref_out(file) for file in sent.files.files],
+                    submission=found.id,
+                    person=found.person,
+                    at=found.at,
+                    penalty=late_penalty(assignment, shifts, member(found.person), found),
+                    files=[ref_out(file) for file in found.files.files],
                 )
             )
-        image = self.image_of(self.store.course(run.course))
+        image = self.access.image_of(self.store.course(run.course))
         return order_of(assignment, made, image=image, question=run.question, works=works)
 
-    def judge(self, lease_id: str, body: VerdictIn) -> bool:
-        """Keep a verdict; False where the run has one of this submission.
+    def store_verdict(self, lease_id: str, body: VerdictIn) -> bool:
+        """Store a verdict; False where the run has one on this submission.
 
         Raises:
-            StaleEpoch: another attempt of the run has taken over, or none is to run any more.
+            StaleEpoch: the lease is over: another attempt grades, or the run has ended.
         """
-        lease = self.commands.store.lease(lease_id)
+        lease = self.context.store.lease(lease_id)
         if lease.state is LeaseState.RELEASED:
             raise StaleEpoch(f"The lease {lease_id} is over: this attempt is not to grade.")
         verdict = SubmissionVerdict(
             request=lease.request_id,
             submission=body.submission,
-            at=self.commands.clock(),
+            at=self.context.clock(),
             seconds=body.seconds,
             cells=tuple(CellScore(**cell.model_dump()) for cell in body.cells),
             notes=tuple(body.notes),
             why_not=body.why_not,
         )
-        kept = self.store.add_verdict(verdict)
-        if kept:
-            self.commands.notifier.notify()
-        return kept
+        stored = self.store.add_verdict(verdict)
+        if stored:
+            self.context.notifier.notify()
+        return stored
 
-    # -- looking --------------------------------------------------------------------------
+    # -- grades ---------------------------------------------------------------------------
 
     def grades(self, who: Identity, course: str, name: str) -> GradesOut:
-        """For teachers and graders: the newest run, and what everybody has."""
-        place = self.place(who, course, GRADED_BY)
-        assignment = self.assignment(place, name)
+        """The newest run, and the grades of all students. For teachers and graders."""
+        membership = self.access.membership(who, course, GRADERS)
+        assignment = self.access.assignment(membership, name)
         newest = self._newest(self.store.runs(course, name))
-        moved = self.moved_in(course)
-        verdicts, given = self.store.verdicts(course, name), self.store.feedback(course, name)
+        shifts = DeadlineShifts.read(self.store, course)
+        verdicts, feedback = self.store.verdicts(course, name), self.store.feedback(course, name)
         made = self.store.hand_out(course, name) if assignment.version else None
-        by_hand = self.by_hand(course, name)
+        pages = pages_of(self.root, course, name)
         return GradesOut(
             course=course,
             assignment=name,
@@ -270,21 +291,21 @@ class GradingService(CourseAccess):
             questions=[] if made is None else self._cells_of(made),
             grades=[
                 grades(
-                    *(member, sent, verdicts, late_penalty(assignment, moved, member, sent)),
-                    given=given.get(sent.id),
-                    page=by_hand.get(member.person),
+                    *(member, sent, verdicts, late_penalty(assignment, shifts, member, sent)),
+                    given=feedback.get(sent.id),
+                    page=pages.get(member.person),
                 )
-                for member, sent in self._counting(assignment)
+                for member, sent in self.counting(assignment)
             ],
         )
 
     def _progress(
         self, run: GradingRun, record: RequestRecord, verdicts: Iterable[SubmissionVerdict]
     ) -> GradingOut:
-        came, total = _judged(run, verdicts).values(), len(run.submissions)
-        ended, now = record.state in TERMINAL, self.commands.clock()
+        times, total = _verdict_times(run, verdicts).values(), len(run.submissions)
+        ended, now = record.state in TERMINAL, self.context.clock()
         began = now if record.started_at is None else record.started_at
-        left = duration.left(run.expected, total, tuple(came), began=began, now=now)
+        left = duration.left(run.expected, total, tuple(times), began=began, now=now)
         return GradingOut(
             request=run.request,
             course=run.course,
@@ -293,7 +314,7 @@ class GradingService(CourseAccess):
             question=run.question,
             state=str(record.state),
             ended=ended,
-            done=len(came),
+            done=len(times),
             total=total,
             expected=run.expected,
             seconds_left=None if ended else left or None,
@@ -311,7 +332,7 @@ def order_of(
     question: str = "",
     works: Iterable[WorkOut] = (),
 ) -> GradingOrderOut:
-    """What a grader has to know of a version, and its work."""
+    """What a worker has to know of a version, and the submissions that it grades."""
     tried = made.tried
     return GradingOrderOut(
         course=made.course,
@@ -327,16 +348,16 @@ def order_of(
     )
 
 
-def _judged(run: GradingRun, verdicts: Iterable[SubmissionVerdict]) -> Mapping[int, float]:
-    """When the verdict on each submission came, of those that have one from this run."""
+def _verdict_times(run: GradingRun, verdicts: Iterable[SubmissionVerdict]) -> Mapping[int, float]:
+    """The times of this run's verdicts, by submission."""
     return {each.submission: each.at for each in verdicts if each.request == run.request}
 
 
-def _unjudged(
-    before: GradingRun, works: list[Submission], verdicts: Iterable[SubmissionVerdict]
+def _without_verdict(
+    before: GradingRun, submissions: list[Submission], verdicts: Iterable[SubmissionVerdict]
 ) -> list[Submission]:
-    """What an unfinished run has left; all of it where that one came to its end."""
-    judged = _judged(before, verdicts)
-    if judged.keys() >= set(before.submissions):
-        return works
-    return [each for each in works if each.id not in judged] or works
+    """The submissions that an unfinished run has left; all of them where it was finished."""
+    done = _verdict_times(before, verdicts)
+    if done.keys() >= set(before.submissions):
+        return submissions
+    return [each for each in submissions if each.id not in done] or submissions

@@ -1,7 +1,7 @@
-"""The desk of courses in the words of ngshare's REST API.
+"""Offer the services of courses by ngshare's REST API.
 
-Two things are meant otherwise here: to strangers a course does not exist, and nothing is ever
-deleted, so that deleting an assignment withdraws it.
+It differs in two points: courses exist only for their members, and nothing is deleted, so that
+deleting an assignment withdraws it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from ...hub.records.identity import Identity
 from ...hub.schemas.courses import ParcelIn, ReceiptOut, ReleaseIn, SubmitIn
 from ...hub.schemas.ngshare import SentOut, TakenOut, TreeOut, WhoOut
 from ..files.transfer import bundle_of_body, content_out
-from ..model.records import Assignment, CourseRole
-from ..roster.access import CourseMembership
+from ..model.records import CourseRole
+from ..roster.access import TEACHERS, CourseMembership
 from ..services import CourseServices
 from ..store.not_found import no_assignment
 from .forms import NgshareForm, read_stamp, said, sent_files, stamp, tree
@@ -25,23 +25,24 @@ _DENIED = "Permission denied (not course instructor)"
 
 @dataclass(frozen=True, slots=True)
 class NgshareService:
-    """Plain blocking functions with the rights of ``CourseServices``."""
+    """Blocking functions with the rights of ``CourseServices``."""
 
-    desk: CourseServices
+    services: CourseServices
 
     # -- courses and people ---------------------------------------------------------------
 
     def courses(self, who: Identity) -> list[str]:
-        return [place.course.name for place in self.desk.places(who)]
+        return [each.course.name for each in self.services.access.memberships(who)]
 
     def instructors(self, who: Identity, course: str) -> list[WhoOut]:
-        place = self._place(who, course)
-        return [WhoOut(username=name) for name in self.desk.show(who, place.course.name).teachers]
+        self._membership(who, course)
+        shown = self.services.administration.show(who, course)
+        return [WhoOut(username=name) for name in shown.teachers]
 
     def students(self, who: Identity, course: str) -> list[WhoOut]:
-        self._place(who, course)
+        self._membership(who, course)
         with said(_DENIED, Forbidden):
-            found = self.desk.members(who, course).members
+            found = self.services.roster.members(who, course).members
         return [
             _named(member.person, member.full_name)
             for member in found
@@ -49,10 +50,10 @@ class NgshareService:
         ]
 
     def student(self, who: Identity, course: str, name: str) -> WhoOut:
-        """Oneself, or as a teacher or grader anybody."""
-        place = self._place(who, course)
-        if place.role is CourseRole.STUDENT and name == who.name:
-            return _named(name, place.member.full_name)
+        """A student; students see only themselves."""
+        membership = self._membership(who, course)
+        if membership.role is CourseRole.STUDENT and name == who.name:
+            return _named(name, membership.member.full_name)
         return _one(self.students(who, course), name, "Student")
 
     def instructor(self, who: Identity, course: str, name: str) -> WhoOut:
@@ -61,50 +62,50 @@ class NgshareService:
     # -- assignments ----------------------------------------------------------------------
 
     def assignments(self, who: Identity, course: str) -> list[str]:
-        """Those that are released."""
-        self._place(who, course)
-        found = self.desk.assignments(who, course).assignments
+        """The released assignments."""
+        self._membership(who, course)
+        found = self.services.overview.assignments(who, course).assignments
         return [each.name for each in found if each.state != "not released"]
 
     def fetch(self, who: Identity, course: str, name: str, *, list_only: bool) -> TreeOut:
-        """The hand-out; only a fetch of its contents is kept as one."""
+        """The files of the newest version; listing them is not stored as a fetch."""
         self._assignment(who, course, name)
         if list_only:
-            files = self.desk.store.hand_out(course, name).files.files
-            found = [content_out(self.desk.blobs, file) for file in files]
+            files = self.services.access.store.hand_out(course, name).files.files
+            found = [content_out(self.services.assignments.blobs, file) for file in files]
         else:
-            found = self.desk.hand_out(who, course, name).files
+            found = self.services.assignments.fetch(who, course, name).files
         return tree(found, list_only=list_only)
 
     def release(
         self, who: Identity, course: str, name: str, form: NgshareForm, *, force: bool = False
     ) -> None:
-        """Hand out what the teacher's own nbgrader has made."""
-        place = self._place(who, course)
-        known = {each.name: each for each in self.desk.store.assignments(place.course.name)}
+        """Release files that the teacher's own nbgrader has made."""
+        self._membership(who, course)
+        known = {each.name: each for each in self.services.access.store.assignments(course)}
         with said(_DENIED, Forbidden):
-            self.desk.place(who, course, (CourseRole.TEACHER,))
+            self.services.access.membership(who, course, TEACHERS)
         if name in known and known[name].open and not force:
             raise Conflict(
                 f"Assignment already exists. {name} of {course} is released.",
                 accepted="Release it again by force, or withdraw it first.",
             )
         stripped = bundle_of_body(ParcelIn(files=sent_files(form.files)))
-        assert stripped is not None, "no files were refused"
+        assert stripped is not None, "sent_files refuses an empty list"
         body = ReleaseIn(files=sent_files(form.source) if form.source else [], due=form.due)
-        self.desk.release(who, course, name, body, stripped=stripped)
+        self.services.assignments.release(who, course, name, body, stripped=stripped)
 
     def withdraw(self, who: Identity, course: str, name: str) -> None:
         self._assignment(who, course, name)
         with said(_DENIED, Forbidden):
-            self.desk.withdraw(who, course, name)
+            self.services.assignments.withdraw(who, course, name)
 
     # -- submissions ----------------------------------------------------------------------
 
     def submit(self, who: Identity, course: str, name: str, form: NgshareForm) -> TakenOut:
         self._assignment(who, course, name)
         body = SubmitIn(files=sent_files(form.files), version=form.answered_version())
-        receipt = self.desk.submit(who, course, name, body)
+        receipt = self.services.submissions.submit(who, course, name, body)
         return TakenOut(
             timestamp=stamp(receipt.at), sha256=receipt.sha256, sentence=receipt.sentence
         )
@@ -112,9 +113,9 @@ class NgshareService:
     def submissions(
         self, who: Identity, course: str, name: str, student: str | None = None
     ) -> list[SentOut]:
-        """Of everybody for those who grade, or of one student; the first one first."""
-        place = self._assignment(who, course, name)
-        if student is None and place.role is CourseRole.STUDENT:
+        """The submissions of all students (for graders) or of one, oldest first."""
+        membership = self._assignment(who, course, name)
+        if student is None and membership.role is CourseRole.STUDENT:
             raise Forbidden(f"{_DENIED}. You see your own.", accepted=f"…/{who.name}")
         return [
             SentOut(
@@ -137,19 +138,21 @@ class NgshareService:
         timestamp: str = "",
         list_only: bool = False,
     ) -> TreeOut:
-        """The files of a submission; of the last one where no time is named."""
+        """The files of a submission; without a time those of the last one."""
         found = self._submission(who, course, name, student, timestamp)
-        files = self.desk.handed_in(who, found.id).files
+        files = self.services.submissions.files(who, found.id).files
         return tree(files, list_only=list_only, timestamp=stamp(found.at))
 
     # -- feedback -------------------------------------------------------------------------
 
-    def give_back(
+    def upload_feedback(
         self, who: Identity, course: str, name: str, student: str, form: NgshareForm
     ) -> None:
         found = self._submission(who, course, name, student, form.wanted_timestamp())
         with said(_DENIED, Forbidden):
-            self.desk.give_back(who, found.id, ParcelIn(files=sent_files(form.files)))
+            self.services.delivery.deliver_files(
+                who, found.id, ParcelIn(files=sent_files(form.files))
+            )
 
     def feedback(
         self,
@@ -161,35 +164,34 @@ class NgshareService:
         *,
         list_only: bool = False,
     ) -> TreeOut:
-        """What was given back on a submission; no files where nothing was yet."""
+        """The feedback on a submission; no files before it is released."""
         found = self._submission(who, course, name, student, form.wanted_timestamp())
-        files = self.desk.feedback(who, found.id)
+        files = self.services.delivery.files(who, found.id)
         return tree(files, list_only=list_only, timestamp=stamp(found.at))
 
-    # -- within ---------------------------------------------------------------------------
+    # -- internal -------------------------------------------------------------------------
 
-    def _place(self, who: Identity, course: str) -> CourseMembership:
+    def _membership(self, who: Identity, course: str) -> CourseMembership:
         with said("Course not found", NotFound):
-            return self.desk.place(who, course)
+            return self.services.access.membership(who, course)
 
     def _assignment(self, who: Identity, course: str, name: str) -> CourseMembership:
-        """One that is released; also teachers have no other in an exchange."""
-        place = self._place(who, course)
+        """The user's membership; raises NotFound where the assignment is not released."""
+        membership = self._membership(who, course)
         with said("Assignment not found", NotFound):
-            found: Assignment = self.desk.assignment(place, name)
-            if not found.open:
+            if not self.services.access.assignment(membership, name).open:
                 raise no_assignment(course, name)
-        return place
+        return membership
 
     def _receipts(
         self, who: Identity, course: str, name: str, student: str | None
     ) -> list[ReceiptOut]:
         with said(_DENIED, Forbidden):
-            found = self.desk.receipts(who, course, name, person=student or "").receipts
-        if student is not None and student != who.name and not found:
+            shown = self.services.submissions.receipts(who, course, name, person=student or "")
+        if student is not None and student != who.name and not shown.receipts:
             with said("Student not found", NotFound):
-                self.desk.member_of(course, student)
-        return found
+                self.services.class_list.member(course, student)
+        return shown.receipts
 
     def _submission(
         self, who: Identity, course: str, name: str, student: str, timestamp: str
@@ -200,7 +202,7 @@ class NgshareService:
         same = [each for each in found if wanted in ("", stamp(each.at))]
         if not same:
             raise NotFound(
-                f"Submission not found. {student[:80]} has handed in nothing at that time.",
+                f"Submission not found. {student[:80]} has no submission of that time.",
                 accepted=f"Times: {', '.join(stamp(each.at) for each in found[-3:]) or 'none'}.",
             )
         return same[-1]
@@ -215,4 +217,4 @@ def _one(people: Iterable[WhoOut], name: str, kind: str) -> WhoOut:
     for each in people:
         if each.username == name:
             return each
-    raise NotFound(f"{kind} not found. Nobody here is called {name[:80]!r}.")
+    raise NotFound(f"{kind} not found. {name[:80]!r} is not in this course.")

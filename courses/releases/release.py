@@ -29,11 +29,11 @@ class PreparedRelease:
     tried: TrialResult | None = None
 
 
-def made_ready(
+def prepare_release(
     assignment: str,
     source: FileBundle,
     *,
-    cages: SandboxFactory | None = None,
+    sandboxes: SandboxFactory | None = None,
     course: str = "",
     image: str = "",
     seconds: int = 600,
@@ -43,7 +43,7 @@ def made_ready(
     Where the sandbox itself fails it is released all the same, and the teacher is told.
 
     Args:
-        cages: None to try nothing.
+        sandboxes: None to try nothing.
         image: digest of the course's image; empty for the one of the engine.
         seconds: that grading one submission may take.
 
@@ -65,10 +65,10 @@ def made_ready(
     prepared = prepare(assignment, source.files)
     files = FileBundle.of(prepared.files.items())
     ready = PreparedRelease(files=files, source=source, warnings=prepared.warnings)
-    if cages is None:
+    if sandboxes is None:
         return ready
     try:
-        engine = cages(course=course, image=image, imports=prepared.imports)
+        engine = sandboxes(course=course, image=image, imports=prepared.imports)
         try:
             limits = replace(SandboxLimits(), seconds=float(seconds))
             start = throughput.opening(engine, limits)

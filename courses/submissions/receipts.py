@@ -1,4 +1,4 @@
-"""The receipts for what was handed in to one assignment: on time or not, and which one counts."""
+"""Write receipts for submissions: on time or late, and which submission counts."""
 
 from __future__ import annotations
 
@@ -18,46 +18,46 @@ _NOTEBOOK = ".ipynb"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmissionReceipts:
-    """Everything that was handed in to one assignment, or what one person did.
+    """The submissions of all students to one assignment, or those of one student.
 
     Attributes:
-        hand_out: the newest one; None before there is any, or where nothing was handed in.
-        chosen: the numbers that teachers chose, by person.
+        hand_out: the newest version; None before a release, and without any submission.
+        chosen: numbers of the submissions that teachers chose, by student.
     """
 
     assignment: Assignment
     hand_out: HandOut | None
     submissions: tuple[Submission, ...]
     chosen: Mapping[str, int]
-    moved: DeadlineShifts
+    shifts: DeadlineShifts
 
     @classmethod
     def read(
         cls,
         store: CourseStore,
         assignment: Assignment,
-        moved: DeadlineShifts,
+        shifts: DeadlineShifts,
         person: str | None = None,
     ) -> SubmissionReceipts:
         sent = store.submissions(assignment.course, assignment.name, person)
-        return cls.of(store, assignment, moved, sent)
+        return cls.of(store, assignment, shifts, sent)
 
     @classmethod
     def of(
         cls,
         store: CourseStore,
         assignment: Assignment,
-        moved: DeadlineShifts,
+        shifts: DeadlineShifts,
         sent: tuple[Submission, ...],
     ) -> SubmissionReceipts:
-        """Of these submissions; without any nothing more is read."""
+        """The receipts of these submissions; without any, nothing else is read."""
         course, name = assignment.course, assignment.name
         return cls(
             assignment=assignment,
             hand_out=store.hand_out(course, name) if sent and assignment.version else None,
             submissions=sent,
             chosen=store.chosen(course, name) if sent else {},
-            moved=moved,
+            shifts=shifts,
         )
 
     @property
@@ -65,16 +65,16 @@ class SubmissionReceipts:
         return tuple(sorted({each.person for each in self.submissions}))
 
     def counting(self, member: Member) -> Submission | None:
-        """The one of a student's that is graded."""
+        """The student's submission that is graded."""
         sent = [each for each in self.submissions if each.person == member.person]
-        until = self.moved.due(self.assignment, member)
+        until = self.shifts.due(self.assignment, member)
         return deadline_rules.counting_submission(
             sent, until, self.assignment.late, self.chosen.get(member.person)
         )
 
     def receipts(self, member: Member) -> list[ReceiptOut]:
-        """Those of one student, the first one first."""
-        until, counts = self.moved.due(self.assignment, member), self.counting(member)
+        """The receipts of one student, oldest first."""
+        until, counts = self.shifts.due(self.assignment, member), self.counting(member)
         return [
             self._receipt(
                 each, deadline_rules.lateness(each.at, until, self.assignment.late), counts

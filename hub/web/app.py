@@ -147,7 +147,7 @@ def build_app(
         accounts: Carrel's own, for administrators to change.
         metrics_token: reads ``/metrics``; without one only tokens of the hub do.
         vitals: signs of life of the loop; ``checks``: what else ``/readyz`` asks.
-        courses: their desk; without one courses are forgotten with the process.
+        courses: without them, courses are kept in memory.
     """
 
     @asynccontextmanager
@@ -201,7 +201,7 @@ def build_app(
 
 
 def _forgetful(commands: Context) -> CourseServices:
-    return CourseServices(commands, MemoryCourseStore(commands.store), MemoryBlobs())
+    return CourseServices.build(commands, MemoryCourseStore(commands.store), MemoryBlobs())
 
 
 def _route(app: FastAPI) -> None:

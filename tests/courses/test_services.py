@@ -1,4 +1,4 @@
-"""The desk of courses: who may do what, and what comes of it."""
+"""The services of courses: who may do what, and what comes of it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from carrel.hub.schemas.courses import CloneIn, CourseIn, ExtensionIn, OutageIn,
 
 from ..hub.doubles import ADMIN, STRANGER, STUDENT1, STUDENT2, TEACHER
 from ..hub.images import CATALOGUE, NEW
-from .desk_kit import DUE_AT, GRADER, START, Desk, files, made
+from .course_site import DUE_AT, GRADER, START, CourseSite, build_site, files
 from .notebook_samples import SOURCE, source
 
 HOUR = 3600
@@ -34,12 +34,12 @@ ROSTER = "student,name,section,role\nstudent1,Ada L.,blue,\nzoe,,,\ngus,,,grader
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Desk:
-    return made(tmp_path)
+def site(tmp_path: Path) -> CourseSite:
+    return build_site(tmp_path)
 
 
 @pytest.fixture
-def course(site: Desk) -> Desk:
+def course(site: CourseSite) -> CourseSite:
     """With one assignment."""
     site.create(students=ROSTER)
     site.release()
@@ -47,7 +47,9 @@ def course(site: Desk) -> Desk:
 
 
 class TestMaking:
-    def test_a_course_is_a_group_with_its_quota_teachers_and_students(self, site: Desk) -> None:
+    def test_a_course_is_a_group_with_its_quota_teachers_and_students(
+        self, site: CourseSite
+    ) -> None:
         budget = {"device_seconds": 300.0 * HOUR, "period": "term"}
         site.create(
             name="ml",
@@ -58,7 +60,7 @@ class TestMaking:
             max_devices=20,
             max_devices_per_user=2,
         )
-        store = site.desk.commands.store
+        store = site.services.access.context.store
         assert store.group("ml") == Group(
             name="ml",
             max_devices=20,
@@ -69,25 +71,27 @@ class TestMaking:
         assert store.teachers("ml") == ("teacher",)
         assert site.hub.members["ml"] == {"student1", "zoe"}
         assert "zoe" in site.hub.people
-        shown = site.desk.show(TEACHER, "ml")
+        shown = site.services.administration.show(TEACHER, "ml")
         assert (shown.title, shown.role, shown.image) == ("Machine learning", "teacher", "local")
         assert (shown.students, shown.teachers) == (2, ["teacher"])
         assert {line[1] for line in site.lines()} == {
             *("group set", "teachers set", "course set", "member add", "roster set")
         }
 
-    def test_a_group_that_is_there_becomes_a_course_and_stays_as_it_is(self, site: Desk) -> None:
-        before = site.desk.commands.store.group("cs101")
+    def test_a_group_that_is_there_becomes_a_course_and_stays_as_it_is(
+        self, site: CourseSite
+    ) -> None:
+        before = site.services.access.context.store.group("cs101")
         site.create(students="student\nzoe\n")
-        assert site.desk.commands.store.group("cs101") == before
-        found = site.desk.members(TEACHER, "cs101")
+        assert site.services.access.context.store.group("cs101") == before
+        found = site.services.roster.members(TEACHER, "cs101")
         assert [member.person for member in found.members] == ["student1", "student2", "zoe"]
         student = Identity(name="student2", groups=frozenset({"cs101"}))
-        assert site.desk.show(student, "cs101").role == "student"
+        assert site.services.administration.show(student, "cs101").role == "student"
 
-    def test_only_administrators_make_one_and_only_once(self, site: Desk) -> None:
+    def test_only_administrators_make_one_and_only_once(self, site: CourseSite) -> None:
         with pytest.raises(Forbidden):
-            site.desk.create(TEACHER, CourseIn(name="ml"))
+            site.services.administration.create(TEACHER, CourseIn(name="ml"))
         site.create()
         with pytest.raises(Conflict):
             site.create()
@@ -103,108 +107,112 @@ class TestMaking:
         ],
     )
     def test_what_is_refused_leaves_nothing(
-        self, site: Desk, more: dict[str, object], error: type[CarrelError]
+        self, site: CourseSite, more: dict[str, object], error: type[CarrelError]
     ) -> None:
         with pytest.raises(error):
             site.create(**{"name": "ml", **more})
-        assert [group.name for group in site.desk.commands.store.groups()] == ["cs101"]
-        assert site.desk.all(ADMIN).courses == []
+        assert [group.name for group in site.services.access.context.store.groups()] == ["cs101"]
+        assert site.services.administration.courses(ADMIN).courses == []
         assert site.lines() == []
 
-    def test_nothing_is_made_while_the_hub_is_away(self, site: Desk) -> None:
+    def test_nothing_is_made_while_the_hub_is_away(self, site: CourseSite) -> None:
         site.hub.away = True
         with pytest.raises(Unavailable):
             site.create(name="ml", students=ROSTER)
         assert site.lines() == []
 
-    def test_on_the_machine_itself_there_is_one_image(self, site: Desk) -> None:
+    def test_on_the_machine_itself_there_is_one_image(self, site: CourseSite) -> None:
         site.create(name="ml", image="local")
         with pytest.raises(InvalidInput, match="no image 'datascience'"):
             site.create(name="nets", image="datascience")
 
-    def test_its_image_is_pinned_to_the_end_of_the_term(self, site: Desk) -> None:
+    def test_its_image_is_pinned_to_the_end_of_the_term(self, site: CourseSite) -> None:
         site.backend.built = CATALOGUE
-        store = site.desk.commands.store
+        store = site.services.access.context.store
         store.put_term(Term(name="winter", first=date(2026, 10, 12), last=date(2027, 2, 15)))
         site.create(name="ml", image="torch")
         (pin,) = store.pins()
         assert (pin.group, pin.digest, str(pin.until)) == ("ml", NEW, "2027-02-15")
-        assert site.desk.show(ADMIN, "ml").image == "torch"
+        assert site.services.administration.show(ADMIN, "ml").image == "torch"
         with pytest.raises(InvalidInput, match="There is no image 'julia'"):
             site.create(name="nets", image="julia")
 
 
 class TestRights:
-    READS: tuple[Callable[[Desk, Identity], object], ...] = (
-        lambda s, who: s.desk.show(who, "cs101"),
-        lambda s, who: s.desk.assignments(who, "cs101"),
-        lambda s, who: s.desk.hand_out(who, "cs101", "ps1"),
-        lambda s, who: s.desk.receipts(who, "cs101", "ps1"),
+    READS: tuple[Callable[[CourseSite, Identity], object], ...] = (
+        lambda s, who: s.services.administration.show(who, "cs101"),
+        lambda s, who: s.services.overview.assignments(who, "cs101"),
+        lambda s, who: s.services.assignments.fetch(who, "cs101", "ps1"),
+        lambda s, who: s.services.submissions.receipts(who, "cs101", "ps1"),
     )
-    OF_TEACHERS: tuple[Callable[[Desk, Identity], object], ...] = (
-        lambda s, who: s.desk.roster(who, "cs101", ROSTER),
-        lambda s, who: s.desk.release(who, "cs101", "ps2", ReleaseIn()),
-        lambda s, who: s.desk.extend(
+    OF_TEACHERS: tuple[Callable[[CourseSite, Identity], object], ...] = (
+        lambda s, who: s.services.roster.update(who, "cs101", ROSTER),
+        lambda s, who: s.services.assignments.release(who, "cs101", "ps2", ReleaseIn()),
+        lambda s, who: s.services.deadlines.extend(
             who, "cs101", "ps1", ExtensionIn(person="student1", seconds=1)
         ),
-        lambda s, who: s.desk.archive(who, "cs101"),
+        lambda s, who: s.services.administration.archive(who, "cs101"),
     )
-    OF_ADMINISTRATORS: tuple[Callable[[Desk, Identity], object], ...] = (
-        lambda s, who: s.desk.clone(who, "cs101", CloneIn(name="cs102")),
-        lambda s, who: s.desk.record_outage(who, OutageIn(starts_at=1.0, ends_at=2.0)),
+    OF_ADMINISTRATORS: tuple[Callable[[CourseSite, Identity], object], ...] = (
+        lambda s, who: s.services.administration.clone(who, "cs101", CloneIn(name="cs102")),
+        lambda s, who: s.services.deadlines.record_outage(
+            who, OutageIn(starts_at=1.0, ends_at=2.0)
+        ),
     )
 
-    def test_to_strangers_it_does_not_exist(self, course: Desk) -> None:
+    def test_to_strangers_it_does_not_exist(self, course: CourseSite) -> None:
         for call in (*self.READS, *self.OF_TEACHERS):
             with pytest.raises(NotFound):
                 call(course, STRANGER)
-        assert course.desk.all(STRANGER).courses == []
-        assert course.desk.my_assignments(STRANGER) is None
+        assert course.services.administration.courses(STRANGER).courses == []
+        assert course.services.overview.own_assignments(STRANGER) is None
 
     @pytest.mark.parametrize("who", [STUDENT1, GRADER])
-    def test_what_is_for_teachers_is_forbidden_to_others(self, course: Desk, who: Identity) -> None:
+    def test_what_is_for_teachers_is_forbidden_to_others(
+        self, course: CourseSite, who: Identity
+    ) -> None:
         before = course.lines()
         for call in (*self.OF_TEACHERS, *self.OF_ADMINISTRATORS):
             with pytest.raises(Forbidden):
                 call(course, who)
         assert course.lines() == before
 
-    def test_what_is_for_administrators_is_forbidden_to_teachers(self, course: Desk) -> None:
+    def test_what_is_for_administrators_is_forbidden_to_teachers(self, course: CourseSite) -> None:
         for call in self.OF_ADMINISTRATORS:
             with pytest.raises(Forbidden):
                 call(course, TEACHER)
 
-    def test_everybody_of_the_course_reads(self, course: Desk) -> None:
+    def test_everybody_of_the_course_reads(self, course: CourseSite) -> None:
         for call in self.READS:
             for who in (STUDENT1, GRADER, TEACHER, ADMIN):
                 call(course, who)
 
-    def test_students_see_themselves_and_graders_all(self, course: Desk) -> None:
+    def test_students_see_themselves_and_graders_all(self, course: CourseSite) -> None:
         course.submit("mine")
         receipt = course.submit("theirs", who=Identity(name="zoe"))
-        assert [r.person for r in course.desk.receipts(GRADER, "cs101", "ps1").receipts] == [
-            *("student1", "zoe")
-        ]
-        assert course.desk.handed_in(GRADER, receipt.id).person == "zoe"
+        assert [
+            r.person for r in course.services.submissions.receipts(GRADER, "cs101", "ps1").receipts
+        ] == [*("student1", "zoe")]
+        assert course.services.submissions.files(GRADER, receipt.id).person == "zoe"
         with pytest.raises(NotFound):
-            course.desk.handed_in(STUDENT1, receipt.id)
+            course.services.submissions.files(STUDENT1, receipt.id)
         with pytest.raises(Forbidden):
-            course.desk.receipts(STUDENT1, "cs101", "ps1", person="zoe")
+            course.services.submissions.receipts(STUDENT1, "cs101", "ps1", person="zoe")
         with pytest.raises(Forbidden):
-            course.desk.members(STUDENT1, "cs101")
+            course.services.roster.members(STUDENT1, "cs101")
         with pytest.raises(Forbidden):
-            course.desk.choose(GRADER, receipt.id, counts=True)
+            course.services.submissions.choose(GRADER, receipt.id, counts=True)
 
     @pytest.mark.parametrize("who", [TEACHER, GRADER, ADMIN])
-    def test_only_students_hand_in(self, course: Desk, who: Identity) -> None:
-        with pytest.raises(Forbidden, match="Its students hand in"):
+    def test_only_students_hand_in(self, course: CourseSite, who: Identity) -> None:
+        with pytest.raises(Forbidden, match="Its students submit"):
             course.submit("x", who=who)
 
 
 class TestRoster:
-    def test_it_is_shown_before_it_is_applied(self, course: Desk) -> None:
+    def test_it_is_shown_before_it_is_applied(self, course: CourseSite) -> None:
         before = course.lines()
-        shown = course.desk.roster(TEACHER, "cs101", "student\nzoe\nyan\n", dry_run=True)
+        shown = course.services.roster.update(TEACHER, "cs101", "student\nzoe\nyan\n", dry_run=True)
         assert shown.sentences == [
             "gus leaves; what was handed in stays.",
             "student1 (Ada L.) leaves; what was handed in stays.",
@@ -214,76 +222,82 @@ class TestRoster:
         assert (shown.saved, shown.changes) == (False, True)
         assert course.lines() == before
 
-    def test_who_leaves_is_out_and_finds_everything_again(self, course: Desk) -> None:
+    def test_who_leaves_is_out_and_finds_everything_again(self, course: CourseSite) -> None:
         receipt = course.submit("x")
-        course.desk.roster(TEACHER, "cs101", "student\nzoe\n")
+        course.services.roster.update(TEACHER, "cs101", "student\nzoe\n")
         assert course.hub.members["cs101"] == {"teacher", "zoe"}
         with pytest.raises(NotFound):
-            course.desk.show(STUDENT1, "cs101")
-        (kept,) = course.desk.receipts(TEACHER, "cs101", "ps1").receipts
+            course.services.administration.show(STUDENT1, "cs101")
+        (kept,) = course.services.submissions.receipts(TEACHER, "cs101", "ps1").receipts
         assert kept == receipt
-        course.desk.roster(TEACHER, "cs101", "student\nzoe\nstudent1\n")
-        assert course.desk.receipts(STUDENT1, "cs101", "ps1").receipts == [receipt]
+        course.services.roster.update(TEACHER, "cs101", "student\nzoe\nstudent1\n")
+        assert course.services.submissions.receipts(STUDENT1, "cs101", "ps1").receipts == [receipt]
 
-    def test_who_left_is_out_even_while_an_old_sign_in_says_otherwise(self, course: Desk) -> None:
-        course.desk.roster(TEACHER, "cs101", "student\nzoe\n")
+    def test_who_left_is_out_even_while_an_old_sign_in_says_otherwise(
+        self, course: CourseSite
+    ) -> None:
+        course.services.roster.update(TEACHER, "cs101", "student\nzoe\n")
         with pytest.raises(NotFound):
-            course.desk.show(Identity(name="student1", groups=frozenset({"cs101"})), "cs101")
+            course.services.administration.show(
+                Identity(name="student1", groups=frozenset({"cs101"})), "cs101"
+            )
 
     def test_what_was_interrupted_is_done_by_the_same_roster(
-        self, course: Desk, monkeypatch: pytest.MonkeyPatch
+        self, course: CourseSite, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def broken(*_: object, **__: object) -> None:
             raise Unavailable("The disk is full.")
 
         with monkeypatch.context() as patched:
-            patched.setattr(type(course.desk.store), "put_members", broken)
+            patched.setattr(type(course.services.access.store), "put_members", broken)
             with pytest.raises(Unavailable):
-                course.desk.roster(TEACHER, "cs101", "student\nyan\n")
-        assert course.desk.roster(TEACHER, "cs101", "student\nyan\n").changes
-        assert not course.desk.roster(TEACHER, "cs101", "student\nyan\n").changes
+                course.services.roster.update(TEACHER, "cs101", "student\nyan\n")
+        assert course.services.roster.update(TEACHER, "cs101", "student\nyan\n").changes
+        assert not course.services.roster.update(TEACHER, "cs101", "student\nyan\n").changes
         assert course.hub.members["cs101"] == {"teacher", "yan"}
 
-    def test_it_can_name_teachers(self, course: Desk) -> None:
-        course.desk.roster(TEACHER, "cs101", "student,role\nzoe,student\nstudent2,teacher\n")
-        assert course.desk.show(STUDENT2, "cs101").role == "teacher"
+    def test_it_can_name_teachers(self, course: CourseSite) -> None:
+        course.services.roster.update(
+            TEACHER, "cs101", "student,role\nzoe,student\nstudent2,teacher\n"
+        )
+        assert course.services.administration.show(STUDENT2, "cs101").role == "teacher"
         with pytest.raises(NotFound):
-            course.desk.show(TEACHER, "cs101")
+            course.services.administration.show(TEACHER, "cs101")
 
 
 class TestReleasing:
-    def test_students_get_it_without_solutions_and_hidden_tests(self, course: Desk) -> None:
-        found = course.desk.hand_out(STUDENT1, "cs101", "ps1")
+    def test_students_get_it_without_solutions_and_hidden_tests(self, course: CourseSite) -> None:
+        found = course.services.assignments.fetch(STUDENT1, "cs101", "ps1")
         (file,) = found.files
         text = base64.b64decode(file.content).decode()
         assert (file.name, found.version) == ("ps1.ipynb", 1)
         assert "assert answer() > 0" in text
         assert "42" not in text
-        (mine,) = course.desk.assignments(STUDENT1, "cs101").assignments
+        (mine,) = course.services.overview.assignments(STUDENT1, "cs101").assignments
         assert (mine.state, mine.fetched_version, mine.due) == ("fetched", 1, DUE_AT)
         assert mine.late_rule.startswith("Up to 24h late costs 10 %")
 
-    def test_before_it_is_released_it_does_not_exist(self, course: Desk) -> None:
+    def test_before_it_is_released_it_does_not_exist(self, course: CourseSite) -> None:
         for call in (
-            lambda: course.desk.hand_out(STUDENT1, "cs101", "ps2"),
+            lambda: course.services.assignments.fetch(STUDENT1, "cs101", "ps2"),
             lambda: course.submit("x", name="ps2"),
-            lambda: course.desk.release(TEACHER, "cs101", "ps2", ReleaseIn()),
+            lambda: course.services.assignments.release(TEACHER, "cs101", "ps2", ReleaseIn()),
         ):
             with pytest.raises(NotFound):
                 call()
 
     def test_another_due_time_needs_no_files_and_the_same_files_are_no_new_version(
-        self, course: Desk
+        self, course: CourseSite
     ) -> None:
         body = ReleaseIn(due="2027-01-21 18:00 Europe/Berlin")
-        changed = course.desk.release(TEACHER, "cs101", "ps1", body)
+        changed = course.services.assignments.release(TEACHER, "cs101", "ps1", body)
         assert (changed.version, changed.due) == (1, DUE_AT + 24 * HOUR)
         course.release()
-        assert course.desk.hand_out(STUDENT1, "cs101", "ps1").version == 1
+        assert course.services.assignments.fetch(STUDENT1, "cs101", "ps1").version == 1
         course.release(files=files({"ps1.ipynb": source(43)}))
-        assert course.desk.hand_out(STUDENT1, "cs101", "ps1").version == 2
-        assert course.desk.hand_out(STUDENT1, "cs101", "ps1", version=1).version == 1
-        never = course.desk.release(TEACHER, "cs101", "ps1", ReleaseIn(due=""))
+        assert course.services.assignments.fetch(STUDENT1, "cs101", "ps1").version == 2
+        assert course.services.assignments.fetch(STUDENT1, "cs101", "ps1", version=1).version == 1
+        never = course.services.assignments.release(TEACHER, "cs101", "ps1", ReleaseIn(due=""))
         assert never.due is None
 
     @pytest.mark.parametrize(
@@ -301,63 +315,67 @@ class TestReleasing:
         ],
     )
     def test_what_is_refused_is_not_released(
-        self, course: Desk, more: dict[str, object], error: type[CarrelError]
+        self, course: CourseSite, more: dict[str, object], error: type[CarrelError]
     ) -> None:
         with pytest.raises(error):
             course.release(name="ps2", **more)
-        assert [a.name for a in course.desk.assignments(TEACHER, "cs101").assignments] == ["ps1"]
+        assert [
+            a.name for a in course.services.overview.assignments(TEACHER, "cs101").assignments
+        ] == ["ps1"]
 
     @pytest.mark.parametrize("name", ["../ps1", "a b", "", ".hidden", "x" * 65])
-    def test_names_are_those_of_folders(self, course: Desk, name: str) -> None:
+    def test_names_are_those_of_folders(self, course: CourseSite, name: str) -> None:
         with pytest.raises(InvalidInput):
             course.release(name=name)
 
 
 class TestSubmitting:
-    def test_a_receipt_has_the_hash_and_the_time_of_the_server(self, course: Desk) -> None:
+    def test_a_receipt_has_the_hash_and_the_time_of_the_server(self, course: CourseSite) -> None:
         course.clock.pass_(60)
         receipt = course.submit("mine")
         assert (receipt.number, receipt.at, receipt.standing) == (1, START + 60, "on time")
         assert (receipt.counts, receipt.missing) == (True, [])
         assert receipt.sentence == "On time; this one is graded."
-        content = course.desk.handed_in(STUDENT1, receipt.id)
+        content = course.services.submissions.files(STUDENT1, receipt.id)
         assert base64.b64decode(content.files[0].content) == b"mine"
         assert content.sha256 == receipt.sha256
 
-    def test_it_may_be_repeated_and_the_same_again_is_the_same(self, course: Desk) -> None:
+    def test_it_may_be_repeated_and_the_same_again_is_the_same(self, course: CourseSite) -> None:
         first = course.submit("a")
         course.clock.pass_(60)
         assert course.submit("a") == first
         second = course.submit("b")
-        receipts = course.desk.receipts(STUDENT1, "cs101", "ps1").receipts
+        receipts = course.services.submissions.receipts(STUDENT1, "cs101", "ps1").receipts
         assert [(r.number, r.counts) for r in receipts] == [(1, False), (2, True)]
         assert second.number == 2
 
-    def test_the_last_on_time_is_kept_beside_a_later_late_one(self, course: Desk) -> None:
+    def test_the_last_on_time_is_kept_beside_a_later_late_one(self, course: CourseSite) -> None:
         course.submit("on time")
         course.clock.now = DUE_AT + HOUR
         late = course.submit("late")
         assert late.sentence == (
             "1 h late, which costs 10 % of the points; submission 1 is graded."
         )
-        shown = course.desk.choose(TEACHER, late.id, counts=True)
+        shown = course.services.submissions.choose(TEACHER, late.id, counts=True)
         assert shown.counts
-        receipts = course.desk.receipts(STUDENT1, "cs101", "ps1").receipts
+        receipts = course.services.submissions.receipts(STUDENT1, "cs101", "ps1").receipts
         assert [r.counts for r in receipts] == [False, True]
-        course.desk.choose(TEACHER, late.id, counts=False)
-        receipts = course.desk.receipts(STUDENT1, "cs101", "ps1").receipts
+        course.services.submissions.choose(TEACHER, late.id, counts=False)
+        receipts = course.services.submissions.receipts(STUDENT1, "cs101", "ps1").receipts
         assert [r.counts for r in receipts] == [True, False]
 
-    def test_what_is_too_late_is_kept_and_the_teacher_may_take_it(self, course: Desk) -> None:
+    def test_what_is_too_late_is_kept_and_the_teacher_may_take_it(self, course: CourseSite) -> None:
         course.clock.now = DUE_AT + 25 * HOUR
         receipt = course.submit("x")
         assert (receipt.standing, receipt.counts) == ("too late to count", False)
         assert receipt.sentence.endswith("too late to count; your teacher may still take it.")
-        assert course.desk.choose(TEACHER, receipt.id, counts=True).counts
+        assert course.services.submissions.choose(TEACHER, receipt.id, counts=True).counts
 
-    def test_notebooks_that_are_missing_are_named(self, course: Desk) -> None:
+    def test_notebooks_that_are_missing_are_named(self, course: CourseSite) -> None:
         body = SubmitIn(files=files({"other.ipynb": b"{}"}))
-        assert course.desk.submit(STUDENT1, "cs101", "ps1", body).missing == ["ps1.ipynb"]
+        assert course.services.submissions.submit(STUDENT1, "cs101", "ps1", body).missing == [
+            "ps1.ipynb"
+        ]
 
     @pytest.mark.parametrize(
         ("body", "error"),
@@ -371,40 +389,42 @@ class TestSubmitting:
         ids=["nothing", "out of it", "alike", "large", "both"],
     )
     def test_of_a_bad_parcel_nothing_is_stored(
-        self, course: Desk, body: SubmitIn, error: type[CarrelError]
+        self, course: CourseSite, body: SubmitIn, error: type[CarrelError]
     ) -> None:
-        blobs = dict(vars(course.desk.blobs))
+        blobs = dict(vars(course.services.assignments.blobs))
         before = {name: len(value) for name, value in blobs.items()}
         with pytest.raises(error):
-            course.desk.submit(STUDENT1, "cs101", "ps1", body)
-        assert course.desk.receipts(STUDENT1, "cs101", "ps1").receipts == []
+            course.services.submissions.submit(STUDENT1, "cs101", "ps1", body)
+        assert course.services.submissions.receipts(STUDENT1, "cs101", "ps1").receipts == []
         assert {name: len(value) for name, value in blobs.items()} == before
 
-    def test_an_archived_course_can_only_be_read(self, course: Desk) -> None:
+    def test_an_archived_course_can_only_be_read(self, course: CourseSite) -> None:
         receipt = course.submit("x")
-        course.desk.archive(TEACHER, "cs101")
+        course.services.administration.archive(TEACHER, "cs101")
         for call in (
             lambda: course.submit("y"),
             course.release,
-            lambda: course.desk.roster(TEACHER, "cs101", ROSTER),
+            lambda: course.services.roster.update(TEACHER, "cs101", ROSTER),
         ):
             with pytest.raises(Conflict, match="is archived"):
                 call()
-        assert course.desk.receipts(STUDENT1, "cs101", "ps1").receipts == [receipt]
-        assert course.desk.my_assignments(STUDENT1) is None
-        course.desk.archive(TEACHER, "cs101", undo=True)
+        assert course.services.submissions.receipts(STUDENT1, "cs101", "ps1").receipts == [receipt]
+        assert course.services.overview.own_assignments(STUDENT1) is None
+        course.services.administration.archive(TEACHER, "cs101", undo=True)
         course.submit("y")
 
 
 class TestMoreTime:
-    def test_a_person_or_a_section_gets_more(self, course: Desk) -> None:
-        said = course.desk.extend(
+    def test_a_person_or_a_section_gets_more(self, course: CourseSite) -> None:
+        said = course.services.deadlines.extend(
             TEACHER, "cs101", "ps1", ExtensionIn(person="student1", seconds=48 * HOUR, why="ill")
         )
         assert said.sentences == ["student1 has 2 d more for ps1."]
-        course.desk.extend(TEACHER, "cs101", "ps1", ExtensionIn(section="blue", seconds=HOUR))
-        (mine,) = course.desk.my_assignments(STUDENT1) or []
-        (zoes,) = course.desk.my_assignments(Identity(name="zoe")) or []
+        course.services.deadlines.extend(
+            TEACHER, "cs101", "ps1", ExtensionIn(section="blue", seconds=HOUR)
+        )
+        (mine,) = course.services.overview.own_assignments(STUDENT1) or []
+        (zoes,) = course.services.overview.own_assignments(Identity(name="zoe")) or []
         assert (mine.due, mine.class_due) == (DUE_AT + 49 * HOUR, DUE_AT)
         assert mine.extension
         assert (zoes.due, zoes.extension) == (DUE_AT, "")
@@ -421,22 +441,28 @@ class TestMoreTime:
         ],
     )
     def test_nobody_else_does(
-        self, course: Desk, whom: dict[str, str], error: type[CarrelError]
+        self, course: CourseSite, whom: dict[str, str], error: type[CarrelError]
     ) -> None:
         with pytest.raises(error):
-            course.desk.extend(TEACHER, "cs101", "ps1", ExtensionIn(seconds=1, **whom))
+            course.services.deadlines.extend(
+                TEACHER, "cs101", "ps1", ExtensionIn(seconds=1, **whom)
+            )
 
-    def test_it_is_taken_back_and_what_was_handed_in_is_looked_at_anew(self, course: Desk) -> None:
+    def test_it_is_taken_back_and_what_was_handed_in_is_looked_at_anew(
+        self, course: CourseSite
+    ) -> None:
         for hours in (1, 2):
             given = ExtensionIn(person="student1", seconds=hours * HOUR)
-            course.desk.extend(TEACHER, "cs101", "ps1", given)
+            course.services.deadlines.extend(TEACHER, "cs101", "ps1", given)
         course.clock.now = DUE_AT + 2 * HOUR
         assert course.submit("x").standing == "on time"
-        said = course.desk.take_time_back(TEACHER, "cs101", "ps1", person="student1")
+        said = course.services.deadlines.withdraw_extensions(
+            TEACHER, "cs101", "ps1", person="student1"
+        )
         assert said.sentences == ["student1 had 3 h more for ps1: taken back."]
-        (receipt,) = course.desk.receipts(STUDENT1, "cs101", "ps1").receipts
+        (receipt,) = course.services.submissions.receipts(STUDENT1, "cs101", "ps1").receipts
         assert receipt.standing == "late"
-        assert course.desk.extensions(TEACHER, "cs101", "ps1").extensions == []
+        assert course.services.deadlines.extensions(TEACHER, "cs101", "ps1").extensions == []
         assert course.lines()[-1] == ("teacher", "extend", "cs101/ps1")
 
     @pytest.mark.parametrize(
@@ -449,53 +475,57 @@ class TestMoreTime:
         ],
     )
     def test_nothing_is_taken_from_who_has_no_more(
-        self, course: Desk, whom: dict[str, str], error: type[CarrelError]
+        self, course: CourseSite, whom: dict[str, str], error: type[CarrelError]
     ) -> None:
         with pytest.raises(error):
-            course.desk.take_time_back(TEACHER, "cs101", "ps1", **whom)
+            course.services.deadlines.withdraw_extensions(TEACHER, "cs101", "ps1", **whom)
 
-    def test_only_of_one_assignment_is_listed_where_it_is_named(self, course: Desk) -> None:
+    def test_only_of_one_assignment_is_listed_where_it_is_named(self, course: CourseSite) -> None:
         course.release("ps2")
         given = ExtensionIn(person="student1", seconds=HOUR)
-        course.desk.extend(TEACHER, "cs101", "ps2", given)
-        assert course.desk.extensions(TEACHER, "cs101", "ps1").extensions == []
-        (found,) = course.desk.extensions(TEACHER, "cs101").extensions
+        course.services.deadlines.extend(TEACHER, "cs101", "ps2", given)
+        assert course.services.deadlines.extensions(TEACHER, "cs101", "ps1").extensions == []
+        (found,) = course.services.deadlines.extensions(TEACHER, "cs101").extensions
         assert (found.assignment, found.person, found.seconds) == ("ps2", "student1", HOUR)
         with pytest.raises(NotFound):
-            course.desk.extensions(TEACHER, "cs101", "ps9")
+            course.services.deadlines.extensions(TEACHER, "cs101", "ps9")
 
-    def test_an_outage_moves_what_was_due_for_all(self, course: Desk) -> None:
+    def test_an_outage_moves_what_was_due_for_all(self, course: CourseSite) -> None:
         course.clock.now = DUE_AT + 2 * HOUR
         late = course.submit("x")
         assert late.standing == "late"
         body = OutageIn(starts_at=DUE_AT - HOUR, ends_at=DUE_AT + 2 * HOUR, why="Power")
-        assert course.desk.record_outage(ADMIN, body).sentences == [
+        assert course.services.deadlines.record_outage(ADMIN, body).sentences == [
             "ps1 of cs101 is due 3 h later."
         ]
-        (receipt,) = course.desk.receipts(STUDENT1, "cs101", "ps1").receipts
+        (receipt,) = course.services.submissions.receipts(STUDENT1, "cs101", "ps1").receipts
         assert receipt.standing == "on time"
-        assert course.desk.outages(STUDENT1).outages[0].why == "Power"
+        assert course.services.deadlines.outages(STUDENT1).outages[0].why == "Power"
 
     @pytest.mark.parametrize(("starts", "ends"), [(5.0, 5.0), (5.0, 4.0), (0.0, 32 * 86400.0)])
-    def test_an_outage_has_an_end(self, course: Desk, starts: float, ends: float) -> None:
+    def test_an_outage_has_an_end(self, course: CourseSite, starts: float, ends: float) -> None:
         with pytest.raises(InvalidInput):
-            course.desk.record_outage(ADMIN, OutageIn(starts_at=starts, ends_at=ends))
+            course.services.deadlines.record_outage(ADMIN, OutageIn(starts_at=starts, ends_at=ends))
 
 
 class TestCloning:
-    def test_its_assignments_come_along_hidden_and_its_people_do_not(self, course: Desk) -> None:
-        course.desk.clone(ADMIN, "cs101", CloneIn(name="cs102", teachers=["student2"]))
-        shown = course.desk.show(STUDENT2, "cs102")
+    def test_its_assignments_come_along_hidden_and_its_people_do_not(
+        self, course: CourseSite
+    ) -> None:
+        course.services.administration.clone(
+            ADMIN, "cs101", CloneIn(name="cs102", teachers=["student2"])
+        )
+        shown = course.services.administration.show(STUDENT2, "cs102")
         assert (shown.role, shown.students, shown.assignments) == ("teacher", 0, 1)
-        group = course.desk.commands.store.group("cs102")
-        assert group.max_devices == course.desk.commands.store.group("cs101").max_devices
-        course.desk.roster(STUDENT2, "cs102", "student\nzoe\n")
+        group = course.services.access.context.store.group("cs102")
+        assert group.max_devices == course.services.access.context.store.group("cs101").max_devices
+        course.services.roster.update(STUDENT2, "cs102", "student\nzoe\n")
         zoe = Identity(name="zoe")
-        assert course.desk.assignments(zoe, "cs102").assignments == []
+        assert course.services.overview.assignments(zoe, "cs102").assignments == []
         with pytest.raises(NotFound):
-            course.desk.hand_out(zoe, "cs102", "ps1")
-        course.desk.release(
+            course.services.assignments.fetch(zoe, "cs102", "ps1")
+        course.services.assignments.release(
             STUDENT2, "cs102", "ps1", ReleaseIn(due="2027-02-20 18:00 Europe/Berlin")
         )
-        assert course.desk.hand_out(zoe, "cs102", "ps1").version == 1
-        assert course.desk.receipts(STUDENT2, "cs102", "ps1").receipts == []
+        assert course.services.assignments.fetch(zoe, "cs102", "ps1").version == 1
+        assert course.services.submissions.receipts(STUDENT2, "cs102", "ps1").receipts == []

@@ -33,7 +33,7 @@ def commands(tmp_path: Path) -> Context:
 
 @pytest.fixture
 def desk(commands: Context) -> CourseServices:
-    return CourseServices(commands, MemoryCourseStore(commands.store), MemoryBlobs())
+    return CourseServices.build(commands, MemoryCourseStore(commands.store), MemoryBlobs())
 
 
 def test_the_teacher_gets_the_course_and_students_do_not(
@@ -61,18 +61,18 @@ def test_later_starts_touch_nothing(commands: Context, desk: CourseServices) -> 
 def test_students_find_the_first_unit_on_their_desk(desk: CourseServices) -> None:
     demo.prepare_demo(desk, threading.Event())
     student = Identity(name="student1", groups=(DEMO_GROUP,))
-    (unit,) = desk.my_assignments(student)
+    (unit,) = desk.overview.own_assignments(student)
     assert (unit.course, unit.name) == (DEMO_GROUP, FIRST_UNIT)
-    files = desk.hand_out(student, DEMO_GROUP, FIRST_UNIT).files
+    files = desk.assignments.fetch(student, DEMO_GROUP, FIRST_UNIT).files
     assert [file.name for file in files] == [f"{FIRST_UNIT}.ipynb"]
 
 
 def test_a_unit_that_its_teacher_has_withdrawn_stays_so(desk: CourseServices) -> None:
     demo.prepare_demo(desk, threading.Event())
-    desk.withdraw(Identity(name="teacher"), DEMO_GROUP, FIRST_UNIT)
+    desk.assignments.withdraw(Identity(name="teacher"), DEMO_GROUP, FIRST_UNIT)
     demo.prepare_demo(desk, threading.Event())
-    assert not desk.store.assignment(DEMO_GROUP, FIRST_UNIT).open
-    assert desk.store.hand_out(DEMO_GROUP, FIRST_UNIT).version == 1
+    assert not desk.access.store.assignment(DEMO_GROUP, FIRST_UNIT).open
+    assert desk.access.store.hand_out(DEMO_GROUP, FIRST_UNIT).version == 1
 
 
 def test_what_ships_of_the_first_unit_is_what_nbgrader_makes_of_it() -> None:

@@ -134,7 +134,7 @@ def grades_command(
     elif as_csv:
         click.echo(csv_text(found), nl=False)
     elif not found.grades:
-        click.echo(f"Nothing was handed in for {assignment} that counts.")
+        click.echo(f"No submission for {assignment} counts.")
     else:
         header = ["STUDENT", "NUMBER", "SCORE", "OF", "LATE", "TO LOOK AT", "CELLS"]
         display.table(header, map(_row, found.grades), right="NUMBER,SCORE,OF,LATE")

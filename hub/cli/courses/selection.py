@@ -16,7 +16,7 @@ from ...schemas.courses import CourseOut
 from ..common import display
 
 F = TypeVar("F", bound=Callable[..., object])
-GRADED_BY = ("teacher", "grader")
+GRADERS = ("teacher", "grader")
 
 
 def assignment_argument(function: F) -> F:
@@ -44,7 +44,7 @@ def grading(client: Client, named: str, assignment: str) -> str:
     Raises:
         InvalidInput: there is none, or there are several.
     """
-    return named or _only(client, _those(client, GRADED_BY), "teach or grade", assignment).name
+    return named or _only(client, _those(client, GRADERS), "teach or grade", assignment).name
 
 
 def working(client: Client, named: str, assignment: str = "") -> str:
@@ -64,7 +64,7 @@ def in_question(client: Client, named: str, assignment: str = "") -> CourseOut:
     """
     if named:
         return client.course(named)
-    if graded := _those(client, GRADED_BY):
+    if graded := _those(client, GRADERS):
         return _only(client, graded, "teach or grade", assignment)
     return _only(client, _those(client), "are in", assignment)
 

@@ -52,7 +52,7 @@ router = APIRouter(responses=ERRORS, tags=["courses"])
 @router.get("/courses", summary="My courses")
 def courses(web: Carrel, who: Reader) -> CoursesOut:
     """Those in which the caller is a teacher, a grader or a student; administrators see all."""
-    return web.courses.all(who)
+    return web.courses.administration.courses(who)
 
 
 @router.post(
@@ -74,20 +74,20 @@ def create(
     Of a group that is there nobody leaves: whom the roster lacks is named, and stays.
     """
     if dry_run:
-        return JSONResponse(web.courses.preview(who, body).model_dump(mode="json"))
-    return web.courses.create(who, body)
+        return JSONResponse(web.courses.administration.preview(who, body).model_dump(mode="json"))
+    return web.courses.administration.create(who, body)
 
 
 @router.get("/courses/{course}", summary="One course")
 def show(web: Carrel, who: Reader, course: CourseName) -> CourseOut:
     """To who has no role in it, it does not exist."""
-    return web.courses.show(who, course)
+    return web.courses.administration.show(who, course)
 
 
 @router.get("/courses/{course}/members", summary="The class")
 def members(web: Carrel, who: Reader, course: CourseName) -> MembersOut:
     """For teachers and graders, by name; also those who have left."""
-    return web.courses.members(who, course)
+    return web.courses.roster.members(who, course)
 
 
 @router.put(
@@ -103,7 +103,7 @@ def roster(
     dry_run: DryRun = False,
 ) -> ConsequencesOut:
     """For teachers. Who is not on it leaves; what they handed in is kept."""
-    return web.courses.roster(who, course, body.students, dry_run=dry_run)
+    return web.courses.roster.update(who, course, body.students, dry_run=dry_run)
 
 
 @router.post(
@@ -119,19 +119,19 @@ def clone(
     body: Annotated[CloneIn, Depends(json_body(CloneIn))],
 ) -> CourseOut:
     """For administrators. Quota, image and assignments come along, people do not."""
-    return web.courses.clone(who, course, body)
+    return web.courses.administration.clone(who, course, body)
 
 
 @router.put("/courses/{course}/archive", summary="Archive a course")
 def archive(web: Carrel, who: Writer, course: CourseName) -> CourseOut:
     """For teachers. From then on it can only be read; nothing is deleted."""
-    return web.courses.archive(who, course)
+    return web.courses.administration.archive(who, course)
 
 
 @router.delete("/courses/{course}/archive", summary="Bring a course back")
 def bring_back(web: Carrel, who: Writer, course: CourseName) -> CourseOut:
     """For teachers: it goes on where it was."""
-    return web.courses.archive(who, course, undo=True)
+    return web.courses.administration.archive(who, course, undo=True)
 
 
 # -- assignments ------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def bring_back(web: Carrel, who: Writer, course: CourseName) -> CourseOut:
 @router.get("/courses/{course}/assignments", summary="The assignments of a course")
 def assignments(web: Carrel, who: Reader, course: CourseName) -> AssignmentsOut:
     """As the caller has them: a student with the own due time, state and receipts."""
-    return web.courses.assignments(who, course)
+    return web.courses.overview.assignments(who, course)
 
 
 @router.post(
@@ -159,7 +159,7 @@ def release(
 
     The same files again are no new version, so that it may be repeated.
     """
-    return web.courses.release(who, course, assignment, body)
+    return web.courses.assignments.release(who, course, assignment, body)
 
 
 @router.get("/courses/{course}/assignments/{assignment}/hand-out", summary="Fetch an assignment")
@@ -172,7 +172,7 @@ def hand_out(
     version: Version = None,
 ) -> HandOutOut:
     """The files of a version, as students get them."""
-    return web.courses.hand_out(who, course, assignment, version=version)
+    return web.courses.assignments.fetch(who, course, assignment, version=version)
 
 
 @router.post(
@@ -188,7 +188,7 @@ def extend(
     body: Annotated[ExtensionIn, Depends(json_body(ExtensionIn))],
 ) -> ConsequencesOut:
     """For teachers: to a person or to a section. Several extensions add up."""
-    return web.courses.extend(who, course, assignment, body)
+    return web.courses.deadlines.extend(who, course, assignment, body)
 
 
 @router.get("/courses/{course}/assignments/{assignment}/extensions", summary="Who has more time")
@@ -196,7 +196,7 @@ def extensions(
     web: Carrel, who: Reader, course: CourseName, assignment: AssignmentName
 ) -> ExtensionsOut:
     """For teachers and graders, in the order in which they were given."""
-    return web.courses.extensions(who, course, assignment)
+    return web.courses.deadlines.extensions(who, course, assignment)
 
 
 @router.delete("/courses/{course}/assignments/{assignment}/extensions", summary="Take time back")
@@ -210,7 +210,9 @@ def take_time_back(
     section: Section = "",
 ) -> ConsequencesOut:
     """For teachers: all the extensions of a person or of a section, for this assignment."""
-    return web.courses.take_time_back(who, course, assignment, person=person, section=section)
+    return web.courses.deadlines.withdraw_extensions(
+        who, course, assignment, person=person, section=section
+    )
 
 
 # -- what comes in ----------------------------------------------------------------------------
@@ -233,7 +235,7 @@ def submit(
     The server's clock decides. The same files as the last time are that submission, with the
     same receipt, so that a lost answer may safely be asked for again.
     """
-    return web.courses.submit(who, course, assignment, body)
+    return web.courses.submissions.submit(who, course, assignment, body)
 
 
 @router.get("/courses/{course}/assignments/{assignment}/submissions", summary="Receipts")
@@ -246,25 +248,25 @@ def receipts(
     person: Whose = "",
 ) -> ReceiptsOut:
     """A student's own; for teachers and graders everybody's, or those of one person."""
-    return web.courses.receipts(who, course, assignment, person=person)
+    return web.courses.submissions.receipts(who, course, assignment, person=person)
 
 
 @router.get("/submissions/{submission}", summary="What was handed in")
 def handed_in(web: Carrel, who: Reader, submission: SubmissionId) -> HandedInOut:
     """A submission with its files, for its student and for those who grade it."""
-    return web.courses.handed_in(who, submission)
+    return web.courses.submissions.files(who, submission)
 
 
 @router.put("/submissions/{submission}/counts", summary="Let a submission count")
 def choose(web: Carrel, who: Writer, submission: SubmissionId) -> ReceiptOut:
     """For teachers: this one is graded, whatever the clock said."""
-    return web.courses.choose(who, submission, counts=True)
+    return web.courses.submissions.choose(who, submission, counts=True)
 
 
 @router.delete("/submissions/{submission}/counts", summary="Leave it to the clock again")
 def unchoose(web: Carrel, who: Writer, submission: SubmissionId) -> ReceiptOut:
     """For teachers: the last one on time counts, else the last that is not too late."""
-    return web.courses.choose(who, submission, counts=False)
+    return web.courses.submissions.choose(who, submission, counts=False)
 
 
 # -- grading ----------------------------------------------------------------------------------
@@ -283,13 +285,13 @@ def grade(
     body: Annotated[GradeIn, Depends(json_body(GradeIn))],
 ) -> GradingOut:
     """For teachers and graders: a request on the pool. One of the same that is open is that one."""
-    return web.courses.grade(who, course, assignment, body)
+    return web.courses.grading.start(who, course, assignment, body)
 
 
 @router.get("/courses/{course}/assignments/{assignment}/grading", summary="Grades")
 def grades(web: Carrel, who: Reader, course: CourseName, assignment: AssignmentName) -> GradesOut:
     """For teachers and graders: the newest run, and a verdict for each student and cell."""
-    return web.courses.grades(who, course, assignment)
+    return web.courses.grading.grades(who, course, assignment)
 
 
 @router.post(
@@ -305,13 +307,13 @@ def release_feedback(
     body: Annotated[FeedbackIn, Depends(json_body(FeedbackIn))],
 ) -> ConsequencesOut:
     """For teachers and graders: one student gets it. Again, it is in place of what was there."""
-    return web.courses.release_feedback(who, course, assignment, body.person)
+    return web.courses.feedback.release(who, course, assignment, body.person)
 
 
 @router.get("/submissions/{submission}/feedback", summary="Feedback")
 def feedback(web: Carrel, who: Reader, submission: SubmissionId) -> FeedbackOut:
     """On a submission, for its student and for those who grade it."""
-    return FeedbackOut(files=web.courses.feedback(who, submission))
+    return FeedbackOut(files=web.courses.delivery.files(who, submission))
 
 
 # -- outages ----------------------------------------------------------------------------------
@@ -320,7 +322,7 @@ def feedback(web: Carrel, who: Reader, submission: SubmissionId) -> FeedbackOut:
 @router.get("/outages", summary="Outages")
 def outages(web: Carrel, who: Reader) -> OutagesOut:
     """Those of all courses, and of the caller's."""
-    return web.courses.outages(who)
+    return web.courses.deadlines.outages(who)
 
 
 @router.post(
@@ -330,4 +332,4 @@ def record_outage(
     web: Carrel, who: Writer, body: Annotated[OutageIn, Depends(json_body(OutageIn))]
 ) -> ConsequencesOut:
     """For administrators. What was due in it, or within a day after it, is due so much later."""
-    return web.courses.record_outage(who, body)
+    return web.courses.deadlines.record_outage(who, body)

@@ -32,13 +32,13 @@ def check(
     Without files it is about what the caller handed in last. The same files again are the check
     that is under way.
     """
-    return web.courses.check(who, course, assignment, body)
+    return web.courses.checks.start(who, course, assignment, body)
 
 
 @router.get("/checks", summary="My checks")
 def checks(web: Carrel, who: Reader, course: CourseName, assignment: AssignmentName) -> ChecksOut:
     """The caller's own of the last day, the newest first; nobody else sees what came out."""
-    return web.courses.checks(who, course, assignment)
+    return web.courses.checks.recent(who, course, assignment)
 
 
 @router.get("/my-grade", summary="My grade")
@@ -46,4 +46,4 @@ def my_grade(
     web: Carrel, who: Reader, course: CourseName, assignment: AssignmentName
 ) -> MyGradeOut:
     """For students: the own points, cell by cell, as they were when feedback was released."""
-    return web.courses.my_grade(who, course, assignment)
+    return web.courses.delivery.own_grade(who, course, assignment)

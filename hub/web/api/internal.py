@@ -63,7 +63,7 @@ def open_session(
 )
 def graded(web: Carrel, person: Annotated[str, Path(max_length=64)]) -> GradedOut:
     """As a teacher or a grader: their sessions see the folders of these, which are made."""
-    return GradedOut(courses=list(web.courses.graded_by(person)))
+    return GradedOut(courses=list(web.courses.folders.prepare_for(person)))
 
 
 @router.post(
@@ -127,7 +127,7 @@ def add_events(
 )
 def grading(web: Carrel, lease_id: Lease) -> GradingOrderOut:
     """The submissions of a grading run that have no verdict yet."""
-    return web.courses.order(lease_id)
+    return web.courses.grading.order(lease_id)
 
 
 @router.post(
@@ -141,4 +141,4 @@ def judge(
     web: Carrel, lease_id: Lease, body: Annotated[VerdictIn, Depends(json_body(VerdictIn))]
 ) -> KeptOut:
     """Kept for good before this answers; a second one for the same submission is dropped."""
-    return KeptOut(kept=web.courses.judge(lease_id, body))
+    return KeptOut(kept=web.courses.grading.store_verdict(lease_id, body))

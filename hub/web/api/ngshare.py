@@ -194,7 +194,7 @@ def give_back(
     student: StudentId,
     fields: Fields,
 ) -> DoneOut:
-    at.give_back(who, course, name, student, _form(fields))
+    at.upload_feedback(who, course, name, student, _form(fields))
     return DoneOut()
 
 

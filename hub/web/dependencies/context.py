@@ -59,7 +59,7 @@ class WebContext:
         given = values.get("who")
         who = given if isinstance(given, Identity) else None
         teaches = self.figures.teaches(who) if who else []
-        runs_courses = who and (who.admin or teaches or self.courses.grades_somewhere(who))
+        runs_courses = who and (who.admin or teaches or self.courses.access.grades_somewhere(who))
         return self.templates.get_template(template).render(
             settings=self.settings,
             now=self.clock(),

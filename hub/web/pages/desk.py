@@ -83,7 +83,7 @@ def desk_page(
             images=image_choices(web, who, [g.name for g in groups], form.image),
             form=form,
             notice=notice,
-            assignments=web.courses.my_assignments(who),
+            assignments=web.courses.overview.own_assignments(who),
             csrf=web.gate.csrf.issue(visitor.session),
         )
     return html(page, status)

@@ -209,7 +209,7 @@ def use_live(web: Carrel, visitor: Guest, span: Span = "week", group: Group = ""
 def course(web: Carrel, visitor: Guest, group: Course, span: Span = "week") -> Response:
     """The requests, the use and the waits of a course; nobody else knows that it exists."""
     found = _course(web, visitor, group, span)
-    is_course = web.courses.is_course(group)
+    is_course = web.courses.access.is_course(group)
     page = web.render("course.html", is_course=is_course, **found, **_around(visitor, web))
     return html(page)
 

@@ -11,42 +11,44 @@ from carrel.hub.errors import Conflict, Forbidden, InvalidInput, NotFound
 from carrel.hub.schemas.courses import ParcelIn
 
 from ...hub.doubles import STRANGER, STUDENT1, STUDENT2, TEACHER
-from ..desk_kit import GRADER, Desk, files, made
+from ..course_site import GRADER, CourseSite, build_site, files
 
 ROSTER = "student,name,role\nstudent1,Ada,\nstudent2,Ben,\ngus,,grader\n"
 PAGE = ParcelIn(files=files({"ps1.html": b"<p>Well done.</p>"}))
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Desk:
-    site = made(tmp_path)
+def site(tmp_path: Path) -> CourseSite:
+    site = build_site(tmp_path)
     site.create(students=ROSTER)
     site.release()
     return site
 
 
-def test_it_is_seen_by_its_student_and_by_those_who_grade(site: Desk) -> None:
+def test_it_is_seen_by_its_student_and_by_those_who_grade(site: CourseSite) -> None:
     sent = site.submit("{}")
-    assert site.desk.feedback(STUDENT1, sent.id) == []
+    assert site.services.delivery.files(STUDENT1, sent.id) == []
     for text in (b"<p>First.</p>", b"<p>Well done.</p>"):
-        site.desk.give_back(GRADER, sent.id, ParcelIn(files=files({"ps1.html": text})))
+        site.services.delivery.deliver_files(
+            GRADER, sent.id, ParcelIn(files=files({"ps1.html": text}))
+        )
     for who in (STUDENT1, TEACHER, GRADER):
-        (page,) = site.desk.feedback(who, sent.id)
+        (page,) = site.services.delivery.files(who, sent.id)
         assert (page.name, base64.b64decode(page.content)) == ("ps1.html", b"<p>Well done.</p>")
     for who in (STUDENT2, STRANGER):
         with pytest.raises(NotFound):
-            site.desk.feedback(who, sent.id)
+            site.services.delivery.files(who, sent.id)
     assert site.lines()[-1] == ("gus", "feedback release", "cs101/ps1")
 
 
-def test_who_may_not_and_what_is_nothing_is_refused(site: Desk) -> None:
+def test_who_may_not_and_what_is_nothing_is_refused(site: CourseSite) -> None:
     sent = site.submit("{}")
     with pytest.raises(Forbidden):
-        site.desk.give_back(STUDENT1, sent.id, PAGE)
+        site.services.delivery.deliver_files(STUDENT1, sent.id, PAGE)
     for nothing in (ParcelIn(), ParcelIn(files=files({"../ps1.html": b"x"}))):
         with pytest.raises(InvalidInput):
-            site.desk.give_back(TEACHER, sent.id, nothing)
-    site.desk.archive(TEACHER, "cs101")
+            site.services.delivery.deliver_files(TEACHER, sent.id, nothing)
+    site.services.administration.archive(TEACHER, "cs101")
     with pytest.raises(Conflict):
-        site.desk.give_back(TEACHER, sent.id, PAGE)
-    assert site.desk.feedback(STUDENT1, sent.id) == []
+        site.services.delivery.deliver_files(TEACHER, sent.id, PAGE)
+    assert site.services.delivery.files(STUDENT1, sent.id) == []

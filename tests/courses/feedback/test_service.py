@@ -13,6 +13,7 @@ import pytest
 
 from carrel.courses.feedback import service
 from carrel.courses.feedback.delivery import GRADE
+from carrel.courses.files.course_folder import folder_of
 from carrel.courses.gradebook import reader
 from carrel.courses.gradebook.gradebook import CourseGradebook
 from carrel.courses.grading.submission_grader import NotebookResult, SubmissionResult
@@ -25,7 +26,7 @@ from carrel.hub.schemas.courses import SubmitIn
 from carrel.hub.schemas.grading import GradeIn
 
 from ...hub.doubles import STUDENT1, STUDENT2, TEACHER
-from ..desk_kit import Desk, files, made
+from ..course_site import CourseSite, build_site, files
 from ..notebook_samples import SOURCE, source
 
 TEST = CellVerdict(
@@ -40,32 +41,31 @@ NOTEBOOKS = {"ps1.ipynb": SOURCE, "more.ipynb": source(7)}
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Desk:
+def site(tmp_path: Path) -> CourseSite:
     """cs101 with two students, and ps1 with two notebooks."""
-    site = made(tmp_path / "site")
-    site.desk = replace(site.desk, folder=tmp_path / "courses")
+    site = build_site(tmp_path / "site", root=tmp_path / "courses")
     site.create(students="student\nstudent1\nstudent2\n")
     site.release(files=files(NOTEBOOKS))
     for who in (STUDENT1, STUDENT2):
         given = prepare("ps1", NOTEBOOKS).files
-        site.desk.submit(who, "cs101", "ps1", SubmitIn(files=files(dict(given))))
+        site.services.submissions.submit(who, "cs101", "ps1", SubmitIn(files=files(dict(given))))
     return site
 
 
-def grade(site: Desk, *people: str) -> None:
+def grade(site: CourseSite, *people: str) -> None:
     """As the grader writes it, gradebook and verdicts, without running anything."""
-    prepared, desk = prepare("ps1", NOTEBOOKS), site.desk
-    run = desk.grade(TEACHER, "cs101", "ps1", GradeIn()).request
-    folder = desk.folder_of("cs101")
+    prepared, services = prepare("ps1", NOTEBOOKS), site.services
+    run = services.grading.start(TEACHER, "cs101", "ps1", GradeIn()).request
+    folder = folder_of(services.grading.root, "cs101")
     assert folder is not None
     with closing(CourseGradebook(folder, "cs101")) as book:
         book.save_release(prepared, due=None)
         for person in people:
-            (sent,) = desk.store.submissions("cs101", "ps1", person)
+            (sent,) = services.access.store.submissions("cs101", "ps1", person)
             result = _result(prepared, person)
             when = datetime.fromtimestamp(sent.at, UTC)
             book.record("ps1", result, submitted_at=when)
-            desk.store.add_verdict(_verdict(run, sent, result))
+            services.access.store.add_verdict(_verdict(run, sent, result))
 
 
 def _result(prepared: student_version.Prepared, person: str) -> SubmissionResult:
@@ -91,15 +91,15 @@ def _verdict(run: str, sent: Submission, result: SubmissionResult) -> Submission
     return SubmissionVerdict(request=run, submission=sent.id, at=sent.at, seconds=0.1, cells=cells)
 
 
-def given(site: Desk, person: str) -> Mapping[str, bytes]:
+def given(site: CourseSite, person: str) -> Mapping[str, bytes]:
     """What lies there for a student, with the points."""
-    found = site.desk.store.feedback("cs101", "ps1", person).values()
+    found = site.services.access.store.feedback("cs101", "ps1", person).values()
     refs = [file for each in found for file in each.files.files]
-    return {file.name: site.desk.blobs.open(file.sha256).read() for file in refs}
+    return {file.name: site.services.assignments.blobs.open(file.sha256).read() for file in refs}
 
 
 def test_a_class_gets_its_pages_and_what_it_takes_is_read_once(
-    site: Desk, monkeypatch: pytest.MonkeyPatch
+    site: CourseSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grade(site, "student1", "student2")
     done: list[str] = []
@@ -113,7 +113,7 @@ def test_a_class_gets_its_pages_and_what_it_takes_is_read_once(
 
         monkeypatch.setattr(module, name, counted)
     people = ["student1", "nobody", "student2"]
-    told = dict(site.desk.release_to_class(TEACHER, "cs101", "ps1", people))
+    told = dict(site.services.feedback.release_to_class(TEACHER, "cs101", "ps1", people))
     assert [person for person, problem in told.items() if problem is None] == [
         "student1",
         "student2",
@@ -128,15 +128,17 @@ def test_a_class_gets_its_pages_and_what_it_takes_is_read_once(
         assert b"(Score: 0.0 / 2.0)" in mine["more.html"]
 
 
-def test_before_anything_was_graded_it_says_what_comes_first(site: Desk) -> None:
+def test_before_anything_was_graded_it_says_what_comes_first(site: CourseSite) -> None:
     with pytest.raises(Conflict, match="has been graded") as refused:
-        site.desk.release_feedback(TEACHER, "cs101", "ps1", "student1")
+        site.services.feedback.release(TEACHER, "cs101", "ps1", "student1")
     assert refused.value.accepted == "First: carrel course grade ps1"
 
 
-def test_what_is_asked_for_is_given_and_no_more(site: Desk) -> None:
+def test_what_is_asked_for_is_given_and_no_more(site: CourseSite) -> None:
     grade(site, "student1", "student2")
-    giving = site.desk.release_to_class(TEACHER, "cs101", "ps1", ["student1", "student2"])
+    giving = site.services.feedback.release_to_class(
+        TEACHER, "cs101", "ps1", ["student1", "student2"]
+    )
     assert next(giving) == ("student1", None)
     giving.close()
     assert given(site, "student1")
@@ -144,36 +146,36 @@ def test_what_is_asked_for_is_given_and_no_more(site: Desk) -> None:
 
 
 def test_one_page_is_made_to_be_looked_at_and_nothing_is_given(
-    site: Desk, monkeypatch: pytest.MonkeyPatch
+    site: CourseSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grade(site, "student1")
     made_of: list[str] = []
-    real = service._Graded._page
+    real = service._GradedClass._page
     monkeypatch.setattr(
-        service._Graded,
+        service._GradedClass,
         "_page",
         lambda self, sent, key: made_of.append(key.name) or real(self, sent, key),
     )
-    page = site.desk.preview_feedback(TEACHER, "cs101", "ps1", "student1", "more")
+    page = site.services.feedback.preview(TEACHER, "cs101", "ps1", "student1", "more")
     assert b"(Score: 0.0 / 2.0)" in page
     assert made_of == ["more"]
     assert given(site, "student1") == {}
-    with pytest.raises(NotFound, match=r"no other\.ipynb"):
-        site.desk.preview_feedback(TEACHER, "cs101", "ps1", "student1", "other")
+    with pytest.raises(NotFound, match=r"not submitted other\.ipynb"):
+        site.services.feedback.preview(TEACHER, "cs101", "ps1", "student1", "other")
     with pytest.raises(Conflict):
-        site.desk.preview_feedback(TEACHER, "cs101", "ps1", "student2", "ps1")
+        site.services.feedback.preview(TEACHER, "cs101", "ps1", "student2", "ps1")
 
 
-def test_the_pages_ask_for_no_font(site: Desk) -> None:
+def test_the_pages_ask_for_no_font(site: CourseSite) -> None:
     grade(site, "student1")
-    page = site.desk.preview_feedback(TEACHER, "cs101", "ps1", "student1", "ps1")
+    page = site.services.feedback.preview(TEACHER, "cs101", "ps1", "student1", "ps1")
     assert b"@font-face" not in page
 
 
 def test_what_teachers_put_in_its_place_is_not_read_whole(
-    site: Desk, monkeypatch: pytest.MonkeyPatch
+    site: CourseSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grade(site, "student1")
     monkeypatch.setattr(service, "MAX_OUTPUT_BYTES", 100)
     with pytest.raises(TooLarge, match=r"autograded/student1/ps1/ps1\.ipynb is too large"):
-        site.desk.preview_feedback(TEACHER, "cs101", "ps1", "student1", "ps1")
+        site.services.feedback.preview(TEACHER, "cs101", "ps1", "student1", "ps1")

@@ -12,27 +12,27 @@ from carrel.courses.services import CourseServices
 from carrel.hub.schemas.courses import ReleaseIn
 
 from ...hub.doubles import ADMIN, TEACHER
-from .. import desk_kit
+from .. import course_site
 from ..notebook_samples import SOURCE
 
 ROSTER = "student,name,role\nstudent1,Ada,\ngus,Gus,grader\n"
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> CourseServices:
-    kit = desk_kit.made(tmp_path)
-    kit.create(students=ROSTER)
-    return replace(kit.desk, folder=tmp_path / "courses")
+def services(tmp_path: Path) -> CourseServices:
+    site = course_site.build_site(tmp_path, root=tmp_path / "courses")
+    site.create(students=ROSTER)
+    return site.services
 
 
 def test_those_who_grade_get_it_made_and_nobody_else_does(
-    desk: CourseServices, tmp_path: Path
+    services: CourseServices, tmp_path: Path
 ) -> None:
     for person in ("student1", "admin", "stranger"):
-        assert desk.graded_by(person) == ()
+        assert services.folders.prepare_for(person) == ()
     assert not (tmp_path / "courses").exists()
     for person in ("teacher", "gus"):
-        assert desk.graded_by(person) == ("cs101",)
+        assert services.folders.prepare_for(person) == ("cs101",)
     folder = tmp_path / "courses" / "cs101"
     assert sorted(each.name for each in folder.iterdir()) == [
         *("data", "nbgrader_config.py", "source"),
@@ -40,53 +40,55 @@ def test_those_who_grade_get_it_made_and_nobody_else_does(
     assert 'course_id = "cs101"' in (folder / "nbgrader_config.py").read_text()
 
 
-def test_what_a_teacher_wrote_stays(desk: CourseServices, tmp_path: Path) -> None:
-    desk.graded_by("teacher")
+def test_what_a_teacher_wrote_stays(services: CourseServices, tmp_path: Path) -> None:
+    services.folders.prepare_for("teacher")
     config = tmp_path / "courses" / "cs101" / "nbgrader_config.py"
     config.write_text("# mine\n")
-    desk.graded_by("teacher")
+    services.folders.prepare_for("teacher")
     assert config.read_text() == "# mine\n"
 
 
-def test_a_grader_who_has_left_sees_it_no_more(desk: CourseServices) -> None:
-    desk.roster(ADMIN, "cs101", "student\nstudent1\n")
-    assert desk.graded_by("gus") == ()
+def test_a_grader_who_has_left_sees_it_no_more(services: CourseServices) -> None:
+    services.roster.update(ADMIN, "cs101", "student\nstudent1\n")
+    assert services.folders.prepare_for("gus") == ()
 
 
-def test_formgrader_finds_what_was_released_there(desk: CourseServices, tmp_path: Path) -> None:
-    notebook = desk_kit.files({"ps1.ipynb": SOURCE})
-    desk.release(TEACHER, "cs101", "ps1", ReleaseIn(files=notebook))
-    desk.graded_by("teacher")
+def test_formgrader_finds_what_was_released_there(services: CourseServices, tmp_path: Path) -> None:
+    notebook = course_site.files({"ps1.ipynb": SOURCE})
+    services.assignments.release(TEACHER, "cs101", "ps1", ReleaseIn(files=notebook))
+    services.folders.prepare_for("teacher")
     written = tmp_path / "courses" / "cs101" / "source" / "ps1" / "ps1.ipynb"
     assert written.read_bytes() == SOURCE
     written.write_text("mine")
-    desk.graded_by("teacher")
+    services.folders.prepare_for("teacher")
     assert written.read_text() == "mine"
 
 
 def test_in_what_teachers_put_there_nothing_is_followed(
-    desk: CourseServices, tmp_path: Path
+    services: CourseServices, tmp_path: Path
 ) -> None:
     elsewhere, folder = tmp_path / "elsewhere", tmp_path / "courses" / "cs101"
     elsewhere.mkdir(mode=0o700)
     folder.mkdir(parents=True)
     for name in ("data", "source", "nbgrader_config.py"):
         (folder / name).symlink_to(elsewhere / "missing" if "." in name else elsewhere)
-    desk.release(TEACHER, "cs101", "ps1", ReleaseIn(files=desk_kit.files({"ps1.ipynb": SOURCE})))
-    desk.graded_by("teacher")
+    services.assignments.release(
+        TEACHER, "cs101", "ps1", ReleaseIn(files=course_site.files({"ps1.ipynb": SOURCE}))
+    )
+    services.folders.prepare_for("teacher")
     assert elsewhere.stat().st_mode & 0o777 == 0o700
     assert list(elsewhere.iterdir()) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-def test_it_becomes_theirs_once(desk: CourseServices, tmp_path: Path) -> None:
+def test_it_becomes_theirs_once(services: CourseServices, tmp_path: Path) -> None:
     folder = tmp_path / "courses" / "cs101"
-    desk.graded_by("teacher")
+    services.folders.prepare_for("teacher")
     (folder / "out").symlink_to(tmp_path)
-    in_containers = replace(desk, owner=(1234, 1234))
-    in_containers.graded_by("teacher")
+    in_containers = replace(services.folders, owner=(1234, 1234))
+    in_containers.prepare_for("teacher")
     assert {each.lstat().st_uid for each in (folder, *folder.iterdir())} == {1234}
     assert tmp_path.stat().st_uid == 0
     (folder / "by-hand").touch()
-    in_containers.graded_by("teacher")
+    in_containers.prepare_for("teacher")
     assert (folder / "by-hand").stat().st_uid == 0

@@ -18,15 +18,15 @@ from carrel.hub.schemas.courses import SubmitIn
 from carrel.hub.schemas.grading import CellScoreIn, VerdictIn
 
 from ...hub.doubles import STUDENT1, STUDENT2, TEACHER
-from .. import desk_kit
+from .. import course_site
 from ..checks import came_out
-from ..desk_kit import Desk, files
+from ..course_site import CourseSite, files
 from ..notebook_samples import SOURCE
 
 
 @pytest.fixture
-def kit(tmp_path: Path) -> Desk:
-    made = desk_kit.made(tmp_path)
+def kit(tmp_path: Path) -> CourseSite:
+    made = course_site.build_site(tmp_path)
     made.create(students="student\nstudent1\nstudent2\n")
     made.release()
     return made
@@ -42,50 +42,50 @@ def cell(name: str, word: str) -> CellScoreIn:
     )
 
 
-def ended(kit: Desk, check: CheckOut, result: VerdictIn | None, state: State) -> CheckOut:
-    came_out(kit.desk.commands, check.request, result, state)
-    return kit.desk.checks(STUDENT1, "cs101", "ps1").checks[0]
+def ended(kit: CourseSite, check: CheckOut, result: VerdictIn | None, state: State) -> CheckOut:
+    came_out(kit.services.access.context, check.request, result, state)
+    return kit.services.checks.recent(STUDENT1, "cs101", "ps1").checks[0]
 
 
-def test_a_check_is_an_interactive_request_of_its_student(kit: Desk) -> None:
-    asked = kit.desk.check(STUDENT1, "cs101", "ps1", work())
-    record = kit.desk.commands.store.request(asked.request)
+def test_a_check_is_an_interactive_request_of_its_student(kit: CourseSite) -> None:
+    asked = kit.services.checks.start(STUDENT1, "cs101", "ps1", work())
+    record = kit.services.access.context.store.request(asked.request)
     assert (record.kind, record.owner, record.group) == (Kind.GRADING, "student1", "cs101")
     assert (record.priority, record.seconds) == (PriorityClass.INTERACTIVE, 720)
     assert (asked.state, asked.ended, asked.passed) == ("queued", False, None)
     assert asked.sentence == "Waiting in the queue."
-    assert kit.desk.receipts(STUDENT1, "cs101", "ps1").receipts == []
-    assert kit.desk.check(STUDENT1, "cs101", "ps1", work()).request == asked.request
+    assert kit.services.submissions.receipts(STUDENT1, "cs101", "ps1").receipts == []
+    assert kit.services.checks.start(STUDENT1, "cs101", "ps1", work()).request == asked.request
 
 
-def test_what_enters_is_the_work_and_the_order_of_grading(kit: Desk) -> None:
-    asked = kit.desk.check(STUDENT1, "cs101", "ps1", work())
-    path = kit.desk.commands.files.input_path(asked.request)
+def test_what_enters_is_the_work_and_the_order_of_grading(kit: CourseSite) -> None:
+    asked = kit.services.checks.start(STUDENT1, "cs101", "ps1", work())
+    path = kit.services.access.context.files.input_path(asked.request)
     given = CheckOrderOut.model_validate_json(path.read_bytes())
     assert [base64.b64decode(file.content) for file in given.files] == [b"mine"]
     assert (given.person, given.order.seconds, given.order.works) == ("student1", 600, [])
     assert b"hidden" not in path.read_bytes().lower()
 
 
-def test_without_files_it_is_what_was_handed_in_last(kit: Desk) -> None:
+def test_without_files_it_is_what_was_handed_in_last(kit: CourseSite) -> None:
     with pytest.raises(InvalidInput, match="nothing to check"):
-        kit.desk.check(STUDENT1, "cs101", "ps1", SubmitIn())
+        kit.services.checks.start(STUDENT1, "cs101", "ps1", SubmitIn())
     kit.submit("first")
     receipt = kit.submit("second")
-    asked = kit.desk.check(STUDENT1, "cs101", "ps1", SubmitIn())
+    asked = kit.services.checks.start(STUDENT1, "cs101", "ps1", SubmitIn())
     assert asked.sha256 == receipt.sha256
 
 
-def test_two_at_a_time_are_the_most(kit: Desk) -> None:
+def test_two_at_a_time_are_the_most(kit: CourseSite) -> None:
     for text in ("one", "two"):
-        kit.desk.check(STUDENT1, "cs101", "ps1", work(text))
+        kit.services.checks.start(STUDENT1, "cs101", "ps1", work(text))
     with pytest.raises(Conflict, match="2 checks of yours are under way"):
-        kit.desk.check(STUDENT1, "cs101", "ps1", work("three"))
-    assert kit.desk.check(STUDENT2, "cs101", "ps1", work("three")).state == "queued"
+        kit.services.checks.start(STUDENT1, "cs101", "ps1", work("three"))
+    assert kit.services.checks.start(STUDENT2, "cs101", "ps1", work("three")).state == "queued"
 
 
-def test_what_came_out_is_for_its_student_alone_and_for_a_day(kit: Desk) -> None:
-    asked = kit.desk.check(STUDENT1, "cs101", "ps1", work())
+def test_what_came_out_is_for_its_student_alone_and_for_a_day(kit: CourseSite) -> None:
+    asked = kit.services.checks.start(STUDENT1, "cs101", "ps1", work())
     cells = [cell("a", "passed"), cell("b", "failed"), cell("c", "not shown")]
     result = VerdictIn(submission=1, seconds=1.0, cells=cells, notes=["Cell 3 was stopped."])
     shown = ended(kit, asked, result, State.SUCCEEDED)
@@ -98,11 +98,11 @@ def test_what_came_out_is_for_its_student_alone_and_for_a_day(kit: Desk) -> None
     ]
     assert shown.notes == ["Cell 3 was stopped."]
     for other in (STUDENT2, TEACHER):
-        assert kit.desk.checks(other, "cs101", "ps1").checks == []
+        assert kit.services.checks.recent(other, "cs101", "ps1").checks == []
     kit.clock.now += 86401
-    assert kit.desk.checks(STUDENT1, "cs101", "ps1").checks == []
-    kit.desk.check(STUDENT1, "cs101", "ps1", work("new"))
-    assert not kit.desk.commands.files.keeps(asked.request)
+    assert kit.services.checks.recent(STUDENT1, "cs101", "ps1").checks == []
+    kit.services.checks.start(STUDENT1, "cs101", "ps1", work("new"))
+    assert not kit.services.access.context.files.keeps(asked.request)
 
 
 @pytest.mark.parametrize(
@@ -113,15 +113,15 @@ def test_what_came_out_is_for_its_student_alone_and_for_a_day(kit: Desk) -> None
         (State.FAILED, "The check did not come to its end: The engine is away."),
     ],
 )
-def test_a_check_without_a_result_says_why(kit: Desk, state: State, sentence: str) -> None:
-    shown = ended(kit, kit.desk.check(STUDENT1, "cs101", "ps1", work()), None, state)
+def test_a_check_without_a_result_says_why(kit: CourseSite, state: State, sentence: str) -> None:
+    shown = ended(kit, kit.services.checks.start(STUDENT1, "cs101", "ps1", work()), None, state)
     assert (shown.passed, shown.cells, shown.sentence) == (None, [], sentence)
 
 
-def test_who_may_not_see_an_assignment_checks_nothing(kit: Desk) -> None:
-    kit.desk.withdraw(TEACHER, "cs101", "ps1")
+def test_who_may_not_see_an_assignment_checks_nothing(kit: CourseSite) -> None:
+    kit.services.assignments.withdraw(TEACHER, "cs101", "ps1")
     with pytest.raises(NotFound):
-        kit.desk.check(STUDENT1, "cs101", "ps1", work())
+        kit.services.checks.start(STUDENT1, "cs101", "ps1", work())
 
 
 def test_a_test_that_is_all_hidden_is_no_test_that_passes() -> None:

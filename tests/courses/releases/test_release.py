@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from carrel.courses.files.bundle import FileBundle
-from carrel.courses.releases.release import made_ready
+from carrel.courses.releases.release import prepare_release
 from carrel.courses.sandbox.interface import Sandbox, SandboxLimits, SandboxSettings
 from carrel.courses.sandbox.local.engine import LocalSandboxes
 from carrel.hub.errors import BackendFailed, InvalidInput
 from carrel.hub.schemas.courses import ReleaseIn
 
 from ...hub.doubles import TEACHER
-from .. import desk_kit
-from ..desk_kit import files
+from .. import course_site
+from ..course_site import files
 from ..notebook_samples import SOURCE
 
 
@@ -42,7 +41,7 @@ def parcel(source: bytes) -> FileBundle:
 
 
 def test_what_the_check_found_is_kept_with_the_release() -> None:
-    ready = made_ready("ps1", parcel(SOURCE), cages=local)
+    ready = prepare_release("ps1", parcel(SOURCE), sandboxes=local)
     assert ready.tried is not None
     assert ready.tried.seconds > 0
     assert ready.tried.apart == {"ps1": ("test-answer",)}
@@ -52,31 +51,31 @@ def test_what_the_check_found_is_kept_with_the_release() -> None:
 def test_a_solution_that_fails_is_not_released() -> None:
     wrong = SOURCE.replace(b"    return 42", b"    return 41")
     with pytest.raises(InvalidInput) as refused:
-        made_ready("ps1", parcel(wrong), cages=local)
+        prepare_release("ps1", parcel(wrong), sandboxes=local)
     assert refused.value.message.startswith(
         "The solution does not pass 'test-answer' of ps1.ipynb (failed)"
     )
 
 
 def test_what_nbgrader_has_made_is_tried_by_the_source_that_came_along(tmp_path: Path) -> None:
-    kit = desk_kit.made(tmp_path)
-    kit.create()
-    desk = replace(kit.desk, cages=local)
+    site = course_site.build_site(tmp_path, sandboxes=local)
+    site.create()
+    services = site.services
     wrong = ReleaseIn(files=files({"ps1.ipynb": SOURCE.replace(b"return 42", b"return 41")}))
     stripped = FileBundle.of([("ps1.ipynb", SOURCE), ("more.txt", b"of nbgrader")])
     with pytest.raises(InvalidInput, match="The solution does not pass"):
-        desk.release(TEACHER, "cs101", "ps1", wrong, stripped=stripped)
+        services.assignments.release(TEACHER, "cs101", "ps1", wrong, stripped=stripped)
 
     right = ReleaseIn(files=files({"ps1.ipynb": SOURCE}), due="")
-    desk.release(TEACHER, "cs101", "ps1", right, stripped=stripped)
-    made = desk.store.hand_out("cs101", "ps1")
+    services.assignments.release(TEACHER, "cs101", "ps1", right, stripped=stripped)
+    made = services.access.store.hand_out("cs101", "ps1")
     assert made.tried is not None
     assert made.tried.pace.each > 0
     assert {each.name for each in made.files.files} == {"ps1.ipynb", "more.txt"}
 
 
 def test_a_sandbox_that_fails_is_told_and_stops_no_release() -> None:
-    ready = made_ready("ps1", parcel(SOURCE), cages=broken)
+    ready = prepare_release("ps1", parcel(SOURCE), sandboxes=broken)
     assert ready.tried is None
     assert ready.warnings == (
         "It was not tried in the grading sandbox, which failed: bwrap is missing.",

@@ -157,10 +157,10 @@ def test_collected_is_what_counts_or_what_is_on_time(site: Site, ask: Ask, work:
         ask(STUDENT1, "Submit")
     first, second = site.store.submissions("cs101")
     collected = work.parents[1] / "teacher" / "submitted" / "student1" / "ps1"
-    site.desk.choose(TEACHER, first.id, counts=True)
+    site.services.submissions.choose(TEACHER, first.id, counts=True)
     ask(TEACHER, "Collect")
     assert (collected / "ps1.ipynb").read_text() == "[1]"
-    site.desk.choose(TEACHER, first.id, counts=False)
+    site.services.submissions.choose(TEACHER, first.id, counts=False)
     ask(TEACHER, "Collect")
     assert (collected / "ps1.ipynb").read_text() == "[1]"
     ask(TEACHER, "Collect", update=True)

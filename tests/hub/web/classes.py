@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from carrel.courses.files.bundle import FileBundle
-from carrel.courses.files.transfer import kept
+from carrel.courses.files.transfer import store_bundle
 from carrel.courses.model.records import CellScore, Member, NewSubmission, SubmissionVerdict
 from carrel.courses.services import CourseServices
 from carrel.hub.records.identity import Identity
@@ -20,7 +20,7 @@ _WORDS = (
 
 
 def fill(
-    desk: CourseServices,
+    services: CourseServices,
     who: Identity,
     students: int,
     *,
@@ -44,26 +44,29 @@ def fill(
         )
         for number, person in enumerate(names)
     ]
-    desk.store.put_members(course, people)
+    services.access.store.put_members(course, people)
     for number, person in enumerate(names[1:], 1):
         late = 40 * 86400.0 if number == 1 else 0.0
-        at = desk.commands.clock() + late
-        files = kept(desk.blobs, FileBundle.of([("ps1.ipynb", f"work of {person}".encode())]))
-        desk.store.submit(
+        at = services.access.context.clock() + late
+        files = store_bundle(
+            services.submissions.blobs,
+            FileBundle.of([("ps1.ipynb", f"work of {person}".encode())]),
+        )
+        services.access.store.submit(
             NewSubmission(course=course, assignment=name, person=person, at=at, files=files)
         )
-    run = desk.grade(who, course, name, GradeIn()).request
-    sent = {each.person: each.id for each in desk.store.submissions(course, name)}
+    run = services.grading.start(who, course, name, GradeIn()).request
+    sent = {each.person: each.id for each in services.access.store.submissions(course, name)}
     for number, person in enumerate(names[3:], 3):
         verdict = SubmissionVerdict(
             request=run,
             submission=sent[person],
-            at=desk.commands.clock(),
+            at=services.access.context.clock(),
             seconds=0.5,
             cells=() if number == 3 else tuple(_cells(chance, cells, look=number == 4)),
             why_not="The notebook cannot be read." if number == 3 else "",
         )
-        desk.store.add_verdict(verdict)
+        services.access.store.add_verdict(verdict)
     return run
 
 

@@ -48,9 +48,9 @@ def work_live(
 ) -> Response:
     """What was checked and handed in: the other one."""
     work = {
-        "course": web.courses.show(visitor.identity, course),
+        "course": web.courses.administration.show(visitor.identity, course),
         "mine": _mine(web, visitor, course, assignment),
-        "checks": web.courses.checks(visitor.identity, course, assignment).checks,
+        "checks": web.courses.checks.recent(visitor.identity, course, assignment).checks,
     }
     return html(web.render("assignment_work.html", **work))
 
@@ -60,7 +60,7 @@ def hand_out(
     web: Carrel, visitor: Follower, course: CourseName, assignment: AssignmentName
 ) -> Response:
     """The newest version as a .zip, in a folder of the assignment's name."""
-    made = web.courses.hand_out(visitor.identity, course, assignment)
+    made = web.courses.assignments.fetch(visitor.identity, course, assignment)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in made.files:
@@ -80,7 +80,7 @@ def submit(
     try:
         mine = _mine(web, visitor, course, assignment)
         body = SubmitIn(files=sent.folder("files"), version=mine.fetched_version)
-        receipt = web.courses.submit(visitor.identity, course, assignment, body)
+        receipt = web.courses.submissions.submit(visitor.identity, course, assignment, body)
     except CarrelError as error:
         return _page(web, visitor, course, assignment, error=error, tried="submit")
     page = course_url(course, "assignment", assignment)
@@ -94,7 +94,7 @@ def check(
     """On the files that came, or on what was handed in last."""
     try:
         body = SubmitIn(files=sent.folder("files"))
-        web.courses.check(visitor.identity, course, assignment, body)
+        web.courses.checks.start(visitor.identity, course, assignment, body)
     except CarrelError as error:
         return _page(web, visitor, course, assignment, error=error, tried="check")
     page = course_url(course, "assignment", assignment)
@@ -136,14 +136,14 @@ def feedback_content(
 
 
 def _feedback_page(web: WebContext, visitor: Visitor, submission: int, name: str) -> bytes:
-    for file in web.courses.feedback(visitor.identity, submission):
+    for file in web.courses.delivery.files(visitor.identity, submission):
         if file.name == name and name.endswith(".html"):
             return base64.b64decode(file.content)
     raise NotFound(f"There is no feedback {name[:80]!r} on this submission.")
 
 
 def _mine(web: WebContext, visitor: Visitor, course: str, assignment: str) -> AssignmentOut:
-    for each in web.courses.assignments(visitor.identity, course).assignments:
+    for each in web.courses.overview.assignments(visitor.identity, course).assignments:
         if each.name == assignment:
             return each
     raise NotFound(f"{course} has no assignment {assignment[:80]!r}.")
@@ -151,12 +151,12 @@ def _mine(web: WebContext, visitor: Visitor, course: str, assignment: str) -> As
 
 def _stand(web: WebContext, visitor: Visitor, course: str, assignment: str) -> dict[str, object]:
     who = visitor.identity
-    place = web.courses.show(who, course)
+    place = web.courses.administration.show(who, course)
     student = place.role == "student"
     return {
         "course": place,
         "mine": _mine(web, visitor, course, assignment),
-        "result": web.courses.my_grade(who, course, assignment) if student else None,
+        "result": web.courses.delivery.own_grade(who, course, assignment) if student else None,
         "address": course_url(course, "assignment", assignment),
     }
 
@@ -173,7 +173,7 @@ def _page(
     page = web.render(
         "assignment.html",
         **_stand(web, visitor, course, assignment),
-        checks=web.courses.checks(visitor.identity, course, assignment).checks,
+        checks=web.courses.checks.recent(visitor.identity, course, assignment).checks,
         error=error,
         tried=tried,
         who=visitor.identity,

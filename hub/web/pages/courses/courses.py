@@ -41,8 +41,8 @@ def create(web: Carrel, visitor: Guest, sent: Uploads) -> Response:
         form = _with_roster(form, sent)
         body = form.body()
         if sent.fields.get("do") != "create":
-            return _page(web, visitor, form, said=web.courses.preview(who, body))
-        made = web.courses.create(who, body)
+            return _page(web, visitor, form, said=web.courses.administration.preview(who, body))
+        made = web.courses.administration.create(who, body)
     except CarrelError as error:
         return _page(web, visitor, form, error=error)
     if made.notes:
@@ -65,7 +65,7 @@ def _page(
     error: CarrelError | None = None,
 ) -> Response:
     who = visitor.identity
-    mine = [each for each in web.courses.all(who).courses if each.role in _STAFF]
+    mine = [each for each in web.courses.administration.courses(who).courses if each.role in _STAFF]
     known = {course.name for course in mine}
     groups = [group.name for group in web.commands.store.groups()] if who.admin else []
     page = web.render(

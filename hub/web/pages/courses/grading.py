@@ -63,7 +63,7 @@ def grading_live(
 @router.get("/csv")
 def table(web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName) -> Response:
     """As ``carrel course grades --csv``."""
-    found = web.courses.grades(visitor.identity, course, assignment)
+    found = web.courses.grading.grades(visitor.identity, course, assignment)
     saved = {"Content-Disposition": attachment(f"{course}-{assignment}.csv")}
     return Response(csv_text(found), media_type="text/csv; charset=utf-8", headers=saved)
 
@@ -91,12 +91,12 @@ def _do(
                 question=fields.get("question", "").strip()[:200],
                 person=fields.get("person", "").strip()[:64],
             )
-            web.courses.grade(visitor.identity, course, assignment, body)
+            web.courses.grading.start(visitor.identity, course, assignment, body)
         case "count" | "uncount" as do:
             number = fields.get("submission", "")
             if not (number.isascii() and number.isdigit() and int(number[:20]) <= LARGEST):
                 raise InvalidInput("There is no such submission.", accepted="Use the buttons.")
-            web.courses.choose(visitor.identity, int(number), counts=do == "count")
+            web.courses.submissions.choose(visitor.identity, int(number), counts=do == "count")
         case _:
             raise InvalidInput("The form says nothing to do.", accepted="Use its buttons.")
 
@@ -121,11 +121,11 @@ def release_feedback(
     who, person = visitor.identity, fields.get("person", "")[:64]
     try:
         if person:
-            web.courses.release_feedback(who, course, assignment, person)
+            web.courses.feedback.release(who, course, assignment, person)
             page = course_url(course, "grading", assignment, "student", person)
             return RedirectResponse(page, SEE_OTHER)
         since, after = _since(web, fields), fields.get("after", "")
-        found = web.courses.grades(who, course, assignment)
+        found = web.courses.grading.grades(who, course, assignment)
         due = [each for each in due_feedback(found, since) if each > after]
         tried, problems = _released(web, visitor, found, due)
         missed = _missed(web, visitor, course, assignment, since) if tried == len(due) else []
@@ -162,7 +162,9 @@ def _released(
 ) -> tuple[int, dict[str, str]]:
     """How many were tried before the patience ended, and by name what went wrong."""
     until, problems = time.monotonic() + _PATIENCE_SECONDS, dict[str, str]()
-    giving = web.courses.release_to_class(visitor.identity, found.course, found.assignment, due)
+    giving = web.courses.feedback.release_to_class(
+        visitor.identity, found.course, found.assignment, due
+    )
     with closing(giving):
         for tried, (person, problem) in enumerate(giving, 1):
             if problem is not None:
@@ -176,7 +178,7 @@ def _missed(
     web: WebContext, visitor: Visitor, course: str, assignment: str, since: float | None
 ) -> list[str]:
     """Who was graded and still has none, when everybody was tried."""
-    return due_feedback(web.courses.grades(visitor.identity, course, assignment), since)
+    return due_feedback(web.courses.grading.grades(visitor.identity, course, assignment), since)
 
 
 # -- within -----------------------------------------------------------------------------------
@@ -186,10 +188,10 @@ def _shown(
     web: WebContext, visitor: Visitor, course: str, assignment: str, chosen: CellChoice
 ) -> dict[str, object]:
     who = visitor.identity
-    found = web.courses.grades(who, course, assignment)
-    members = web.courses.members(who, course).members
-    receipts = web.courses.receipts(who, course, assignment).receipts
-    place = web.courses.show(who, course)
+    found = web.courses.grading.grades(who, course, assignment)
+    members = web.courses.roster.members(who, course).members
+    receipts = web.courses.submissions.receipts(who, course, assignment).receipts
+    place = web.courses.administration.show(who, course)
     rows = rows_of(found, members, receipts)
     return {
         "found": found,

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from .....courses.releases.messages import sentences
-from .....courses.roster.access import GRADED_BY
+from .....courses.roster.access import GRADERS
 from ....errors import CarrelError, InvalidInput
 from ....schemas.courses import AssignmentOut, ReleasedOut
 from ...dependencies.callers import Carrel
@@ -52,7 +52,7 @@ def release(web: Carrel, visitor: Guest, course: CourseName, sent: Uploads) -> R
                 accepted="The notebooks that its teacher wrote, with what belongs to them.",
                 field="files",
             )
-        made = web.courses.release(visitor.identity, course, form.assignment, body)
+        made = web.courses.assignments.release(visitor.identity, course, form.assignment, body)
     except CarrelError as error:
         known = _known(web, visitor, course, form.assignment)
         return _page(web, visitor, course, form, known, error=error)
@@ -62,8 +62,8 @@ def release(web: Carrel, visitor: Guest, course: CourseName, sent: Uploads) -> R
 
 def _known(web: WebContext, visitor: Visitor, course: str, name: str) -> AssignmentOut | None:
     """Raises Forbidden to students."""
-    web.courses.place(visitor.identity, course, GRADED_BY)
-    found = web.courses.assignments(visitor.identity, course).assignments
+    web.courses.access.membership(visitor.identity, course, GRADERS)
+    found = web.courses.overview.assignments(visitor.identity, course).assignments
     return next((each for each in found if each.name == name), None)
 
 
@@ -80,10 +80,10 @@ def _page(
     who = visitor.identity
     shown = made
     if shown is None and known is not None and known.version:
-        shown = web.courses.released(who, course, known.name)
+        shown = web.courses.assignments.released(who, course, known.name)
     page = web.render(
         "release.html",
-        course=web.courses.show(who, course),
+        course=web.courses.administration.show(who, course),
         form=replace(form, assignment=known.name) if known is not None else form,
         known=known,
         made=made,

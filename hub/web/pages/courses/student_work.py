@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
-from .....courses.roster.access import GRADED_BY
+from .....courses.roster.access import GRADERS
 from ....errors import NotFound
 from ...dependencies.callers import Carrel
 from ...dependencies.course_paths import AssignmentName, CourseName, SubmissionId
@@ -31,9 +31,9 @@ def student(
 ) -> Response:
     """For teachers and graders, also of somebody who has left."""
     who = visitor.identity
-    web.courses.place(who, course, GRADED_BY)
-    found = web.courses.grades(who, course, assignment)
-    receipts = web.courses.receipts(who, course, assignment, person=person).receipts
+    web.courses.access.membership(who, course, GRADERS)
+    found = web.courses.grading.grades(who, course, assignment)
+    receipts = web.courses.submissions.receipts(who, course, assignment, person=person).receipts
     if not receipts:
         raise NotFound(f"{person} has handed in nothing for {assignment}.")
     names = [grade.person for grade in found.grades]
@@ -41,7 +41,7 @@ def student(
     page = web.render(
         "graded.html",
         found=found,
-        place=web.courses.show(who, course),
+        place=web.courses.administration.show(who, course),
         person=person,
         grade=found.grades[here] if here is not None else None,
         receipts=receipts,
@@ -60,14 +60,14 @@ def preview(
 ) -> Response:
     """What the student would be given now: a frame for each notebook."""
     who = visitor.identity
-    found = web.courses.grades(who, course, assignment)
+    found = web.courses.grading.grades(who, course, assignment)
     grade = next((each for each in found.grades if each.person == person), None)
     if grade is None or grade.graded_at is None:
         raise NotFound(f"Nothing of {person} in {assignment} has been graded yet.")
     page = web.render(
         "graded_preview.html",
         found=found,
-        place=web.courses.show(who, course),
+        place=web.courses.administration.show(who, course),
         grade=grade,
         notebooks=list(dict.fromkeys(cell.notebook for cell in grade.cells)),
         address=course_url(course, "grading", assignment),
@@ -88,7 +88,7 @@ def preview_content(
     name: FileName,
 ) -> Response:
     """One page of it. Nothing in it runs."""
-    page = web.courses.preview_feedback(visitor.identity, course, assignment, person, name)
+    page = web.courses.feedback.preview(visitor.identity, course, assignment, person, name)
     return Response(page, media_type="text/html; charset=utf-8", headers=SANDBOXED)
 
 
@@ -102,8 +102,8 @@ def file(
     name: FileName,
 ) -> Response:
     """A file of a submission, as it was handed in, to be kept and never shown."""
-    web.courses.place(visitor.identity, course, GRADED_BY)
-    for each in web.courses.handed_in(visitor.identity, submission).files:
+    web.courses.access.membership(visitor.identity, course, GRADERS)
+    for each in web.courses.submissions.files(visitor.identity, submission).files:
         if each.name == name:
             saved = {"Content-Disposition": attachment(name.rpartition("/")[2])}
             return Response(

@@ -50,23 +50,25 @@ def _do(
     web: WebContext, visitor: Visitor, course: str, fields: Mapping[str, str]
 ) -> tuple[str, ConsequencesOut | None]:
     """The course whose page comes next, and what is to be told there."""
-    who, desk = visitor.identity, web.courses
+    who, courses = visitor.identity, web.courses
     match fields.get("do", ""):
         case "extend":
             name = fields.get("assignment", "")[:64]
-            return course, desk.extend(who, course, name, extension_body(fields))
+            return course, courses.deadlines.extend(who, course, name, extension_body(fields))
         case "take-back":
             name = fields.get("assignment", "")[:64]
             person, section = person_or_section(fields)
-            return course, desk.take_time_back(who, course, name, person=person, section=section)
+            return course, courses.deadlines.withdraw_extensions(
+                who, course, name, person=person, section=section
+            )
         case "outage":
-            return course, desk.record_outage(who, outage_body(fields, course))
+            return course, courses.deadlines.record_outage(who, outage_body(fields, course))
         case "archive":
-            desk.archive(who, course)
+            courses.administration.archive(who, course)
         case "bring-back":
-            desk.archive(who, course, undo=True)
+            courses.administration.archive(who, course, undo=True)
         case "clone":
-            return desk.clone(who, course, clone_body(fields)).name, None
+            return courses.administration.clone(who, course, clone_body(fields)).name, None
         case _:
             raise InvalidInput("The form says nothing to do.", accepted="Use its buttons.")
     return course, None
@@ -82,17 +84,17 @@ def _overview(
     filled: Mapping[str, str] | None = None,
 ) -> Response:
     who = visitor.identity
-    members = web.courses.members(who, course).members
+    members = web.courses.roster.members(who, course).members
     here = [each for each in members if each.left_at is None]
     page = web.render(
         "teach.html",
-        course=web.courses.show(who, course),
-        assignments=web.courses.assignments(who, course).assignments,
+        course=web.courses.administration.show(who, course),
+        assignments=web.courses.overview.assignments(who, course).assignments,
         sections=by_section(here),
         students=[each for each in here if each.role == "student"],
         left=len(members) - len(here),
-        extensions=web.courses.extensions(who, course).extensions,
-        outages=[o for o in web.courses.outages(who).outages if o.course in ("", course)],
+        extensions=web.courses.deadlines.extensions(who, course).extensions,
+        outages=[o for o in web.courses.deadlines.outages(who).outages if o.course in ("", course)],
         said=said,
         error=error,
         filled=filled or {},
@@ -122,7 +124,7 @@ def roster(web: Carrel, visitor: Guest, course: CourseName, sent: Uploads) -> Re
         table = chosen or table
         if not table:
             raise InvalidInput("No roster was chosen.", accepted="A table (CSV).", field="students")
-        said = web.courses.roster(visitor.identity, course, table, dry_run=not apply)
+        said = web.courses.roster.update(visitor.identity, course, table, dry_run=not apply)
     except CarrelError as error:
         return _people(web, visitor, course, error=error)
     if apply:
@@ -140,10 +142,10 @@ def _people(
     error: CarrelError | None = None,
 ) -> Response:
     who = visitor.identity
-    found = web.courses.members(who, course)
+    found = web.courses.roster.members(who, course)
     page = web.render(
         "teach_people.html",
-        course=web.courses.show(who, course),
+        course=web.courses.administration.show(who, course),
         teachers=found.teachers,
         sections=by_section([each for each in found.members if each.left_at is None]),
         left=[each for each in found.members if each.left_at is not None],

@@ -166,8 +166,8 @@ def test_a_student_has_own_grades_once_feedback_is_released(course: Carrel, site
     )
     web: WebContext = site.world.app.state.web
     pages = {"ps1.html": b"Well done.", GRADE: grade.model_dump_json().encode()}
-    submission = web.courses.store.submission(sent["id"])
-    web.courses.deliver(TEACHER, submission, FileBundle.of(pages.items()))
+    submission = web.courses.access.store.submission(sent["id"])
+    web.courses.delivery.deliver(TEACHER, submission, FileBundle.of(pages.items()))
     assert course(STUDENT1, "grades", "ps1").output == (
         "ps1 of cs101, submission 1: 1 of 2 points.\n"
         "CELL     RESULT  SCORE  OF  WHY\n"
@@ -289,8 +289,8 @@ def test_a_grader_need_not_name_the_course_either(course: Carrel, tmp_path: Path
     course(TEACHER, "roster", "cs101", "roster.csv", "--yes")
     (tmp_path / "small.csv").write_text("student\nstudent1\n")
     assert course(ADMIN, "create", "cs102", "--students", "small.csv").exit_code == 0
-    assert "Nothing was handed in" in course(STUDENT1, "grade", "ps1").stderr
-    assert "Nothing was handed in" in course(STUDENT1, "grades", "ps1").output
+    assert "No submission for ps1 counts" in course(STUDENT1, "grade", "ps1").stderr
+    assert "No submission for ps1 counts" in course(STUDENT1, "grades", "ps1").output
     assert course(STUDENT1, "feedback", "ps1", "--release").exit_code == 0
     assert course(STUDENT1, "extend", "ps1").output == "Nobody has more time for ps1.\n"
     refused = course(STUDENT1, "extend", "ps1", "student2", "1h")

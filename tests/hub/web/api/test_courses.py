@@ -213,7 +213,7 @@ def test_a_teacher_grades_on_a_page_and_watches(course: Site) -> None:
     token = {"csrf": course.world.form_token("teacher-oauth")}
     refused = browser.post(address, data=token)
     assert refused.status_code == 400
-    assert "Nothing was handed in for ps1 that counts." in refused.text
+    assert "No submission for ps1 counts." in refused.text
     course.api(STUDENT1).post(f"{PS1}/submissions", json={"files": files(ps1_ipynb=b"x")})
     assert browser.post(address, data=token).status_code == 303
     for shown in (browser.get(address).text, browser.get(f"{address}/live").text):

@@ -50,8 +50,10 @@ class Site:
         commands = build(MemoryStore(), FakeBackend(), hub, self.clock, folder)
         self.blobs = MemoryBlobs()
         self.store = MemoryCourseStore(commands.store)
-        self.desk = CourseServices(commands, self.store, self.blobs)
-        self.desk.create(ADMIN, CourseIn(name="cs101", teachers=["teacher"], students=ROSTER))
+        self.services = CourseServices.build(commands, self.store, self.blobs)
+        self.services.administration.create(
+            ADMIN, CourseIn(name="cs101", teachers=["teacher"], students=ROSTER)
+        )
         self.world = World()
         self.world.sign_in = FakeSignIn()
         for who in (ADMIN, STUDENT1, STUDENT2, TEACHER, STRANGER, GRADER):
@@ -61,7 +63,7 @@ class Site:
             hub_token=HUB_TOKEN,
             crypt_key="signs",
             clock=self.clock,
-            courses=self.desk,
+            courses=self.services,
         )
 
     def get(self, who: Identity, path: str, **query: str) -> httpx.Response:

@@ -198,8 +198,10 @@ def test_points_and_feedback_appear_when_they_are_released(course: Site, browser
         GRADE: grade.model_dump_json().encode(),
     }
     web: WebContext = course.world.app.state.web
-    desk = web.courses
-    desk.deliver(TEACHER, desk.store.submission(receipt["id"]), FileBundle.of(pages.items()))
+    services = web.courses
+    services.delivery.deliver(
+        TEACHER, services.access.store.submission(receipt["id"]), FileBundle.of(pages.items())
+    )
 
     mine = browser.get(f"{PS1}/my-grade").json()
     assert (mine["grade"]["score"], mine["pages"], mine["sentence"]) == (0.9, ["ps1.html"], "")

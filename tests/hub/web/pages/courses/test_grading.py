@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 
+from carrel.courses.feedback.service import FeedbackService
 from carrel.courses.files.bundle import FileBundle
 from carrel.courses.model.records import CourseRole, Member
 from carrel.courses.services import CourseServices
@@ -33,14 +34,14 @@ __all__ = ["course", "site"]
 GRADING = f"{PREFIX}course/cs101/grading/ps1"
 
 
-def desk(site: Site) -> CourseServices:
+def services(site: Site) -> CourseServices:
     return site.world.web.courses
 
 
 @pytest.fixture
 def graded(course: Site) -> Site:
     """Eight students, in every state."""
-    fill(desk(course), TEACHER, 8)
+    fill(services(course), TEACHER, 8)
     return course
 
 
@@ -144,7 +145,7 @@ def test_nobody_else_reads_any_of_it(graded: Site) -> None:
     scopes = frozenset({ACCESS_SCOPE})
     graded.world.sign_in.people["gus-oauth"] = TokenHolder(identity=GUS, scopes=scopes)
     gus = Member(course="cs101", person="gus", role=CourseRole.GRADER)
-    desk(graded).store.put_members("cs101", [gus])
+    services(graded).access.store.put_members("cs101", [gus])
     file = f"{GRADING}/student/person005/file/4/ps1.ipynb"
     pages = [GRADING, f"{GRADING}/live", f"{GRADING}/csv", f"{GRADING}/student/person005", file]
     pages += [f"{GRADING}/student/person005/preview"]
@@ -175,18 +176,18 @@ def giving(graded: Site, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     given: list[str] = []
 
     def give(
-        self: CourseServices, who: Identity, course: str, name: str, people: Iterable[str]
+        self: FeedbackService, who: Identity, course: str, name: str, people: Iterable[str]
     ) -> Iterator[tuple[str, CarrelError | None]]:
-        sent = {each.person: each for each in self.store.submissions(course, name)}
+        sent = {each.person: each for each in self.access.store.submissions(course, name)}
         for person in people:
             if person == "person006":
                 yield person, Conflict("What counts of person006 has not been graded.")
                 continue
             given.append(person)
-            self.deliver(who, sent[person], FileBundle.of([("ps1.html", person.encode())]))
+            self.delivery.deliver(who, sent[person], FileBundle.of([("ps1.html", person.encode())]))
             yield person, None
 
-    monkeypatch.setattr(CourseServices, "release_to_class", give)
+    monkeypatch.setattr(FeedbackService, "release_to_class", give)
     return given
 
 
@@ -236,7 +237,7 @@ def test_one_student_gets_feedback(graded: Site, giving: list[str]) -> None:
 
 
 def test_an_archived_course_is_read_and_not_graded(graded: Site) -> None:
-    desk(graded).archive(TEACHER, "cs101")
+    services(graded).administration.archive(TEACHER, "cs101")
     for address in (GRADING, f"{GRADING}/student/person005"):
         page = shown(graded.page(TEACHER).get(address))
         assert 'method="post"' not in page.partition("<main")[2], address

@@ -1,4 +1,4 @@
-"""A desk of courses in memory, with cs101 and its people, and short ways to use it."""
+"""The services of courses in memory, with cs101, its members and short calls for tests."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from carrel.courses.files.blobs import MemoryBlobs
+from carrel.courses.sandbox.interface import SandboxFactory
 from carrel.courses.services import CourseServices
 from carrel.courses.store import MemoryCourseStore
+from carrel.hub.files.safe_fs import Owner
 from carrel.hub.records.audit import ChangeFilter
 from carrel.hub.records.identity import Identity
 from carrel.hub.schemas.courses import CourseIn, FileIn, ReceiptOut, ReleaseIn, SubmitIn
@@ -26,37 +28,50 @@ GRADER = Identity(name="gus")
 
 
 @dataclass
-class Desk:
-    """Everything around one desk."""
+class CourseSite:
+    """The services of courses, and the fakes around them."""
 
-    desk: CourseServices
+    services: CourseServices
     clock: Clock
     hub: FakeHub
     backend: FakeBackend
 
     def create(self, **more: object) -> None:
         given = {"name": "cs101", "teachers": ["teacher"]} | more
-        self.desk.create(ADMIN, CourseIn.model_validate(given))
+        self.services.administration.create(ADMIN, CourseIn.model_validate(given))
 
     def release(self, name: str = "ps1", **more: object) -> None:
         given = {"files": files({"ps1.ipynb": SOURCE}), "due": DUE, "late": "24h:-10%"} | more
-        self.desk.release(TEACHER, "cs101", name, ReleaseIn.model_validate(given))
+        self.services.assignments.release(TEACHER, "cs101", name, ReleaseIn.model_validate(given))
 
     def submit(self, content: str, who: Identity = STUDENT1, name: str = "ps1") -> ReceiptOut:
         body = SubmitIn(files=files({"ps1.ipynb": content.encode()}))
-        return self.desk.submit(who, "cs101", name, body)
+        return self.services.submissions.submit(who, "cs101", name, body)
 
     def lines(self) -> list[tuple[str, str, str]]:
-        found = self.desk.commands.store.changes(ChangeFilter())
+        found = self.services.access.context.store.changes(ChangeFilter())
         return [(line.who, str(line.action), line.target) for line in reversed(found)]
 
 
-def made(folder: Path) -> Desk:
+def build_site(
+    folder: Path,
+    *,
+    sandboxes: SandboxFactory | None = None,
+    root: Path | None = None,
+    owner: Owner | None = None,
+) -> CourseSite:
     clock, hub, backend = Clock(START), FakeHub(), FakeBackend()
     hub.people.add("gus")
     commands = build(MemoryStore(), backend, hub, clock, folder)
-    desk = CourseServices(commands, MemoryCourseStore(commands.store), MemoryBlobs())
-    return Desk(desk, clock, hub, backend)
+    services = CourseServices.build(
+        commands,
+        MemoryCourseStore(commands.store),
+        MemoryBlobs(),
+        sandboxes=sandboxes,
+        root=root,
+        owner=owner,
+    )
+    return CourseSite(services, clock, hub, backend)
 
 
 def files(contents: dict[str, bytes]) -> list[FileIn]:
