@@ -13,7 +13,7 @@ from ...hub.records.audit import AuditAction
 from ...hub.records.identity import Identity, check
 from ...hub.records.images import Reference
 from ...hub.runtime.context import Context
-from ...hub.scheduling.explanation.quota_change import NOTHING_TO_SAY
+from ...hub.scheduling.explanation.quota_change import NO_EFFECT
 from ...hub.scheduling.model.snapshot import Group
 from ...hub.schemas.admin import ConsequencesOut, GroupIn
 from ...hub.schemas.courses import CloneIn, CourseIn, CourseOut, CoursesOut
@@ -92,7 +92,7 @@ class CourseAdministration:
         rows = read_roster(body.students) if body.students else ()
         self._check_image(body.name, body.image)
         group = self._group(body)
-        consequences = [said for said in self.quotas.preview(group) if said not in NOTHING_TO_SAY]
+        consequences = [said for said in self.quotas.preview(group) if said not in NO_EFFECT]
         known = self.access.store.members(body.name)
         unlisted = self.class_list.unlisted(body.name, known, fresh=bool(rows))
         roster = planned(body.name, rows, known, unlisted=unlisted)

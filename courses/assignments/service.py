@@ -9,7 +9,7 @@ from ...hub.errors import InvalidInput, OverMaximum
 from ...hub.messages import units
 from ...hub.records.audit import AuditAction
 from ...hub.records.identity import Identity
-from ...hub.scheduling.quota.tree import may_hold
+from ...hub.scheduling.quota.tree import group_max
 from ...hub.schemas.courses import HandOutOut, ReleasedOut, ReleaseIn
 from ..deadlines import rules as deadline_rules
 from ..files.bundle import FileBundle
@@ -186,7 +186,7 @@ class AssignmentService:
         if body.late is not None:
             after = replace(after, late=deadline_rules.read_late(body.late))
         if body.devices is not None:
-            most = may_hold(self.access.context.store.group(before.course))
+            most = group_max(self.access.context.store.group(before.course))
             if body.devices > most:
                 raise OverMaximum(
                     f"{before.course} never has {units.devices(body.devices)}.",

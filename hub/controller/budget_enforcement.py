@@ -46,7 +46,7 @@ class BudgetEnforcement:
         for lease, request in pairs:
             if not lease.devices or request.state not in (State.STARTING, State.RUNNING):
                 continue
-            empty = next((g.name for g in tree.known(request.group) if g.name in over), None)
+            empty = next((g.name for g in tree.ancestry(request.group) if g.name in over), None)
             if empty is None and _on_budget(request.notice):
                 why = "Its group has a budget again."
                 changed |= self._store.withdraw_notice(request.id, why, now=now) != request
@@ -70,7 +70,7 @@ class BudgetEnforcement:
         for lease, request in pairs:
             if not lease.devices or request.state is not State.RUNNING or request.id in self._told:
                 continue
-            group = next((g for g in tree.known(request.group) if g.name in low), None)
+            group = next((g for g in tree.ancestry(request.group) if g.name in low), None)
             if group is None or group.budget is None:
                 continue
             self._told.add(request.id)

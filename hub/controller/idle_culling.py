@@ -65,7 +65,7 @@ class IdleCulling:
         c = self.commands
         idle_seconds = {group.name: group.idle_seconds for group in c.store.groups()}
         strictest = min(filter(None, idle_seconds.values()), default=self.countdown)
-        self.every = idleness.look_seconds(strictest, self.countdown)
+        self.every = idleness.sample_interval(strictest, self.countdown)
         running = c.store.requests(
             RequestFilter(kind=Kind.SESSION, states=frozenset({State.RUNNING}), limit=_ALL)
         )
@@ -84,7 +84,7 @@ class IdleCulling:
             if kernels is None and now - self._began < SETTLE_SECONDS:
                 continue
             look = _look(lease, kernels, activity, now)
-            watch = idleness.watched(self._watches.get(lease.id), look, every=self.every)
+            watch = idleness.observed(self._watches.get(lease.id), look, every=self.every)
             self._watches[lease.id] = watch
             # A group that is gone has no rule any more.
             # Read again: the driver may have taken its time, and people act meanwhile.
@@ -92,7 +92,7 @@ class IdleCulling:
 
     def _act(self, request: RequestRecord, watch: IdleWatch, idle_seconds: float) -> None:
         c, now = self.commands, watch.last.at
-        match idleness.verdict(
+        match idleness.decision(
             watch, request.warning, kept_at=request.kept_at, idle_seconds=idle_seconds
         ):
             case IdleDecision.LEAVE:
@@ -104,7 +104,7 @@ class IdleCulling:
                     warned_at=now,
                     stops_at=now + self.countdown,
                     idle_since=first.idle_since if first else watch.quiet_since,
-                    seen=first.seen if first else idleness.seen(watch),
+                    seen=first.seen if first else idleness.evidence(watch),
                 )
                 c.store.warn_idle(request.id, warning, now=now)
             case IdleDecision.WITHDRAW:
@@ -156,9 +156,9 @@ class IdleCulling:
         if not record.devices or idle_seconds <= 0:
             return SLOW_REPORT_SECONDS
         longest = (
-            idleness.LONGEST_REPORT_SECONDS if record.warning is None else (_WARNED_REPORT_SECONDS)
+            idleness.MAX_REPORT_SECONDS if record.warning is None else (_WARNED_REPORT_SECONDS)
         )
-        return min(longest, idleness.look_seconds(idle_seconds, self.countdown) / 2)
+        return min(longest, idleness.sample_interval(idle_seconds, self.countdown) / 2)
 
     def _own(self, who: Identity, request_id: str, verb: str) -> RequestRecord:
         record = self.commands.visible(who, request_id)

@@ -47,7 +47,7 @@ class Planner:
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._standing: SchedulerState | None = None
+        self._scheduler: SchedulerState | None = None
         self._fixed = Snapshot()
         """What of the last snapshot a standing cannot follow."""
         self._waits: tuple[Wait, ...] = ()
@@ -59,13 +59,13 @@ class Planner:
 
     def plan(self, snapshot: Snapshot, now: float) -> Plan | None:
         """What holds now, or None while the last plan will do."""
-        self.rest = SHORT_REST if len(snapshot.waiting) > MANY else 0.0
+        self.rest = SHORT_REST if len(snapshot.pending) > MANY else 0.0
         events = self._follow(snapshot, now)
-        anew = events is None or self._standing is None
-        standing = SchedulerState(snapshot, now) if self._standing is None else self._standing
-        self._standing, delta = step(standing, events or (), now)
+        anew = events is None or self._scheduler is None
+        scheduler = SchedulerState(snapshot, now) if self._scheduler is None else self._scheduler
+        self._scheduler, delta = step(scheduler, events or (), now)
         # Whoever is past the limit pushes the expected start of others on and on.
-        late = any(holding.until < now for holding in snapshot.holdings)
+        late = any(allocation.until < now for allocation in snapshot.allocations)
         if self._since is None and (anew or events or late or _decided(delta)):
             self._since = self._monotonic()
         if anew or (self._since is not None and self.due_in() <= 0):
@@ -81,11 +81,11 @@ class Planner:
 
     def _follow(self, snapshot: Snapshot, now: float) -> list[Event] | None:
         """What has changed since the last step; None where a new standing has to be made."""
-        fixed = replace(snapshot, waiting=(), holdings=(), use=(), budgets=())
-        if self._standing is None or fixed != self._fixed or now < self._standing.books.now:
-            self._standing, self._fixed = None, fixed
+        fixed = replace(snapshot, pending=(), allocations=(), use=(), budgets=())
+        if self._scheduler is None or fixed != self._fixed or now < self._scheduler.state.now:
+            self._scheduler, self._fixed = None, fixed
             return None
-        return list(changes(self._standing, snapshot))
+        return list(changes(self._scheduler, snapshot))
 
     def _whole(self, snapshot: Snapshot, now: float) -> Plan:
         began = self._monotonic()
@@ -99,37 +99,37 @@ class Planner:
 
     def _partly(self, snapshot: Snapshot, delta: Delta) -> Plan:
         """Starts and stops of now, with the places of the last whole plan."""
-        left = {request.id for request in snapshot.waiting}
+        left = {request.id for request in snapshot.pending}
         left -= {start.request_id for start in delta.starts}
         self._waits = tuple(wait for wait in self._waits if wait.request_id in left)
         return Plan(starts=delta.starts, waits=self._waits, stops=delta.stops)
 
 
-def changes(standing: SchedulerState, snapshot: Snapshot) -> Iterator[Event]:
+def changes(scheduler: SchedulerState, snapshot: Snapshot) -> Iterator[Event]:
     """What has to be told to a standing, so that it stands for this snapshot."""
-    waiting, held = standing.queues.waiting, standing.books.running.holdings
-    asked = {request.id: request for request in snapshot.waiting}
-    leased = {holding.request_id: holding for holding in snapshot.holdings}
+    pending, held = scheduler.queues.pending, scheduler.state.running.allocations
+    asked = {request.id: request for request in snapshot.pending}
+    leased = {allocation.request_id: allocation for allocation in snapshot.allocations}
     for name in held.keys() - leased.keys():
         yield AllocationEnded(request_id=name)
     # The store hands out the same values again: thousands of them are told apart by identity.
-    for name, request in tuple(waiting.items()):
+    for name, request in tuple(pending.items()):
         if (now := asked.get(name)) is not request and now != request:
             yield RequestWithdrawn(request_id=name)
-    for name, holding in leased.items():
-        if held.get(name) != holding:
-            yield AllocationStarted(holding=holding)
+    for name, allocation in leased.items():
+        if held.get(name) != allocation:
+            yield AllocationStarted(allocation=allocation)
     for name, request in asked.items():
-        if (known := waiting.get(name)) is not request and known != request:
+        if (known := pending.get(name)) is not request and known != request:
             yield RequestQueued(request=request)
-    yield from _uses(standing, snapshot.use)
+    yield from _uses(scheduler, snapshot.use)
     budgets = {left.group: left.budget - left.used - left.running for left in snapshot.budgets}
-    if budgets != standing.books.budgets:
+    if budgets != scheduler.state.budgets:
         yield BudgetsChanged(budgets=snapshot.budgets)
 
 
-def _uses(standing: SchedulerState, use: Iterable[DecayedUsage]) -> Iterator[Event]:
-    known = {(each.group, each.owner): each for each in standing.debts.uses()}
+def _uses(scheduler: SchedulerState, use: Iterable[DecayedUsage]) -> Iterator[Event]:
+    known = {(each.group, each.owner): each for each in scheduler.fair_share.uses()}
     now = {(each.group, each.owner): each for each in use}
     if known != now:
         gone = (replace(known[key], device_seconds=0.0) for key in known.keys() - now.keys())

@@ -17,11 +17,11 @@ from ..records.leases import LeaseRecord
 from ..records.notices import NoticeKind, StopNotice
 from ..records.requests import Cause, CauseCode, RequestRecord
 from ..runtime.context import Context
-from ..scheduling.cycle.reclaim_step import spared
+from ..scheduling.cycle.reclaim_step import withdrawable
 from ..scheduling.model.plan import Reason, Stop
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
-from ..scheduling.queue.running_set import end_of_notice
+from ..scheduling.queue.running_set import notice_end
 from .loop_memory import Pairs
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class PreemptionController:
                 kind=kind,
                 message=notice_sentence(kind, stop.group, before.group),
                 given_at=now,
-                stops_at=end_of_notice(now, self._commands.grace_seconds, ends),
+                stops_at=notice_end(now, self._commands.grace_seconds, ends),
                 group=stop.group,
                 for_request=stop.for_request,
             )
@@ -104,7 +104,7 @@ class PreemptionController:
         over = {name for name in asked if now >= notices[name].stops_at}
         if asked and (over or now >= self._looked_at + SPARE_EVERY):
             self._looked_at = now
-            may_stay = spared(self._commands.placing.snapshot(now), asked, now, over=over)
+            may_stay = withdrawable(self._commands.placing.snapshot(now), asked, now, expired=over)
             found |= {name: f"{asked[name]} would start no sooner if it went." for name in may_stay}
         return found
 
@@ -140,7 +140,7 @@ def kind_of(stop: Stop) -> NoticeKind:
     """Why its devices are asked back."""
     if stop.why is not Reason.GUARANTEE:
         return NoticeKind.URGENT
-    return NoticeKind.MOVED if stop.moved else NoticeKind.GUARANTEE
+    return NoticeKind.MOVED if stop.relocated else NoticeKind.GUARANTEE
 
 
 def cause_of(notice: StopNotice) -> Cause:

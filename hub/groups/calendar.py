@@ -16,7 +16,7 @@ from ..records.calendar import WEEKDAYS, Reservation, Term
 from ..records.json_value import Json
 from ..runtime.audit_trail import AuditTrail
 from ..scheduling.model.snapshot import ReservedSpan
-from ..scheduling.quota.tree import may_hold
+from ..scheduling.quota.tree import group_max
 from ..schemas import NAME
 from ..schemas.calendar import ReservationIn, ReservationOut, TermOut
 
@@ -178,8 +178,8 @@ class GroupCalendar(AuditTrail):
         if beside and beside + made.devices > pool:
             yield f"At its first time {beside} devices are reserved already, of {pool}."
         group = self.store.group(made.group)
-        if made.devices > may_hold(group):
-            yield f"{group.name} may hold {may_hold(group)} devices at one time."
+        if made.devices > group_max(group):
+            yield f"{group.name} may hold {group_max(group)} devices at one time."
 
     def _next(self, reservation: Reservation, now: float) -> ReservedSpan | None:
         return next(reservation.occurrences(now, now + _YEAR), None)

@@ -38,7 +38,7 @@ class GroupQuotas(AuditTrail):
         """Every group after the one above it, siblings by name."""
         snapshot = self.store.snapshot(self.clock())
         tree = GroupTree(snapshot.groups)
-        tally = Tally(tree, snapshot.holdings)
+        tally = Tally(tree, snapshot.allocations)
         waiting = _people(tree, snapshot)
         seconds = self._device_seconds(tree)
         budgets = {left.group: left.used for left in snapshot.budgets}
@@ -60,7 +60,7 @@ class GroupQuotas(AuditTrail):
     def _device_seconds(self, tree: GroupTree) -> Mapping[str, float]:
         found: dict[str, float] = {}
         for usage in self.store.usage(now=self.clock()):
-            for group in tree.known(usage.group):
+            for group in tree.ancestry(usage.group):
                 found[group.name] = found.get(group.name, 0.0) + usage.total
         return found
 
@@ -93,7 +93,7 @@ class GroupQuotas(AuditTrail):
         if not after.budget.device_seconds:
             yield f"With a budget of 0 nothing of {after.name} starts on a device."
         tree = GroupTree([*self.store.groups(), *([] if before else [after])])
-        which = LedgerFilter(groups=tree.below(after.name), since=span[0])
+        which = LedgerFilter(groups=tree.subtree(after.name), since=span[0])
         used = sum(row.total for row in self.store.used(which, UsageBy.OWNER, now=now))
         if used >= after.budget.device_seconds > 0:
             yield (
@@ -207,8 +207,8 @@ def _budget(body: BudgetIn) -> Budget:
 def _people(tree: GroupTree, snapshot: Snapshot) -> Mapping[str, set[str]]:
     """Who waits in each group, those of the groups below it included."""
     found: dict[str, set[str]] = {}
-    for waiting in snapshot.waiting:
-        for group in tree.known(waiting.group):
+    for waiting in snapshot.pending:
+        for group in tree.ancestry(waiting.group):
             found.setdefault(group.name, set()).add(waiting.owner)
     return found
 

@@ -42,7 +42,7 @@ class Users(AuditTrail):
         with self.store.together():
             seen, used = self.store.snapshot(self.clock()), self.store.usage(now=self.clock())
             teaches = self._teachers()
-        live = Counter([w.owner for w in seen.waiting] + [h.owner for h in seen.holdings])
+        live = Counter([w.owner for w in seen.pending] + [h.owner for h in seen.allocations])
         seconds: dict[str, float] = {}
         for usage in used:
             seconds[usage.owner] = seconds.get(usage.owner, 0.0) + usage.total

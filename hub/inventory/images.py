@@ -81,7 +81,7 @@ class ImageCatalogue:
         return next((held[name] for name in groups if name in held), None)
 
     def _chain(self, group: str) -> tuple[str, ...]:
-        return tuple(each.name for each in GroupTree(self.store.groups()).known(group))
+        return tuple(each.name for each in GroupTree(self.store.groups()).ancestry(group))
 
     # -- showing --------------------------------------------------------------------------
 
@@ -92,7 +92,7 @@ class ImageCatalogue:
             return ImagesOut(choice=False, images=[], pins=[])
         tree = GroupTree(self.store.groups())
         taught = self.store.taught_by(who.name)
-        mine = {above.name for name in {*groups, *taught} for above in tree.known(name)}
+        mine = {above.name for name in {*groups, *taught} for above in tree.ancestry(name)}
         pins = [
             _pin_out(pin, images, self.clock())
             for pin in self.store.pins()

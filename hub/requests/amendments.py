@@ -11,7 +11,7 @@ from ..errors import Conflict, OverMaximum
 from ..records.identity import Identity
 from ..records.requests import RequestChange, RequestRecord, more_than_now
 from ..runtime.context import Context
-from ..scheduling.explanation.quotes import kept_from_longer, served_without
+from ..scheduling.explanation.quotes import blocked_by, extension_hold
 from ..scheduling.model.plan import Reason
 from ..scheduling.model.snapshot import PriorityClass, Snapshot
 from ..scheduling.model.states import MAY_RUN, State
@@ -136,7 +136,7 @@ class TimeExtensions:
             )
 
     def _check_queue(self, record: RequestRecord, snapshot: Snapshot, now: float) -> None:
-        if served_without(snapshot, record.id, now) is not None:
+        if blocked_by(snapshot, record.id, now) is not None:
             what = "the device" if record.devices == 1 else "the devices"
             raise Conflict(
                 f"It cannot be extended: somebody in the queue waits for {what} that it holds.",
@@ -152,7 +152,7 @@ class TimeExtensions:
         ends = record.lease.granted_at + record.seconds if record.lease else now
 
         def kept(until: float) -> Reason | None:
-            found = kept_from_longer(snapshot, record.id, until, now)
+            found = extension_hold(snapshot, record.id, until, now)
             return None if found is None else found.reason
 
         reason = kept(ends + seconds)

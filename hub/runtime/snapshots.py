@@ -34,7 +34,7 @@ class SnapshotReader:
 
     def _placed(self, snapshot: Snapshot) -> Snapshot:
         """The same, with the nodes of all whose image is not on each of them."""
-        if not snapshot.waiting:
+        if not snapshot.pending:
             return snapshot
         nodes = self.store.nodes()
         if len(nodes) < 2:  # noqa: PLR2004  # nothing to choose from
@@ -47,8 +47,10 @@ class SnapshotReader:
         def there(each: _One) -> _One:
             return replace(each, nodes=on[each.image] & ready) if each.image in on else each
 
-        waiting = tuple(map(there, snapshot.waiting))
-        return replace(snapshot, waiting=waiting, holdings=tuple(map(there, snapshot.holdings)))
+        pending = tuple(map(there, snapshot.pending))
+        return replace(
+            snapshot, pending=pending, allocations=tuple(map(there, snapshot.allocations))
+        )
 
     def _partly(self, nodes: frozenset[str]) -> dict[str, frozenset[str]]:
         """Where images are that some nodes lack, by reference."""

@@ -74,7 +74,7 @@ def left(
         assert group.budget is not None
         if since is None:
             return BudgetBalance(group=group.name, budget=0.0, used=0.0, refills_at=refills_at)
-        inside = tree.below(group.name)
+        inside = tree.subtree(group.name)
         return BudgetBalance(
             group=group.name,
             budget=group.budget.device_seconds,

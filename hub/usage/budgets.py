@@ -23,7 +23,7 @@ def budgets_out(
 ) -> list[BudgetOut]:
     """Those that bind in the groups of these names, for people."""
     tree = GroupTree(groups)
-    binding = {above.name for name in names for above in tree.known(name)}
+    binding = {above.name for name in names for above in tree.ancestry(name)}
     found = []
     for left in lefts:
         budget = next(g.budget for g in groups if g.name == left.group)

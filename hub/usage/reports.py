@@ -157,7 +157,7 @@ class UsageReports:
         )
 
     def _with_those_below(self, group: str) -> frozenset[str]:
-        return GroupTree(self.commands.store.groups()).below(group) | {group}
+        return GroupTree(self.commands.store.groups()).subtree(group) | {group}
 
     def _history(self, span: Span, group: str) -> HistoryOut:
         store, now = self.commands.store, self.commands.clock()

@@ -83,7 +83,7 @@ def _by_group(
 
 def _chain(tree: GroupTree, name: str) -> tuple[str, ...]:
     """A group and those above it; one that was removed stands alone."""
-    return tuple(group.name for group in tree.known(name)) or (name,)
+    return tuple(group.name for group in tree.ancestry(name)) or (name,)
 
 
 def _has_line(name: str, parts: Iterable[UsageRow], which: LedgerFilter) -> bool:

@@ -45,12 +45,12 @@ class Days:
     def __init__(self, scenario: Scenario, snapshot: Snapshot, seed: int) -> None:
         self._scenario = scenario
         self._random = Random(seed)  # noqa: S311 - repeatable, and nothing is secret
-        self._known = {request.id: request for request in snapshot.waiting}
+        self._known = {request.id: request for request in snapshot.pending}
         self._back: dict[str, PendingRequest] = {}
         self._now = NOW
         self._ends = [
-            (NOW + self._random.uniform(0, max(1.0, holding.until - NOW)), holding.request_id)
-            for holding in snapshot.holdings
+            (NOW + self._random.uniform(0, max(1.0, allocation.until - NOW)), allocation.request_id)
+            for allocation in snapshot.allocations
         ]
         heapify(self._ends)
 
@@ -96,13 +96,13 @@ def steps(size: Size, seed: int, events: int) -> list[float]:
     scenario = Scenario(seed, size)
     snapshot = scenario.snapshot()
     days = Days(scenario, snapshot, seed)
-    standing = SchedulerState(snapshot, NOW)
+    scheduler = SchedulerState(snapshot, NOW)
     spent = []
     with _at_rest():
         for number in range(events):
             happened, now = days.next(number)
             began = time.process_time()
-            standing, delta = step(standing, happened, now)
+            scheduler, delta = step(scheduler, happened, now)
             spent.append((time.process_time() - began) * 1000)
             days.hear(delta)
     return spent
@@ -165,7 +165,7 @@ def main() -> int:
             command=again,
         ),
         report.Row(
-            name=f"decide, {size.waiting:,} waiting on {size.devices:,} devices, median",
+            name=f"decide, {size.pending:,} waiting on {size.devices:,} devices, median",
             ours=statistics.median(decisions(size, chosen.seed, chosen.times)),
             unit="ms",
             goal=report.AtMost(limit=DECIDE_MS),

@@ -137,7 +137,7 @@ def main() -> int:
     options.add_argument("--picture", action="store_true", help="draw the plot of the docs anew")
     chosen = options.parse_args()
     garbage_collection.look_rarely()  # As in what is measured.
-    queues = [Size(waiting=number) for number in QUEUES]
+    queues = [Size(pending=number) for number in QUEUES]
     pools = [Size(devices=number) for number in POOLS]
     found = {
         "waiting, on 1,000 devices": measured("waiting", queues, chosen.seed, chosen.times),

@@ -26,7 +26,7 @@ from carrel.hub.scheduling.model.snapshot import (
     Snapshot,
 )
 from carrel.hub.scheduling.placement.device_pool import Placement
-from carrel.hub.scheduling.queue.running_set import holding_of
+from carrel.hub.scheduling.queue.running_set import allocation_of
 
 NOW = 1_800_000_000.0
 HOUR = 3600.0
@@ -44,7 +44,7 @@ class Size:
     """
 
     devices: int = 1000
-    waiting: int = 10_000
+    pending: int = 10_000
     users: int = 500
     groups: int = 30
 
@@ -68,12 +68,12 @@ class Scenario:
         """What waits next to what runs, on a pool that is full."""
         size = self._size
         pool = self._full(Snapshot(devices=self.devices, groups=self.groups), now)
-        waiting = (
-            self.request(now - self._random.uniform(0, 48 * HOUR)) for _ in range(size.waiting)
+        pending = (
+            self.request(now - self._random.uniform(0, 48 * HOUR)) for _ in range(size.pending)
         )
         return replace(
             pool,
-            waiting=tuple(waiting),
+            pending=tuple(pending),
             reserved=(
                 ReservedSpan(
                     id="lab", group="g01", devices=8, starts_at=now - 60, ends_at=now + HOUR
@@ -130,8 +130,8 @@ class Scenario:
         they asked for leaves a rest, or is too large for it."""
         size = self._size
         held = Counter[str]()
-        for holding in pool.holdings:
-            held[holding.group] += len(holding.devices)
+        for allocation in pool.allocations:
+            held[allocation.group] += len(allocation.devices)
         limits = {group.name: group.max_devices for group in self.groups}
         return [
             self._single(number, now)
@@ -159,14 +159,14 @@ class Scenario:
         wanted = {request.id: request for request in crowd}
         started = tuple(
             self._running(wanted[start.request_id], start.devices, now)
-            for start in decide(replace(pool, waiting=tuple(crowd)), now).starts
+            for start in decide(replace(pool, pending=tuple(crowd)), now).starts
         )
-        return replace(pool, holdings=pool.holdings + started)
+        return replace(pool, allocations=pool.allocations + started)
 
     def _running(self, request: PendingRequest, devices: tuple[str, ...], now: float) -> Allocation:
         """It began somewhere within its time limit."""
         since = now - self._random.uniform(0, request.seconds)
-        return holding_of(request, Placement(devices=devices), now=since)
+        return allocation_of(request, Placement(devices=devices), now=since)
 
     def _use(self) -> list[DecayedUsage]:
         return [

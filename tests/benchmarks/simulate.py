@@ -42,7 +42,7 @@ def bare(jobs: Sequence[Plain], nodes: int) -> float:
     """The mean completion time by an event loop without policy: the floor of what it costs."""
     free = [NODE] * nodes
     ends: list[tuple[float, int, list[tuple[int, int]]]] = []
-    waiting: deque[int] = deque()
+    pending: deque[int] = deque()
     coming, total = 0, 0.0
     while coming < len(jobs) or ends:
         if ends and (coming == len(jobs) or ends[0][0] <= jobs[coming][0]):
@@ -51,16 +51,16 @@ def bare(jobs: Sequence[Plain], nodes: int) -> float:
                 free[node] += count
         else:
             now = jobs[coming][0]
-            waiting.append(coming)
+            pending.append(coming)
             coming += 1
-        while waiting:
-            submitted_at, seconds, devices = jobs[waiting[0]]
+        while pending:
+            submitted_at, seconds, devices = jobs[pending[0]]
             found = _fit(devices, free)
             if found is None:
                 break
             for node, count in found:
                 free[node] -= count
-            heappush(ends, (now + seconds, waiting.popleft(), found))
+            heappush(ends, (now + seconds, pending.popleft(), found))
             total += now + seconds - submitted_at
     return total / len(jobs)
 

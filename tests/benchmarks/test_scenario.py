@@ -15,9 +15,9 @@ from .scenario import MODELS, NOW, Scenario, Size
 WHOLE = Size()
 SIZES = (
     WHOLE,
-    Size(devices=100, waiting=1000),
-    Size(devices=64, waiting=500, users=60, groups=8),
-    Size(devices=200, waiting=500, users=60, groups=7),
+    Size(devices=100, pending=1000),
+    Size(devices=64, pending=500, users=60, groups=8),
+    Size(devices=200, pending=500, users=60, groups=7),
 )
 SEEDS = range(1, 6)
 every = pytest.mark.parametrize(
@@ -33,8 +33,8 @@ def made(size: Size, seed: int) -> Snapshot:
 
 def held(snapshot: Snapshot) -> Counter[str]:
     devices = Counter[str]()
-    for holding in snapshot.holdings:
-        devices[holding.group] += len(holding.devices)
+    for allocation in snapshot.allocations:
+        devices[allocation.group] += len(allocation.devices)
     return devices
 
 
@@ -50,7 +50,7 @@ def test_half_of_the_groups_hold_their_maximum(size: Size, seed: int) -> None:
 
 
 def test_in_a_pool_of_fewer_devices_than_groups_half_of_the_devices_are_held_so() -> None:
-    snapshot = made(Size(devices=10, waiting=100), 1)
+    snapshot = made(Size(devices=10, pending=100), 1)
     has = held(snapshot)
     full = [group for group in snapshot.groups if has[group.name] == group.max_devices]
     assert [group.max_devices for group in full] == [1] * 5
@@ -59,13 +59,13 @@ def test_in_a_pool_of_fewer_devices_than_groups_half_of_the_devices_are_held_so(
 @every
 def test_the_pool_is_full_and_nobody_who_waits_could_start(size: Size, seed: int) -> None:
     snapshot = made(size, seed)
-    taken = [name for holding in snapshot.holdings for name in holding.devices]
+    taken = [name for allocation in snapshot.allocations for name in allocation.devices]
     assert len(snapshot.devices) == size.devices
     assert sorted(taken) == sorted(device.id for device in snapshot.devices)
     assert {device.model for device in snapshot.devices} == set(MODELS)
     plan = decide(snapshot, NOW)
     assert plan.starts == ()
-    assert len(plan.waits) == len(snapshot.waiting) == size.waiting
+    assert len(plan.waits) == len(snapshot.pending) == size.pending
 
 
 @every
@@ -78,11 +78,11 @@ def test_one_reservation_runs_and_another_is_ahead(size: Size, seed: int) -> Non
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_fifth_are_gangs_and_everybody_waits_for_something(seed: int) -> None:
     snapshot = made(WHOLE, seed)
-    gangs = sum(bool(request.gang) for request in snapshot.waiting)
-    assert gangs / WHOLE.waiting == pytest.approx(0.2, abs=0.015)
-    assert len({request.owner for request in snapshot.waiting}) == WHOLE.users
-    assert len({request.group for request in snapshot.waiting}) == WHOLE.groups
-    assert {request.model for request in snapshot.waiting} == {None, *MODELS}
+    gangs = sum(bool(request.gang) for request in snapshot.pending)
+    assert gangs / WHOLE.pending == pytest.approx(0.2, abs=0.015)
+    assert len({request.owner for request in snapshot.pending}) == WHOLE.users
+    assert len({request.group for request in snapshot.pending}) == WHOLE.groups
+    assert {request.model for request in snapshot.pending} == {None, *MODELS}
 
 
 def test_the_same_seed_makes_the_same() -> None:

@@ -14,7 +14,7 @@ from carrel.hub.simulation.policies.policy import SimulatedSite
 from carrel.hub.simulation.workload.formats import FORMATS
 from carrel.hub.simulation.workload.jobs import Trace, TraceJob
 from carrel.hub.simulation.workload.nodes import ONE_POOL, one_pool
-from carrel.hub.simulation.workload.quota_file import wide_open
+from carrel.hub.simulation.workload.quota_file import unlimited_group
 from carrel.hub.simulation.workload.reader import Selection, first_moment, last_moment, read_trace
 
 NODE = 8
@@ -71,7 +71,7 @@ def philly_site(trace: Trace) -> SimulatedSite:
     nodes = nodes_of(trace.jobs)
     devices = one_pool(sum(nodes.values()), NODE).pool(ONE_POOL)
     groups = tuple(
-        replace(wide_open(tenant, len(devices)), guaranteed=count * NODE)
+        replace(unlimited_group(tenant, len(devices)), guaranteed=count * NODE)
         for tenant, count in nodes.items()
     )
     return SimulatedSite(devices=devices, groups=groups, restart_cost=RESTART_COST)

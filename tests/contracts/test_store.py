@@ -306,7 +306,7 @@ class TestRequests:
         assert store.snapshot(200) == Snapshot(
             devices=store.devices(),
             groups=(LAB,),
-            waiting=(
+            pending=(
                 PendingRequest(
                     id="s-b",
                     kind=Kind.SESSION,
@@ -317,7 +317,7 @@ class TestRequests:
                     submitted_at=95,
                 ),
             ),
-            holdings=(
+            allocations=(
                 Allocation(
                     request_id="j-a",
                     owner="ada",
@@ -545,7 +545,7 @@ class TestMoves:
         store.submit(job("a"), 100)
         ended = store.stop("j-a", State.CANCELLED, CANCELLED, now=105)
         assert (ended.state, ended.ended_at, ended.cause) == (State.CANCELLED, 105, CANCELLED)
-        assert store.snapshot(200).waiting == ()
+        assert store.snapshot(200).pending == ()
         assert store.ledger() == ()
 
     def test_stopping_what_is_granted_gives_the_device_back(self, store: Store) -> None:
@@ -614,7 +614,7 @@ class TestMoves:
         store.submit(job("b"), 102)
         back = store.give_back(lease.id, now=103, charge_until=102.5)
         assert (back.state, back.submitted_at, back.ended_at) == (State.QUEUED, 100, None)
-        assert [w.id for w in store.snapshot(200).waiting] == ["j-a", "j-b"]
+        assert [w.id for w in store.snapshot(200).pending] == ["j-a", "j-b"]
         assert charges(store) == [("j-a.1", 100, 102.5, 2.5)]
         assert store.give_back(lease.id, now=104, charge_until=104) == back
         assert len(charges(store)) == 1
@@ -653,7 +653,7 @@ class TestMoves:
         lease = running(store, job("a"), "D0")
         store.stop("j-a", State.SUCCEEDED, DONE, now=105)
         store.finish(lease.id, now=106, charge_until=106)
-        assert store.snapshot(200).waiting == ()
+        assert store.snapshot(200).pending == ()
         start = Start(request_id="j-a", devices=("D0",))
         assert store.grant([start], now=107, lease_seconds=30) == ()
 
@@ -786,10 +786,10 @@ class TestCharging:
         lease = running(store, job("a"), "D0")
         for now in (105, 106, 107):
             store.stop("j-a", State.CANCELLED, CANCELLED, now=now)
-        assert len(store.snapshot(200).holdings) == 1
+        assert len(store.snapshot(200).allocations) == 1
         for now in (108, 109):
             store.finish(lease.id, now=now, charge_until=now)
-        assert store.snapshot(200).holdings == ()
+        assert store.snapshot(200).allocations == ()
         assert charges(store) == [("j-a.1", 100, 108, 8)]
 
     def test_no_time_and_no_device_cost_nothing(self, store: Store) -> None:

@@ -59,7 +59,7 @@ def test_events_by_kind_and_how_many_wait(store: Store) -> None:
 
 def test_the_snapshot_follows_a_queue_that_it_has_read_before(store: Store) -> None:
     def waiting() -> list[str]:
-        return [request.id for request in store.snapshot(200).waiting]
+        return [request.id for request in store.snapshot(200).pending]
 
     assert waiting() == []
     for name in ("a", "b", "c"):
@@ -70,7 +70,7 @@ def test_the_snapshot_follows_a_queue_that_it_has_read_before(store: Store) -> N
     assert waiting() == ["j-a", "j-c", "j-d"]
     store.give_back(lease.id, now=130, charge_until=120)
     assert waiting() == ["j-a", "j-b", "j-c", "j-d"]
-    of_d = store.snapshot(200).waiting[3]
+    of_d = store.snapshot(200).pending[3]
     assert (of_d.owner, of_d.devices, of_d.submitted_at) == ("ada", 0, 90.0)
 
 
@@ -78,10 +78,10 @@ def test_a_store_that_another_one_writes_to_sees_its_queue(tmp_path: Path) -> No
     mine, other = open_store(tmp_path / "c.db"), open_store(tmp_path / "c.db")
     furnish(mine)
     mine.submit(job("a"), 100.0)
-    assert len(mine.snapshot(200).waiting) == 1
+    assert len(mine.snapshot(200).pending) == 1
     other.submit(job("b"), 100.0)
     other.stop("j-a", State.CANCELLED, DEAD, now=110.0)
-    assert [request.id for request in mine.snapshot(200).waiting] == ["j-b"]
+    assert [request.id for request in mine.snapshot(200).pending] == ["j-b"]
     mine.close()
     other.close()
 

@@ -43,7 +43,7 @@ def test_a_notice_is_kept_and_told_once(store: Store) -> None:
         "stops_at": 230,
         "comes_back": True,
     }
-    (held,) = store.snapshot(120).holdings
+    (held,) = store.snapshot(120).allocations
     assert (held.leaving, held.leaves_at) == (True, 230)
 
 
@@ -60,7 +60,7 @@ def test_a_notice_is_taken_back(store: Store) -> None:
     assert store.withdraw_notice("j-a", "j-z has ended.", now=120).notice is None
     assert store.withdraw_notice("j-a", "j-z has ended.", now=121).notice is None
     assert kinds(store) == ["notice", "notice_over"]
-    (held,) = store.snapshot(120).holdings
+    (held,) = store.snapshot(120).allocations
     assert (held.leaving, held.leaves_at) == (False, None)
 
 
@@ -79,25 +79,25 @@ def test_what_is_preempted_is_queued_in_its_old_place_and_charged_to_its_death(
     told = [e.data for e in store.events("j-a") if e.data.get("state") == "preempted"]
     assert told[0]["cause"] == {"code": "preempted", "message": "Stopped, as announced."}
     assert charges(store) == [("j-a.1", 100, 232, 132)]
-    assert [waiting.id for waiting in store.snapshot(240).waiting] == ["j-a", "j-b"]
+    assert [waiting.id for waiting in store.snapshot(240).pending] == ["j-a", "j-b"]
     again = Start(request_id="j-a", devices=("D0",))
     assert [lease.id for lease in store.grant([again], now=240, lease_seconds=30)] == ["j-a.2"]
 
 
 def test_what_is_moved_waits_as_such_until_it_is_granted_devices_again(store: Store) -> None:
     lease = running(store, job("a"), "D0")
-    (held,) = store.snapshot(105).holdings
+    (held,) = store.snapshot(105).allocations
     assert (held.image, held.nodes) == ("", None)
     moved = replace(NOTICE, kind=NoticeKind.MOVED)
     store.notify("j-a", moved, now=110)
     store.preempt("j-a", PREEMPTED, replace(moved, for_request="j-z"), now=230)
     store.finish(lease.id, now=234, charge_until=232)
-    (waiting,) = store.snapshot(240).waiting
+    (waiting,) = store.snapshot(240).pending
     assert waiting.moved_for == "j-z"
     store.grant([Start(request_id="j-a", devices=("D0",))], now=240, lease_seconds=30)
     assert store.request("j-a").moved_for == ""
     store.preempt("j-a", PREEMPTED, replace(moved, for_request="j-y"), now=250)
-    (waiting,) = store.snapshot(260).waiting
+    (waiting,) = store.snapshot(260).pending
     assert waiting.moved_for == "j-y"
 
 
@@ -107,7 +107,7 @@ def test_whoever_was_stopped_for_others_waits_as_such_until_it_is_granted_device
     lease = running(store, job("a"), "D0")
     store.preempt("j-a", PREEMPTED, replace(NOTICE, for_request="j-z"), now=230)
     store.finish(lease.id, now=234, charge_until=232)
-    (waiting,) = store.snapshot(240).waiting
+    (waiting,) = store.snapshot(240).pending
     assert (waiting.stopped_for, waiting.moved_for) == ("j-z", "")
     store.grant([Start(request_id="j-a", devices=("D0",))], now=240, lease_seconds=30)
     assert store.request("j-a").stopped_for == ""
@@ -118,7 +118,7 @@ def test_what_was_granted_and_has_not_begun_costs_nothing(store: Store) -> None:
     back = store.preempt("j-a", PREEMPTED, NOTICE, now=110)
     assert back.state is State.QUEUED
     assert charges(store) == []
-    assert store.snapshot(110).holdings == ()
+    assert store.snapshot(110).allocations == ()
 
 
 @pytest.mark.parametrize("late", [False, True])

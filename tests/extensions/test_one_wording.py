@@ -32,7 +32,7 @@ from carrel.hub.supervisor.proxy import node
 
 from ..fake_service import PREFIX as API
 from ..fake_service import FakeService
-from ..hub.scheduling.values import waiting
+from ..hub.scheduling.values import pending
 from ..hub.web.fakes import PREFIX, World, session
 
 NOW = 1795240800.0
@@ -83,7 +83,7 @@ def explanation(latest: float, *, known: bool = True) -> Explanation:
     """Held by everything that has a time."""
     estimate = Estimate(at=NOW + 90 * MINUTE, latest=NOW + latest) if known else None
     return Explanation(
-        request=waiting("s-aaaaaaaa"),
+        request=pending("s-aaaaaaaa"),
         wait=Wait(
             request_id="s-aaaaaaaa", place=30, reason=Reason.RESERVATION,
             detail="cs101", estimate=estimate,

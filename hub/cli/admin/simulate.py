@@ -19,7 +19,7 @@ from ...simulation.policies import registry
 from ...simulation.replay import fairness_columns
 from ...simulation.replay.admission import admitted
 from ...simulation.replay.experiment import Experiment, ExperimentResult, run
-from ...simulation.replay.json_report import ExperimentSetup, held_back_words, report
+from ...simulation.replay.json_report import ExperimentSetup, held_back_note, report
 from ...simulation.replay.page import page
 from ...simulation.replay.runtime_estimates import parse_estimates
 from ...simulation.workload.formats import FORMATS
@@ -214,7 +214,7 @@ def _timed(experiment: Experiment, policy: Schedules) -> ExperimentResult:
     result = run(experiment, policy)
     seconds = time.perf_counter() - began
     click.echo(f"{policy.name}: {result.figures.jobs:,} jobs in {seconds:.1f} s", err=True)
-    if held := held_back_words(result):
+    if held := held_back_note(result):
         click.echo(held, err=True)
     return result
 

@@ -16,7 +16,7 @@ from math import inf
 from ..model.plan import Reason
 from ..model.snapshot import PendingRequest
 from ..queue.cycle_state import CycleState
-from ..quota.headroom import Key, LimitReached, cap, cap_of_one
+from ..quota.headroom import Key, LimitReached, group_cap, member_cap
 from ..quota.tree import size
 
 
@@ -30,7 +30,7 @@ class _Head:
     """
 
     weight: int
-    cap: int
+    limit: int
     at: float | None = None
     spare: int = 0
 
@@ -40,110 +40,114 @@ class LimitBackfill:
 
     def __init__(self) -> None:
         self._heads: dict[Key, _Head] = {}
-        self._kept: dict[Key, _Head] = {}
+        self._reserved: dict[Key, _Head] = {}
         """The head of the queue, who lacks devices, under each of its limits."""
 
     def copy(self) -> LimitBackfill:
         made = LimitBackfill()
         made._heads = {key: copy(head) for key, head in self._heads.items()}
-        made._kept = {key: copy(head) for key, head in self._kept.items()}
+        made._reserved = {key: copy(head) for key, head in self._reserved.items()}
         return made
 
-    def wait_for(
-        self, request: PendingRequest, limit: LimitReached, books: CycleState
+    def add_head(
+        self, request: PendingRequest, limit: LimitReached, state: CycleState
     ) -> Key | None:
         """A request waits for room under a limit; the limit that others wait for as well.
 
         It stands in nobody's way where it is larger than the limit itself. Budgets do not come
         back as work ends, and all sessions count the same: nobody can pass anybody there.
         """
-        if limit.for_good or limit.reason in (Reason.BUDGET, Reason.SESSIONS):
+        if limit.permanent or limit.reason in (Reason.BUDGET, Reason.SESSIONS):
             return None
-        of_one = limit.reason is Reason.USER_MAXIMUM
-        key = (limit.group, request.owner if of_one else None)
+        of_member = limit.reason is Reason.USER_MAXIMUM
+        key = (limit.group, request.owner if of_member else None)
         if key not in self._heads:
-            group = books.tree.known(limit.group)[0]
+            group = state.tree.ancestry(limit.group)[0]
             weight = size(request.devices, request.share)
-            self._heads[key] = _Head(weight=weight, cap=cap_of_one(group) if of_one else cap(group))
+            self._heads[key] = _Head(
+                weight=weight, limit=member_cap(group) if of_member else group_cap(group)
+            )
         return key
 
-    def keep_room(self, request: PendingRequest, at: float, books: CycleState) -> None:
+    def reserve_headroom(self, request: PendingRequest, at: float, state: CycleState) -> None:
         """A request will start at this time: nobody may use up the room that it has now.
 
         A limit as large as all that can be held has room for it when the pool has.
         """
         weight = size(request.devices, request.share)
-        pool = books.could_be_held
-        for group in books.tree.chain(request.group):
+        pool = state.holdable
+        for group in state.tree.chain(request.group):
             limits = {
-                (group.name, None): cap(group),
-                (group.name, request.owner): cap_of_one(group),
+                (group.name, None): group_cap(group),
+                (group.name, request.owner): member_cap(group),
             }
             for key, most in limits.items():
                 if most < pool:
-                    self._kept[key] = _Head(weight=weight, cap=most)
-                    _work_out(self._kept[key], key, books, at)
+                    self._reserved[key] = _Head(weight=weight, limit=most)
+                    _compute(self._reserved[key], key, state, at)
 
-    def look_again(self) -> None:
+    def invalidate(self) -> None:
         """Something else is leaving: what was worked out is out of date, and so is the time for
         which room is kept."""
-        self._kept.clear()
+        self._reserved.clear()
         for each in self._heads.values():
             each.at = None
 
-    def holds(self, request: PendingRequest, ends_at: float, books: CycleState) -> Key | None:
+    def blocking_limit(
+        self, request: PendingRequest, ends_at: float, state: CycleState
+    ) -> Key | None:
         """The limit whose head would be delayed if this request ran until then."""
         weight = size(request.devices, request.share)
-        for key, head in self._of(request, books):
-            at = _work_out(head, key, books) if head.at is None else head.at
+        for key, head in self._of(request, state):
+            at = _compute(head, key, state) if head.at is None else head.at
             if ends_at > at and weight > head.spare:
                 return key
         return None
 
-    def is_known_to_hold(self, request: PendingRequest, ends_at: float, books: CycleState) -> bool:
+    def is_known_to_block(self, request: PendingRequest, ends_at: float, state: CycleState) -> bool:
         """The same as far as it is worked out already. To ask changes nothing: what a head
         expects depends on when it is asked first."""
         weight = size(request.devices, request.share)
         return any(
             head.at is not None and ends_at > head.at and weight > head.spare
-            for _, head in self._of(request, books)
+            for _, head in self._of(request, state)
         )
 
-    def passed(self, request: PendingRequest, ends_at: float, books: CycleState) -> None:
+    def started(self, request: PendingRequest, ends_at: float, state: CycleState) -> None:
         """It started: what it holds past a head's time is no longer spare."""
         weight = size(request.devices, request.share)
-        for _, head in self._of(request, books):
+        for _, head in self._of(request, state):
             if head.at is not None and ends_at > head.at:
                 head.spare -= weight
 
-    def _of(self, request: PendingRequest, books: CycleState) -> Iterator[tuple[Key, _Head]]:
+    def _of(self, request: PendingRequest, state: CycleState) -> Iterator[tuple[Key, _Head]]:
         """The heads of all limits of a request."""
-        if not self._heads and not self._kept:
+        if not self._heads and not self._reserved:
             return
-        for key in _keys(request, books):
-            for head in (self._heads.get(key), self._kept.get(key)):
+        for key in _keys(request, state):
+            for head in (self._heads.get(key), self._reserved.get(key)):
                 if head is not None:
                     yield key, head
 
 
-def _keys(request: PendingRequest, books: CycleState) -> Iterator[Key]:
-    for group in books.tree.chain(request.group):
+def _keys(request: PendingRequest, state: CycleState) -> Iterator[Key]:
+    for group in state.tree.chain(request.group):
         yield (group.name, request.owner)
         yield (group.name, None)
 
 
-def _work_out(head: _Head, key: Key, books: CycleState, at: float | None = None) -> float:
+def _compute(head: _Head, key: Key, state: CycleState, at: float | None = None) -> float:
     """The head's time (unless it is given), and what is spare under the limit from then on."""
     name, owner = key
-    tally = books.tally
+    tally = state.tally
     held = tally.groups[name] if owner is None else tally.users[name, owner]
-    most = head.cap - head.weight
+    most = head.limit - head.weight
     if at is None and held <= most:
-        at = books.now
-    for end, holding in books.running.ends_in(name, owner):
+        at = state.now
+    for end, allocation in state.running.ends_in(name, owner):
         if at is not None and end > at:
             break
-        held -= size(len(holding.devices), holding.share)
+        held -= size(len(allocation.devices), allocation.share)
         if at is None and held <= most:
             at = end
     head.at = inf if at is None else at

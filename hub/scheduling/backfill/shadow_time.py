@@ -15,7 +15,7 @@ from ..model.snapshot import Allocation, PendingRequest
 from ..placement.device_pool import DevicePool, Placement
 from ..placement.gangs import forms
 from ..queue.cycle_state import CycleState
-from ..queue.running_set import holding_of
+from ..queue.running_set import allocation_of
 
 
 class ShadowState:
@@ -25,61 +25,63 @@ class ShadowState:
         at: that moment; infinity where it never comes.
     """
 
-    def __init__(self, head: PendingRequest, books: CycleState) -> None:
-        self._head, self._books = head, books.copy()
+    def __init__(self, head: PendingRequest, state: CycleState) -> None:
+        self._head, self._state = head, state.copy()
         self.at = inf
-        ends, ended, at = list(books.running.ends()), 0, books.now
+        ends, ended, at = list(state.running.ends()), 0, state.now
         while at < inf:
             while ended < len(ends) and ends[ended][0] <= at:
-                self._books.end(ends[ended][1].request_id)
+                self._state.end(ends[ended][1].request_id)
                 ended += 1
-            self._books.at(at)
+            self._state.advance(at)
             if self.form is not None:
                 self.at = at
                 return
-            at = min(ends[ended][0] if ended < len(ends) else inf, self._books.next_edge())
+            at = min(
+                ends[ended][0] if ended < len(ends) else inf, self._state.next_reservation_edge()
+            )
 
     def copy(self) -> ShadowState:
         made = copy(self)
-        made._books = self._books.copy()
+        made._state = self._state.copy()
         return made
 
     @property
     def form(self) -> PendingRequest | None:
         """The head as it would start then, with a model that it may have."""
-        books = self._books
+        state = self._state
         for form in forms(self._head):
-            if books.leaves_what_is_kept(form) and books.kept_from(form) is None:
-                for each in books.variants(form):
-                    if books.pool.fits(each):
+            if state.keeps_reserved(form) and state.hold_reason(form) is None:
+                for each in state.variants(form):
+                    if state.pool.fits(each):
                         return each
         return None
 
     def place(self) -> tuple[Placement | None, DevicePool]:
         """Where the head starts then, and what is free beside it, kept from it or not."""
-        form, pool = self.form, self._books.pool.copy()
+        form, pool = self.form, self._state.pool.copy()
         return None if form is None else pool.take(form), pool
 
-    def lets(self, holding: Allocation) -> bool:
+    def starts_beside(self, allocation: Allocation) -> bool:
         """Whether the head starts then next to this as well, which is held from now on if so."""
-        self._books.pool.hold(holding)
-        self._books.start(holding)
+        self._state.pool.occupy(allocation)
+        self._state.start(allocation)
         if self.form is not None:
             return True
-        self._books.end(holding.request_id)
+        self._state.end(allocation.request_id)
         return False
 
-    def would_let(self, request: PendingRequest) -> bool:
+    def would_start_beside(self, request: PendingRequest) -> bool:
         """The same of a request, wherever its devices will be; nothing is held."""
-        books = self._books
-        places = (books.pool.take(each) for each in books.variants(request))
+        state = self._state
+        places = (state.pool.take(each) for each in state.variants(request))
         placed = next(filter(None, places), None)
         if placed is None:
             return False
-        holding = holding_of(request, placed, now=books.now)
-        books.start(holding)
+        allocation = allocation_of(request, placed, now=state.now)
+        state.start(allocation)
         found = self.form is not None
-        books.end(holding.request_id)
+        state.end(allocation.request_id)
         return found
 
 
@@ -87,30 +89,30 @@ class NonPreemptibleBackfill:
     """The first that lacks what nobody is guaranteed; its time is worked out when another one
     could start."""
 
-    def __init__(self, head: PendingRequest, books: CycleState) -> None:
-        self._head, self._books = head, books
-        self._later: ShadowState | None = None
+    def __init__(self, head: PendingRequest, state: CycleState) -> None:
+        self._head, self._state = head, state
+        self._shadow: ShadowState | None = None
 
-    def copy(self, books: CycleState) -> NonPreemptibleBackfill:
-        made = NonPreemptibleBackfill(self._head, books)
-        made._later = None if self._later is None else self._later.copy()
+    def copy(self, state: CycleState) -> NonPreemptibleBackfill:
+        made = NonPreemptibleBackfill(self._head, state)
+        made._shadow = None if self._shadow is None else self._shadow.copy()
         return made
 
-    def started(self, holding: Allocation, ends_at: float) -> None:
+    def started(self, allocation: Allocation, ends_at: float) -> None:
         """What is there at the head's time is to be counted."""
-        if self._later is not None and not holding.preemptible and ends_at > self._later.at:
-            self._later = None
+        if self._shadow is not None and not allocation.preemptible and ends_at > self._shadow.at:
+            self._shadow = None
 
-    def look_again(self) -> None:
+    def invalidate(self) -> None:
         """Something else is held, kept or leaving: what was worked out is out of date."""
-        self._later = None
+        self._shadow = None
 
     def allows(self, request: PendingRequest, ends_at: float) -> bool:
         """Whether the head starts as early beside it; where it never does, nobody waits for it,
         nor does whoever stays within a guarantee."""
-        if request.preemptible or request in self._books.entitled:
+        if request.preemptible or request in self._state.entitlement:
             return True
-        if self._later is None:
-            self._later = ShadowState(self._head, self._books)
-        later = self._later
-        return ends_at <= later.at or later.at == inf or later.would_let(request)
+        if self._shadow is None:
+            self._shadow = ShadowState(self._head, self._state)
+        shadow = self._shadow
+        return ends_at <= shadow.at or shadow.at == inf or shadow.would_start_beside(request)

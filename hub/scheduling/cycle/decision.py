@@ -10,10 +10,10 @@ from ..model.plan import Estimate, Plan, Reason, Wait
 from ..model.snapshot import PendingRequest, Snapshot
 from ..preemption.pending_reclaims import PendingReclaims
 from ..queue.cycle_state import CycleState
-from ..queue.order import QueueOrder, debts_of
+from ..queue.order import QueueOrder, fair_share_of
 from ..queue.queues import Queues
 from ..quota.headroom import Key
-from .dispatch import DispatchHold, walk
+from .dispatch import DispatchHold, dispatch
 from .reclaim_step import ReclaimStep
 from .start_estimates import FIRST_PAGE, Effort, estimates
 
@@ -33,32 +33,34 @@ def decide(
     enough; others may have no estimate then.
     """
     # 1. Count what is free, held, promised and left.
-    books = CycleState(snapshot, now)
+    state = CycleState(snapshot, now)
 
     # 2. Put in order what waits.
-    debts = debts_of(snapshot, books)
-    queues = Queues(books.tree, snapshot.waiting)
-    queue = QueueOrder(queues, books, debts).whole()
+    fair_share = fair_share_of(snapshot, state)
+    queues = Queues(state.tree, snapshot.pending)
+    queue = QueueOrder(queues, state, fair_share).as_tuple()
 
     # 3. Walk along the queue: who starts, and what holds the others.
     reclaim = ReclaimStep(
-        holdings=lambda: snapshot.holdings, debts=lambda: debts, queues=lambda: queues
+        allocations=lambda: snapshot.allocations,
+        fair_share=lambda: fair_share,
+        queues=lambda: queues,
     )
-    started, held = walk(queue, books, PendingReclaims(reclaim))
+    started, held = dispatch(queue, state, PendingReclaims(reclaim))
 
     # 4. Ask back what others borrow, for those that are below their guarantee.
-    claims = books.entitled.among(each.request for each in held)
-    asked = reclaim(claims, books)
+    claims = state.entitlement.among(each.request for each in held)
+    asked = reclaim(claims, state)
 
     # 5. Estimate the start of those on the first page; what is asked back has its grace time.
-    books.running.leave((stop.request_id for stop in asked.stops), snapshot.grace)
-    expected = estimates(_page(held, until), books, until, effort)
+    state.running.give_notice((stop.request_id for stop in asked.stops), snapshot.grace)
+    expected = estimates(_page(held, until), state, until, effort)
 
     # 6. Write the plan.
     places = QueuePositions()
     return Plan(
         starts=tuple(s.start for s in started),
-        waits=tuple(places.add(each, expected, asked.waiting) for each in held),
+        waits=tuple(places.add(each, expected, asked.placements) for each in held),
         stops=asked.stops,
     )
 

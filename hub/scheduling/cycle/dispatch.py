@@ -18,8 +18,8 @@ from ..placement.device_pool import Placement, Shape, shape
 from ..placement.gangs import forms, is_elastic
 from ..preemption.pending_reclaims import PendingReclaims
 from ..queue.cycle_state import CycleState, HoldReason
-from ..queue.running_set import holding_of, span
-from ..quota.headroom import HeadroomCache, Key, room
+from ..queue.running_set import allocation_of, expected_seconds
+from ..quota.headroom import HeadroomCache, Key, limit_reached
 from ..quota.tree import size
 
 _Alike = tuple[str, str, int, bool]
@@ -34,12 +34,12 @@ _BEHIND, _SESSION = Reason.BEHIND_OTHERS, Kind.SESSION
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatchStart:
     request: PendingRequest
-    holding: Allocation
+    allocation: Allocation
 
     @property
     def start(self) -> Start:
-        on = None if self.holding.devices else self.request.nodes
-        return Start(request_id=self.request.id, devices=self.holding.devices, nodes=on)
+        on = None if self.allocation.devices else self.request.nodes
+        return Start(request_id=self.request.id, devices=self.allocation.devices, nodes=on)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,20 +59,20 @@ class DispatchHold:
     limit: Key | None = None
 
 
-def walk(
-    queue: Iterable[PendingRequest], books: CycleState, asking: PendingReclaims | None = None
+def dispatch(
+    queue: Iterable[PendingRequest], state: CycleState, reclaims: PendingReclaims | None = None
 ) -> tuple[tuple[DispatchStart, ...], tuple[DispatchHold, ...]]:
     """Serve a whole queue, in order. The books change with it."""
     started: list[DispatchStart] = []
     held: list[DispatchHold] = []
-    way = Dispatch(books, asking)
+    run = Dispatch(state, reclaims)
     for request in queue:
-        each = way.serve(request)
+        each = run.serve(request)
         if isinstance(each, DispatchHold):
             held.append(each)
         else:
             started.append(each)
-    way.over()
+    run.finish()
     return tuple(started), tuple(held)
 
 
@@ -81,14 +81,14 @@ class Dispatch:
 
     def __init__(
         self,
-        books: CycleState,
-        asking: PendingReclaims | None = None,
+        state: CycleState,
+        reclaims: PendingReclaims | None = None,
         unfit: set[Shape] | None = None,
     ) -> None:
         """``unfit``: what is known already not to fit; it comes to have what else is found."""
-        self.books = books
-        self._asking = asking
-        self.line = LimitBackfill()
+        self.state = state
+        self._reclaims = reclaims
+        self.limit_backfill = LimitBackfill()
         self.backfill: DeviceBackfill | None = None
         """Of the first that lacks devices; None while nobody does."""
         self._unfit: set[Shape] = set() if unfit is None else unfit
@@ -99,48 +99,52 @@ class Dispatch:
         self._behind: set[Shape] = set()
         """Of that, what would fit were all devices free, and found a head before it; asked for by
         a group that may use all models."""
-        self._kept_from: set[tuple[str, Shape]] = set()
+        self._denied_guarantee: set[tuple[str, Shape]] = set()
         """What a group may not have of what others are guaranteed, where it cannot be asked back,
         for as long as nothing is taken."""
-        self._for_good: NonPreemptibleBackfill | None = None
+        self._non_preemptible: NonPreemptibleBackfill | None = None
         """Of the first that is held by that; None while nobody is."""
-        self._rooms = HeadroomCache(books.caps, books.tally, books.budgets)
+        self._headroom = HeadroomCache(state.caps, state.tally, state.budgets)
         self._limits: dict[_Alike, _Limit | None] = {}
         """What holds those that have no room, for as long as nothing is taken."""
 
     def copy(self) -> Dispatch:
         """The same place on the way, with books of its own."""
-        made = Dispatch(self.books.copy(), None if self._asking is None else self._asking.copy())
-        made.line, made._unfit = self.line.copy(), self._unfit.copy()
+        made = Dispatch(
+            self.state.copy(), None if self._reclaims is None else self._reclaims.copy()
+        )
+        made.limit_backfill, made._unfit = self.limit_backfill.copy(), self._unfit.copy()
         made._behind, made._limits = self._behind.copy(), self._limits.copy()
-        made.backfill = None if self.backfill is None else self.backfill.copy(made.books)
-        made._for_good = None if self._for_good is None else self._for_good.copy(made.books)
+        made.backfill = None if self.backfill is None else self.backfill.copy(made.state)
+        made._non_preemptible = (
+            None if self._non_preemptible is None else self._non_preemptible.copy(made.state)
+        )
         return made
 
-    def passes_over(self, request: PendingRequest) -> bool:
+    def can_skip(self, request: PendingRequest) -> bool:
         """Whether nothing comes of serving it: the rule that holds it held one of its kind
         already, and it delays nobody and asks for nothing back.
 
         To be asked before ``serve`` where nobody wants to know the reason; No says nothing.
         """
         key, weight = shape(request), size(request.devices, request.share)
-        left, smaller = self._rooms.left(request)
+        left, smaller = self._headroom.left(request)
         if weight > smaller:
-            return self._limits.get(_limited_like(request, weight)) is not None
+            return self._limits.get(_limit_key(request, weight)) is not None
         unfit = key in self._unfit
-        if (weight > left and not unfit) or self.books.tree.models(request.group) is not None:
+        if (weight > left and not unfit) or self.state.tree.models(request.group) is not None:
             return False
-        kept = (request.group, key) in self._kept_from and not request.preemptible
+        hold = (request.group, key) in self._denied_guarantee and not request.preemptible
         if self.backfill is None:
-            return kept
-        held = key in self._behind if unfit else kept
-        return held and (self._asking is None or request not in self.books.entitled)
+            return hold
+        held = key in self._behind if unfit else hold
+        return held and (self._reclaims is None or request not in self.state.entitlement)
 
-    def over(self) -> None:
+    def finish(self) -> None:
         """Nobody else is served: what was kept for those that ask is free again."""
-        if self._asking is not None:
-            self._asking.over(self.books)
-            if self._asking.has_kept:
+        if self._reclaims is not None:
+            self._reclaims.release(self.state)
+            if self._reclaims.has_set_aside:
                 self._unfit.clear()
 
     def serve(self, request: PendingRequest) -> DispatchStart | DispatchHold:
@@ -160,11 +164,11 @@ class Dispatch:
            something is moved: it starts.
         7. it waits behind those.
         """
-        books = self.books
+        state = self.state
         key = shape(request)
-        any_model = books.tree.models(request.group) is None
+        any_model = state.tree.models(request.group) is None
         weight = size(request.devices, request.share)
-        left, smaller = self._rooms.left(request)
+        left, smaller = self._headroom.left(request)
         if any_model and weight <= smaller and key in self._behind:
             return self._is_behind(request)
         if weight > left:
@@ -173,43 +177,43 @@ class Dispatch:
             if held is not None:
                 return held
         if request.devices == 0:
-            if books.pool.takes_work and request.nodes != frozenset():
+            if state.pool.takes_work and request.nodes != frozenset():
                 return self._start(request, Placement(devices=()))
             return self._out_of_reach(request, Reason.DRAINING)
-        variants = (request,) if any_model else books.variants(request)
+        variants = (request,) if any_model else state.variants(request)
         fitting = [each for each in variants if self._fits(each)]
         if not fitting:
-            if not any(map(books.pool.could_fit, variants)):
+            if not any(map(state.pool.could_fit, variants)):
                 return self._out_of_reach(request, Reason.POOL_TOO_SMALL)
             if self.backfill is not None:
                 if any_model:
                     self._behind.add(key)
                 return self._is_behind(request)
-        asked = self._modest(request)
-        kept = books.kept_from(asked)
-        if kept is not None:
-            return self._is_kept_from(request, kept)
+        asked = self._reduced_gang(request)
+        hold = state.hold_reason(asked)
+        if hold is not None:
+            return self._is_kept_from(request, hold)
         if asked is not request:
-            fitting = [each for each in books.variants(asked) if self._fits(each)]
+            fitting = [each for each in state.variants(asked) if self._fits(each)]
         return self._with_devices(request, asked, fitting)
 
-    def _is_kept_from(self, request: PendingRequest, kept: HoldReason) -> DispatchHold:
+    def _is_kept_from(self, request: PendingRequest, hold: HoldReason) -> DispatchHold:
         """Rule 4."""
-        if kept.reason is Reason.GUARANTEE:
-            self._kept_from.add((request.group, shape(request)))
-            if self._for_good is None:
-                self._for_good = NonPreemptibleBackfill(request, self.books)
-        return DispatchHold(request=request, reason=kept.reason, detail=kept.detail)
+        if hold.reason is Reason.GUARANTEE:
+            self._denied_guarantee.add((request.group, shape(request)))
+            if self._non_preemptible is None:
+                self._non_preemptible = NonPreemptibleBackfill(request, self.state)
+        return DispatchHold(request=request, reason=hold.reason, detail=hold.detail)
 
     def _is_behind(self, request: PendingRequest) -> DispatchHold:
-        if self._asking is not None:
-            self._asking.lacks(request)
+        if self._reclaims is not None:
+            self._reclaims.add(request)
         return DispatchHold(request=request, reason=_BEHIND)
 
     def _out_of_reach(self, request: PendingRequest, otherwise: Reason) -> DispatchHold:
         """Where engines are silent, that is what it waits for."""
-        if self.books.silent:
-            return DispatchHold(request=request, reason=Reason.ENGINE, detail=self.books.silent[0])
+        if self.state.silent:
+            return DispatchHold(request=request, reason=Reason.ENGINE, detail=self.state.silent[0])
         return _held(request, otherwise)
 
     def _limited(
@@ -220,10 +224,10 @@ class Dispatch:
         ``needs_devices``: only limits as large as the pool leave no room. ``unfit``: it is known
         already that no devices are free for it.
         """
-        if needs_devices and (unfit or not self._fits_anyhow(request)):
+        if needs_devices and (unfit or not self._fits_any_variant(request)):
             # A limit is as large as the pool, so that it is full when the pool is.
             return None
-        alike = _limited_like(request, size(request.devices, request.share))
+        alike = _limit_key(request, size(request.devices, request.share))
         if alike not in self._limits:
             self._limits[alike] = self._limit(request)
         limit = self._limits[alike]
@@ -234,81 +238,83 @@ class Dispatch:
 
     def _limit(self, request: PendingRequest) -> _Limit | None:
         """What leaves no room for it; it stands in line there."""
-        books = self.books
-        found = room(request, books.tree, books.tally, books.budgets)
+        state = self.state
+        found = limit_reached(request, state.tree, state.tally, state.budgets)
         if found is None:
             return None
-        key = self.line.wait_for(request, found, books)
-        return Reason.ABOVE_MAXIMUM if found.for_good else found.reason, found.group, key
+        key = self.limit_backfill.add_head(request, found, state)
+        return Reason.ABOVE_MAXIMUM if found.permanent else found.reason, found.group, key
 
-    def _modest(self, request: PendingRequest) -> PendingRequest:
+    def _reduced_gang(self, request: PendingRequest) -> PendingRequest:
         """A gang that may start with fewer members asks for as many as leave others what is
         kept for them; it stays as it is where even its least does not."""
         if not request.gang or not is_elastic(request):
             return request
-        books = self.books
+        state = self.state
         return next(
             (
                 each
                 for each in forms(request)
-                if books.leaves_what_is_kept(each) and books.kept_from(each) is None
+                if state.keeps_reserved(each) and state.hold_reason(each) is None
             ),
             request,
         )
 
-    def room_in(self, group: str) -> int:
+    def group_headroom(self, group: str) -> int:
         """Thousandths of a device that the limits of a group and of all above it leave."""
-        return self._rooms.of_groups(group)[0]
+        return self._headroom.of_groups(group)[0]
 
-    def weight_here(self, request: PendingRequest) -> int:
+    def pool_weight(self, request: PendingRequest) -> int:
         """In thousandths of a device, and no more than the pool has: a gang that would like more
         may start with fewer members."""
-        return min(size(request.devices, request.share), self.books.caps.lendable)
+        return min(size(request.devices, request.share), self.state.caps.lendable)
 
     def may_fit(self, request: PendingRequest) -> bool:
         """Whether its like may find free devices; of any model that a group may use."""
         if not request.devices:
-            return self.books.pool.takes_work
+            return self.state.pool.takes_work
         return self._fits(request)
 
     def could_start(self, request: PendingRequest) -> bool:
         """Whether no rule that is cheap to ask holds it, nor any other of its owner's like it
         that would end later."""
-        books = self.books
+        state = self.state
         if not request.devices:
-            return bool(books.tree.chain(request.group))
-        if self.weight_here(request) > self._rooms.left(request)[0]:
+            return bool(state.tree.chain(request.group))
+        if self.pool_weight(request) > self._headroom.left(request)[0]:
             return False
-        ends_at = books.now + span(request)
-        request = self._modest(request)
-        if not books.leaves_what_is_kept(request) or books.kept_from(request, ends_at):
+        ends_at = state.now + expected_seconds(request)
+        request = self._reduced_gang(request)
+        if not state.keeps_reserved(request) or state.hold_reason(request, ends_at):
             return False
         if self.backfill is not None and not self.backfill.allows(request, ends_at):
             return False
         # Where anything can be asked back, who stands in line makes those look who lack devices.
-        return self._asking is not None or not self.line.is_known_to_hold(request, ends_at, books)
+        return self._reclaims is not None or not self.limit_backfill.is_known_to_block(
+            request, ends_at, state
+        )
 
     def _with_devices(
         self, request: PendingRequest, asked: PendingRequest, fitting: list[PendingRequest]
     ) -> DispatchStart | DispatchHold:
         """Rules 5 to 7, for as much as it asks for."""
-        books = self.books
-        enough = books.leaves_what_is_kept(asked)
-        ends_at = books.now + span(asked)
+        state = self.state
+        enough = state.keeps_reserved(asked)
+        ends_at = state.now + expected_seconds(asked)
         if not fitting or not enough:
             return self._lacks_devices(request, ends_at, fits=bool(fitting))
         if self.backfill is not None:
-            if self.backfill.allows(asked, ends_at) and self._keeps_more(self.backfill):
+            if self.backfill.allows(asked, ends_at) and self._sets_more_aside(self.backfill):
                 return self.serve(request)
-            self.backfill.look_ahead(self.line)
-        key = self.line.holds(asked, ends_at, books)
+            self.backfill.reserve(self.limit_backfill)
+        key = self.limit_backfill.blocking_limit(asked, ends_at, state)
         if key is not None:
             return DispatchHold(request=request, reason=Reason.BEHIND_OTHERS, limit=key)
-        if self._for_good is not None and not self._for_good.allows(asked, ends_at):
+        if self._non_preemptible is not None and not self._non_preemptible.allows(asked, ends_at):
             return DispatchHold(request=request, reason=_BEHIND)
         placed = self._take(fitting, ends_at)
-        if placed is not None and self._asking is not None and self._asking.moves:
-            placed = self._beside_what_is_moved(fitting, ends_at, placed, self._asking)
+        if placed is not None and self._reclaims is not None and self._reclaims.relocates:
+            placed = self._beside_relocations(fitting, ends_at, placed, self._reclaims)
         if placed is None:
             return self._is_behind(request)
         return self._start(asked, placed)
@@ -316,23 +322,27 @@ class Dispatch:
     def _take(self, fitting: Sequence[PendingRequest], ends_at: float) -> Placement | None:
         if self.backfill is not None:
             return self.backfill.take(fitting, ends_at)
-        return self.books.pool.take(fitting[0], self.books.home(fitting[0].group))
+        return self.state.pool.take(fitting[0], self.state.group_nodes(fitting[0].group))
 
-    def _beside_what_is_moved(
+    def _beside_relocations(
         self,
         fitting: Sequence[PendingRequest],
         ends_at: float,
         placed: Placement,
-        asking: PendingReclaims,
+        reclaims: PendingReclaims,
     ) -> Placement | None:
         """This placement, or one on other nodes, beside which what will be moved has a place."""
-        pool = self.books.pool
-        while not asking.lets(holding_of(fitting[0], placed, now=self.books.now), self.books):
-            pool.give_back(placed)
+        pool = self.state.pool
+        while not reclaims.allows(
+            allocation_of(fitting[0], placed, now=self.state.now), self.state
+        ):
+            pool.release(placed)
             if self.backfill is not None:
-                self.backfill.look_again()
-                self.backfill.look_ahead(self.line)
-            elsewhere = (replace(each, nodes=pool.besides(placed, each.nodes)) for each in fitting)
+                self.backfill.invalidate()
+                self.backfill.reserve(self.limit_backfill)
+            elsewhere = (
+                replace(each, nodes=pool.other_nodes(placed, each.nodes)) for each in fitting
+            )
             fitting = [each for each in elsewhere if pool.fits(each)]
             found = self._take(fitting, ends_at) if fitting and not placed.share else None
             if found is None:
@@ -340,52 +350,52 @@ class Dispatch:
             placed = found
         return placed
 
-    def _keeps_more(self, backfill: DeviceBackfill) -> bool:
+    def _sets_more_aside(self, backfill: DeviceBackfill) -> bool:
         """Whether less is free, now that those ahead that lack devices were looked at."""
-        if self._asking is None or not self._asking.keep(backfill.head, self.books):
+        if self._reclaims is None or not self._reclaims.set_aside(backfill.head, self.state):
             return False
-        backfill.look_again()
-        self.line.look_again()
-        if self._for_good is not None:
-            self._for_good.look_again()
+        backfill.invalidate()
+        self.limit_backfill.invalidate()
+        if self._non_preemptible is not None:
+            self._non_preemptible.invalidate()
         self._fit.clear()
         self._unfit.clear()
-        self._kept_from.clear()
+        self._denied_guarantee.clear()
         return True
 
     def _lacks_devices(
         self, request: PendingRequest, ends_at: float, *, fits: bool
     ) -> DispatchHold:
-        if self._asking is not None:
-            self._asking.lacks(request)
+        if self._reclaims is not None:
+            self._reclaims.add(request)
         if self.backfill is None:
-            key = self.line.holds(request, ends_at, self.books)
+            key = self.limit_backfill.blocking_limit(request, ends_at, self.state)
             if key is not None:
                 return DispatchHold(request=request, reason=Reason.BEHIND_OTHERS, limit=key)
-            self.backfill = DeviceBackfill(request, self.books.variants(request), self.books)
+            self.backfill = DeviceBackfill(request, self.state.variants(request), self.state)
             if not fits:
                 return _held(request, Reason.NO_FREE_DEVICE)
         return DispatchHold(
-            request=request, reason=self.books.kept_reason(request) if fits else _BEHIND
+            request=request, reason=self.state.reserved_reason(request) if fits else _BEHIND
         )
 
     def _start(self, request: PendingRequest, placed: Placement) -> DispatchStart:
-        holding = holding_of(request, placed, now=self.books.now)
-        self.books.start(holding)
-        if holding.devices:
+        allocation = allocation_of(request, placed, now=self.state.now)
+        self.state.start(allocation)
+        if allocation.devices:
             self._fit.clear()
-            self._kept_from.clear()
-            self._rooms.clear()
+            self._denied_guarantee.clear()
+            self._headroom.clear()
             self._limits.clear()
-            ends_at = self.books.now + span(request)
-            self.line.passed(request, ends_at, self.books)
-            if self._for_good is not None:
-                self._for_good.started(holding, ends_at)
-        return DispatchStart(request=request, holding=holding)
+            ends_at = self.state.now + expected_seconds(request)
+            self.limit_backfill.started(request, ends_at, self.state)
+            if self._non_preemptible is not None:
+                self._non_preemptible.started(allocation, ends_at)
+        return DispatchStart(request=request, allocation=allocation)
 
-    def _fits_anyhow(self, request: PendingRequest) -> bool:
+    def _fits_any_variant(self, request: PendingRequest) -> bool:
         """Whether it fits, with any of the models that its group may use."""
-        return any(map(self._fits, self.books.variants(request)))
+        return any(map(self._fits, self.state.variants(request)))
 
     def _fits(self, request: PendingRequest) -> bool:
         key = shape(request)
@@ -393,12 +403,12 @@ class Dispatch:
             return False
         if key in self._fit:
             return True
-        fits = self.books.pool.fits(request)
+        fits = self.state.pool.fits(request)
         (self._fit if fits else self._unfit).add(key)
         return fits
 
 
-def _limited_like(request: PendingRequest, weight: int) -> _Alike:
+def _limit_key(request: PendingRequest, weight: int) -> _Alike:
     return (request.group, request.owner, weight, request.kind is _SESSION)
 
 

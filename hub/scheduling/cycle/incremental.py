@@ -28,9 +28,9 @@ from ..queue.cycle_state import CycleState
 from ..queue.fair_share import FairShare
 from ..queue.order import QueueOrder
 from ..queue.queues import Queues
-from ..queue.running_set import span
+from ..queue.running_set import expected_seconds
 from ..quota.guarantees import Entitlement
-from ..quota.headroom import cap, is_as_large
+from ..quota.headroom import group_cap, group_cap_covers_pool
 from ..quota.tree import size
 from .dispatch import Dispatch, DispatchStart
 from .reclaim_step import ReclaimStep
@@ -61,7 +61,9 @@ class StartableIndex:
         self._urgent[group] += key[3]
         owners = self._alike.setdefault(key, {}).setdefault(group, {})
         self._groups.setdefault(group, {})[key] = owners
-        insort(owners.setdefault(request.owner, []), (span(request), request.id, request))
+        insort(
+            owners.setdefault(request.owner, []), (expected_seconds(request), request.id, request)
+        )
 
     def remove(self, request: PendingRequest) -> None:
         self.on_cpu -= not request.devices
@@ -69,7 +71,7 @@ class StartableIndex:
         self._urgent[group] -= key[3]
         owners = self._alike[key][group]
         queue = owners[request.owner]
-        del queue[bisect_left(queue, (span(request), request.id))]
+        del queue[bisect_left(queue, (expected_seconds(request), request.id))]
         if not queue:
             del owners[request.owner]
         if not owners:
@@ -79,14 +81,14 @@ class StartableIndex:
         if not self._groups[group]:
             del self._groups[group]
 
-    def somebody(self, walk: Dispatch, done: Collection[str]) -> PendingRequest | None:
+    def first(self, dispatch: Dispatch, done: Collection[str]) -> PendingRequest | None:
         """Who could start, but for those that the walk has come past already; None: nobody."""
-        return next(filter(walk.could_start, self._candidates(walk, done)), None)
+        return next(filter(dispatch.could_start, self._candidates(dispatch, done)), None)
 
-    def claims(self, entitled: Entitlement) -> Iterator[PendingRequest]:
+    def claimants(self, entitlement: Entitlement) -> Iterator[PendingRequest]:
         """Whoever waits for devices and may ask back what others borrow."""
         for group, alike in self._groups.items():
-            left = entitled.left(group)
+            left = entitlement.unused_in_chain(group)
             if left <= 0 and not self._urgent[group]:
                 continue
             for (form, _, _, urgent), owners in alike.items():
@@ -95,14 +97,14 @@ class StartableIndex:
                     for queue in owners.values():
                         yield from (request for _, _, request in queue)
 
-    def _candidates(self, walk: Dispatch, done: Collection[str]) -> Iterator[PendingRequest]:
+    def _candidates(self, dispatch: Dispatch, done: Collection[str]) -> Iterator[PendingRequest]:
         for groups in self._alike.values():
             one = _first(groups)
-            if not walk.may_fit(one):
+            if not dispatch.may_fit(one):
                 continue
-            weight = walk.weight_here(one)
+            weight = dispatch.pool_weight(one)
             for group, owners in groups.items():
-                if weight and weight > walk.room_in(group):
+                if weight and weight > dispatch.group_headroom(group):
                     continue
                 for queue in owners.values():
                     left = next((each for _, name, each in queue if name not in done), None)
@@ -124,7 +126,7 @@ def _alike(request: PendingRequest) -> _Alike:
     )
 
 
-_PATIENCE = 8
+_RECHECK_AFTER = 8
 """How many may be held in a row before it is asked again whether anybody is left who could
 start; twice as many the next time."""
 
@@ -147,7 +149,7 @@ class RequestWithdrawn:
 class AllocationStarted:
     """A holding that ``step`` did not begin itself, or that is not what it was."""
 
-    holding: Allocation
+    allocation: Allocation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,101 +200,105 @@ class SchedulerState:
     """
 
     def __init__(self, snapshot: Snapshot, now: float) -> None:
-        self._made_from = snapshot
+        self._snapshot = snapshot
         self._budgets = snapshot.budgets
-        self.books = CycleState(snapshot, now)
-        self.queues = Queues(self.books.tree, snapshot.waiting)
-        self.debts = FairShare(self.books.tree, snapshot.use, snapshot.holdings, now)
+        self.state = CycleState(snapshot, now)
+        self.queues = Queues(self.state.tree, snapshot.pending)
+        self.fair_share = FairShare(self.state.tree, snapshot.use, snapshot.allocations, now)
         self._unfit: set[Shape] = set()
         """What was found not to fit, and could not have come to since."""
-        self._hopes = StartableIndex()
-        for request in snapshot.waiting:
-            self._hopes.add(request)
-        self._yielding = sum(map(_yields, snapshot.holdings))
-        lendable = self.books.caps.lendable
+        self._startable = StartableIndex()
+        for request in snapshot.pending:
+            self._startable.add(request)
+        self._reclaimable = sum(map(_is_reclaimable, snapshot.allocations))
+        lendable = self.state.caps.lendable
         self._caps = {
-            each.name: cap(each)
-            for each in self.books.tree.groups
-            if not is_as_large(each, lendable)
+            each.name: group_cap(each)
+            for each in self.state.tree.groups
+            if not group_cap_covers_pool(each, lendable)
         }
         """What groups may hold that may not hold the whole pool, in thousandths of a device."""
 
     def snapshot(self) -> Snapshot:
         """What it stands for, as ``decide`` would be given it."""
         return replace(
-            self._made_from,
-            waiting=tuple(self.queues.waiting.values()),
-            holdings=tuple(self.books.running.holdings.values()),
-            use=self.debts.uses(),
+            self._snapshot,
+            pending=tuple(self.queues.pending.values()),
+            allocations=tuple(self.state.running.allocations.values()),
+            use=self.fair_share.uses(),
             budgets=tuple(self._left(each) for each in self._budgets),
         )
 
-    def take_in(self, events: Iterable[Event], now: float) -> None:
+    def apply(self, events: Iterable[Event], now: float) -> None:
         """Time has come to ``now``, and this has happened."""
-        self.books.at(now)
-        self.debts.at(now)
+        self.state.advance(now)
+        self.fair_share.advance(now)
         for event in events:
             match event:
                 case RequestQueued(request=request):
                     self.queues.add(request)
-                    self._hopes.add(request)
+                    self._startable.add(request)
                 case RequestWithdrawn(request_id=request_id):
-                    self._hopes.remove(self.queues.remove(request_id))
-                case AllocationStarted(holding=holding):
-                    if holding.request_id in self.books.running.holdings:
-                        self._end(holding.request_id)
+                    self._startable.remove(self.queues.remove(request_id))
+                case AllocationStarted(allocation=allocation):
+                    if allocation.request_id in self.state.running.allocations:
+                        self._end(allocation.request_id)
                     self._unfit.clear()
-                    self.books.pool.hold(holding)
-                    self._begin(holding)
+                    self.state.pool.occupy(allocation)
+                    self._begin(allocation)
                 case AllocationEnded(request_id=request_id):
                     self._end(request_id)
                 case UsageChanged(use=use):
-                    self.debts.set_use(use)
+                    self.fair_share.set_use(use)
                 case BudgetsChanged(budgets=budgets):
                     self._budgets = budgets
-                    self.books.set_budgets(budgets)
+                    self.state.set_budgets(budgets)
 
     def decide(self) -> Delta:
         """Who starts and who is asked to stop; both are taken as done."""
-        started = self._walk()
+        started = self._dispatch()
         for each in started:
-            self._hopes.remove(self.queues.remove(each.request.id))
+            self._startable.remove(self.queues.remove(each.request.id))
         asked = ReclaimPlan()
-        if self._yielding:
-            asked = self._reclaim(started)(self._hopes.claims(self.books.entitled), self.books)
+        if self._reclaimable:
+            asked = self._reclaim(started)(
+                self._startable.claimants(self.state.entitlement), self.state
+            )
         for each in started:
-            self.debts.add(each.holding)
-            self._yielding += _yields(each.holding)
-        grace = self._made_from.grace
-        self.books.running.leave((stop.request_id for stop in asked.stops), grace)
+            self.fair_share.add(each.allocation)
+            self._reclaimable += _is_reclaimable(each.allocation)
+        grace = self._snapshot.grace
+        self.state.running.give_notice((stop.request_id for stop in asked.stops), grace)
         return Delta(starts=tuple(s.start for s in started), stops=asked.stops)
 
-    def _walk(self) -> list[DispatchStart]:
+    def _dispatch(self) -> list[DispatchStart]:
         """Along the queue for as long as anybody is left who could start."""
         started: list[DispatchStart] = []
-        asking = PendingReclaims(self._reclaim(started))
-        walk = Dispatch(self.books, asking if self._yielding else None, self._unfit)
+        reclaims = PendingReclaims(self._reclaim(started))
+        dispatch = Dispatch(self.state, reclaims if self._reclaimable else None, self._unfit)
         done: set[str] = set()
-        patience, held = _PATIENCE, 0
-        hope = self._hopes.somebody(walk, done)
-        if hope is None:
+        recheck_after, held = _RECHECK_AFTER, 0
+        candidate = self._startable.first(dispatch, done)
+        if candidate is None:
             return started
-        for request in QueueOrder(self.queues, self.books, self.debts, self._full()):
-            served = None if walk.passes_over(request) else walk.serve(request)
+        for request in QueueOrder(self.queues, self.state, self.fair_share, self._full()):
+            served = None if dispatch.can_skip(request) else dispatch.serve(request)
             done.add(request.id)
             held += 1
             if isinstance(served, DispatchStart):
                 started.append(served)
-                patience, held = _PATIENCE, 0
-            elif held < patience:
+                recheck_after, held = _RECHECK_AFTER, 0
+            elif held < recheck_after:
                 continue
             else:
-                patience, held = 2 * patience, 0
-            if hope.id in done or not (walk.may_fit(hope) and walk.could_start(hope)):
-                hope = self._hopes.somebody(walk, done)
-            if hope is None:
+                recheck_after, held = 2 * recheck_after, 0
+            if candidate.id in done or not (
+                dispatch.may_fit(candidate) and dispatch.could_start(candidate)
+            ):
+                candidate = self._startable.first(dispatch, done)
+            if candidate is None:
                 break
-        walk.over()
+        dispatch.finish()
         return started
 
     def _full(self) -> set[str]:
@@ -300,48 +306,48 @@ class SchedulerState:
 
         In one as large as the pool somebody may lack devices, and be the head of the queue.
         """
-        if self._hopes.on_cpu:
+        if self._startable.on_cpu:
             return set()
-        held = self.books.tally.groups
+        held = self.state.tally.groups
         return {name for name, most in self._caps.items() if held[name] >= most}
 
     def _reclaim(self, started: Sequence[DispatchStart]) -> ReclaimStep:
         return ReclaimStep(
-            holdings=lambda: self._before(started),
-            debts=lambda: self.debts,
+            allocations=lambda: self._before(started),
+            fair_share=lambda: self.fair_share,
             queues=lambda: self.queues,
         )
 
     def _before(self, started: Sequence[DispatchStart]) -> tuple[Allocation, ...]:
         """What ran before these started."""
         new = {each.request.id for each in started}
-        running = self.books.running.holdings.values()
+        running = self.state.running.allocations.values()
         return tuple(each for each in running if each.request_id not in new)
 
-    def _begin(self, holding: Allocation) -> None:
-        self.books.start(holding)
-        self.debts.add(holding)
-        self._yielding += _yields(holding)
+    def _begin(self, allocation: Allocation) -> None:
+        self.state.start(allocation)
+        self.fair_share.add(allocation)
+        self._reclaimable += _is_reclaimable(allocation)
 
     def _end(self, request_id: str) -> None:
         self._unfit.clear()
-        holding = self.books.end(request_id)
-        self.debts.remove(holding)
-        self._yielding -= _yields(holding)
+        allocation = self.state.end(request_id)
+        self.fair_share.remove(allocation)
+        self._reclaimable -= _is_reclaimable(allocation)
 
     def _left(self, left: BudgetBalance) -> BudgetBalance:
-        running = left.budget - left.used - self.books.budgets[left.group]
+        running = left.budget - left.used - self.state.budgets[left.group]
         return replace(left, running=running)
 
 
 def step(
-    standing: SchedulerState, events: Iterable[Event], now: float
+    scheduler: SchedulerState, events: Iterable[Event], now: float
 ) -> tuple[SchedulerState, Delta]:
     """The starts and stops of ``decide(standing.snapshot(), now)`` after these events."""
-    standing.take_in(events, now)
-    return standing, standing.decide()
+    scheduler.apply(events, now)
+    return scheduler, scheduler.decide()
 
 
-def _yields(holding: Allocation) -> bool:
+def _is_reclaimable(allocation: Allocation) -> bool:
     """Whether it may be asked back, or was."""
-    return bool(holding.devices) and (holding.preemptible or holding.leaving)
+    return bool(allocation.devices) and (allocation.preemptible or allocation.leaving)

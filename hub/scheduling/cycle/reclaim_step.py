@@ -9,14 +9,20 @@ from math import inf
 from ..model.snapshot import Allocation, PendingRequest, Snapshot
 from ..placement.device_pool import DevicePool
 from ..placement.gangs import least
-from ..preemption.reclaim import nobody_to_ask, reclaim
+from ..preemption.reclaim import has_no_victims, reclaim
 from ..preemption.reclaim_rounds import ReclaimPlan
 from ..preemption.victim_search import cost
 from ..queue.cycle_state import CycleState
 from ..queue.fair_share import FairShare
-from ..queue.order import QueueOrder, debts_of
+from ..queue.order import QueueOrder, fair_share_of
 from ..queue.queues import Queues
-from ..quota.headroom import cap, cap_of_one, is_as_large, is_as_large_for_one, room
+from ..quota.headroom import (
+    group_cap,
+    group_cap_covers_pool,
+    limit_reached,
+    member_cap,
+    member_cap_covers_pool,
+)
 from ..quota.tree import Tally, size
 from .dispatch import Dispatch, DispatchHold, DispatchStart
 
@@ -30,11 +36,11 @@ class ReclaimStep:
         queues: all that waits, with or without what started in this cycle.
     """
 
-    holdings: Callable[[], Sequence[Allocation]]
-    debts: Callable[[], FairShare]
+    allocations: Callable[[], Sequence[Allocation]]
+    fair_share: Callable[[], FairShare]
     queues: Callable[[], Queues]
 
-    def __call__(self, claims: Iterable[PendingRequest], books: CycleState) -> ReclaimPlan:
+    def __call__(self, claims: Iterable[PendingRequest], state: CycleState) -> ReclaimPlan:
         """What is asked back for these.
 
         They ask in the order in which they would be served: what a group is guaranteed is shared
@@ -43,82 +49,86 @@ class ReclaimStep:
         claims = tuple(claims)
         if not claims:
             return ReclaimPlan()
-        before = self.holdings()
-        if nobody_to_ask(claims, before, books.tree, books.entitled):
+        before = self.allocations()
+        if has_no_victims(claims, before, state.tree, state.entitlement):
             return ReclaimPlan()
 
         def allowed(
             form: PendingRequest, fewest: PendingRequest, pool: DevicePool, tally: Tally
         ) -> bool:
             """Limits look at all that it would like."""
-            limit = room(form, books.tree, tally, books.budgets)
+            limit = limit_reached(form, state.tree, tally, state.budgets)
             return (
                 limit is None
-                and books.leaves_guarantees(fewest)
-                and books.would_leave_what_is_kept(fewest, pool, tally)
+                and state.keeps_guarantees(fewest)
+                and state.would_keep_reserved(fewest, pool, tally)
             )
 
         return reclaim(
-            QueueOrder(Queues(books.tree, claims), books, self.debts()).whole(),
-            pool=books.pool,
-            tally=books.tally,
-            tree=books.tree,
-            holdings=before,
-            now=books.now,
-            forms=books.variants,
+            QueueOrder(Queues(state.tree, claims), state, self.fair_share()).as_tuple(),
+            pool=state.pool,
+            tally=state.tally,
+            tree=state.tree,
+            allocations=before,
+            now=state.now,
+            forms=state.variants,
             allowed=allowed,
-            may_return=lambda request: books.kept_from(request) is None,
-            reserved=books.due_devices(),
-            in_vain=lambda found: self._in_vain(found, books),
+            may_restart=lambda request: state.hold_reason(request) is None,
+            reserved=state.due_devices(),
+            still_held=lambda found: self._still_held(found, state),
         )
 
-    def _in_vain(self, found: ReclaimPlan, books: CycleState) -> Collection[str]:
+    def _still_held(self, found: ReclaimPlan, state: CycleState) -> Collection[str]:
         """For whom something is asked back, and who would be held when that has left: since it
         would run into a reservation, or could not give back what others are guaranteed, or behind
         who is first in line for a limit."""
-        then, queues = books.copy(), self.queues()
+        then, queues = state.copy(), self.queues()
         then.end_all(stop.request_id for stop in found.stops)
-        asking = [queues.waiting[name] for name in {stop.for_request for stop in found.stops}]
-        held = {each.id for each in asking if then.kept_from(least(each)) is not None}
+        claimants = [queues.pending[name] for name in {stop.for_request for stop in found.stops}]
+        held = {each.id for each in claimants if then.hold_reason(least(each)) is not None}
         lines: dict[str, set[str]] = {}
-        for each in asking:
+        for each in claimants:
             top = None if each.id in held else _widest_line(each, then, queues)
             if top is not None:
                 lines.setdefault(top, set()).add(each.id)
         for top, names in lines.items():
-            held.update(self._in_line(names, top, then.copy(), books))
+            held.update(self._in_line(names, top, then.copy(), state))
         return held
 
     def _in_line(
-        self, asking: Collection[str], top: str, then: CycleState, books: CycleState
+        self, claimants: Collection[str], top: str, then: CycleState, state: CycleState
     ) -> Iterator[str]:
         """Those that stand in line for a limit of a group or of one below it, along the queue of
         that group alone."""
-        running = books.running.holdings
-        waiting = (each for each in self.queues().of(top) if each.id not in running)
-        walk, left = Dispatch(then), set(asking)
-        for request in QueueOrder(Queues(then.tree, waiting), then, self.debts()):
+        running = state.running.allocations
+        pending = (each for each in self.queues().of(top) if each.id not in running)
+        dispatch, left = Dispatch(then), set(claimants)
+        for request in QueueOrder(Queues(then.tree, pending), then, self.fair_share()):
             if request.id in left:
                 left.remove(request.id)
-                served = walk.serve(request)
+                served = dispatch.serve(request)
                 if isinstance(served, DispatchHold) and served.limit is not None:
                     yield request.id
                 if not left:
                     return
-            elif not walk.passes_over(request):
-                walk.serve(request)
+            elif not dispatch.can_skip(request):
+                dispatch.serve(request)
 
 
-def _widest_line(request: PendingRequest, books: CycleState, queues: Queues) -> str | None:
+def _widest_line(request: PendingRequest, state: CycleState, queues: Queues) -> str | None:
     """The topmost group at a limit of which anybody may stand in line ahead of this request:
     somebody waits for more than it leaves. One as large as the pool is full when that is."""
-    tally, lendable = books.tally, books.caps.lendable
-    for group in reversed(books.tree.chain(request.group)):
-        left = inf if is_as_large(group, lendable) else cap(group) - tally.groups[group.name]
+    tally, lendable = state.tally, state.caps.lendable
+    for group in reversed(state.tree.chain(request.group)):
+        left = (
+            inf
+            if group_cap_covers_pool(group, lendable)
+            else group_cap(group) - tally.groups[group.name]
+        )
         of_one = (
             inf
-            if is_as_large_for_one(group, lendable)
-            else cap_of_one(group) - tally.users[group.name, request.owner]
+            if member_cap_covers_pool(group, lendable)
+            else member_cap(group) - tally.users[group.name, request.owner]
         )
         if left == of_one == inf:
             continue
@@ -129,12 +139,12 @@ def _widest_line(request: PendingRequest, books: CycleState, queues: Queues) -> 
     return None
 
 
-_Begun = frozenset[tuple[str, int]]
+_Started = frozenset[tuple[str, int]]
 """Who starts, with how many devices."""
 
 
-def spared(
-    snapshot: Snapshot, asked: Mapping[str, str], now: float, *, over: Collection[str] = ()
+def withdrawable(
+    snapshot: Snapshot, asked: Mapping[str, str], now: float, *, expired: Collection[str] = ()
 ) -> tuple[str, ...]:
     """Those that were asked to go and may stay.
 
@@ -151,14 +161,14 @@ def spared(
         over: those whose grace time is over.
     """
     trial = _Trial(snapshot, asked, now)
-    begun = trial.begun(())
-    held = trial.wanted - {name for name, _ in begun}
+    started_with = trial.started_with(())
+    held = trial.wanted - {name for name, _ in started_with}
     stay: tuple[str, ...] = ()
-    for name in trial.dearest_first():
-        if asked[name] in held and name not in over:
+    for name in trial.costliest_first():
+        if asked[name] in held and name not in expired:
             continue
         more = (*stay, name)
-        if trial.begun(more) == begun:
+        if trial.started_with(more) == started_with:
             stay = more
     return stay
 
@@ -168,39 +178,41 @@ class _Trial:
 
     def __init__(self, snapshot: Snapshot, asked: Mapping[str, str], now: float) -> None:
         self._snapshot, self._asked, self._now = snapshot, asked, now
-        books = CycleState(snapshot, now)
-        self.wanted = {each.id for each in snapshot.waiting} & set(asked.values())
-        may_ask = {each.id for each in books.entitled.among(snapshot.waiting)} | self.wanted
-        claims = (each for each in snapshot.waiting if each.id in may_ask)
-        self._queues = Queues(books.tree, claims)
-        self._debts: FairShare = debts_of(snapshot, books)
+        state = CycleState(snapshot, now)
+        self.wanted = {each.id for each in snapshot.pending} & set(asked.values())
+        may_ask = {each.id for each in state.entitlement.among(snapshot.pending)} | self.wanted
+        claims = (each for each in snapshot.pending if each.id in may_ask)
+        self._queues = Queues(state.tree, claims)
+        self._fair_share: FairShare = fair_share_of(snapshot, state)
 
-    def dearest_first(self) -> list[str]:
+    def costliest_first(self) -> list[str]:
         costs = {
             each.request_id: cost(replace(each, leaving=False), self._now)
-            for each in self._snapshot.holdings
+            for each in self._snapshot.allocations
             if each.request_id in self._asked
         }
         return sorted(costs, key=lambda name: (-costs[name], name))
 
-    def begun(self, stay: Collection[str]) -> _Begun:
-        holdings = tuple(_left(self._snapshot.holdings, stay))
-        books = CycleState(replace(self._snapshot, holdings=holdings), self._now)
+    def started_with(self, stay: Collection[str]) -> _Started:
+        allocations = tuple(_left(self._snapshot.allocations, stay))
+        state = CycleState(replace(self._snapshot, allocations=allocations), self._now)
         return frozenset(
-            (each.request.id, len(each.holding.devices)) for each in self._starts(books)
+            (each.request.id, len(each.allocation.devices)) for each in self._starts(state)
         )
 
-    def _starts(self, books: CycleState) -> Iterator[DispatchStart]:
-        walk = Dispatch(books)
-        for request in QueueOrder(self._queues, books, self._debts, promised=sorted(self.wanted)):
-            served = None if walk.passes_over(request) else walk.serve(request)
+    def _starts(self, state: CycleState) -> Iterator[DispatchStart]:
+        dispatch = Dispatch(state)
+        for request in QueueOrder(
+            self._queues, state, self._fair_share, preemptors=sorted(self.wanted)
+        ):
+            served = None if dispatch.can_skip(request) else dispatch.serve(request)
             if isinstance(served, DispatchStart):
                 yield served
 
 
-def _left(holdings: Iterable[Allocation], stay: Collection[str]) -> Iterator[Allocation]:
+def _left(allocations: Iterable[Allocation], stay: Collection[str]) -> Iterator[Allocation]:
     """What runs once all others that leave have gone."""
-    for each in holdings:
+    for each in allocations:
         if each.request_id in stay:
             yield replace(each, leaving=False, leaves_at=None)
         elif not each.leaving:

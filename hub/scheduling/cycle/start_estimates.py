@@ -11,13 +11,13 @@ from ..model.plan import Estimate, Reason
 from ..model.snapshot import Allocation, PendingRequest
 from ..placement.device_pool import Shape, shape
 from ..queue.cycle_state import CycleState
-from ..queue.running_set import expected_end, promised_end
+from ..queue.running_set import expected_end, planned_end
 from ..quota.headroom import Key
-from .dispatch import DispatchHold, walk
+from .dispatch import DispatchHold, dispatch
 
 FIRST_PAGE = 20
 """How many waiting requests are given an estimate: those that people see first."""
-_END, _WALK = 3, 5
+_END_EFFORT, _DISPATCH_EFFORT = 3, 5
 """What an end costs, and a walk along the queue besides, in requests that are looked at."""
 
 
@@ -36,7 +36,7 @@ class Effort:
 
 
 def estimates(
-    page: Sequence[PendingRequest], books: CycleState, until: str = "", effort: Effort | None = None
+    page: Sequence[PendingRequest], state: CycleState, until: str = "", effort: Effort | None = None
 ) -> Mapping[str, Estimate]:
     """Expected start by request id; one that never comes to start has none.
 
@@ -52,70 +52,70 @@ def estimates(
     ``effort``: where it is not enough, those whose start is not known by then have none.
     """
     effort = Effort() if effort is None else effort
-    running = books.running.holdings.values()
-    settled = [_as_expected(holding, books.now) for holding in running]
-    limits = [_to_its_limit(holding, books.now) for holding in running]
-    soon = late = _forecast(page, books.ending(settled), until, effort)
+    running = state.running.allocations.values()
+    settled = [_as_expected(allocation, state.now) for allocation in running]
+    limits = [_to_its_limit(allocation, state.now) for allocation in running]
+    soon = late = _forecast(page, state.with_ends(settled), until, effort)
     if until and until not in soon:
         return {}
     if limits != settled or any(request.expected is not None for request in page):
         unknown = [replace(request, expected=None, done=0.0) for request in page]
-        late = _forecast(unknown, books.ending(limits), until, effort)
+        late = _forecast(unknown, state.with_ends(limits), until, effort)
     return {
         name: Estimate(at=min(soon[name], late[name]), latest=max(soon[name], late[name]))
         for name in soon.keys() & late.keys()
     }
 
 
-def _as_expected(holding: Allocation, now: float) -> Allocation:
-    return _leaving(holding, now) or _ending(holding, expected_end(holding, now))
+def _as_expected(allocation: Allocation, now: float) -> Allocation:
+    return _leaving(allocation, now) or _ending(allocation, expected_end(allocation, now))
 
 
-def _to_its_limit(holding: Allocation, now: float) -> Allocation:
-    return _leaving(holding, now) or _ending(holding, max(holding.until, now))
+def _to_its_limit(allocation: Allocation, now: float) -> Allocation:
+    return _leaving(allocation, now) or _ending(allocation, max(allocation.until, now))
 
 
-def _leaving(holding: Allocation, now: float) -> Allocation | None:
+def _leaving(allocation: Allocation, now: float) -> Allocation | None:
     """What was asked to go has its grace time; None where it was not."""
-    if not holding.leaving:
+    if not allocation.leaving:
         return None
-    at = now if holding.leaves_at is None else max(now, holding.leaves_at)
-    return replace(holding, until=at, expected=None, leaving=False)
+    at = now if allocation.leaves_at is None else max(now, allocation.leaves_at)
+    return replace(allocation, until=at, expected=None, leaving=False)
 
 
-def _ending(holding: Allocation, at: float) -> Allocation:
-    if holding.until == at and holding.expected is None:
-        return holding
-    return replace(holding, until=at, expected=None)
+def _ending(allocation: Allocation, at: float) -> Allocation:
+    if allocation.until == at and allocation.expected is None:
+        return allocation
+    return replace(allocation, until=at, expected=None)
 
 
 def _forecast(
-    page: Sequence[PendingRequest], books: CycleState, until: str, effort: Effort
+    page: Sequence[PendingRequest], state: CycleState, until: str, effort: Effort
 ) -> Mapping[str, float]:
     """Let time pass from one end to the next, and go along the page by the rules of the cycle."""
     found: dict[str, float] = {}
-    running = books.running.holdings.values()
-    ends = [(promised_end(holding), holding.request_id) for holding in running]
+    running = state.running.allocations.values()
+    ends = [(planned_end(allocation), allocation.request_id) for allocation in running]
     heapify(ends)
-    effort.spend(len(page) + _WALK)
-    _, held = walk(page, books)
-    wanted = _Wanted(held, books)
+    effort.spend(len(page) + _DISPATCH_EFFORT)
+    _, held = dispatch(page, state)
+    wanted = _Awaited(held, state)
     while held and until not in found and effort.left > 0:
-        edge = books.next_edge()
+        edge = state.next_reservation_edge()
         at = min(ends[0][0], edge) if ends else edge
         if at == inf:
             break
-        books.at(at)
-        ended = [books.end(request_id) for request_id in _ended(ends, at)]
-        effort.spend(_END * len(ended))
-        if at < edge and not wanted.may_be_there(ended):
+        state.advance(at)
+        ended = [state.end(request_id) for request_id in _ended(ends, at)]
+        effort.spend(_END_EFFORT * len(ended))
+        if at < edge and not wanted.may_be_available(ended):
             continue
-        effort.spend(len(held) + _WALK)
-        started, held = walk((each.request for each in held), books)
-        wanted = _Wanted(held, books)
+        effort.spend(len(held) + _DISPATCH_EFFORT)
+        started, held = dispatch((each.request for each in held), state)
+        wanted = _Awaited(held, state)
         for each in started:
             found[each.request.id] = at
-            heappush(ends, (promised_end(each.holding), each.request.id))
+            heappush(ends, (planned_end(each.allocation), each.request.id))
     return found
 
 
@@ -124,15 +124,15 @@ def _ended(ends: list[tuple[float, str]], at: float) -> Iterator[str]:
         yield heappop(ends)[1]
 
 
-class _Wanted:
+class _Awaited:
     """What those that are held wait for.
 
     It is worth asking again once there is room under a limit that one of them waits for, or that
     whoever it is behind waits for; for the others devices where they fit.
     """
 
-    def __init__(self, held: Iterable[DispatchHold], books: CycleState) -> None:
-        self._books = books
+    def __init__(self, held: Iterable[DispatchHold], state: CycleState) -> None:
+        self._state = state
         self._limits: set[Key] = set()
         self._forms: dict[Shape, PendingRequest] = {}
         for each in held:
@@ -143,13 +143,13 @@ class _Wanted:
             elif each.reason is Reason.SESSIONS:
                 self._limits.add((each.detail, each.request.owner))
             else:
-                self._forms |= {shape(form): form for form in books.variants(each.request)}
+                self._forms |= {shape(form): form for form in state.variants(each.request)}
 
-    def may_be_there(self, ended: Iterable[Allocation]) -> bool:
+    def may_be_available(self, ended: Iterable[Allocation]) -> bool:
         """Whether it may be, now that these have ended."""
-        known, limits = self._books.tree.known, self._limits
+        known, limits = self._state.tree.ancestry, self._limits
         for each in ended:
             for group in known(each.group):
                 if (group.name, None) in limits or (group.name, each.owner) in limits:
                     return True
-        return any(map(self._books.pool.fits, self._forms.values()))
+        return any(map(self._state.pool.fits, self._forms.values()))

@@ -12,24 +12,24 @@ from ..model.snapshot import Device, Group, Health, Kind, PendingRequest, Share,
 from ..model.text import hours, number, plural, span
 from ..placement.device_pool import largest_node
 from ..queue.cycle_state import CycleState
-from ..quota.tree import GroupTree, in_devices, may_hold, size
+from ..quota.tree import GroupTree, group_max, in_devices, size
 
 
-def reach(group: str, groups: Iterable[Group], devices: Iterable[Device]) -> ReachableCapacity:
+def reachable(group: str, groups: Iterable[Group], devices: Iterable[Device]) -> ReachableCapacity:
     """As ``CycleState`` has it, with every device repaired and taking work."""
     repaired = tuple(replace(each, health=Health.OK, marks=()) for each in devices)
-    books = CycleState(Snapshot(devices=repaired, groups=tuple(groups)), 0.0)
-    if not books.tree.chain(group):
+    state = CycleState(Snapshot(devices=repaired, groups=tuple(groups)), 0.0)
+    if not state.tree.chain(group):
         return ReachableCapacity(lent=0, kept=0)
 
     def most(*, preemptible: bool) -> int:
         sizes = range(1, len(repaired) + 1)
-        return bisect_left(sizes, True, key=_refused(books, group, preemptible=preemptible))
+        return bisect_left(sizes, True, key=_refused(state, group, preemptible=preemptible))
 
     return ReachableCapacity(lent=most(preemptible=True), kept=most(preemptible=False))
 
 
-def _refused(books: CycleState, group: str, *, preemptible: bool) -> Callable[[int], bool]:
+def _refused(state: CycleState, group: str, *, preemptible: bool) -> Callable[[int], bool]:
     def refused(devices: int) -> bool:
         asked = PendingRequest(
             id="",
@@ -41,7 +41,7 @@ def _refused(books: CycleState, group: str, *, preemptible: bool) -> Callable[[i
             submitted_at=0.0,
             preemptible=preemptible,
         )
-        return not books.leaves_what_is_kept(asked) or books.kept_from(asked) is not None
+        return not state.keeps_reserved(asked) or state.hold_reason(asked) is not None
 
     return refused
 
@@ -155,7 +155,7 @@ def admit(
     pool, devices, usable = tuple(pool), int(devices), tree.models(group)
     models = (model,) if model or usable is None else usable
     in_node = max((largest_node(pool, each) for each in models), default=0)
-    allowed = (min(may_hold(each), each.max_devices_per_user) for each in chain)
+    allowed = (min(group_max(each), each.max_devices_per_user) for each in chain)
     accepted = _from_zero_to(int(min(in_node, most, _affordable(chain, seconds), *allowed)))
     refusal = (
         no_sessions
@@ -175,7 +175,7 @@ def admit(
 
 def _unknown_group(tree: GroupTree, name: str) -> Refusal:
     known = [each for each in tree.names if tree.chain(each)]
-    if tree.known(name):
+    if tree.ancestry(name):
         message = f"A group above {name} is missing, so {name} may not use anything."
     else:
         message = f"There is no group {name}."
@@ -190,7 +190,7 @@ def _unknown_group(tree: GroupTree, name: str) -> Refusal:
 def _shape(chain: tuple[Group, ...], devices: float, seconds: float, most: float) -> Refusal | None:
     """Rules 2 and 3. Comparisons are written so that a NaN fails them."""
     if isinstance(devices, bool) or not isinstance(devices, int) or devices < 0:
-        allowed = (min(may_hold(group), group.max_devices_per_user) for group in chain)
+        allowed = (min(group_max(group), group.max_devices_per_user) for group in chain)
         return Refusal(
             rule=Rule.DEVICES,
             message="The number of devices must be a whole number, 0 or more; "
@@ -198,7 +198,7 @@ def _shape(chain: tuple[Group, ...], devices: float, seconds: float, most: float
             accepted=_from_zero_to(int(min(most, *allowed))),
         )
     shortest = min(chain, key=lambda group: group.max_seconds)
-    at_most = min(devices, *map(may_hold, chain))
+    at_most = min(devices, *map(group_max, chain))
     by_budget = _affordable(chain, at_most) if at_most else inf
     longest = _rounded(by_budget) if 1 <= by_budget < shortest.max_seconds else shortest.max_seconds
     accepted = f"Ask for at most {span(longest)}."
@@ -229,13 +229,13 @@ def _no_sessions(chain: tuple[Group, ...], kind: Kind) -> Refusal | None:
 
 def _above_maximum(chain: tuple[Group, ...], devices: int) -> Refusal | None:
     """Rule 5."""
-    by_group = min(chain, key=may_hold)
+    by_group = min(chain, key=group_max)
     by_user = min(chain, key=lambda group: group.max_devices_per_user)
-    if devices > may_hold(by_group):
+    if devices > group_max(by_group):
         why = ""
-        if may_hold(by_group) < by_group.max_devices:
+        if group_max(by_group) < by_group.max_devices:
             why = f": {by_group.guaranteed} guaranteed, and {by_group.borrowing} borrowed"
-        most = plural(may_hold(by_group), "device")
+        most = plural(group_max(by_group), "device")
         message = f"{by_group.name} may hold at most {most} at one time{why}"
         return _too_many(Rule.GROUP_MAXIMUM, by_group.name, message)
     if devices > by_user.max_devices_per_user:
@@ -359,7 +359,7 @@ class AdmissionRules:
     def _reach_of(self, group: str) -> ReachableCapacity:
         found = self._reach.get(group)
         if found is None:
-            found = self._reach[group] = reach(group, self._groups, self._devices)
+            found = self._reach[group] = reachable(group, self._groups, self._devices)
         return found
 
     def _of_model(self, group: str, devices: int, model: str) -> Refusal | None:

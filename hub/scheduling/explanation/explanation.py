@@ -13,9 +13,9 @@ from ..model.plan import Reason, Wait
 from ..model.snapshot import BudgetBalance, Group, PendingRequest, ReservedSpan, Snapshot
 from ..queue.cycle_state import CycleState
 from ..queue.queues import entry, rank
-from ..quota.headroom import cap, cap_of_one, room
-from ..quota.tree import THOUSAND, parting, size
-from .what_if import LIMITS, STAND_ALONE, Suggestion, Way, WhatIfQuery, sooner, suggestions
+from ..quota.headroom import group_cap, limit_reached, member_cap
+from ..quota.tree import THOUSAND, diverging_group, size
+from .what_if import LIMITS, STAND_ALONE, QueueReplay, Suggestion, WhatIfQuery, sooner, suggestions
 
 
 class Precedence(StrEnum):
@@ -56,20 +56,20 @@ class RequestsAhead:
 def precedence(
     request: PendingRequest,
     ahead: Iterable[PendingRequest],
-    books: CycleState,
+    state: CycleState,
     promised: Collection[str] = (),
 ) -> tuple[RequestsAhead, ...]:
     """By which rules these are ahead of a request, in the order of the rules.
 
     ``promised``: for whom others were stopped.
     """
-    due = {name for each in books.due() for name in books.tree.below(each.group)}
-    chain, own_rank = books.tree.chain(request.group), rank(request.priority)
+    due = {name for each in state.due() for name in state.tree.subtree(each.group)}
+    chain, own_rank = state.tree.chain(request.group), rank(request.priority)
     beside: dict[str, Group | None] = {}
     counts: Counter[tuple[Precedence, str]] = Counter()
     for other in ahead:
         if other.group not in beside:
-            beside[other.group] = parting(chain, books.tree.chain(other.group))
+            beside[other.group] = diverging_group(chain, state.tree.chain(other.group))
         group = beside[other.group]
         if other.id in promised:
             counts[Precedence.PROMISED, ""] += 1
@@ -80,13 +80,13 @@ def precedence(
         elif rank(other.priority) < own_rank:
             counts[Precedence.PRIORITY, ""] += 1
         elif group is not None:
-            rule = Precedence.GUARANTEE if _within(other, group, books) else Precedence.LESS_USE
+            rule = Precedence.GUARANTEE if _within(other, group, state) else Precedence.LESS_USE
             counts[rule, group.name] += 1
         elif other.owner != request.owner or other.group != request.group:
-            hurries = _in_danger(other, books.now) and not _in_danger(request, books.now)
+            hurries = _in_danger(other, state.now) and not _in_danger(request, state.now)
             counts[Precedence.DEADLINE if hurries else Precedence.LESS_USE, ""] += 1
         else:
-            counts[_of_one_owner(other, request, books.now), ""] += 1
+            counts[_of_one_owner(other, request, state.now), ""] += 1
     rules = tuple(Precedence)
     order = sorted(counts, key=lambda each: (rules.index(each[0]), -counts[each], each[1]))
     return tuple(
@@ -94,9 +94,9 @@ def precedence(
     )
 
 
-def _within(other: PendingRequest, group: Group, books: CycleState) -> bool:
-    held = books.tally.groups[group.name] + size(other.devices, other.share)
-    return held <= books.guaranteed.get(group.name, 0) * THOUSAND
+def _within(other: PendingRequest, group: Group, state: CycleState) -> bool:
+    held = state.tally.groups[group.name] + size(other.devices, other.share)
+    return held <= state.guaranteed.get(group.name, 0) * THOUSAND
 
 
 def _in_danger(request: PendingRequest, now: float) -> bool:
@@ -113,11 +113,11 @@ def _of_one_owner(other: PendingRequest, request: PendingRequest, now: float) ->
     return next((rule for one, two, rule in parts if one != two), Precedence.OLDER)
 
 
-MOST_AHEAD = 200
+MAX_AHEAD = 200
 """With more ahead of it the start of a request is not estimated."""
-LOOKS = 2600
+ESTIMATE_EFFORT = 2600
 """Nor where more has to be looked at for it (``Effort``): that would take too long for a page."""
-MORE_LOOKS = 1900
+SUGGESTION_EFFORT = 1900
 """For what would start it sooner, next to what its own start has left of the others."""
 
 
@@ -183,29 +183,29 @@ def explain(
         waits: of the last plan, in its order. What the plan started runs in the snapshot.
         groups: others that its owner is in, for suggestions.
     """
-    way = Way(snapshot, now)
-    request = way.known.get(request_id)
+    replay = QueueReplay(snapshot, now)
+    request = replay.known.get(request_id)
     ahead, wait, behind = _split(waits, request_id)
     if request is None or wait is None:
         return None
-    effort = Effort(LOOKS)
-    wait = _estimated(wait, request, ahead, way, effort)
-    effort.left += MORE_LOOKS
-    asked = WhatIfQuery(
+    effort = Effort(ESTIMATE_EFFORT)
+    wait = _estimated(wait, request, ahead, replay, effort)
+    effort.left += SUGGESTION_EFFORT
+    query = WhatIfQuery(
         request=request, wait=wait, snapshot=snapshot, now=now, groups=groups, effort=effort
     )
-    books = way.along(ahead).walk.books
-    found = tuple(suggestions(asked, way, ahead, behind)) or tuple(sooner(asked))
+    state = replay.past(ahead).dispatch.state
+    found = tuple(suggestions(query, replay, ahead, behind)) or tuple(sooner(query))
     return Explanation(
         request=request,
         wait=wait,
-        free=books.pool.free_count(request.model, request.nodes),
-        lendable=books.pool.could_count(request.model, request.nodes),
-        quota=_quota(request, books),
+        free=state.pool.free_count(request.model, request.nodes),
+        lendable=state.pool.total_count(request.model, request.nodes),
+        quota=_quota(request, state),
         budget=_budget(wait, snapshot),
         reserved=_reserved(wait, snapshot, now),
         ahead=precedence(
-            request, _in_the_way(wait, request, ahead, way.known), books, _promised(snapshot)
+            request, _in_the_way(wait, request, ahead, replay.known), state, _promised(snapshot)
         ),
         suggestions=found,
     )
@@ -222,41 +222,41 @@ def _split(
 
 
 def _estimated(
-    wait: Wait, request: PendingRequest, ahead: Iterable[Wait], start: Way, effort: Effort
+    wait: Wait, request: PendingRequest, ahead: Iterable[Wait], start: QueueReplay, effort: Effort
 ) -> Wait:
     """With its expected start also past the first page, of which the plan has said all."""
     if wait.estimate is not None or not request.devices:
         return wait
     others = (start.known.get(each.request_id) for each in ahead)
-    page = tuple(islice((each for each in others if each and each.devices), MOST_AHEAD + 1))
-    if not FIRST_PAGE <= len(page) <= MOST_AHEAD:
+    page = tuple(islice((each for each in others if each and each.devices), MAX_AHEAD + 1))
+    if not FIRST_PAGE <= len(page) <= MAX_AHEAD:
         return wait
-    found = estimates((*page, request), start.walk.books, request.id, effort)
+    found = estimates((*page, request), start.dispatch.state, request.id, effort)
     return wait._replace(estimate=found.get(request.id))
 
 
-def _quota(request: PendingRequest, books: CycleState) -> QuotaState | None:
-    limit = room(request, books.tree, books.tally, books.budgets)
+def _quota(request: PendingRequest, state: CycleState) -> QuotaState | None:
+    limit = limit_reached(request, state.tree, state.tally, state.budgets)
     if limit is None or limit.reason is Reason.BUDGET:
         return None
-    known = books.tree.known(limit.group)
+    known = state.tree.ancestry(limit.group)
     if not known:
         return None
     group = known[0]
-    tally = books.tally
+    tally = state.tally
     if limit.reason is Reason.SESSIONS:
         held: float = tally.sessions[group.name, request.owner]
         most: float = group.max_sessions or 0
     elif limit.reason is Reason.USER_MAXIMUM:
-        held, most = tally.of_user(group.name, request.owner), cap_of_one(group) / THOUSAND
+        held, most = tally.of_user(group.name, request.owner), member_cap(group) / THOUSAND
     else:
-        held, most = tally.of_group(group.name), cap(group) / THOUSAND
+        held, most = tally.of_group(group.name), group_cap(group) / THOUSAND
     return QuotaState(
         reason=limit.reason,
         group=group.name,
         held=held,
         most=most,
-        guaranteed=books.guaranteed.get(group.name, 0),
+        guaranteed=state.guaranteed.get(group.name, 0),
     )
 
 
@@ -278,7 +278,7 @@ def _reserved(wait: Wait, snapshot: Snapshot, now: float) -> ReservedSpan | None
 
 def _promised(snapshot: Snapshot) -> frozenset[str]:
     """For whom others were stopped."""
-    return frozenset(each.made_room_for for each in snapshot.waiting) - {""}
+    return frozenset(each.preemptor for each in snapshot.pending) - {""}
 
 
 def _in_the_way(

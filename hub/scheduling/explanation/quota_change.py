@@ -13,13 +13,13 @@ from ..model.plan import Plan, Reason
 from ..model.snapshot import Group, Snapshot
 from ..model.text import plural, span
 from ..placement.gangs import least
-from ..quota.tree import THOUSAND, GroupTree, Tally, guarantees, may_hold, size
-from .admission_rules import reach
+from ..quota.tree import THOUSAND, GroupTree, Tally, group_max, guarantees, size
+from .admission_rules import reachable
 
 UNAFFECTED = "Nothing that waits or runs is affected."
 UNCHANGED = "Nothing changes."
 NEW = "A new group: nobody waits or runs in it yet."
-NOTHING_TO_SAY = frozenset({UNAFFECTED, UNCHANGED, NEW})
+NO_EFFECT = frozenset({UNAFFECTED, UNCHANGED, NEW})
 
 
 def consequences(after: Group, snapshot: Snapshot, now: float) -> tuple[str, ...]:
@@ -39,10 +39,10 @@ def consequences(after: Group, snapshot: Snapshot, now: float) -> tuple[str, ...
     changed = replace(snapshot, groups=(*others, after))
     said = (
         *_held_above(after, changed),
-        *_waiting(snapshot, changed, now),
+        *_pending(snapshot, changed, now),
         *_bound_by_others(after, changed),
         *_times(before, after),
-        *odd_guarantees(after, changed),
+        *guarantee_warnings(after, changed),
     )
     if said:
         return said
@@ -51,8 +51,8 @@ def consequences(after: Group, snapshot: Snapshot, now: float) -> tuple[str, ...
 
 def _held_above(after: Group, changed: Snapshot) -> Iterator[str]:
     tree = GroupTree(changed.groups)
-    tally = Tally(tree, changed.holdings)
-    for group in tree.known(after.name):
+    tally = Tally(tree, changed.allocations)
+    for group in tree.ancestry(after.name):
         held = tally.of_group(group.name)
         if held > group.max_devices:
             new = "the new" if group is after else "its"
@@ -61,7 +61,7 @@ def _held_above(after: Group, changed: Snapshot) -> Iterator[str]:
                 f"{group.max_devices}: nothing is stopped, nothing new starts."
             )
     most = after.max_devices_per_user
-    owners = sorted({holding.owner for holding in changed.holdings})
+    owners = sorted({allocation.owner for allocation in changed.allocations})
     above = [owner for owner in owners if tally.of_user(after.name, owner) > most]
     if above:
         verb = "holds" if len(above) == 1 else "hold"
@@ -71,7 +71,7 @@ def _held_above(after: Group, changed: Snapshot) -> Iterator[str]:
         )
 
 
-def _waiting(snapshot: Snapshot, changed: Snapshot, now: float) -> Iterator[str]:
+def _pending(snapshot: Snapshot, changed: Snapshot, now: float) -> Iterator[str]:
     plan, planned = decide(snapshot, now), decide(changed, now)
     was_stuck, stuck = _stuck(snapshot, plan), _stuck(changed, planned)
     if never := len(stuck - was_stuck):
@@ -89,12 +89,12 @@ def _stuck(snapshot: Snapshot, plan: Plan) -> set[str]:
     """Who waits and could never start: for a limit, or beside what others are promised."""
     waits = {each.request_id: each.reason for each in plan.waits}
     most = {
-        name: reach(name, snapshot.groups, snapshot.devices)
-        for name in {each.group for each in snapshot.waiting if each.id in waits}
+        name: reachable(name, snapshot.groups, snapshot.devices)
+        for name in {each.group for each in snapshot.pending if each.id in waits}
     }
     return {
         each.id
-        for each in snapshot.waiting
+        for each in snapshot.pending
         if each.id in waits
         and (
             waits[each.id] is Reason.ABOVE_MAXIMUM
@@ -106,19 +106,19 @@ def _stuck(snapshot: Snapshot, plan: Plan) -> set[str]:
 
 def _bound_by_others(after: Group, changed: Snapshot) -> Iterator[str]:
     tree = GroupTree(changed.groups)
-    most = may_hold(tree.known(after.name)[0])
-    above = min(tree.chain(after.name), key=may_hold, default=None)
+    most = group_max(tree.ancestry(after.name)[0])
+    above = min(tree.chain(after.name), key=group_max, default=None)
     if above is None:
         yield f"A group above {after.name} is missing: its members may hold nothing."
-    elif may_hold(above) < most:
+    elif group_max(above) < most:
         yield (
-            f"{above.name}, above it, allows {plural(may_hold(above), 'device')} at one time: "
+            f"{above.name}, above it, allows {plural(group_max(above), 'device')} at one time: "
             f"{after.name} never holds more."
         )
     for group in sorted(tree.children(after.name), key=lambda group: group.name):
-        if may_hold(group) > most:
+        if group_max(group) > most:
             yield (
-                f"{group.name}, below it, may hold {may_hold(group)} by its own limits, "
+                f"{group.name}, below it, may hold {group_max(group)} by its own limits, "
                 f"and {most} by these."
             )
 
@@ -143,7 +143,7 @@ def _listed(names: Iterable[str]) -> str:
     return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
 
 
-def odd_guarantees(after: Group, changed: Snapshot) -> Iterator[str]:
+def guarantee_warnings(after: Group, changed: Snapshot) -> Iterator[str]:
     """Sentences about a group as it will be; ``changed`` has it already.
 
     1. it is guaranteed more than it may hold

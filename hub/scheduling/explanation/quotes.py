@@ -15,7 +15,7 @@ from ..cycle.reclaim_step import ReclaimStep
 from ..cycle.start_estimates import FIRST_PAGE
 from ..model.plan import Plan, Reason, Wait
 from ..model.snapshot import Allocation, PendingRequest, Snapshot
-from ..preemption.defragmentation import again
+from ..preemption.defragmentation import as_pending
 from ..preemption.pending_reclaims import PendingReclaims
 from ..queue.cycle_state import CycleState, HoldReason
 from ..queue.fair_share import FairShare
@@ -30,50 +30,56 @@ def quotes(snapshot: Snapshot, requests: Sequence[PendingRequest], now: float) -
     in its place. Only its estimate is made without those behind, who may start before it on
     devices that it leaves.
     """
-    books = CycleState(snapshot, now)
-    queues = Queues(books.tree, snapshot.waiting)
-    debts = FairShare(books.tree, snapshot.use, snapshot.holdings, now)
-    return tuple(_quote(snapshot, each, books, queues, debts) for each in requests)
+    state = CycleState(snapshot, now)
+    queues = Queues(state.tree, snapshot.pending)
+    fair_share = FairShare(state.tree, snapshot.use, snapshot.allocations, now)
+    return tuple(_quote(snapshot, each, state, queues, fair_share) for each in requests)
 
 
 def _quote(
-    snapshot: Snapshot, request: PendingRequest, books: CycleState, queues: Queues, debts: FairShare
+    snapshot: Snapshot,
+    request: PendingRequest,
+    state: CycleState,
+    queues: Queues,
+    fair_share: FairShare,
 ) -> Wait:
     # What needs no device does not depend on those ahead.
-    if not request.devices and not isinstance(Dispatch(books.copy()).serve(request), DispatchHold):
+    if not request.devices and not isinstance(Dispatch(state.copy()).serve(request), DispatchHold):
         return Wait(request_id=request.id, place=0, reason=Reason.STARTING)
     reclaim = ReclaimStep(
-        holdings=lambda: snapshot.holdings, debts=lambda: debts, queues=lambda: queues
+        allocations=lambda: snapshot.allocations,
+        fair_share=lambda: fair_share,
+        queues=lambda: queues,
     )
-    walk, line = Dispatch(books.copy(), PendingReclaims(reclaim)), QueuePositions()
+    dispatch, positions = Dispatch(state.copy(), PendingReclaims(reclaim)), QueuePositions()
     queues.add(request)
-    ahead = list(takewhile(lambda each: each is not request, QueueOrder(queues, books, debts)))
+    ahead = list(takewhile(lambda each: each is not request, QueueOrder(queues, state, fair_share)))
     page = 0
     for each in ahead:
-        served = walk.serve(each)
+        served = dispatch.serve(each)
         if isinstance(served, DispatchHold):
-            line.add(served)
+            positions.add(served)
             page += each.devices > 0
-    answer = walk.serve(request)
+    answer = dispatch.serve(request)
     queues.remove(request.id)
     if not isinstance(answer, DispatchHold):
         return Wait(request_id=request.id, place=0, reason=Reason.STARTING)
-    if page >= FIRST_PAGE and request not in walk.books.entitled:
-        return line.add(answer)
-    plan = decide(replace(snapshot, waiting=(*ahead, request)), books.now)
+    if page >= FIRST_PAGE and request not in dispatch.state.entitlement:
+        return positions.add(answer)
+    plan = decide(replace(snapshot, pending=(*ahead, request)), state.now)
     return next(wait for wait in plan.waits if wait.request_id == request.id)
 
 
-def served_without(snapshot: Snapshot, request_id: str, now: float) -> PendingRequest | None:
+def blocked_by(snapshot: Snapshot, request_id: str, now: float) -> PendingRequest | None:
     """Who waits and would start now, or sooner, if this request held nothing; the first of them.
 
     Its owner's own requests do not count: whom to serve first is the owner's choice.
     """
-    holding, left = _without(snapshot, request_id)
-    if holding is None:
+    allocation, left = _without(snapshot, request_id)
+    if allocation is None:
         return None
     others = {
-        each.id for each in snapshot.waiting if each.devices > 0 and each.owner != holding.owner
+        each.id for each in snapshot.pending if each.devices > 0 and each.owner != allocation.owner
     }
     if not others:
         return None
@@ -86,7 +92,7 @@ def served_without(snapshot: Snapshot, request_id: str, now: float) -> PendingRe
     return next((each for each in queue if each.id in sooner), None)
 
 
-def kept_from_longer(
+def extension_hold(
     snapshot: Snapshot, request_id: str, until: float, now: float
 ) -> HoldReason | None:
     """Why what runs may not have its devices until then, by the rules for whoever starts; None
@@ -96,25 +102,27 @@ def kept_from_longer(
     2. what it holds is kept from its present end on: for a reservation, or for what others are
        guaranteed and could not ask back of it
     """
-    holding, left = _without(snapshot, request_id)
-    if holding is None or not holding.devices:
+    allocation, left = _without(snapshot, request_id)
+    if allocation is None or not allocation.devices:
         return None
-    later = tuple(each for each in snapshot.reserved if each.ends_at > holding.until)
-    books = CycleState(replace(left, reserved=later), now)
-    for group in books.tree.chain(holding.group):
-        if books.budgets.get(group.name, 1.0) <= 0:
+    later = tuple(each for each in snapshot.reserved if each.ends_at > allocation.until)
+    state = CycleState(replace(left, reserved=later), now)
+    for group in state.tree.chain(allocation.group):
+        if state.budgets.get(group.name, 1.0) <= 0:
             return HoldReason(reason=Reason.BUDGET, detail=group.name)
-    request = again(holding, books.pool, now)
-    if not books.leaves_what_is_kept(request):
-        return HoldReason(reason=books.kept_reason(request))
-    return books.kept_from(request, until)
+    request = as_pending(allocation, state.pool, now)
+    if not state.keeps_reserved(request):
+        return HoldReason(reason=state.reserved_reason(request))
+    return state.hold_reason(request, until)
 
 
 def _without(snapshot: Snapshot, request_id: str) -> tuple[Allocation | None, Snapshot]:
     """What a request holds, if anything, and how it would be if it held nothing."""
-    holding = next((each for each in snapshot.holdings if each.request_id == request_id), None)
-    left = tuple(each for each in snapshot.holdings if each is not holding)
-    return holding, replace(snapshot, holdings=left)
+    allocation = next(
+        (each for each in snapshot.allocations if each.request_id == request_id), None
+    )
+    left = tuple(each for each in snapshot.allocations if each is not allocation)
+    return allocation, replace(snapshot, allocations=left)
 
 
 def _expected(plan: Plan, now: float) -> dict[str, float]:

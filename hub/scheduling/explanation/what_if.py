@@ -23,9 +23,9 @@ from ..model.plan import Estimate, Reason, Wait
 from ..model.snapshot import PendingRequest, PriorityClass, Snapshot
 from ..preemption.pending_reclaims import PendingReclaims
 from ..queue.cycle_state import CycleState
-from ..queue.order import debts_of
+from ..queue.order import fair_share_of
 from ..queue.queues import Queues
-from ..quota.headroom import cap, cap_of_one
+from ..quota.headroom import group_cap, member_cap
 from ..quota.tree import THOUSAND, GroupTree, limits, size
 
 LIMITS = frozenset({Reason.GROUP_MAXIMUM, Reason.BORROWING, Reason.USER_MAXIMUM})
@@ -42,7 +42,7 @@ STAND_ALONE = frozenset(
 """Who waits for one of these is in nobody's way, and has nobody in its way."""
 _NO_TRACE = STAND_ALONE | {Reason.BEHIND_OTHERS}
 MINUTE = 60.0
-SHORTEST_MINUTES = 5
+MIN_MINUTES = 5
 """Nobody is told to ask for less time than this."""
 OTHER_GROUPS = 2
 """How many of the owner's other groups are tried."""
@@ -77,7 +77,7 @@ class Suggestion:
     expected: Estimate | None = None
 
 
-class Way:
+class QueueReplay:
     """The way along the queue of one plan.
 
     Attributes:
@@ -86,26 +86,26 @@ class Way:
     """
 
     def __init__(self, snapshot: Snapshot, now: float) -> None:
-        self.known: Mapping[str, PendingRequest] = {each.id: each for each in snapshot.waiting}
-        books = CycleState(snapshot, now)
+        self.known: Mapping[str, PendingRequest] = {each.id: each for each in snapshot.pending}
+        state = CycleState(snapshot, now)
         reclaim = ReclaimStep(
-            holdings=lambda: snapshot.holdings,
-            debts=cache(lambda: debts_of(snapshot, books)),
-            queues=cache(lambda: Queues(books.tree, snapshot.waiting)),
+            allocations=lambda: snapshot.allocations,
+            fair_share=cache(lambda: fair_share_of(snapshot, state)),
+            queues=cache(lambda: Queues(state.tree, snapshot.pending)),
         )
-        self.walk = Dispatch(books, PendingReclaims(reclaim))
-        self._met: set[tuple[Reason, str, str]] = set()
+        self.dispatch = Dispatch(state, PendingReclaims(reclaim))
+        self._served: set[tuple[Reason, str, str]] = set()
 
-    def copy(self) -> Way:
+    def copy(self) -> QueueReplay:
         made = copy(self)
-        made.walk, made._met = self.walk.copy(), self._met.copy()
+        made.dispatch, made._served = self.dispatch.copy(), self._served.copy()
         return made
 
     def requests(self, waits: Iterable[Wait]) -> Iterator[PendingRequest]:
         """Who waits like that."""
         return filter(None, (self.known.get(wait.request_id) for wait in waits))
 
-    def along(self, waits: Iterable[Wait]) -> Way:
+    def past(self, waits: Iterable[Wait]) -> QueueReplay:
         """Further along the queue, past these."""
         for wait in waits:
             if wait.reason in _NO_TRACE:
@@ -116,19 +116,19 @@ class Way:
             if wait.reason in LIMITS:
                 owner = request.owner if wait.reason is Reason.USER_MAXIMUM else ""
                 key = (wait.reason, wait.detail, owner)
-                if key in self._met:
+                if key in self._served:
                     continue
-                self._met.add(key)
+                self._served.add(key)
             elif wait.reason is Reason.GUARANTEE:
                 key = (wait.reason, "", "")
-                if self.walk.backfill is not None and key in self._met:
+                if self.dispatch.backfill is not None and key in self._served:
                     continue
-                self._met.add(key)
-            elif self.walk.backfill is not None and wait.reason is not Reason.RECLAIMING:
+                self._served.add(key)
+            elif self.dispatch.backfill is not None and wait.reason is not Reason.RECLAIMING:
                 continue
-            self.walk.serve(request)
-        if self.walk.backfill is not None:
-            self.walk.backfill.look_ahead(self.walk.line)
+            self.dispatch.serve(request)
+        if self.dispatch.backfill is not None:
+            self.dispatch.backfill.reserve(self.dispatch.limit_backfill)
         return self
 
 
@@ -149,17 +149,17 @@ class WhatIfQuery:
     groups: Sequence[str]
     effort: Effort
 
-    def decided(self, suggestion: Suggestion) -> Suggestion | None:
+    def estimated(self, suggestion: Suggestion) -> Suggestion | None:
         """With the time at which it would start, were it followed; None where that is not found
         out."""
-        waiting = self.snapshot.waiting
-        self.effort.spend(_READ * (len(waiting) + len(self.snapshot.holdings)))
+        pending = self.snapshot.pending
+        self.effort.spend(_READ * (len(pending) + len(self.snapshot.allocations)))
         if self.effort.left <= 0:
             return None
         other = changed(self.request, suggestion)
-        others = (other if each is self.request else each for each in waiting)
-        asked = replace(self.snapshot, waiting=tuple(others))
-        plan = decide(asked, self.now, until=other.id, effort=self.effort)
+        others = (other if each is self.request else each for each in pending)
+        query = replace(self.snapshot, pending=tuple(others))
+        plan = decide(query, self.now, until=other.id, effort=self.effort)
         if any(start.request_id == other.id for start in plan.starts):
             return suggestion
         after = next((each.estimate for each in plan.waits if each.request_id == other.id), None)
@@ -167,7 +167,7 @@ class WhatIfQuery:
 
 
 def suggestions(
-    asked: WhatIfQuery, here: Way, ahead: Sequence[Wait], behind: Iterable[Wait]
+    query: WhatIfQuery, here: QueueReplay, ahead: Sequence[Wait], behind: Iterable[Wait]
 ) -> Iterator[Suggestion]:
     """What would start now in place of a request.
 
@@ -180,30 +180,34 @@ def suggestions(
     stand; else behind everybody. Where others wait because of the request, who would be ahead of
     it then, it is decided anew.
     """
-    request = asked.request
+    request = query.request
     if not request.devices:
         return
-    end = _Once(here, behind)
-    stays = not _may_stand_further_back(request, here, ahead)
-    alone = asked.wait.reason in _NO_TRACE
-    walk = here.walk if stays or not alone else end.walk
+    end = _BehindQueue(here, behind)
+    stays = not _may_be_further_back(request, here, ahead)
+    alone = query.wait.reason in _NO_TRACE
+    dispatch = here.dispatch if stays or not alone else end.dispatch
 
-    def comes_true(suggestion: Suggestion, walk: Dispatch, *, surely: bool) -> bool:
-        return starts(changed(request, suggestion), walk) and (
-            surely or asked.decided(suggestion) is suggestion
+    def comes_true(suggestion: Suggestion, dispatch: Dispatch, *, surely: bool) -> bool:
+        return starts(changed(request, suggestion), dispatch) and (
+            surely or query.estimated(suggestion) is suggestion
         )
 
     found: set[SuggestedChange] = set()
-    for suggestion in chain(_fewer(request), _any_model(request), _shorter(request, walk)):
-        if suggestion.change not in found and comes_true(suggestion, walk, surely=stays or alone):
+    for suggestion in chain(_fewer(request), _any_model(request), _shorter(request, dispatch)):
+        if suggestion.change not in found and comes_true(
+            suggestion, dispatch, surely=stays or alone
+        ):
             found.add(suggestion.change)
             yield suggestion
-    for suggestion in _other_groups(asked):
-        if comes_true(suggestion, end.walk, surely=alone):
+    for suggestion in _other_groups(query):
+        if comes_true(suggestion, end.dispatch, surely=alone):
             yield suggestion
 
 
-def _may_stand_further_back(request: PendingRequest, way: Way, ahead: Sequence[Wait]) -> bool:
+def _may_be_further_back(
+    request: PendingRequest, replay: QueueReplay, ahead: Sequence[Wait]
+) -> bool:
     """Whether a smaller or shorter form could come behind others.
 
     One with a deadline may. And so may one that a limit would hold if all those ahead were
@@ -211,42 +215,42 @@ def _may_stand_further_back(request: PendingRequest, way: Way, ahead: Sequence[W
     """
     if request.deadline is not None:
         return True
-    books = way.walk.books
-    for group in books.tree.chain(request.group):
-        inside = books.tree.below(group.name)
-        most = books.tally.groups[group.name]
-        most_of_one = books.tally.users[group.name, request.owner]
-        for each in chain((request,), way.requests(ahead)):
+    state = replay.dispatch.state
+    for group in state.tree.chain(request.group):
+        inside = state.tree.subtree(group.name)
+        most = state.tally.groups[group.name]
+        member_held = state.tally.users[group.name, request.owner]
+        for each in chain((request,), replay.requests(ahead)):
             if each.group in inside:
                 weight = size(each.devices, each.share)
                 most += weight
-                most_of_one += weight if each.owner == request.owner else 0
-                if most > cap(group) or most_of_one > cap_of_one(group):
+                member_held += weight if each.owner == request.owner else 0
+                if most > group_cap(group) or member_held > member_cap(group):
                     return True
     return False
 
 
-def sooner(asked: WhatIfQuery) -> Iterator[Suggestion]:
+def sooner(query: WhatIfQuery) -> Iterator[Suggestion]:
     """What would start sooner than the request: of each kind of change the one that starts
     first, and of equal ones the one that changes less.
 
     Each form is decided about anew, while there is effort left: first one of each kind, then the
     second of each.
     """
-    request, before = asked.request, asked.wait.estimate
+    request, before = query.request, query.wait.estimate
     if before is None:
         return
     kinds = (
         reversed(tuple(_fewer(request))),
         _any_model(request),
         _parts(request),
-        _other_groups(asked),
+        _other_groups(query),
     )
     best: dict[SuggestedChange, Suggestion] = {}
     for suggestion in filter(None, chain.from_iterable(zip_longest(*kinds))):
-        if asked.effort.left <= 0:
+        if query.effort.left <= 0:
             break
-        tried = asked.decided(suggestion)
+        tried = query.estimated(suggestion)
         if tried is not None and _is_sooner(tried.expected, before):
             known = best.setdefault(tried.change, tried)
             best[tried.change] = min(known, tried, key=_soonest)
@@ -278,20 +282,20 @@ def changed(request: PendingRequest, suggestion: Suggestion) -> PendingRequest:
     )
 
 
-class _Once:
+class _BehindQueue:
     """The walk behind everybody else, made when it is first asked for."""
 
-    def __init__(self, here: Way, behind: Iterable[Wait]) -> None:
+    def __init__(self, here: QueueReplay, behind: Iterable[Wait]) -> None:
         self._here, self._behind = here, behind
 
     @cached_property
-    def walk(self) -> Dispatch:
-        return self._here.copy().along(self._behind).walk
+    def dispatch(self) -> Dispatch:
+        return self._here.copy().past(self._behind).dispatch
 
 
-def starts(request: PendingRequest, walk: Dispatch) -> bool:
+def starts(request: PendingRequest, dispatch: Dispatch) -> bool:
     """Whether it would start now, from that place in the queue. The walk does not change."""
-    return not isinstance(walk.copy().serve(request), DispatchHold)
+    return not isinstance(dispatch.copy().serve(request), DispatchHold)
 
 
 def _fewer(request: PendingRequest) -> Iterator[Suggestion]:
@@ -309,13 +313,16 @@ def _any_model(request: PendingRequest) -> Iterator[Suggestion]:
         yield Suggestion(change=SuggestedChange.ANY_MODEL)
 
 
-def _shorter(request: PendingRequest, walk: Dispatch) -> Iterator[Suggestion]:
+def _shorter(request: PendingRequest, dispatch: Dispatch) -> Iterator[Suggestion]:
     """Time limits that would end before something: the longest first, and none that is shorter
     than the request is expected to run."""
-    head = walk.backfill
-    ends = (inf if head is None or head.at is None else head.at, walk.books.next_edge())
+    head = dispatch.backfill
+    ends = (
+        inf if head is None or head.at is None else head.at,
+        dispatch.state.next_reservation_edge(),
+    )
     for end in sorted(set(ends), reverse=True):
-        minutes = (end - walk.books.now) // MINUTE if end < inf else 0
+        minutes = (end - dispatch.state.now) // MINUTE if end < inf else 0
         if _least_minutes(request) <= minutes < request.seconds / MINUTE:
             yield Suggestion(change=SuggestedChange.SHORTER_LIMIT, seconds=minutes * MINUTE)
 
@@ -329,17 +336,17 @@ def _parts(request: PendingRequest) -> Iterator[Suggestion]:
 
 
 def _least_minutes(request: PendingRequest) -> float:
-    return max(SHORTEST_MINUTES, (request.expected or 0.0) / MINUTE)
+    return max(MIN_MINUTES, (request.expected or 0.0) / MINUTE)
 
 
-def _other_groups(asked: WhatIfQuery) -> Iterator[Suggestion]:
+def _other_groups(query: WhatIfQuery) -> Iterator[Suggestion]:
     """A few of the groups of its owner, where they would let it in: they allow as much time, and
     their budgets are as large as all that it asks for. Urgent work stays where it is urgent."""
-    request, tree = asked.request, GroupTree(asked.snapshot.groups)
+    request, tree = query.request, GroupTree(query.snapshot.groups)
     if request.priority is PriorityClass.URGENT:
         return
     needs = size(request.devices, request.share) / THOUSAND * request.seconds
-    for group in islice(asked.groups, OTHER_GROUPS):
+    for group in islice(query.groups, OTHER_GROUPS):
         other = limits(tree, group)
         if group == request.group or other is None or other.max_seconds < request.seconds:
             continue

@@ -17,13 +17,13 @@ from enum import StrEnum
 CPU_SHARE = 0.02
 """Of one core, averaged between two looks: above it something computes. Kernels that run
 nothing use a tenth of it together; a loop that only waits for a file stays below."""
-LONGEST_LOOK_SECONDS = 30.0
-LONGEST_REPORT_SECONDS = 15.0
-_LOOKS_PER_SPAN = 4
+MAX_SAMPLE_SECONDS = 30.0
+MAX_REPORT_SECONDS = 15.0
+_SAMPLES_PER_SPAN = 4
 """How many looks the shortest of the spans in question holds at least."""
 _SAME_SECONDS = 1.0
 """Sessions tell how long ago it was, and messages take their time."""
-_GAP = 5
+_GAP_INTERVALS = 5
 """Looks that are this many times later than they should be leave a gap."""
 
 
@@ -119,25 +119,25 @@ class IdleDecision(StrEnum):
     STOP = "stop"
 
 
-def look_seconds(idle_seconds: float, countdown: float) -> float:
+def sample_interval(idle_seconds: float, countdown: float) -> float:
     """How long to wait between two looks, for this idle time and this countdown."""
-    return min(LONGEST_LOOK_SECONDS, min(idle_seconds, countdown) / _LOOKS_PER_SPAN)
+    return min(MAX_SAMPLE_SECONDS, min(idle_seconds, countdown) / _SAMPLES_PER_SPAN)
 
 
-def watched(before: IdleWatch | None, look: IdleSample, *, every: float) -> IdleWatch:
+def observed(before: IdleWatch | None, sample: IdleSample, *, every: float) -> IdleWatch:
     """The watch after one more look; ``every`` is the time that should lie between two."""
-    if before is None or not 0 <= look.at - before.last.at <= _GAP * every:
-        return IdleWatch(began=look.at, last=look, quiet_since=look.at)
-    work = _work(before.last, look)
+    if before is None or not 0 <= sample.at - before.last.at <= _GAP_INTERVALS * every:
+        return IdleWatch(began=sample.at, last=sample, quiet_since=sample.at)
+    work = _work(before.last, sample)
     if work:
         return IdleWatch(
-            began=before.began, last=look, quiet_since=look.at, worked_at=look.at, work=work
+            began=before.began, last=sample, quiet_since=sample.at, worked_at=sample.at, work=work
         )
-    used = _cpu_between(before.last, look) or 0.0
-    return replace(before, last=look, cpu_used=before.cpu_used + used)
+    used = _cpu_between(before.last, sample) or 0.0
+    return replace(before, last=sample, cpu_used=before.cpu_used + used)
 
 
-def verdict(
+def decision(
     watch: IdleWatch,
     warning: IdleWarning | None,
     *,
@@ -167,7 +167,7 @@ def verdict(
     return IdleDecision.STOP if now > watch.began else IdleDecision.LEAVE
 
 
-def seen(watch: IdleWatch) -> tuple[str, ...]:
+def evidence(watch: IdleWatch) -> tuple[str, ...]:
     """The evidence behind a warning, one sentence each, without times of day."""
     kernels = watch.last.kernels
     sentences = []
@@ -182,22 +182,22 @@ def seen(watch: IdleWatch) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _work(before: IdleSample, look: IdleSample) -> str:
+def _work(before: IdleSample, sample: IdleSample) -> str:
     """What counts as work between two looks; empty for none."""
-    kernels = look.kernels
+    kernels = sample.kernels
     if kernels is None:
         return "Its kernels do not tell whether they run a cell, which counts as work."
     if kernels.running:
         return f"{_kernels(kernels.running)} run{'s' * (kernels.running == 1)} a cell."
     if _later(kernels, before.kernels):
         return "A cell ran."
-    used = _cpu_between(before, look)
+    used = _cpu_between(before, sample)
     if used is None:
         return "The CPU time of its processes is not known, which counts as work."
-    share = used / max(look.at - before.at, 1e-3)
+    share = used / max(sample.at - before.at, 1e-3)
     if share >= CPU_SHARE:
         return f"Its processes used {share:.0%} of a CPU core."
-    for device in look.devices:
+    for device in sample.devices:
         if device.use is ActivityLevel.WORKED:
             return f"{device.name} worked."
         if device.use is ActivityLevel.UNKNOWN:
@@ -213,11 +213,11 @@ def _later(kernels: KernelReport, before: KernelReport | None) -> bool:
     return known is None or kernels.cell_at > known + _SAME_SECONDS
 
 
-def _cpu_between(before: IdleSample, look: IdleSample) -> float | None:
+def _cpu_between(before: IdleSample, sample: IdleSample) -> float | None:
     """None also where the count fell: it has begun anew."""
-    if before.cpu_seconds is None or look.cpu_seconds is None:
+    if before.cpu_seconds is None or sample.cpu_seconds is None:
         return None
-    used = look.cpu_seconds - before.cpu_seconds
+    used = sample.cpu_seconds - before.cpu_seconds
     return used if used >= 0 else None
 
 

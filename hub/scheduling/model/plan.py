@@ -89,7 +89,7 @@ class Stop:
     why: Reason
     group: str
     lost: float
-    moved: bool = False
+    relocated: bool = False
 
 
 class Wait(NamedTuple):

@@ -320,7 +320,7 @@ class PendingRequest:
     stopped_for: str = ""
 
     @property
-    def made_room_for(self) -> str:
+    def preemptor(self) -> str:
         """The request that it made room for, when it was stopped; empty where it was for none."""
         return self.moved_for or self.stopped_for
 
@@ -378,8 +378,8 @@ class Snapshot:
 
     devices: tuple[Device, ...] = ()
     groups: tuple[Group, ...] = ()
-    waiting: tuple[PendingRequest, ...] = ()
-    holdings: tuple[Allocation, ...] = ()
+    pending: tuple[PendingRequest, ...] = ()
+    allocations: tuple[Allocation, ...] = ()
     takes_work: bool = True
     silent: tuple[str, ...] = ()
     use: tuple[DecayedUsage, ...] = ()

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Protocol
 
 from ..model.snapshot import Allocation, Arrangement, Device, GangRole, PendingRequest, Share
-from .free_devices import DeviceTopology, FreeDevices, SharedDevices, fits, twin
+from .free_devices import DeviceTopology, FreeDevices, SharedDevices, fits, shallow_copy
 from .gangs import GangLayout, arrange
 
 Shape = tuple[
@@ -75,60 +75,64 @@ class DevicePool:
     """
 
     def __init__(
-        self, devices: Iterable[Device], holdings: Iterable[Allocation], *, takes_work: bool = True
+        self,
+        devices: Iterable[Device],
+        allocations: Iterable[Allocation],
+        *,
+        takes_work: bool = True,
     ) -> None:
         self.takes_work = takes_work
-        self._floor = DeviceTopology(device for device in devices if device.lendable)
-        self._all = FreeDevices(self._floor)
+        self._topology = DeviceTopology(device for device in devices if device.lendable)
+        self._all = FreeDevices(self._topology)
         self._free = self._all.copy()
-        self._parts = SharedDevices(self._floor)
+        self._shared = SharedDevices(self._topology)
         self._could: dict[Shape, bool] = {}
-        for holding in holdings:
-            self.hold(holding)
+        for allocation in allocations:
+            self.occupy(allocation)
 
     def copy(self) -> DevicePool:
-        made = twin(self)
-        made._free, made._parts = self._free.copy(), self._parts.copy()
+        made = shallow_copy(self)
+        made._free, made._shared = self._free.copy(), self._shared.copy()
         return made
 
     def free_count(self, model: str | None = None, nodes: Set[str] | None = None) -> int:
         """How many devices (of this model, on these nodes) are wholly free."""
         return self._total(self._free, model, nodes)
 
-    def could_count(self, model: str | None = None, nodes: Set[str] | None = None) -> int:
+    def total_count(self, model: str | None = None, nodes: Set[str] | None = None) -> int:
         """How many there are that may be lent, free or not."""
         return self._total(self._all, model, nodes)
 
     def _total(self, free: FreeDevices, model: str | None, nodes: Set[str] | None) -> int:
-        family = self._floor.families.get(model)
+        family = self._topology.families.get(model)
         if family is None:
             return 0
         if nodes is None:
             return free.total(family)
-        return free.within(family, self._floor.among(nodes))
+        return free.within(family, self._topology.among(nodes))
 
     def could_fit(self, request: PendingRequest) -> bool:
         """Whether it would fit, were every device that may be lent free."""
         key = shape(request)
         if key not in self._could:
-            self._could[key] = self._fits(request, self._all, SharedDevices(self._floor))
+            self._could[key] = self._fits(request, self._all, SharedDevices(self._topology))
         return self._could[key]
 
     def fits(self, request: PendingRequest) -> bool:
         """Whether ``take`` would find it a place now."""
-        return self._fits(request, self._free, self._parts)
+        return self._fits(request, self._free, self._shared)
 
     def nodes_of(self, taken: TakenDevices) -> tuple[int, ...]:
         """The nodes on which these are; nodes are numbered."""
-        return tuple(node for node, _ in self._floor.spots[taken.devices])
+        return tuple(node for node, _ in self._topology.spots[taken.devices])
 
-    def besides(self, taken: TakenDevices, among: Set[str] | None = None) -> frozenset[str]:
+    def other_nodes(self, taken: TakenDevices, among: Set[str] | None = None) -> frozenset[str]:
         """The names of all other nodes than those on which these are, or of those of these."""
-        names = self._floor.names
+        names = self._topology.names
         here = {names[node] for node in self.nodes_of(taken)}
         return frozenset(names if among is None else among) - here
 
-    def take(self, request: PendingRequest, home: int = 0) -> Placement | None:
+    def take(self, request: PendingRequest, preferred: int = 0) -> Placement | None:
         """Take the devices it gets; None, and nothing taken, where it does not fit.
 
         1. a share: the device lent in parts that has the least left over, else one that
@@ -147,102 +151,104 @@ class DevicePool:
         if request.share is not None:
             return self._take_share(request.model, request.share)
         if request.gang:
-            layout = arrange(request, self._floor, self._free)
+            layout = arrange(request, self._topology, self._free)
             return None if layout is None else self._take_gang(request.gang, layout)
-        family = self._floor.families.get(request.model)
+        family = self._topology.families.get(request.model)
         if family is None:
             return None
-        among = self._floor.among(request.nodes)
-        node = self._free.tightest(family, request.devices, among, home)
+        among = self._topology.among(request.nodes)
+        node = self._free.tightest(family, request.devices, among, preferred)
         if node is None:
             return None
         return Placement(devices=self._free.take(family, node, request.devices))
 
     def model_of(self, taken: TakenDevices) -> str | None:
         """The one model of these devices; None where they are of several, or not lent."""
-        spots = filter(None, map(self._floor.where.get, taken.devices))
-        models = {self._floor.devices[node][place].model for node, place in spots}
+        spots = filter(None, map(self._topology.where.get, taken.devices))
+        models = {self._topology.devices[node][place].model for node, place in spots}
         return models.pop() if len(models) == 1 else None
 
-    def give_back(self, taken: TakenDevices) -> None:
+    def release(self, taken: TakenDevices) -> None:
         """What is free already, or is not lent any more, stays as it is."""
         self._free.add(self._given(taken))
 
-    def as_they_end(
+    def release_as_they_end(
         self, ends: Iterable[tuple[float, TakenDevices]], enough: int
     ) -> Iterator[float]:
         """Give back what ends, in this order; the first of those times, and each at which a node
         has come to have so many wholly free devices."""
-        return self._free.as_they_end(ends, self._given if self._parts else _devices, enough)
+        return self._free.release_as_they_end(
+            ends, self._given if self._shared else _devices, enough
+        )
 
     def _given(self, taken: TakenDevices) -> tuple[str, ...]:
         """Those of its devices that nobody holds a part of any more."""
         if taken.share is not None:
-            over = (each for each in taken.devices if each in self._floor.where)
-            return tuple(each for each in over if self._parts.remove(each, taken.share))
-        if self._parts:
-            return tuple(each for each in taken.devices if each not in self._parts)
+            over = (each for each in taken.devices if each in self._topology.where)
+            return tuple(each for each in over if self._shared.remove(each, taken.share))
+        if self._shared:
+            return tuple(each for each in taken.devices if each not in self._shared)
         return taken.devices
 
-    def hold(self, taken: TakenDevices) -> None:
+    def occupy(self, taken: TakenDevices) -> None:
         """The opposite of ``give_back``: these devices are held, whether they were free or not.
 
         Held as a whole, a device is lent in parts no more.
         """
         self._free.remove(taken.devices)
         if taken.share is None:
-            for device in taken.devices if self._parts else ():
-                self._parts.close(device)
+            for device in taken.devices if self._shared else ():
+                self._shared.close(device)
             return
         for device in taken.devices:
-            if device in self._floor.where:
-                self._parts.add(device, taken.share)
+            if device in self._topology.where:
+                self._shared.add(device, taken.share)
 
-    def has_room_on(self, device: str) -> bool:
+    def is_available(self, device: str) -> bool:
         """Whether it is free, or lent in parts."""
-        return device in self._parts or self._free.has(device)
+        return device in self._shared or self._free.has(device)
 
-    def is_in_parts(self, device: str) -> bool:
-        return device in self._parts
+    def is_shared(self, device: str) -> bool:
+        return device in self._shared
 
     def is_free(self, device: str) -> bool:
         return self._free.has(device)
 
-    def left_of(self, device: str) -> Share:
+    def remaining_share(self, device: str) -> Share:
         """Of one that is lent in parts."""
-        return self._parts.left_of(device)
+        return self._shared.remaining_share(device)
 
     def free_on(self, node: int, model: str | None = None) -> int:
         """How many devices (of this model) of a node are wholly free; nodes are numbered."""
-        family = self._floor.families.get(model)
+        family = self._topology.families.get(model)
         return 0 if family is None else self._free.count(family, node)
 
-    def lacking_on(self, node: int, request: PendingRequest) -> int:
+    def missing_on(self, node: int, request: PendingRequest) -> int:
         """How many devices of a node would have to be given back for it; nodes are numbered."""
-        if not self._floor.among(request.nodes) >> node & 1:
-            return request.devices + len(self._floor.devices[node])
+        if not self._topology.among(request.nodes) >> node & 1:
+            return request.devices + len(self._topology.devices[node])
         return request.devices - self.free_on(node, request.model)
 
     def gains(self, taken: TakenDevices, model: str | None = None) -> Mapping[int, int]:
         """By number of the node: how many of these devices are of this model and may be lent."""
-        family = self._floor.families.get(model)
+        family = self._topology.families.get(model)
         gained: dict[int, int] = {}
         if family is not None:
-            masks = self._floor.masks[family]
-            for node, places in self._floor.spots[taken.devices]:
+            masks = self._topology.masks[family]
+            for node, places in self._topology.spots[taken.devices]:
                 if count := (places & masks[node]).bit_count():
                     gained[node] = count
         return gained
 
-    def _fits(self, request: PendingRequest, free: FreeDevices, parts: SharedDevices) -> bool:
+    def _fits(self, request: PendingRequest, free: FreeDevices, shared: SharedDevices) -> bool:
         if request.devices == 0:
             return True
         if request.share is not None:
-            return self._for_share(request.model, request.share, free, parts) is not None
+            return self._for_share(request.model, request.share, free, shared) is not None
         if request.gang:
-            return arrange(request, self._floor, free) is not None
-        family = self._floor.families.get(request.model)
-        within = self._floor.among(request.nodes)
+            return arrange(request, self._topology, free) is not None
+        family = self._topology.families.get(request.model)
+        within = self._topology.among(request.nodes)
         return family is not None and free.tightest(family, request.devices, within) is not None
 
     def _take_gang(self, roles: tuple[GangRole, ...], layout: GangLayout) -> Placement:
@@ -255,17 +261,17 @@ class DevicePool:
         return Placement(devices=tuple(devices), members=layout.members)
 
     def _take_share(self, model: str | None, share: Share) -> Placement | None:
-        device = self._for_share(model, share, self._free, self._parts)
+        device = self._for_share(model, share, self._free, self._shared)
         if device is None:
             return None
         self._free.remove((device,))
-        self._parts.add(device, share)
+        self._shared.add(device, share)
         return Placement(devices=(device,), share=share)
 
     def _for_share(
-        self, model: str | None, share: Share, free: FreeDevices, parts: SharedDevices
+        self, model: str | None, share: Share, free: FreeDevices, shared: SharedDevices
     ) -> str | None:
-        family = self._floor.families.get(model)
+        family = self._topology.families.get(model)
         if family is None:
             return None
         whole = (
@@ -274,18 +280,18 @@ class DevicePool:
             for device in free.devices(family, node)
             if fits(device, (share,))
         )
-        return parts.find(family, share) or next(whole, None)
+        return shared.find(family, share) or next(whole, None)
 
 
 class GroupLocality:
     """By group: the nodes on which it holds devices, as a set of nodes of the pool."""
 
-    def __init__(self, pool: DevicePool, holdings: Iterable[Allocation] = ()) -> None:
+    def __init__(self, pool: DevicePool, allocations: Iterable[Allocation] = ()) -> None:
         self._nodes: defaultdict[str, int] = defaultdict(int)
         self._counts: defaultdict[tuple[str, int], int] = defaultdict(int)
         """How often something of a group lies on a node."""
-        for holding in holdings:
-            self.moved(holding, 1, pool)
+        for allocation in allocations:
+            self.count(allocation, 1, pool)
 
     def copy(self) -> GroupLocality:
         made = copy(self)
@@ -295,13 +301,13 @@ class GroupLocality:
     def of(self, group: str) -> int:
         return self._nodes.get(group, 0)
 
-    def moved(self, holding: Allocation, times: int, pool: DevicePool) -> None:
+    def count(self, allocation: Allocation, times: int, pool: DevicePool) -> None:
         """A holding came (``times`` 1) or went (-1)."""
-        for node in pool.nodes_of(holding):
-            key = (holding.group, node)
+        for node in pool.nodes_of(allocation):
+            key = (allocation.group, node)
             self._counts[key] += times
             if self._counts[key]:
-                self._nodes[holding.group] |= 1 << node
+                self._nodes[allocation.group] |= 1 << node
             else:
                 del self._counts[key]
-                self._nodes[holding.group] &= ~(1 << node)
+                self._nodes[allocation.group] &= ~(1 << node)

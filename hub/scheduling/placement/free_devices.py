@@ -24,7 +24,7 @@ Spot = tuple[int, int]
 """A node, and a set of places on it."""
 
 
-def twin(one: _T) -> _T:
+def shallow_copy(one: _T) -> _T:
     """Another that has the same attributes: ``copy.copy`` without its questions, each of which
     takes longer than this."""
     made = object.__new__(type(one))
@@ -119,13 +119,13 @@ def _switches(devices: list[list[Device]]) -> list[int]:
 class FreeDevices:
     """Which devices are free. It begins with all of them."""
 
-    def __init__(self, floor: DeviceTopology) -> None:
-        self._floor = floor
-        self._places = list(floor.masks[0])
+    def __init__(self, topology: DeviceTopology) -> None:
+        self._topology = topology
+        self._places = list(topology.masks[0])
         self._buckets: list[list[int]] = []
         """By family and number of free devices: the nodes that have as many."""
         self._totals: list[int] = []
-        for masks in floor.masks:
+        for masks in topology.masks:
             counts = [mask.bit_count() for mask in masks]
             buckets = [0] * (max(counts, default=0) + 1)
             for node, count in enumerate(counts):
@@ -134,7 +134,7 @@ class FreeDevices:
             self._totals.append(sum(counts))
 
     def copy(self) -> FreeDevices:
-        made = twin(self)
+        made = shallow_copy(self)
         made._places = self._places.copy()
         made._buckets = [buckets.copy() for buckets in self._buckets]
         made._totals = self._totals.copy()
@@ -144,7 +144,7 @@ class FreeDevices:
         return self._totals[family]
 
     def has(self, device: str) -> bool:
-        node, place = self._floor.where.get(device, (0, -1))
+        node, place = self._topology.where.get(device, (0, -1))
         return place >= 0 and bool(self._places[node] >> place & 1)
 
     def within(self, family: int, nodes: int) -> int:
@@ -153,7 +153,7 @@ class FreeDevices:
         return sum(count * (bucket & nodes).bit_count() for count, bucket in buckets if bucket)
 
     def count(self, family: int, node: int) -> int:
-        return (self._places[node] & self._floor.masks[family][node]).bit_count()
+        return (self._places[node] & self._topology.masks[family][node]).bit_count()
 
     def room_for(self, family: int, count: int) -> int:
         """How many times so many devices are free, each time on one node."""
@@ -169,7 +169,7 @@ class FreeDevices:
         return sum(bucket.bit_count() for bucket in self._buckets[family][count:])
 
     def tightest(
-        self, family: int, count: int, within: int = ANYWHERE, rather: int = 0
+        self, family: int, count: int, within: int = ANYWHERE, preferred: int = 0
     ) -> int | None:
         """The node with the fewest free devices that has so many; of equals, the first of those
         where it is rather to be, or of all."""
@@ -177,7 +177,7 @@ class FreeDevices:
         for at in range(count, len(buckets)):
             nodes = buckets[at] & within
             if nodes:
-                nodes = nodes & rather or nodes
+                nodes = nodes & preferred or nodes
                 return (nodes & -nodes).bit_length() - 1
         return None
 
@@ -200,17 +200,17 @@ class FreeDevices:
 
     def devices(self, family: int, node: int) -> Iterator[Device]:
         """The free ones of a node, in order."""
-        inside = self._floor.devices[node]
-        left = self._places[node] & self._floor.masks[family][node]
+        inside = self._topology.devices[node]
+        left = self._places[node] & self._topology.masks[family][node]
         while left:
             yield inside[(left & -left).bit_length() - 1]
             left &= left - 1
 
     def take(self, family: int, node: int, count: int) -> tuple[str, ...]:
         """The first ``count`` free devices of a node, which has as many."""
-        inside = self._floor.devices[node]
+        inside = self._topology.devices[node]
         free = self._places[node]
-        left = free & self._floor.masks[family][node]
+        left = free & self._topology.masks[family][node]
         taken = []
         for _ in range(count):
             lowest = left & -left
@@ -222,15 +222,15 @@ class FreeDevices:
 
     def remove(self, devices: tuple[str, ...]) -> None:
         """They are free no more, if they were."""
-        for node, places in self._floor.spots[devices]:
+        for node, places in self._topology.spots[devices]:
             self._now_free(node, self._places[node] & ~places)
 
     def add(self, devices: tuple[str, ...]) -> None:
         """They are free, if they were not."""
-        for node, places in self._floor.spots[devices]:
+        for node, places in self._topology.spots[devices]:
             self._now_free(node, self._places[node] | places)
 
-    def as_they_end(
+    def release_as_they_end(
         self,
         ends: Iterable[tuple[float, _T]],
         given: Callable[[_T], tuple[str, ...]],
@@ -239,7 +239,7 @@ class FreeDevices:
         """``add`` what these give, in the order of their ends; the first of those times, and each
         at which a node has come to have so many free devices. In between it is only written
         down. Whoever ends later is not asked what it gives before the time is told."""
-        spots, places = self._floor.spots, self._places
+        spots, places = self._topology.spots, self._places
         coming: dict[int, int] = {}
         now, most, least = None, 0, 0
         for end, one in ends:
@@ -269,7 +269,7 @@ class FreeDevices:
             return
         self._places[node] = free
         bit = 1 << node
-        for family, mask in self._floor.of_node[node]:
+        for family, mask in self._topology.of_node[node]:
             old, new = (before & mask).bit_count(), (free & mask).bit_count()
             if old != new:
                 buckets = self._buckets[family]
@@ -280,23 +280,23 @@ class FreeDevices:
 
 _ROUNDING = 1e-9
 
-Room = tuple[float, int, int, int]
+Remaining = tuple[float, int, int, int]
 """Compute and memory that are left, then node and place of the device."""
 
 
 class SharedDevices:
     """The shares of every device that is lent in parts. They never add up to more than it."""
 
-    def __init__(self, floor: DeviceTopology) -> None:
-        self._floor = floor
+    def __init__(self, topology: DeviceTopology) -> None:
+        self._topology = topology
         self._shares: dict[str, tuple[Share, ...]] = {}
-        self._rooms: list[list[Room]] = [[] for _ in floor.masks]
+        self._remaining: list[list[Remaining]] = [[] for _ in topology.masks]
         """By family: what is left of its devices, the least first."""
 
     def copy(self) -> SharedDevices:
-        made = twin(self)
+        made = shallow_copy(self)
         made._shares = self._shares.copy()
-        made._rooms = [rooms.copy() for rooms in self._rooms]
+        made._remaining = [remaining.copy() for remaining in self._remaining]
         return made
 
     def find(self, family: int, share: Share) -> str | None:
@@ -306,10 +306,10 @@ class SharedDevices:
         fragmentation") descend by a gradient: a rest is lost to those whose share is larger,
         so the smallest rest that will do is used up, and no whole device is broken for it.
         """
-        rooms = self._rooms[family]
-        for at in range(bisect_left(rooms, (share.compute - _ROUNDING,)), len(rooms)):
-            node, place = rooms[at][2:]
-            device = self._floor.devices[node][place]
+        remaining = self._remaining[family]
+        for at in range(bisect_left(remaining, (share.compute - _ROUNDING,)), len(remaining)):
+            node, place = remaining[at][2:]
+            device = self._topology.devices[node][place]
             if fits(device, (*self._shares[device.id], share)):
                 return device.id
         return None
@@ -338,26 +338,26 @@ class SharedDevices:
     def __contains__(self, device: str) -> bool:
         return device in self._shares
 
-    def left_of(self, device: str) -> Share:
+    def remaining_share(self, device: str) -> Share:
         """All that is left of a device that is lent in parts."""
-        compute, memory, _, _ = self._room(*self._floor.where[device], self._shares[device])
+        compute, memory, _, _ = self._room(*self._topology.where[device], self._shares[device])
         return Share(compute=compute, memory_bytes=memory)
 
     def _change(self, device: str, shares: tuple[Share, ...]) -> None:
-        node, place = self._floor.where[device]
+        node, place = self._topology.where[device]
         before = self._shares.pop(device, ())
         if shares:
             self._shares[device] = shares
-        for family, mask in self._floor.of_node[node]:
+        for family, mask in self._topology.of_node[node]:
             if mask >> place & 1:
                 if before:
-                    rooms = self._rooms[family]
-                    del rooms[bisect_left(rooms, self._room(node, place, before))]
+                    remaining = self._remaining[family]
+                    del remaining[bisect_left(remaining, self._room(node, place, before))]
                 if shares:
-                    insort(self._rooms[family], self._room(node, place, shares))
+                    insort(self._remaining[family], self._room(node, place, shares))
 
-    def _room(self, node: int, place: int, shares: tuple[Share, ...]) -> Room:
-        memory = self._floor.devices[node][place].memory_bytes
+    def _room(self, node: int, place: int, shares: tuple[Share, ...]) -> Remaining:
+        memory = self._topology.devices[node][place].memory_bytes
         compute = 1 - fsum(each.compute for each in shares)
         return (compute, memory - sum(each.memory_bytes for each in shares), node, place)
 

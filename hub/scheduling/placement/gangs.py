@@ -70,7 +70,9 @@ def _with(request: PendingRequest, members: tuple[int, ...]) -> PendingRequest:
     return replace(request, gang=roles, devices=sum(role.devices * count for role, count in pairs))
 
 
-def arrange(request: PendingRequest, floor: DeviceTopology, free: FreeDevices) -> GangLayout | None:
+def arrange(
+    request: PendingRequest, topology: DeviceTopology, free: FreeDevices
+) -> GangLayout | None:
     """Where all of a gang fits, or None where not even the least of it does.
 
     1. as many members as possible, those of the first role first
@@ -81,11 +83,11 @@ def arrange(request: PendingRequest, floor: DeviceTopology, free: FreeDevices) -
     Packing is greedy: a layout that exists is always found where each size divides the next
     larger one, and nearly always where not.
     """
-    models = floor.models if request.model is None else [request.model]
+    models = topology.models if request.model is None else [request.model]
     families = [
-        floor.families[each]
+        topology.families[each]
         for each in models
-        if each in floor.families and _may_hold(request, free, floor.families[each])
+        if each in topology.families and _may_hold(request, free, topology.families[each])
     ]
     if not families:
         return None
@@ -94,7 +96,8 @@ def arrange(request: PendingRequest, floor: DeviceTopology, free: FreeDevices) -
         found = [
             (*layout, family)
             for family in families
-            if (layout := _in_family(sizes, request.arrangement, floor, free, family)) is not None
+            if (layout := _in_family(sizes, request.arrangement, topology, free, family))
+            is not None
         ]
         if found:
             _, _, nodes, family = min(found, key=lambda each: each[:2])
@@ -127,7 +130,7 @@ def _sizes(roles: tuple[GangRole, ...], members: tuple[int, ...]) -> Sizes:
 
 
 def _in_family(
-    sizes: Sizes, arrangement: Arrangement, floor: DeviceTopology, free: FreeDevices, family: int
+    sizes: Sizes, arrangement: Arrangement, topology: DeviceTopology, free: FreeDevices, family: int
 ) -> tuple[bool, int, Nodes] | None:
     """Whether it crosses switches, over how many nodes it goes, and its nodes."""
     devices = sum(size * count for size, count in sizes.items())
@@ -139,7 +142,7 @@ def _in_family(
         return None
     fewest = _count(anywhere)
     best: tuple[int, Nodes] | None = None
-    for switch in floor.switches if fewest > 1 else ():
+    for switch in topology.switches if fewest > 1 else ():
         if devices > free.within(family, switch) or (best and best[0] == fewest):
             continue
         nodes = lay_out(sizes, free, family, switch)
@@ -147,7 +150,7 @@ def _in_family(
             best = _count(nodes), nodes
     if best is not None:
         return (False, *best)
-    return bool(floor.switches) and fewest > 1, fewest, anywhere
+    return bool(topology.switches) and fewest > 1, fewest, anywhere
 
 
 def _count(nodes: Nodes) -> int:
@@ -192,14 +195,14 @@ def _packed(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes 
 
 def _snug(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes | None:
     """For members of different sizes that cannot be packed: each on the tightest node."""
-    rooms = {node: free.count(family, node) for node in free.in_order(family, within)}
+    remaining = {node: free.count(family, node) for node in free.in_order(family, within)}
     nodes: dict[int, list[int]] = {}
     for size, count in sizes.items():
         for _ in range(count):
-            fitting = [(room, node) for node, room in rooms.items() if room >= size]
+            fitting = [(room, node) for node, room in remaining.items() if room >= size]
             if not fitting:
                 return None
             node = min(fitting)[1]
-            rooms[node] -= size
+            remaining[node] -= size
             nodes.setdefault(size, []).append(node)
     return nodes

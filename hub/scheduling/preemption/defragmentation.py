@@ -14,18 +14,18 @@ from ..placement.device_pool import DevicePool
 from ..placement.gangs import largest_member
 from ..queue.queues import rank
 from ..quota.guarantees import Entitlement
-from ..quota.tree import parting, size
+from ..quota.tree import diverging_group, size
 from .reclaim_rounds import PreemptiblePool
 from .victim_search import Candidate, cost, lost, part
 
-MOST_LOST = 300.0
+MAX_LOST_SECONDS = 300.0
 """Seconds of work on each of its devices that moving something may cost."""
-MOVING = 36_000.0
+RELOCATION_SECONDS = 36_000.0
 """Seconds of work on each device that moving counts for: no more is moved than has to be."""
 
 
 def movable(
-    request: PendingRequest, ground: PreemptiblePool, entitled: Entitlement, now: float
+    request: PendingRequest, preemptible: PreemptiblePool, entitlement: Entitlement, now: float
 ) -> Iterator[Candidate]:
     """What may be moved for a request.
 
@@ -34,47 +34,47 @@ def movable(
     3. it is smaller than what is asked for on one node, and has whole devices
     4. it would lose little
     """
-    tree, member = ground.tree, largest_member(request)
+    tree, member = preemptible.tree, largest_member(request)
     chain, wanted = tree.chain(request.group), size(request.devices, request.share)
-    for other, priority in ground.parts:
-        own = parting(tree.known(other), chain)
+    for other, priority in preemptible.parts:
+        own = diverging_group(tree.ancestry(other), chain)
         if (
             own is None
-            or wanted > entitled.left_of(own.name)
-            or entitled.left(other) < 0
+            or wanted > entitlement.unused(own.name)
+            or entitlement.unused_in_chain(other) < 0
             or rank(priority) < rank(request.priority)
         ):
             continue
-        for holding, gains in ground.gains((other, priority), request.model).values():
+        for allocation, gains in preemptible.gains((other, priority), request.model).values():
             if (
-                holding.share is None
-                and len(holding.devices) < member
-                and lost(holding, now) <= part(holding) * MOST_LOST
+                allocation.share is None
+                and len(allocation.devices) < member
+                and lost(allocation, now) <= part(allocation) * MAX_LOST_SECONDS
             ):
                 yield Candidate(
-                    holding=holding,
+                    allocation=allocation,
                     why=Reason.GUARANTEE,
                     group=own.name,
-                    weight=size(len(holding.devices)),
-                    keeps=(),
-                    cost=cost(holding, now) + part(holding) * MOVING,
+                    weight=size(len(allocation.devices)),
+                    protected=(),
+                    cost=cost(allocation, now) + part(allocation) * RELOCATION_SECONDS,
                     gains=gains,
-                    moved=True,
+                    relocated=True,
                 )
 
 
-def again(holding: Allocation, pool: DevicePool, now: float) -> PendingRequest:
+def as_pending(allocation: Allocation, pool: DevicePool, now: float) -> PendingRequest:
     """What runs, as it would be asked for if it were stopped."""
     return PendingRequest(
-        id=holding.request_id,
-        kind=holding.kind,
-        owner=holding.owner,
-        group=holding.group,
-        devices=len(holding.devices),
-        seconds=holding.until - now,
-        submitted_at=holding.since,
-        model=pool.model_of(holding),
-        priority=holding.priority,
-        preemptible=holding.preemptible,
-        nodes=holding.nodes,
+        id=allocation.request_id,
+        kind=allocation.kind,
+        owner=allocation.owner,
+        group=allocation.group,
+        devices=len(allocation.devices),
+        seconds=allocation.until - now,
+        submitted_at=allocation.since,
+        model=pool.model_of(allocation),
+        priority=allocation.priority,
+        preemptible=allocation.preemptible,
+        nodes=allocation.nodes,
     )

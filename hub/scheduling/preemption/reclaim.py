@@ -20,7 +20,7 @@ from ..model.snapshot import Allocation, PendingRequest, PriorityClass
 from ..placement.device_pool import DevicePool, Placement
 from ..placement.gangs import largest_member
 from ..quota.guarantees import Entitlement
-from ..quota.tree import GroupTree, Tally, parting
+from ..quota.tree import GroupTree, Tally, diverging_group
 from .reclaim_rounds import (
     ClaimShape,
     OwnerShape,
@@ -41,13 +41,13 @@ def reclaim(
     pool: DevicePool,
     tally: Tally,
     tree: GroupTree,
-    holdings: Sequence[Allocation],
+    allocations: Sequence[Allocation],
     now: float,
     forms: Forms = lambda request: (request,),
     allowed: Allowed = lambda form, fewest, pool, tally: True,
-    may_return: Callable[[PendingRequest], bool] = lambda request: True,
+    may_restart: Callable[[PendingRequest], bool] = lambda request: True,
     reserved: Mapping[str, int] = _NOTHING,
-    in_vain: Callable[[ReclaimPlan], Collection[str]] = lambda found: (),
+    still_held: Callable[[ReclaimPlan], Collection[str]] = lambda found: (),
 ) -> ReclaimPlan:
     """Make room for those of the requests, in their order, that may ask for it.
 
@@ -73,28 +73,30 @@ def reclaim(
         reserved: devices by group that it keeps as well, above its guarantee or not.
         in_vain: of those for whom something is asked back, who would not start all the same.
     """
-    fresh = partial(PreemptiblePool, pool, tally, tree, holdings, reserved)
-    ground = fresh()
+    fresh = partial(PreemptiblePool, pool, tally, tree, allocations, reserved)
+    preemptible = fresh()
     claims = [ReclaimClaim(request, forms(request)) for request in requests if request.devices]
-    vain: set[ClaimShape] = set()
+    futile: set[ClaimShape] = set()
 
     def is_free(claim: ReclaimClaim, placed: Placement) -> bool:
         """Whether that is free already, and nothing has to leave for the request's limits."""
-        room = pool.has_room_on if placed.share is not None else pool.is_free
+        room = pool.is_available if placed.share is not None else pool.is_free
         return all(map(room, placed.devices)) and any(
             pool.fits(fewest) and allowed(form, fewest, pool, tally) for form, fewest in claim.forms
         )
 
-    ask = partial(VictimSelection, now=now, allowed=allowed, vain=vain, may_return=may_return)
+    select = partial(
+        VictimSelection, now=now, allowed=allowed, futile=futile, may_restart=may_restart
+    )
     while True:
-        found = reclaim_rounds(claims, ground, partial(ask, ground), is_free)
-        passed = {stop.for_request for stop in found.stops} - found.waiting.keys()
-        held = () if passed or not found.stops else in_vain(found)
+        found = reclaim_rounds(claims, preemptible, partial(select, preemptible), is_free)
+        passed = {stop.for_request for stop in found.stops} - found.placements.keys()
+        held = () if passed or not found.stops else still_held(found)
         if not passed and not held:
-            return _needed(found, claims, fresh, ask)
-        vain |= {claim.alike for claim in claims if claim.request.id in passed}
+            return _without_unneeded(found, claims, fresh, select)
+        futile |= {claim.alike for claim in claims if claim.request.id in passed}
         claims = _without(claims, held)
-        ground = fresh()
+        preemptible = fresh()
 
 
 def _without(claims: Sequence[ReclaimClaim], held: Collection[str]) -> list[ReclaimClaim]:
@@ -107,11 +109,11 @@ def _without(claims: Sequence[ReclaimClaim], held: Collection[str]) -> list[Recl
     return [each for each in claims if each.request.seconds < shortest.get(each.kind, inf)]
 
 
-def nobody_to_ask(
+def has_no_victims(
     requests: Sequence[PendingRequest],
-    holdings: Iterable[Allocation],
+    allocations: Iterable[Allocation],
     tree: GroupTree,
-    entitled: Entitlement,
+    entitlement: Entitlement,
 ) -> bool:
     """Whether it can be seen at once that ``reclaim`` will find nothing: nobody leaves, and of
     all that may be stopped some group of the chain holds no more than it is guaranteed, and has
@@ -121,24 +123,24 @@ def nobody_to_ask(
     its own group, or of one below it, only an urgent request takes.
     """
     stoppable: dict[str, int] = {}
-    for holding in holdings:
-        if holding.leaving:
+    for allocation in allocations:
+        if allocation.leaving:
             return False
-        if holding.preemptible and holding.devices:
-            count = len(holding.devices)
-            stoppable[holding.group] = min(count, stoppable.get(holding.group, count))
+        if allocation.preemptible and allocation.devices:
+            count = len(allocation.devices)
+            stoppable[allocation.group] = min(count, stoppable.get(allocation.group, count))
     asking: dict[str, int] = {}
     for request in requests:
         asking[request.group] = max(largest_member(request), asking.get(request.group, 0))
     urgent = any(request.priority is PriorityClass.URGENT for request in requests)
     growing = {each.name for group in asking for each in tree.chain(group)}
     return not any(
-        (urgent or parting(tree.known(other), tree.chain(group)) is not None)
+        (urgent or diverging_group(tree.ancestry(other), tree.chain(group)) is not None)
         and (
             smallest < largest
             or all(
-                each.name in growing or entitled.left_of(each.name) < 0
-                for each in tree.known(other)
+                each.name in growing or entitlement.unused(each.name) < 0
+                for each in tree.ancestry(other)
             )
         )
         for other, smallest in stoppable.items()
@@ -146,36 +148,36 @@ def nobody_to_ask(
     )
 
 
-def _needed(
+def _without_unneeded(
     found: ReclaimPlan,
     claims: Sequence[ReclaimClaim],
     fresh: Callable[[], PreemptiblePool],
-    ask: Callable[[PreemptiblePool], VictimSelection],
+    select: Callable[[PreemptiblePool], VictimSelection],
 ) -> ReclaimPlan:
     """Step 6, opportunistic work last. Whoever is served at all is served without them, those for
     whom anybody is asked before others. Where anything is moved, it was chosen with the rest."""
-    if not found.early or any(stop.moved for stop in found.stops):
+    if not found.early or any(stop.relocated for stop in found.stops):
         return found
-    ground = fresh()
+    preemptible = fresh()
     made_for = {stop.for_request for stop in found.stops}
     in_turn = sorted(claims, key=lambda claim: claim.request.id not in made_for)
 
     def served(stops: Iterable[Stop]) -> Mapping[str, Placement]:
-        then = ground.next_to(ground.pool, ground.tally)
-        then.leave(each.request_id for each in stops)
-        asked = ask(then)
-        taken = ((claim.request.id, asked.take(claim)) for claim in asked.in_order(in_turn))
+        then = preemptible.next_to(preemptible.pool, preemptible.tally)
+        then.preempt(each.request_id for each in stops)
+        selection = select(then)
+        taken = ((claim.request.id, selection.take(claim)) for claim in selection.in_order(in_turn))
         return {name: placed for name, placed in taken if placed is not None}
 
-    everybody = served(found.stops).keys() | found.waiting.keys()
+    everybody = served(found.stops).keys() | found.placements.keys()
 
     def worth(stop: Stop) -> tuple[bool, float]:
-        return ground.priority(stop.request_id) is not PriorityClass.OPPORTUNISTIC, stop.lost
+        return preemptible.priority(stop.request_id) is not PriorityClass.OPPORTUNISTIC, stop.lost
 
     for stop in sorted(found.early, key=worth, reverse=True):
         fewer = tuple(each for each in found.stops if each is not stop)
         having = served(fewer)
         if having.keys() >= everybody:
-            waiting = {name: having[name] for name in found.waiting}
-            found = replace(found, stops=fewer, waiting=waiting)
+            placements = {name: having[name] for name in found.placements}
+            found = replace(found, stops=fewer, placements=placements)
     return found

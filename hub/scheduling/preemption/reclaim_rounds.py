@@ -27,7 +27,7 @@ class PreemptiblePool:
         pool: DevicePool,
         tally: Tally,
         tree: GroupTree,
-        holdings: Iterable[Allocation],
+        allocations: Iterable[Allocation],
         reserved: Mapping[str, int],
     ) -> None:
         """``reserved``: devices by group, of reservations of this moment."""
@@ -36,12 +36,12 @@ class PreemptiblePool:
         self._where: dict[str, Part] = {}
         self._stays: dict[Part, dict[str, Allocation]] = {}
         self._gains: dict[tuple[str | None, Part], Inside] = {}
-        for holding in holdings:
-            if holding.leaving:
-                self._leave(holding)
-            elif holding.preemptible and holding.devices:
-                part = self._where[holding.request_id] = (holding.group, holding.priority)
-                self._stays.setdefault(part, {})[holding.request_id] = holding
+        for allocation in allocations:
+            if allocation.leaving:
+                self._leave(allocation)
+            elif allocation.preemptible and allocation.devices:
+                part = self._where[allocation.request_id] = (allocation.group, allocation.priority)
+                self._stays.setdefault(part, {})[allocation.request_id] = allocation
 
     def next_to(self, pool: DevicePool, tally: Tally) -> PreemptiblePool:
         """A copy in which this is free and held."""
@@ -52,7 +52,7 @@ class PreemptiblePool:
         made._gains = {}
         return made
 
-    def leave(self, request_ids: Iterable[str]) -> None:
+    def preempt(self, request_ids: Iterable[str]) -> None:
         """These were asked now."""
         for request_id in request_ids:
             part = self._where.pop(request_id)
@@ -75,15 +75,15 @@ class PreemptiblePool:
         found = self._gains.get((model, part))
         if found is None:
             found = self._gains[model, part] = {}
-            for request_id, holding in self._stays[part].items():
-                gains = self.pool.gains(holding, model)
+            for request_id, allocation in self._stays[part].items():
+                gains = self.pool.gains(allocation, model)
                 if gains:
-                    found[request_id] = (holding, gains)
+                    found[request_id] = (allocation, gains)
         return found
 
-    def _leave(self, holding: Allocation) -> None:
-        self.pool.give_back(holding)
-        self.tally.count(holding, -1)
+    def _leave(self, allocation: Allocation) -> None:
+        self.pool.release(allocation)
+        self.tally.count(allocation, -1)
 
 
 OwnerShape = tuple[str, str, PriorityClass, Shape]
@@ -102,7 +102,7 @@ class ReclaimPlan:
     """
 
     stops: tuple[Stop, ...] = ()
-    waiting: Mapping[str, Placement] = field(default_factory=dict)
+    placements: Mapping[str, Placement] = field(default_factory=dict)
     early: tuple[Stop, ...] = field(default=(), compare=False)
 
 
@@ -130,29 +130,29 @@ class Selection(Protocol):
 
 def reclaim_rounds(
     claims: Sequence[ReclaimClaim],
-    ground: PreemptiblePool,
-    ask: Callable[[], Selection],
+    preemptible: PreemptiblePool,
+    select: Callable[[], Selection],
     is_free: Callable[[ReclaimClaim, Placement], bool],
 ) -> ReclaimPlan:
     """Steps 1 to 4."""
     stops: list[Stop] = []
     early: list[Stop] = []
     while True:
-        asked = ask()
+        selection = select()
         made_for = {stop.for_request for stop in stops}
-        waiting: dict[str, Placement] = {}
+        placements: dict[str, Placement] = {}
         found: tuple[Stop, ...] = ()
-        for claim in asked.in_order(claims):
-            if placed := asked.take(claim):
+        for claim in selection.in_order(claims):
+            if placed := selection.take(claim):
                 if claim.request.id in made_for or not is_free(claim, placed):
-                    waiting[claim.request.id] = placed
-            elif found := asked.victims(claim):
+                    placements[claim.request.id] = placed
+            elif found := selection.victims(claim):
                 break
             else:
-                asked.give_up(claim)
+                selection.give_up(claim)
         if not found:
-            return ReclaimPlan(stops=tuple(stops), waiting=waiting, early=tuple(early))
+            return ReclaimPlan(stops=tuple(stops), placements=placements, early=tuple(early))
         asks = found[0].for_request
         early += (each for each in stops if each.for_request == asks and each not in early)
         stops += found
-        ground.leave(stop.request_id for stop in found)
+        preemptible.preempt(stop.request_id for stop in found)

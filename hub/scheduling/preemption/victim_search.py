@@ -10,13 +10,13 @@ from ..model.plan import Reason
 from ..model.snapshot import Allocation
 from ..queue.running_set import expected_end
 
-DELAY = 3600.0
+DELAY_SECONDS = 3600.0
 """Seconds of work on each of its devices that stopping what is about to end counts for."""
 LONG = 86400.0
 """Device-seconds: what has so much to go counts for half of that."""
 
 
-def cost(holding: Allocation, now: float) -> float:
+def cost(allocation: Allocation, now: float) -> float:
     """What it costs to stop it, in device-seconds: the work that is lost, and the delay.
 
     The delay counts for up to an hour of work on each device: less, the more device-seconds are
@@ -27,25 +27,25 @@ def cost(holding: Allocation, now: float) -> float:
     1956: in each exchange of two for the same devices, the mean is shorter where the shorter one
     goes on.)
     """
-    devices = part(holding)
-    left = devices * (expected_end(holding, now) - now)
-    return lost(holding, now) + devices * DELAY * LONG / (LONG + left)
+    devices = part(allocation)
+    left = devices * (expected_end(allocation, now) - now)
+    return lost(allocation, now) + devices * DELAY_SECONDS * LONG / (LONG + left)
 
 
-def lost(holding: Allocation, now: float) -> float:
+def lost(allocation: Allocation, now: float) -> float:
     """Device-seconds of work that would be done again, were it stopped now."""
-    if holding.restart_cost is not None:
-        return part(holding) * holding.restart_cost
-    since = holding.since if holding.saved_at is None else holding.saved_at
-    return part(holding) * max(0.0, now - since)
+    if allocation.restart_cost is not None:
+        return part(allocation) * allocation.restart_cost
+    since = allocation.since if allocation.saved_at is None else allocation.saved_at
+    return part(allocation) * max(0.0, now - since)
 
 
-def part(holding: Allocation) -> float:
+def part(allocation: Allocation) -> float:
     """How many devices it holds; of one that is shared, its part."""
-    return len(holding.devices) if holding.share is None else holding.share.compute
+    return len(allocation.devices) if allocation.share is None else allocation.share.compute
 
 
-MOST_STEPS = 2000
+MAX_STEPS = 2000
 """Of the search on one node: past them the best set found so far will do."""
 
 
@@ -65,37 +65,37 @@ class Candidate:
         moved: it is within its guarantee, and goes on elsewhere.
     """
 
-    holding: Allocation
+    allocation: Allocation
     why: Reason
     group: str
     weight: int
-    keeps: tuple[str, ...]
+    protected: tuple[str, ...]
     cost: float
     gains: Mapping[int, int]
-    moved: bool = False
+    relocated: bool = False
 
 
 Chosen = tuple[Candidate, ...]
 
-Spare = dict[str, int]
+Surplus = dict[str, int]
 """Thousandths of a device by group, that it holds above its guarantee."""
 
 
-def spare_allows(candidate: Candidate, spare: Spare) -> bool:
-    return all(spare[group] >= candidate.weight for group in candidate.keeps)
+def surplus_allows(candidate: Candidate, surplus: Surplus) -> bool:
+    return all(surplus[group] >= candidate.weight for group in candidate.protected)
 
 
-def take_from(candidate: Candidate, spare: Spare, times: int = 1) -> None:
-    for group in candidate.keeps:
-        spare[group] -= times * candidate.weight
+def deduct(candidate: Candidate, surplus: Surplus, times: int = 1) -> None:
+    for group in candidate.protected:
+        surplus[group] -= times * candidate.weight
 
 
 def by_cost(candidate: Candidate) -> tuple[float, str]:
-    return (candidate.cost, candidate.holding.request_id)
+    return (candidate.cost, candidate.allocation.request_id)
 
 
 def cheapest_on_one_node(
-    candidates: Iterable[Candidate], need: Callable[[int], int], spare: Spare
+    candidates: Iterable[Candidate], need: Callable[[int], int], surplus: Surplus
 ) -> Chosen | None:
     """The set of least cost that frees what is needed on any one node.
 
@@ -109,7 +109,7 @@ def cheapest_on_one_node(
     for candidate in sorted(candidates, key=by_cost):
         for node, gain in candidate.gains.items():
             by_node[node].append((gain, candidate))
-    search = _Search(spare)
+    search = _Search(surplus)
     for node in sorted(by_node):
         lacking = need(node)
         if sum(gain for gain, _ in by_node[node]) >= lacking:
@@ -118,10 +118,10 @@ def cheapest_on_one_node(
 
 
 class _Search:
-    def __init__(self, spare: Spare) -> None:
+    def __init__(self, surplus: Surplus) -> None:
         self.best: Chosen | None = None
         self._cost = (0.0, 0)
-        self._spare = dict(spare)
+        self._surplus = dict(surplus)
 
     def on(self, inside: Sequence[tuple[int, Candidate]], need: int) -> None:
         """Look for a better set among those of one node, which come the cheapest first."""
@@ -144,27 +144,27 @@ class _Search:
             if self.best is not None and (bound, len(chosen) + least) >= self._cost:
                 return
             self._steps += 1
-            if self.best is not None and self._steps > MOST_STEPS:
+            if self.best is not None and self._steps > MAX_STEPS:
                 return
             gain, candidate = self._inside[at]
-            if spare_allows(candidate, self._spare):
-                take_from(candidate, self._spare)
+            if surplus_allows(candidate, self._surplus):
+                deduct(candidate, self._surplus)
                 self._deeper(at + 1, (*chosen, candidate), cost + candidate.cost, need - gain)
-                take_from(candidate, self._spare, -1)
+                deduct(candidate, self._surplus, -1)
 
 
-def first_that_do(
-    candidates: Iterable[Candidate], spare: Spare, enough: Callable[[Chosen], bool]
+def cheapest_first(
+    candidates: Iterable[Candidate], surplus: Surplus, enough: Callable[[Chosen], bool]
 ) -> Chosen | None:
     """The cheapest candidates, one after the other, until they are enough.
 
     For gangs, where the cheapest set is out of reach; ``without_the_useless`` belongs to it.
     """
-    left = dict(spare)
+    left = dict(surplus)
     allowed: list[Candidate] = []
     for candidate in sorted(candidates, key=by_cost):
-        if spare_allows(candidate, left):
-            take_from(candidate, left)
+        if surplus_allows(candidate, left):
+            deduct(candidate, left)
             allowed.append(candidate)
     if not enough(tuple(allowed)):
         return None
@@ -178,7 +178,7 @@ def first_that_do(
     return tuple(allowed[:low])
 
 
-def without_the_useless(chosen: Chosen, enough: Callable[[Chosen], bool]) -> Chosen:
+def drop_unneeded(chosen: Chosen, enough: Callable[[Chosen], bool]) -> Chosen:
     """Nobody is asked in vain: the dearest first, each one that is not needed is left alone.
 
     Kueue fills back workloads in the same way (``preemption.go``).

@@ -34,7 +34,7 @@ _FOR_A_GUARANTEE = HoldReason(reason=Reason.GUARANTEE)
 
 
 @dataclass(slots=True)
-class _Ahead:
+class _UpcomingReservation:
     """A moment at which reservations begin, and who may still run into it.
 
     Attributes:
@@ -45,7 +45,7 @@ class _Ahead:
     at: float
     group: str
     groups: frozenset[str]
-    room: int
+    headroom: int
 
     def binds(self, group: str, until: float) -> bool:
         return until > self.at and group not in self.groups
@@ -57,88 +57,93 @@ class CycleState:
     def __init__(self, snapshot: Snapshot, now: float) -> None:
         self.now = now
         self.tree = GroupTree(snapshot.groups)
-        self.pool = DevicePool(snapshot.devices, snapshot.holdings, takes_work=snapshot.takes_work)
-        self.caps = Caps(self.tree, self.pool.could_count() * THOUSAND)
-        self.could_be_held = self.caps.lendable + _held_out_of_order(snapshot) * THOUSAND
+        self.pool = DevicePool(
+            snapshot.devices, snapshot.allocations, takes_work=snapshot.takes_work
+        )
+        self.caps = Caps(self.tree, self.pool.total_count() * THOUSAND)
+        self.holdable = self.caps.lendable + _held_out_of_order(snapshot) * THOUSAND
         """Of all devices, in thousandths: those that may be lent, and what is held of others."""
         self.silent = snapshot.silent
-        self.tally = Tally(self.tree, snapshot.holdings)
-        self._homes = GroupLocality(self.pool, snapshot.holdings)
-        self.running = RunningSet(self.tree, snapshot.holdings, now=now)
+        self.tally = Tally(self.tree, snapshot.allocations)
+        self._locality = GroupLocality(self.pool, snapshot.allocations)
+        self.running = RunningSet(self.tree, snapshot.allocations, now=now)
         self.budgets: dict[str, float] = {}
         self.set_budgets(snapshot.budgets)
         self.guaranteed = guarantees(snapshot.groups)
         self._guarantees = ReservedCapacity(self.tree, self.tally, self.guaranteed)
-        self.entitled = Entitlement(self.tree, self.tally, self.guaranteed)
+        self.entitlement = Entitlement(self.tree, self.tally, self.guaranteed)
         """Who may ask back what others borrow."""
-        self._reserved = tuple(
-            sorted(snapshot.reserved, key=lambda each: (each.starts_at, each.id))
-        )
+        self._spans = tuple(sorted(snapshot.reserved, key=lambda each: (each.starts_at, each.id)))
         self._edges = sorted(
             edge for each in snapshot.reserved for edge in (each.starts_at, each.ends_at)
         )
-        self._lent = ReclaimableCapacity(self.tree, self.tally, self.guaranteed, snapshot.holdings)
+        self._lent = ReclaimableCapacity(
+            self.tree, self.tally, self.guaranteed, snapshot.allocations
+        )
         self._aside = 0
         """Thousandths of a device that are free, and set aside."""
-        self._taken_for_good: dict[tuple[str, int], bool] = {}
+        self._guarantees_kept: dict[tuple[str, int], bool] = {}
         """What is known about ``_leaves_guarantees``."""
-        self._reckon(now)
+        self._update_reservations(now)
 
     def copy(self) -> CycleState:
         made = copy(self)
         made.pool, made.tally = self.pool.copy(), self.tally.copy()
         made.running, made.budgets = self.running.copy(), self.budgets.copy()
-        made._homes = self._homes.copy()
+        made._locality = self._locality.copy()
         made._guarantees = self._guarantees.copy(made.tally)
-        made.entitled = self.entitled.copy(made.tally)
-        made._kept, made._lent = self._kept.copy(made.tally), self._lent.copy(made.tally)
-        made._ahead = [copy(each) for each in self._ahead]
-        made._taken_for_good = self._taken_for_good.copy()
+        made.entitlement = self.entitlement.copy(made.tally)
+        made._reserved_now, made._lent = (
+            self._reserved_now.copy(made.tally),
+            self._lent.copy(made.tally),
+        )
+        made._upcoming = [copy(each) for each in self._upcoming]
+        made._guarantees_kept = self._guarantees_kept.copy()
         return made
 
-    def ending(self, holdings: Iterable[Allocation]) -> CycleState:
+    def with_ends(self, allocations: Iterable[Allocation]) -> CycleState:
         """A copy in which all that runs ends when these say."""
         made = self.copy()
-        made.running = RunningSet(self.tree, holdings, now=self.now)
-        made._reckon(self.now)
+        made.running = RunningSet(self.tree, allocations, now=self.now)
+        made._update_reservations(self.now)
         return made
 
     # -- what changes ---------------------------------------------------------------------
 
-    def start(self, holding: Allocation) -> None:
+    def start(self, allocation: Allocation) -> None:
         """It holds its devices, which were taken from the pool already."""
-        self.running.add(holding)
-        if not holding.devices:
+        self.running.add(allocation)
+        if not allocation.devices:
             return
-        self._count(holding, 1)
-        self._charge(holding, 1)
+        self._count(allocation, 1)
+        self._charge(allocation, 1)
 
     def end(self, request_id: str) -> Allocation:
         """It holds nothing any more; the rest of its time is given back to its budget."""
-        holding = self.running.remove(request_id)
-        if holding.devices:
-            self.pool.give_back(holding)
-            self._count(holding, -1)
-            self._charge(holding, -1)
-        return holding
+        allocation = self.running.remove(request_id)
+        if allocation.devices:
+            self.pool.release(allocation)
+            self._count(allocation, -1)
+            self._charge(allocation, -1)
+        return allocation
 
     def end_all(self, request_ids: Iterable[str]) -> None:
         """These end, and whatever else was asked to go."""
-        leaving = {name for name, each in self.running.holdings.items() if each.leaving}
+        leaving = {name for name, each in self.running.allocations.items() if each.leaving}
         for request_id in leaving.union(request_ids):
             self.end(request_id)
 
     def set_budgets(self, budgets: Iterable[BudgetBalance]) -> None:
         self.budgets = {each.group: each.budget - each.used - each.running for each in budgets}
 
-    def at(self, now: float) -> None:
+    def advance(self, now: float) -> None:
         """Time has passed: reservations may have become due, or be over."""
         before, self.now = self.now, now
-        self.running.at(now)
+        self.running.advance(now)
         if bisect_right(self._edges, before) != bisect_right(self._edges, now):
-            self._reckon(now)
+            self._update_reservations(now)
 
-    def next_edge(self) -> float:
+    def next_reservation_edge(self) -> float:
         """When the next reservation begins or ends; infinity for never."""
         return next(iter(self._edges[bisect_right(self._edges, self.now) :]), inf)
 
@@ -146,20 +151,20 @@ class CycleState:
         """Keep these devices free for those that ask back what they are guaranteed."""
         free = self._free()
         for each in placed:
-            self.pool.hold(each)
+            self.pool.occupy(each)
         self._aside += free - self._free()
 
-    def put_back(self, placed: Iterable[Placement]) -> None:
+    def restore(self, placed: Iterable[Placement]) -> None:
         """The opposite of ``set_aside``, of all that was."""
         for each in placed:
-            self.pool.give_back(each)
+            self.pool.release(each)
         self._aside = 0
 
     # -- what is asked --------------------------------------------------------------------
 
     def due(self) -> tuple[ReservedSpan, ...]:
         """The reservations of this moment."""
-        return tuple(each for each in self._reserved if _is_due(each, self.now))
+        return tuple(each for each in self._spans if _is_due(each, self.now))
 
     def due_devices(self) -> Mapping[str, int]:
         """Devices by group, of the reservations of this moment."""
@@ -177,38 +182,40 @@ class CycleState:
             return ()
         return tuple(replace(request, model=model) for model in sorted(allowed))
 
-    def home(self, group: str) -> int:
+    def group_nodes(self, group: str) -> int:
         """The nodes where a group itself runs already."""
-        return self._homes.of(group)
+        return self._locality.of(group)
 
-    def kept_for_others(self, request: PendingRequest) -> int:
+    def reserved_for_others(self, request: PendingRequest) -> int:
         """Thousandths of a device that stay free for others, whoever else would use them.
 
         1. a reservation of others is due: as many devices as they do not hold yet
         2. other groups do not lend them
         """
-        return self._kept.of_others(self.tree.chain(request.group)) if self._kept else 0
+        return (
+            self._reserved_now.of_others(self.tree.chain(request.group))
+            if self._reserved_now
+            else 0
+        )
 
     @property
-    def keeps(self) -> bool:
+    def has_reserved(self) -> bool:
         """Whether any free devices are kept for somebody, now or later."""
-        return self._kept.promises or bool(self._ahead)
+        return self._reserved_now.has_claims or bool(self._upcoming)
 
-    def may_keep_from(self, request: PendingRequest) -> bool:
+    def may_hold_back(self, request: PendingRequest) -> bool:
         """Whether it could ever find free devices that it may not have (``kept_from``)."""
-        return self.keeps or (self._guarantees.promises and not request.preemptible)
+        return self.has_reserved or (self._guarantees.has_claims and not request.preemptible)
 
-    def leaves_what_is_kept(self, request: PendingRequest) -> bool:
-        return _leaves(request, self.kept_for_others(request), self.pool)
+    def keeps_reserved(self, request: PendingRequest) -> bool:
+        return _keeps(request, self.reserved_for_others(request), self.pool)
 
-    def would_leave_what_is_kept(
-        self, request: PendingRequest, pool: DevicePool, tally: Tally
-    ) -> bool:
+    def would_keep_reserved(self, request: PendingRequest, pool: DevicePool, tally: Tally) -> bool:
         """The same, were this free and held."""
-        kept = self._kept.of_others_next_to(tally, self.tree.chain(request.group))
-        return _leaves(request, kept, pool)
+        reserved_units = self._reserved_now.of_others_with(tally, self.tree.chain(request.group))
+        return _keeps(request, reserved_units, pool)
 
-    def kept_reason(self, request: PendingRequest) -> Reason:
+    def reserved_reason(self, request: PendingRequest) -> Reason:
         """Why free devices are kept from it: for a reservation of others that does not hold all
         of them yet, or because they are not lent."""
         own = {group.name for group in self.tree.chain(request.group)}
@@ -218,7 +225,7 @@ class CycleState:
         )
         return Reason.RESERVATION if any(lacks) else Reason.GUARANTEE
 
-    def kept_from(self, request: PendingRequest, until: float | None = None) -> HoldReason | None:
+    def hold_reason(self, request: PendingRequest, until: float | None = None) -> HoldReason | None:
         """Why it may not have devices although others may; None if it may.
 
         1. it could run past the beginning of a reservation of others, and too few devices
@@ -228,86 +235,90 @@ class CycleState:
         """
         weight = size(request.devices, request.share)
         until = self.now + request.seconds if until is None else until
-        for ahead in self._ahead:
-            if ahead.room < weight and ahead.binds(request.group, until):
-                return HoldReason(reason=Reason.RESERVATION, detail=ahead.group)
-        return None if self.leaves_guarantees(request) else _FOR_A_GUARANTEE
+        for upcoming in self._upcoming:
+            if upcoming.headroom < weight and upcoming.binds(request.group, until):
+                return HoldReason(reason=Reason.RESERVATION, detail=upcoming.group)
+        return None if self.keeps_guarantees(request) else _FOR_A_GUARANTEE
 
-    def leaves_guarantees(self, request: PendingRequest) -> bool:
+    def keeps_guarantees(self, request: PendingRequest) -> bool:
         """Whether others can reclaim all of theirs beside it, if it could not be asked back. It
         is the same before and after what is lent is asked back for it."""
         if not self._guarantees or request.preemptible:
             return True
         key = (request.group, size(request.devices, request.share))
-        if key not in self._taken_for_good:
-            self._taken_for_good[key] = self._leaves_guarantees(*key)
-        return self._taken_for_good[key]
+        if key not in self._guarantees_kept:
+            self._guarantees_kept[key] = self._keeps_guarantees(*key)
+        return self._guarantees_kept[key]
 
-    def _leaves_guarantees(self, group: str, weight: int) -> bool:
+    def _keeps_guarantees(self, group: str, weight: int) -> bool:
         """Whether others could still reclaim all of theirs, had a group so much for good.
 
         What is set aside is free for them.
         """
         chain = self.tree.chain(group)
-        others = self._guarantees.of_others_than_the_guaranteed(chain, weight)
+        others = self._guarantees.of_others_beyond_guarantee(chain, weight)
         lendable = self._free() + self._aside + self._lent.after(chain, weight) - weight
         return not others or lendable >= others or chain[0].sessions_borrow
 
     # -- counting -------------------------------------------------------------------------
 
-    def _count(self, holding: Allocation, times: int) -> None:
-        self._taken_for_good.clear()
-        self.tally.count(holding, times)
-        self._homes.moved(holding, times, self.pool)
-        self._guarantees.moved(holding.group)
-        self.entitled.moved(holding.group)
-        self._kept.moved(holding.group)
-        self._lent.moved(holding, times)
-        weight = times * size(len(holding.devices), holding.share)
-        for ahead in self._ahead:
-            if ahead.binds(holding.group, holding.until):
-                ahead.room -= weight
+    def _count(self, allocation: Allocation, times: int) -> None:
+        self._guarantees_kept.clear()
+        self.tally.count(allocation, times)
+        self._locality.count(allocation, times, self.pool)
+        self._guarantees.invalidate(allocation.group)
+        self.entitlement.invalidate(allocation.group)
+        self._reserved_now.invalidate(allocation.group)
+        self._lent.count(allocation, times)
+        weight = times * size(len(allocation.devices), allocation.share)
+        for upcoming in self._upcoming:
+            if upcoming.binds(allocation.group, allocation.until):
+                upcoming.headroom -= weight
 
-    def _charge(self, holding: Allocation, times: int) -> None:
+    def _charge(self, allocation: Allocation, times: int) -> None:
         """Its budgets lose what it may still use, or have it back."""
-        for group in self.tree.known(holding.group) if self.budgets else ():
+        for group in self.tree.ancestry(allocation.group) if self.budgets else ():
             if group.name in self.budgets:
-                self.budgets[group.name] -= times * _cost(holding, self.now)
+                self.budgets[group.name] -= times * _cost(allocation, self.now)
 
     def _free(self) -> int:
         return self.pool.free_count() * THOUSAND
 
-    def _reckon(self, now: float) -> None:
+    def _update_reservations(self, now: float) -> None:
         """What reservations keep from others at this moment."""
         amounts = dict(not_lent(self.tree, self.guaranteed))
         for group, devices in self.due_devices().items():
             amounts[group] = max(amounts.get(group, 0), devices)
-        self._kept = ReservedCapacity(self.tree, self.tally, amounts)
-        self._ahead = [self._before(each) for each in self._reserved if each.starts_at > now]
+        self._reserved_now = ReservedCapacity(self.tree, self.tally, amounts)
+        self._upcoming = [
+            self._upcoming_reservation(each) for each in self._spans if each.starts_at > now
+        ]
 
-    def _before(self, reserved: ReservedSpan) -> _Ahead:
+    def _upcoming_reservation(self, reserved: ReservedSpan) -> _UpcomingReservation:
         """What may still be lent past the beginning of a reservation."""
-        active = [each for each in self._reserved if _is_due(each, reserved.starts_at)]
-        groups = frozenset().union(*(self.tree.below(each.group) for each in active))
-        ahead = _Ahead(at=reserved.starts_at, group=reserved.group, groups=groups, room=0)
+        active = [each for each in self._spans if _is_due(each, reserved.starts_at)]
+        groups = frozenset().union(*(self.tree.subtree(each.group) for each in active))
+        upcoming = _UpcomingReservation(
+            at=reserved.starts_at, group=reserved.group, groups=groups, headroom=0
+        )
         held = sum(
             size(len(each.devices), each.share)
-            for each in self.running.holdings.values()
-            if ahead.binds(each.group, each.until)
+            for each in self.running.allocations.values()
+            if upcoming.binds(each.group, each.until)
         )
         promised = sum(each.devices for each in active)
-        ahead.room = (self.pool.could_count() - promised) * THOUSAND - held
-        return ahead
+        upcoming.headroom = (self.pool.total_count() - promised) * THOUSAND - held
+        return upcoming
 
 
-def _leaves(request: PendingRequest, kept: int, pool: DevicePool) -> bool:
+def _keeps(request: PendingRequest, reserved_units: int, pool: DevicePool) -> bool:
     weight = size(request.devices, request.share)
-    return not kept or pool.free_count() * THOUSAND - weight >= kept
+    return not reserved_units or pool.free_count() * THOUSAND - weight >= reserved_units
 
 
 def _held_out_of_order(snapshot: Snapshot) -> int:
     """Devices that may not be lent any more and are held even so."""
-    held = {device for each in snapshot.holdings for device in each.devices}
+    held = {device for each in snapshot.allocations for device in each.devices}
     return sum(device.id in held for device in snapshot.devices if not device.lendable)
 
 
@@ -315,7 +326,7 @@ def _is_due(reserved: ReservedSpan, now: float) -> bool:
     return reserved.starts_at <= now < reserved.ends_at
 
 
-def _cost(holding: Allocation, since: float) -> float:
+def _cost(allocation: Allocation, since: float) -> float:
     """Device-seconds up to its time limit."""
-    devices = size(len(holding.devices), holding.share) / THOUSAND
-    return devices * max(0.0, holding.until - since)
+    devices = size(len(allocation.devices), allocation.share) / THOUSAND
+    return devices * max(0.0, allocation.until - since)

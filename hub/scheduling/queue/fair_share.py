@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 
 from ..model.snapshot import Allocation, DecayedUsage
 from ..quota.tree import GroupTree, size
-from .running_set import promised_end
+from .running_set import planned_end
 
 Node = str | tuple[str, str]
 """A group, or an owner right below a group."""
@@ -37,7 +37,7 @@ class FairShare:
         self,
         tree: GroupTree,
         use: Iterable[DecayedUsage] = (),
-        holdings: Iterable[Allocation] = (),
+        allocations: Iterable[Allocation] = (),
         now: float = 0,
     ) -> None:
         self._tree = tree
@@ -45,22 +45,22 @@ class FairShare:
         self._uses: dict[tuple[str, str], int] = {}
         self._held: defaultdict[Node, int] = defaultdict(int)
         """Thousandths of a device of what has not reached its expected end."""
-        self._owed: defaultdict[Node, int] = defaultdict(int)
+        self._charges: defaultdict[Node, int] = defaultdict(int)
         """The same times those ends, and past use."""
         self._open: dict[str, tuple[int, Allocation]] = {}
         self._ends: list[tuple[int, str]] = []
         self.set_use(use)
-        for holding in holdings:
-            self.add(holding)
+        for allocation in allocations:
+            self.add(allocation)
 
     def of(self, node: Node) -> int:
-        return self._owed[node] - self._now * self._held[node]
+        return self._charges[node] - self._now * self._held[node]
 
     def of_owners(self, group: str, owners: Iterable[str]) -> list[int]:
         """The same for owners right below a group."""
-        owed, held, now = self._owed, self._held, self._now
+        charges, held, now = self._charges, self._held, self._now
         nodes = [(group, owner) for owner in owners]
-        return [owed[node] - now * held[node] for node in nodes]
+        return [charges[node] - now * held[node] for node in nodes]
 
     def set_use(self, use: Iterable[DecayedUsage]) -> None:
         """Replace what is known of the past of these owners in these groups."""
@@ -70,7 +70,7 @@ class FairShare:
             more = new - self._uses.get(key, 0)
             self._uses[key] = new
             for node in self._nodes(*key) if more else ():
-                self._owed[node] += more
+                self._charges[node] += more
 
     def uses(self) -> tuple[DecayedUsage, ...]:
         return tuple(
@@ -78,7 +78,7 @@ class FairShare:
             for (group, owner), value in self._uses.items()
         )
 
-    def at(self, now: float) -> None:
+    def advance(self, now: float) -> None:
         """Time has passed: what is past its expected end needs nothing that is known."""
         self._now = round(now * MILLI)
         while self._ends and self._ends[0][0] <= self._now:
@@ -87,27 +87,27 @@ class FairShare:
             if found is not None and found[0] == end:
                 self._close(request_id)
 
-    def add(self, holding: Allocation) -> None:
-        end = round(promised_end(holding) * MILLI)
-        if not holding.devices or end <= self._now:
+    def add(self, allocation: Allocation) -> None:
+        end = round(planned_end(allocation) * MILLI)
+        if not allocation.devices or end <= self._now:
             return
-        self._open[holding.request_id] = (end, holding)
-        heappush(self._ends, (end, holding.request_id))
-        self._count(holding, end, 1)
+        self._open[allocation.request_id] = (end, allocation)
+        heappush(self._ends, (end, allocation.request_id))
+        self._count(allocation, end, 1)
 
-    def remove(self, holding: Allocation) -> None:
-        if holding.request_id in self._open:
-            self._close(holding.request_id)
+    def remove(self, allocation: Allocation) -> None:
+        if allocation.request_id in self._open:
+            self._close(allocation.request_id)
 
     def _close(self, request_id: str) -> None:
-        end, holding = self._open.pop(request_id)
-        self._count(holding, end, -1)
+        end, allocation = self._open.pop(request_id)
+        self._count(allocation, end, -1)
 
-    def _count(self, holding: Allocation, end: int, times: int) -> None:
-        weight = times * size(len(holding.devices), holding.share)
-        for node in self._nodes(holding.group, holding.owner):
+    def _count(self, allocation: Allocation, end: int, times: int) -> None:
+        weight = times * size(len(allocation.devices), allocation.share)
+        for node in self._nodes(allocation.group, allocation.owner):
             self._held[node] += weight
-            self._owed[node] += weight * end
+            self._charges[node] += weight * end
 
     def _nodes(self, group: str, owner: str) -> list[Node]:
-        return [(group, owner), *(each.name for each in self._tree.known(group))]
+        return [(group, owner), *(each.name for each in self._tree.ancestry(group))]

@@ -14,7 +14,7 @@ from math import inf
 from operator import itemgetter
 
 from ..model.snapshot import Group, PendingRequest, PriorityClass, Snapshot
-from ..quota.headroom import cap, cap_of_one
+from ..quota.headroom import group_cap, member_cap
 from ..quota.tree import THOUSAND
 from .cycle_state import CycleState
 from .fair_share import FairShare
@@ -67,48 +67,48 @@ class QueueOrder:
     def __init__(
         self,
         queues: Queues,
-        books: CycleState,
-        debts: FairShare,
-        left_out: Collection[str] = (),
-        promised: Collection[str] = (),
+        state: CycleState,
+        fair_share: FairShare,
+        skipped_groups: Collection[str] = (),
+        preemptors: Collection[str] = (),
     ) -> None:
         """``left_out`` names groups without which the order of all others is the same;
         ``promised`` those for whom somebody will have been stopped."""
         self._queues = queues
-        self._left_out, self._will_be_promised = left_out, promised
-        self._tree = books.tree
-        self._tally = books.tally.copy()
-        self._debts = debts
-        self._due = books.due()
-        self._guaranteed = books.guaranteed
-        self._entitled = books.entitled
-        self._now = books.now
+        self._skipped_groups, self._future_preemptors = skipped_groups, preemptors
+        self._tree = state.tree
+        self._tally = state.tally.copy()
+        self._fair_share = fair_share
+        self._due = state.due()
+        self._guaranteed = state.guaranteed
+        self._entitlement = state.entitlement
+        self._now = state.now
 
     def __iter__(self) -> Iterator[PendingRequest]:
         """One after the other, and no further than somebody asks."""
         return self._in_order(_one_by_one)
 
-    def whole(self) -> tuple[PendingRequest, ...]:
+    def as_tuple(self) -> tuple[PendingRequest, ...]:
         """All of them, faster than one after the other."""
         return tuple(self._in_order(_at_once))
 
     def _in_order(self, merged: Merge) -> Iterator[PendingRequest]:
-        first = {request.id: request for request in chain(self._promised(), self._reserved())}
+        first = {request.id: request for request in chain(self._preemptors(), self._due_requests())}
         yield from first.values()
         for priority in self._queues.classes:
-            below = self._below(None, priority, merged, self._left_out)
+            below = self._below(None, priority, merged, self._skipped_groups)
             requests = map(_request, below)
             yield from (each for each in requests if each.id not in first) if first else requests
-        yield from self._queues.strays()
+        yield from self._queues.orphans()
 
-    def _promised(self) -> Iterator[PendingRequest]:
+    def _preemptors(self) -> Iterator[PendingRequest]:
         """Rule 0."""
-        made_room, waiting = self._queues.made_room(), self._queues.waiting
-        stopped_for = (each.made_room_for for each in made_room)
-        others = (waiting.get(name) for name in chain(stopped_for, self._will_be_promised))
-        moved = (each for each in made_room if each.moved_for)
+        victims, pending = self._queues.victims(), self._queues.pending
+        stopped_for = (each.preemptor for each in victims)
+        others = (pending.get(name) for name in chain(stopped_for, self._future_preemptors))
+        moved = (each for each in victims if each.moved_for)
         for request in chain(filter(None, others), moved):
-            yield from (each for each in self._behind(request) if each in self._entitled)
+            yield from (each for each in self._behind(request) if each in self._entitlement)
 
     def _behind(self, request: PendingRequest) -> Iterator[PendingRequest]:
         """A request, and before it whom it was itself stopped for since."""
@@ -116,10 +116,10 @@ class QueueOrder:
         at: PendingRequest | None = request
         while at is not None and at.id not in found:
             found[at.id] = at
-            at = self._queues.waiting.get(at.made_room_for)
+            at = self._queues.pending.get(at.preemptor)
         return reversed(found.values())
 
-    def _reserved(self) -> Iterator[PendingRequest]:
+    def _due_requests(self) -> Iterator[PendingRequest]:
         """Rule 1: as much of what waits as the reservation still has devices for.
 
         Nobody is left out: who is held by a limit takes a part of it as well.
@@ -139,18 +139,18 @@ class QueueOrder:
         parent: str | None,
         priority: PriorityClass,
         merged: Merge,
-        left_out: Collection[str] = (),
+        skipped_groups: Collection[str] = (),
     ) -> Iterator[Served]:
         """Everybody below a group, served one after the other; below None, all roots."""
         children = [
             child
             for child in self._queues.groups_below(parent, priority)
-            if child.name not in left_out
+            if child.name not in skipped_groups
         ]
         if parent is None and len(children) == 1 and self._left_of_guarantee(children[0]) <= 0:
             # With nobody beside it, and nothing to be served first, it moves nobody.
-            return self._below(children[0].name, priority, merged, left_out)
-        turns = [self._of_group(child, priority, merged, left_out) for child in children]
+            return self._below(children[0].name, priority, merged, skipped_groups)
+        turns = [self._of_group(child, priority, merged, skipped_groups) for child in children]
         if parent is not None:
             turns.append(self._of_owners(parent, priority))
         return filter(None, map(_served, turns[0] if len(turns) == 1 else merged(turns)))
@@ -164,27 +164,29 @@ class QueueOrder:
         now = self._now
         queues = self._queues.of_owners(group, priority, now)
         heap: list[tuple[When, int, int, Sequence[Entry]]] = []
-        for owes, queue in zip(self._debts.of_owners(group, queues), queues.values(), strict=True):
+        for charged, queue in zip(
+            self._fair_share.of_owners(group, queues), queues.values(), strict=True
+        ):
             (_, danger, submitted_at, name), served = queue[0]
-            begins = owes if danger > now else owes - served[2]
-            heap.append(((True, begins, submitted_at, name), owes, 0, queue))
+            begins = charged if danger > now else charged - served[2]
+            heap.append(((True, begins, submitted_at, name), charged, 0, queue))
         heapify(heap)
         while heap:
-            turn, owes, at, queue = heap[0]
+            turn, charged, at, queue = heap[0]
             served = queue[at][1]
             yield turn, served
-            owes += served[2]
+            charged += served[2]
             at += 1
             if at == len(queue):
                 heappop(heap)
                 continue
             (_, danger, submitted_at, name), served = queue[at]
-            begins = owes if danger > now else owes - served[2]
+            begins = charged if danger > now else charged - served[2]
             own = (True, begins, submitted_at, name)
-            heapreplace(heap, (own if own > turn else turn, owes, at, queue))
+            heapreplace(heap, (own if own > turn else turn, charged, at, queue))
 
     def _of_group(
-        self, group: Group, priority: PriorityClass, merged: Merge, left_out: Collection[str]
+        self, group: Group, priority: PriorityClass, merged: Merge, skipped_groups: Collection[str]
     ) -> Iterator[Turn]:
         """The same for a group, whose limits and guarantee count.
 
@@ -194,11 +196,11 @@ class QueueOrder:
         keeps the turn that was last: it moves nobody and is charged to nobody.
         """
         name, part = group.name, group.weight
-        left, owes = self._left_of_guarantee(group), self._debts.of(name)
-        turn: When = (left <= 0, owes / part, -inf, name)
+        left, charged = self._left_of_guarantee(group), self._fair_share.of(name)
+        turn: When = (left <= 0, charged / part, -inf, name)
         yield turn, None
-        requests = self._below(name, priority, merged, left_out)
-        most, most_of_one, held = cap(group), cap_of_one(group), self._tally.groups[name]
+        requests = self._below(name, priority, merged, skipped_groups)
+        most, member_held, held = group_cap(group), member_cap(group), self._tally.groups[name]
         users, of_owners = self._tally.users, dict[str, int]()
         later: list[Served] = []
         # The second time begins with those that the first one put off.
@@ -214,18 +216,18 @@ class QueueOrder:
                 if of_one is None:
                     of_one = users.get((name, owner), 0)
                 of_one += weight
-                if beyond or held + weight > most or of_one > most_of_one:
+                if beyond or held + weight > most or of_one > member_held:
                     if lent:
                         yield turn, (request, weight, needs, True)
                     else:
                         later.append(served)
                     continue
-                key = (lent, owes / part, request.submitted_at, request.id)
+                key = (lent, charged / part, request.submitted_at, request.id)
                 if key > turn:  # noqa: PLR1730 - the innermost loop of all
                     turn = key
                 yield turn, served
                 held += weight
-                owes += needs
+                charged += needs
                 of_owners[owner] = of_one
                 if not lent:
                     left -= weight
@@ -236,13 +238,13 @@ class QueueOrder:
         return self._guaranteed.get(group.name, 0) * THOUSAND - self._tally.groups[group.name]
 
 
-def debts_of(snapshot: Snapshot, books: CycleState) -> FairShare:
-    return FairShare(books.tree, snapshot.use, snapshot.holdings, books.now)
+def fair_share_of(snapshot: Snapshot, state: CycleState) -> FairShare:
+    return FairShare(state.tree, snapshot.use, snapshot.allocations, state.now)
 
 
 def in_order(
-    snapshot: Snapshot, books: CycleState, debts: FairShare | None = None
+    snapshot: Snapshot, state: CycleState, fair_share: FairShare | None = None
 ) -> tuple[PendingRequest, ...]:
     """All that waits, the next one first."""
-    owed = debts_of(snapshot, books) if debts is None else debts
-    return QueueOrder(Queues(books.tree, snapshot.waiting), books, owed).whole()
+    owed = fair_share_of(snapshot, state) if fair_share is None else fair_share
+    return QueueOrder(Queues(state.tree, snapshot.pending), state, owed).as_tuple()

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from ..model.snapshot import Group, PendingRequest, PriorityClass
 from ..quota.tree import GroupTree, size
 from .fair_share import MICRO, cost
-from .running_set import span
+from .running_set import expected_seconds
 
 AGEING = 0.01
 """Device-seconds of expected work that one second of waiting makes up for. It only has to see to
@@ -48,7 +48,11 @@ def entry(request: PendingRequest) -> Entry:
     deadline in danger goes before all of this (``Queues.of_owners``), and before as much of
     others in its group as it costs itself (``Order``).
     """
-    submitted_at, deadline, seconds = request.submitted_at, request.deadline, span(request)
+    submitted_at, deadline, seconds = (
+        request.submitted_at,
+        request.deadline,
+        expected_seconds(request),
+    )
     weight = size(request.devices, request.share)
     needs = cost(weight, seconds)
     danger = inf if deadline is None else deadline - DANGER * seconds
@@ -59,7 +63,7 @@ def entry(request: PendingRequest) -> Entry:
 class Queues:
     """The queues of all owners."""
 
-    def __init__(self, tree: GroupTree, waiting: Iterable[PendingRequest] = ()) -> None:
+    def __init__(self, tree: GroupTree, pending: Iterable[PendingRequest] = ()) -> None:
         self._tree = tree
         self._own: dict[tuple[PriorityClass, str], dict[str, list[Entry]]] = {}
         self._below: defaultdict[tuple[PriorityClass, str], int] = defaultdict(int)
@@ -68,40 +72,40 @@ class Queues:
         """The same of all groups."""
         self._dated: dict[tuple[PriorityClass, str], set[str]] = {}
         """Owners in whose queues there ever was a deadline."""
-        self._strays: list[tuple[float, str, PendingRequest]] = []
+        self._orphans: list[tuple[float, str, PendingRequest]] = []
         """Those whose group, or one above it, is missing."""
-        self._waiting: dict[str, PendingRequest] = {}
-        self._made_room: dict[str, PendingRequest] = {}
-        for request in waiting:
+        self._pending: dict[str, PendingRequest] = {}
+        self._victims: dict[str, PendingRequest] = {}
+        for request in pending:
             self._put(request)
         for (priority, group), owners in self._own.items():
             for queue in owners.values():
                 queue.sort(key=itemgetter(0))
             self._count(priority, group, sum(map(len, owners.values())))
-        self._strays.sort(key=itemgetter(0, 1))
+        self._orphans.sort(key=itemgetter(0, 1))
 
     @property
-    def waiting(self) -> dict[str, PendingRequest]:
-        return self._waiting
+    def pending(self) -> dict[str, PendingRequest]:
+        return self._pending
 
     def add(self, request: PendingRequest) -> None:
         queue = self._put(request)
         if queue is None:
-            self._strays.sort(key=itemgetter(0, 1))
+            self._orphans.sort(key=itemgetter(0, 1))
         else:
             insort(queue, queue.pop())
             self._count(request.priority, request.group, 1)
 
     def _put(self, request: PendingRequest) -> list[Entry] | None:
         """At the end of a queue, which is not sorted then; None where its group is missing."""
-        self._waiting[request.id] = request
-        if request.made_room_for:
-            self._made_room[request.id] = request
+        self._pending[request.id] = request
+        if request.preemptor:
+            self._victims[request.id] = request
         key = (request.priority, request.group)
         owners = self._own.get(key)
         if owners is None:
             if not self._tree.chain(request.group):
-                self._strays.append((request.submitted_at, request.id, request))
+                self._orphans.append((request.submitted_at, request.id, request))
                 return None
             owners = self._own[key] = {}
         queue = owners.get(request.owner)
@@ -118,10 +122,10 @@ class Queues:
             self._below[priority, each.name] += more
 
     def remove(self, request_id: str) -> PendingRequest:
-        request = self._waiting.pop(request_id)
-        self._made_room.pop(request_id, None)
+        request = self._pending.pop(request_id)
+        self._victims.pop(request_id, None)
         if not self._tree.chain(request.group):
-            del self._strays[bisect_left(self._strays, (request.submitted_at, request.id))]
+            del self._orphans[bisect_left(self._orphans, (request.submitted_at, request.id))]
             return request
         key = (request.priority, request.group)
         queue = self._own[key][request.owner]
@@ -133,13 +137,13 @@ class Queues:
 
     # -- reading --------------------------------------------------------------------------
 
-    def made_room(self) -> list[PendingRequest]:
+    def victims(self) -> list[PendingRequest]:
         """Whatever was stopped for others and waits to go on, the oldest first."""
-        return sorted(self._made_room.values(), key=lambda each: (each.submitted_at, each.id))
+        return sorted(self._victims.values(), key=lambda each: (each.submitted_at, each.id))
 
-    def strays(self) -> Iterator[PendingRequest]:
+    def orphans(self) -> Iterator[PendingRequest]:
         """Whoever cannot start, because the group is missing: the oldest first."""
-        return (request for _, _, request in self._strays)
+        return (request for _, _, request in self._orphans)
 
     @property
     def classes(self) -> list[PriorityClass]:
@@ -153,9 +157,9 @@ class Queues:
 
     def of(self, group: str) -> Iterator[PendingRequest]:
         """All that waits in a group and below it, in no order that means anything."""
-        for name in self._tree.below(group):
+        for name in self._tree.subtree(group):
             for priority in PriorityClass:
-                for queue in self._own.get((priority, name), _NOBODY).values():
+                for queue in self._own.get((priority, name), _NO_OWNERS).values():
                     yield from (served[0] for _, served in queue)
 
     def of_owners(
@@ -163,7 +167,7 @@ class Queues:
     ) -> Mapping[str, Sequence[Entry]]:
         """Whoever waits in a group itself, each with the queue: deadlines in danger, the least
         slack first, then the rest."""
-        owners = self._own.get((priority, group), _NOBODY)
+        owners = self._own.get((priority, group), _NO_OWNERS)
         dated = self._dated.get((priority, group))
         if not dated:
             return owners
@@ -173,7 +177,7 @@ class Queues:
         }
 
 
-_NOBODY: Mapping[str, list[Entry]] = MappingProxyType({})
+_NO_OWNERS: Mapping[str, list[Entry]] = MappingProxyType({})
 
 
 def _urgency(entry: Entry, now: float) -> tuple[float, OwnKey]:

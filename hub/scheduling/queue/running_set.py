@@ -33,7 +33,7 @@ End = tuple[float, str]
 """When a request's lease is expected to end, and its id."""
 
 
-def span(request: PendingRequest) -> float:
+def expected_seconds(request: PendingRequest) -> float:
     """Seconds that a request is expected to hold what it is given; at most its time limit.
 
     What earlier attempts saved of its work need not be done again. Where they have outlived what
@@ -48,7 +48,7 @@ def span(request: PendingRequest) -> float:
     return min(request.seconds, _corrected(whole, 0.0, nextafter(done, inf)) - done)
 
 
-def holding_of(request: PendingRequest, placed: Placement, *, now: float) -> Allocation:
+def allocation_of(request: PendingRequest, placed: Placement, *, now: float) -> Allocation:
     """What a request holds once it starts, for as long as its time limit."""
     return Allocation(
         request_id=request.id,
@@ -60,7 +60,7 @@ def holding_of(request: PendingRequest, placed: Placement, *, now: float) -> All
         kind=request.kind,
         priority=request.priority,
         preemptible=request.preemptible,
-        expected=span(request) if request.done else request.expected,
+        expected=expected_seconds(request) if request.done else request.expected,
         restart_cost=request.restart_cost,
         share=placed.share,
         image=request.image,
@@ -68,14 +68,14 @@ def holding_of(request: PendingRequest, placed: Placement, *, now: float) -> All
     )
 
 
-def promised_end(holding: Allocation) -> float:
+def planned_end(allocation: Allocation) -> float:
     """When it was expected to end, as it was known when it began."""
-    if holding.expected is None:
-        return holding.until
-    return min(holding.until, holding.since + holding.expected)
+    if allocation.expected is None:
+        return allocation.until
+    return min(allocation.until, allocation.since + allocation.expected)
 
 
-def expected_end(holding: Allocation, now: float) -> float:
+def expected_end(allocation: Allocation, now: float) -> float:
     """When it is expected to end, as it is known now.
 
     1. what was asked to go ends now
@@ -85,15 +85,18 @@ def expected_end(holding: Allocation, now: float) -> float:
        grow). Between two steps the answer stays the same.
     3. what is past its time limit ends now
     """
-    if holding.leaving:
+    if allocation.leaving:
         return now
-    end = promised_end(holding)
-    if end >= now or now >= holding.until:
+    end = planned_end(allocation)
+    if end >= now or now >= allocation.until:
         return max(end, now)
-    return min(holding.until, holding.since + _corrected(end - holding.since, holding.since, now))
+    return min(
+        allocation.until,
+        allocation.since + _corrected(end - allocation.since, allocation.since, now),
+    )
 
 
-def end_of_notice(now: float, grace: float, until: float) -> float:
+def notice_end(now: float, grace: float, until: float) -> float:
     """When what is asked back now has to have gone: after the grace time, or at the end of its
     time limit where that comes first."""
     return min(now + grace, max(now, until))
@@ -112,7 +115,9 @@ def _corrected(seconds: float, since: float, now: float) -> float:
 class RunningSet:
     """All holdings, found by group, by owner and by their ends."""
 
-    def __init__(self, tree: GroupTree, holdings: Iterable[Allocation] = (), *, now: float) -> None:
+    def __init__(
+        self, tree: GroupTree, allocations: Iterable[Allocation] = (), *, now: float
+    ) -> None:
         self._tree = tree
         self._all: dict[str, Allocation] = {}
         self._in: dict[tuple[str, str], dict[str, Allocation]] = {}
@@ -122,8 +127,8 @@ class RunningSet:
         """When each is expected to end, as it is known now."""
         self._ends: list[End] = []
         """The same in order."""
-        for holding in holdings:
-            self._put(holding)
+        for allocation in allocations:
+            self._put(allocation)
         self._ends.sort()
 
     def copy(self) -> RunningSet:
@@ -133,7 +138,7 @@ class RunningSet:
         made._groups = {name: keys.copy() for name, keys in self._groups.items()}
         return made
 
-    def at(self, now: float) -> None:
+    def advance(self, now: float) -> None:
         """Time has passed: what was expected to be over by now is expected to end later."""
         goes_back, self._now = now < self._now, now
         outlived = len(self._ends) if goes_back else bisect_left(self._ends, (now, ""))
@@ -141,38 +146,38 @@ class RunningSet:
         for _, request_id in again:
             insort(self._ends, self._expect(self._all[request_id]))
 
-    def _expect(self, holding: Allocation) -> End:
-        end = self._end[holding.request_id] = expected_end(holding, self._now)
-        return (end, holding.request_id)
+    def _expect(self, allocation: Allocation) -> End:
+        end = self._end[allocation.request_id] = expected_end(allocation, self._now)
+        return (end, allocation.request_id)
 
     @property
-    def holdings(self) -> Mapping[str, Allocation]:
+    def allocations(self) -> Mapping[str, Allocation]:
         return self._all
 
-    def add(self, holding: Allocation) -> None:
-        self._put(holding)
+    def add(self, allocation: Allocation) -> None:
+        self._put(allocation)
         insort(self._ends, self._ends.pop())
 
-    def _put(self, holding: Allocation) -> None:
+    def _put(self, allocation: Allocation) -> None:
         """With its end behind all others, wherever that belongs."""
-        key = (holding.group, holding.owner)
-        self._all[holding.request_id] = holding
-        self._in.setdefault(key, {})[holding.request_id] = holding
-        self._groups.setdefault(holding.group, {})[key] = None
-        self._ends.append(self._expect(holding))
+        key = (allocation.group, allocation.owner)
+        self._all[allocation.request_id] = allocation
+        self._in.setdefault(key, {})[allocation.request_id] = allocation
+        self._groups.setdefault(allocation.group, {})[key] = None
+        self._ends.append(self._expect(allocation))
 
     def remove(self, request_id: str) -> Allocation:
-        holding = self._all.pop(request_id)
-        del self._in[holding.group, holding.owner][request_id]
+        allocation = self._all.pop(request_id)
+        del self._in[allocation.group, allocation.owner][request_id]
         del self._ends[bisect_left(self._ends, (self._end.pop(request_id), request_id))]
-        return holding
+        return allocation
 
-    def leave(self, request_ids: Iterable[str], grace: float = 0.0) -> None:
+    def give_notice(self, request_ids: Iterable[str], grace: float = 0.0) -> None:
         """These are asked to go, and have so many seconds for it."""
         for request_id in request_ids:
-            holding = self.remove(request_id)
-            at = end_of_notice(self._now, grace, holding.until)
-            self.add(replace(holding, leaving=True, leaves_at=at))
+            allocation = self.remove(request_id)
+            at = notice_end(self._now, grace, allocation.until)
+            self.add(replace(allocation, leaving=True, leaves_at=at))
 
     def ends(self) -> Iterator[tuple[float, Allocation]]:
         """Everything that runs, in the order in which it is expected to end."""
@@ -182,7 +187,7 @@ class RunningSet:
         """The same of a group and all below it, or of one owner in them."""
         keys = (
             key
-            for name in self._tree.below(group)
+            for name in self._tree.subtree(group)
             for key in ([(name, owner)] if owner is not None else self._groups.get(name, ()))
         )
         ends = self._end

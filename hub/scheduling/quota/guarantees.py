@@ -34,7 +34,7 @@ class Entitlement:
             return False
         if request.priority is PriorityClass.URGENT:
             return bool(self._tree.chain(request.group))
-        return size(request.devices, request.share) <= self.left(request.group)
+        return size(request.devices, request.share) <= self.unused_in_chain(request.group)
 
     def among(self, requests: Iterable[PendingRequest]) -> Iterator[PendingRequest]:
         """Those that may ask; a group that holds its guarantee is passed over at once."""
@@ -45,29 +45,29 @@ class Entitlement:
                 continue
             if each in self:
                 yield each
-            elif self.left(each.group) <= 0:
+            elif self.unused_in_chain(each.group) <= 0:
                 passed.add(each.group)
 
-    def left(self, group: str) -> int:
+    def unused_in_chain(self, group: str) -> int:
         """Of the guarantees along a group's chain, the most that is left of one, in thousandths
         of a device."""
         left = self._left.get(group)
         if left is None:
             chain = self._tree.chain(group)
-            left = max([self.left_of(each.name) for each in chain], default=0)
+            left = max([self.unused(each.name) for each in chain], default=0)
             self._left[group] = left
         return left
 
-    def left_of(self, group: str) -> int:
+    def unused(self, group: str) -> int:
         """What is left of the guarantee of a group itself; less than 0 where it holds more."""
         return self._guaranteed[group] * THOUSAND - self._tally.groups[group]
 
-    def moved(self, group: str) -> None:
+    def invalidate(self, group: str) -> None:
         """What a group holds has changed, and with it what is left to all below those above it."""
         if not self._left:
             return
-        known = self._tree.known(group)
-        for name in self._tree.below(known[-1].name) if known else ():
+        known = self._tree.ancestry(group)
+        for name in self._tree.subtree(known[-1].name) if known else ():
             self._left.pop(name, None)
 
 
@@ -80,12 +80,12 @@ class ReservedCapacity:
         self._unfilled: dict[str, int] = {}
         self._below: defaultdict[str | None, int] = defaultdict(int)
         """By group, and for None of all roots: the sum of what those right below it lack."""
-        self._moved = set(self._amounts)
+        self._changed = set(self._amounts)
         """Groups that hold something else since the last question."""
 
     def copy(self, tally: Tally) -> ReservedCapacity:
         made = copy(self)
-        made._tally, made._moved = tally, self._moved.copy()
+        made._tally, made._changed = tally, self._changed.copy()
         made._unfilled, made._below = self._unfilled.copy(), self._below.copy()
         return made
 
@@ -93,19 +93,19 @@ class ReservedCapacity:
         return self._now()[None] > 0
 
     @property
-    def promises(self) -> bool:
+    def has_claims(self) -> bool:
         """Whether anybody has a claim, unfilled or not."""
         return bool(self._amounts)
 
-    def moved(self, group: str) -> None:
+    def invalidate(self, group: str) -> None:
         """What a group holds has changed."""
         if self._amounts:
-            self._moved.add(group)
+            self._changed.add(group)
 
     def _now(self) -> defaultdict[str | None, int]:
         """What is lacking below each group, after all that has changed."""
-        while self._moved:
-            for each in self._tree.chain(self._moved.pop()):
+        while self._changed:
+            for each in self._tree.chain(self._changed.pop()):
                 own = max(0, self._amounts.get(each.name, 0) - self._tally.groups[each.name])
                 lacks = max(own, self._below[each.name])
                 # Where it is the same, those above may lack less by themselves all the same.
@@ -117,15 +117,15 @@ class ReservedCapacity:
         """What all those lack that are not on a chain themselves."""
         return self._now()[chain[0].name] + sum(self._beside(group) for group in chain)
 
-    def of_others_next_to(self, tally: Tally, chain: tuple[Group, ...]) -> int:
+    def of_others_with(self, tally: Tally, chain: tuple[Group, ...]) -> int:
         """The same, were this held."""
         if not self._amounts:
             return 0
         made = self.copy(tally)
-        made._moved = set(self._amounts)
+        made._changed = set(self._amounts)
         return made.of_others(chain)
 
-    def of_others_than_the_guaranteed(self, chain: tuple[Group, ...], weight: int) -> int:
+    def of_others_beyond_guarantee(self, chain: tuple[Group, ...], weight: int) -> int:
         """What they lack, but for those against whom a group takes only what it is guaranteed.
 
         Seen from beside a group that stays within its guarantee, with all that those below it
@@ -152,28 +152,28 @@ class ReclaimableCapacity:
         tree: GroupTree,
         tally: Tally,
         guaranteed: Mapping[str, int],
-        holdings: Iterable[Allocation] = (),
+        allocations: Iterable[Allocation] = (),
     ) -> None:
         self._tree, self._tally = tree, tally
         self._guaranteed = guaranteed
         self._direct: defaultdict[str, int] = defaultdict(int)
         self._lent: dict[str, int] = {}
         self._below: defaultdict[str | None, int] = defaultdict(int)
-        self._moved: set[str] = set()
-        for holding in holdings:
-            self.moved(holding, 1)
+        self._changed: set[str] = set()
+        for allocation in allocations:
+            self.count(allocation, 1)
 
     def copy(self, tally: Tally) -> ReclaimableCapacity:
         made = copy(self)
-        made._tally, made._moved = tally, self._moved.copy()
+        made._tally, made._changed = tally, self._changed.copy()
         made._direct, made._lent = self._direct.copy(), self._lent.copy()
         made._below = self._below.copy()
         return made
 
     @property
     def total(self) -> int:
-        while self._moved:
-            for each in self._tree.chain(self._moved.pop()):
+        while self._changed:
+            for each in self._tree.chain(self._changed.pop()):
                 lent = self._by(each.name)
                 self._below[each.parent] += lent - self._lent.get(each.name, 0)
                 self._lent[each.name] = lent
@@ -193,11 +193,13 @@ class ReclaimableCapacity:
         above = max(0, self._tally.groups[group] + weight - guaranteed)
         return min(self._direct[group] + self._below[group] + more, above)
 
-    def moved(self, holding: Allocation, times: int) -> None:
+    def count(self, allocation: Allocation, times: int) -> None:
         """A holding came (``times`` 1) or went (-1)."""
-        self._moved.add(holding.group)
-        if holding.preemptible and holding.devices:
-            self._direct[holding.group] += times * size(len(holding.devices), holding.share)
+        self._changed.add(allocation.group)
+        if allocation.preemptible and allocation.devices:
+            self._direct[allocation.group] += times * size(
+                len(allocation.devices), allocation.share
+            )
 
 
 def not_lent(tree: GroupTree, guaranteed: Mapping[str, int]) -> Mapping[str, int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..model.plan import Reason
 from ..model.snapshot import Group, Kind, PendingRequest
-from .tree import THOUSAND, GroupTree, Tally, may_hold, size
+from .tree import THOUSAND, GroupTree, Tally, group_max, size
 
 Key = tuple[str, str | None]
 """A limit that many share: of a group, or of one owner in a group."""
@@ -28,10 +28,10 @@ class LimitReached:
 
     reason: Reason
     group: str
-    for_good: bool
+    permanent: bool
 
 
-def room(
+def limit_reached(
     request: PendingRequest,
     tree: GroupTree,
     tally: Tally,
@@ -53,31 +53,31 @@ def room(
     """
     chain = tree.chain(request.group)
     if not chain:
-        return LimitReached(reason=Reason.GROUP_MAXIMUM, group=request.group, for_good=True)
+        return LimitReached(reason=Reason.GROUP_MAXIMUM, group=request.group, permanent=True)
     if request.devices == 0:
         return None
-    return _for_good(chain, request) or _for_now(chain, request, tally, budgets or {})
+    return _exceeded_alone(chain, request) or _exceeded_now(chain, request, tally, budgets or {})
 
 
-def cap(group: Group) -> int:
+def group_cap(group: Group) -> int:
     """What a group may hold at all, in thousandths of a device."""
-    return may_hold(group) * THOUSAND
+    return group_max(group) * THOUSAND
 
 
-def is_as_large(group: Group, lendable: int) -> bool:
+def group_cap_covers_pool(group: Group, lendable: int) -> bool:
     """Whether its maximum is that of a pool with so many thousandths of a device: who finds it
     full lacks devices rather than room."""
-    return cap(group) >= lendable and cap(group) == group.max_devices * THOUSAND
+    return group_cap(group) >= lendable and group_cap(group) == group.max_devices * THOUSAND
 
 
-def cap_of_one(group: Group) -> int:
+def member_cap(group: Group) -> int:
     """What one member may hold in a group, in thousandths of a device."""
     return group.max_devices_per_user * THOUSAND
 
 
-def is_as_large_for_one(group: Group, lendable: int) -> bool:
+def member_cap_covers_pool(group: Group, lendable: int) -> bool:
     """The same of what one member may hold."""
-    return cap_of_one(group) >= lendable
+    return member_cap(group) >= lendable
 
 
 class Caps:
@@ -94,12 +94,12 @@ class Caps:
         found = self._groups.get(name)
         if found is None:
             found = self._groups[name] = tuple(
-                (each.name, cap(each), is_as_large(each, self.lendable))
+                (each.name, group_cap(each), group_cap_covers_pool(each, self.lendable))
                 for each in self._tree.chain(name)
             )
         return found
 
-    def of_one(self, name: str) -> tuple[tuple[str, int, bool, int | None], ...]:
+    def of_member(self, name: str) -> tuple[tuple[str, int, bool, int | None], ...]:
         """Each group, what one member may hold in it, whether that is as much as the pool has,
         and how many sessions with devices."""
         found = self._members.get(name)
@@ -107,8 +107,8 @@ class Caps:
             found = self._members[name] = tuple(
                 (
                     each.name,
-                    cap_of_one(each),
-                    is_as_large_for_one(each, self.lendable),
+                    member_cap(each),
+                    member_cap_covers_pool(each, self.lendable),
                     each.max_sessions,
                 )
                 for each in self._tree.chain(name)
@@ -145,7 +145,7 @@ class HeadroomCache:
         held = self._tally.users
         left, smaller = self.of_groups(group)
         left = min(left, self._caps.lendable)
-        for name, most, as_large, sessions in self._caps.of_one(group):
+        for name, most, as_large, sessions in self._caps.of_member(group):
             if is_session and sessions is not None:  # noqa: SIM102 - the look-up is the dear part
                 if self._tally.sessions[name, owner] >= sessions:
                     return -1, -1
@@ -172,32 +172,32 @@ class HeadroomCache:
         return min(left)[0], min((self._caps.lendable, *smaller))
 
 
-def _for_good(chain: tuple[Group, ...], request: PendingRequest) -> LimitReached | None:
+def _exceeded_alone(chain: tuple[Group, ...], request: PendingRequest) -> LimitReached | None:
     weight = size(request.devices, request.share)
     for group in chain:
-        if weight > cap_of_one(group):
-            return LimitReached(reason=Reason.USER_MAXIMUM, group=group.name, for_good=True)
-        if weight > cap(group):
-            return LimitReached(reason=Reason.GROUP_MAXIMUM, group=group.name, for_good=True)
+        if weight > member_cap(group):
+            return LimitReached(reason=Reason.USER_MAXIMUM, group=group.name, permanent=True)
+        if weight > group_cap(group):
+            return LimitReached(reason=Reason.GROUP_MAXIMUM, group=group.name, permanent=True)
     return None
 
 
-def _for_now(
+def _exceeded_now(
     chain: tuple[Group, ...], request: PendingRequest, tally: Tally, budgets: Mapping[str, float]
 ) -> LimitReached | None:
     weight = size(request.devices, request.share)
     for group in chain:
         own = (group.name, request.owner)
-        if tally.users[own] + weight > cap_of_one(group):
-            return LimitReached(reason=Reason.USER_MAXIMUM, group=group.name, for_good=False)
+        if tally.users[own] + weight > member_cap(group):
+            return LimitReached(reason=Reason.USER_MAXIMUM, group=group.name, permanent=False)
         most = group.max_sessions
         if most is not None and request.kind is Kind.SESSION and tally.sessions[own] >= most:
-            return LimitReached(reason=Reason.SESSIONS, group=group.name, for_good=False)
+            return LimitReached(reason=Reason.SESSIONS, group=group.name, permanent=False)
         held = tally.groups[group.name] + weight
-        if held > cap(group):
+        if held > group_cap(group):
             full = held > group.max_devices * THOUSAND
             reason = Reason.GROUP_MAXIMUM if full else Reason.BORROWING
-            return LimitReached(reason=reason, group=group.name, for_good=False)
+            return LimitReached(reason=reason, group=group.name, permanent=False)
         if budgets and budgets.get(group.name, 1.0) <= 0:
-            return LimitReached(reason=Reason.BUDGET, group=group.name, for_good=False)
+            return LimitReached(reason=Reason.BUDGET, group=group.name, permanent=False)
     return None

@@ -52,9 +52,9 @@ class GroupTree:
             counted = guarantees(self._groups.values())
             for each in limited:
                 self._groups[each.name] = replace(each, guaranteed=counted[each.name])
-        self._known: dict[str, tuple[Group, ...]] = {}
+        self._ancestry: dict[str, tuple[Group, ...]] = {}
         self._models: dict[str, frozenset[str] | None] = {}
-        self._below: dict[str, frozenset[str]] = {}
+        self._subtree: dict[str, frozenset[str]] = {}
         self._children: dict[str | None, tuple[Group, ...]] | None = None
 
     @property
@@ -74,20 +74,20 @@ class GroupTree:
     def names(self) -> tuple[str, ...]:
         return tuple(sorted(self._groups))
 
-    def known(self, name: str) -> tuple[Group, ...]:
+    def ancestry(self, name: str) -> tuple[Group, ...]:
         """A group and those above it, nearest first, as far as they are known.
 
         What somebody holds is counted for all of these, also where the chain is broken:
         a group that lost its parent still uses up what the group itself may hold.
         """
-        if name not in self._known:
+        if name not in self._ancestry:
             chain: list[Group] = []
             group = self._groups.get(name)
             while group is not None and group not in chain:
                 chain.append(group)
                 group = self._groups.get(group.parent) if group.parent is not None else None
-            self._known[name] = tuple(chain)
-        return self._known[name]
+            self._ancestry[name] = tuple(chain)
+        return self._ancestry[name]
 
     def chain(self, name: str) -> tuple[Group, ...]:
         """A group and all above it up to the root; empty where one is missing.
@@ -95,28 +95,28 @@ class GroupTree:
         Whatever asks for permission goes along this chain, and an empty one permits nothing.
         A circle has no root and is broken as well.
         """
-        known = self.known(name)
+        known = self.ancestry(name)
         return known if known and known[-1].parent is None else ()
 
     def models(self, name: str) -> frozenset[str] | None:
         """The device models that a group may use, by its own word and that of all above it."""
         if name not in self._models:
-            named = [group.models for group in self.known(name) if group.models is not None]
+            named = [group.models for group in self.ancestry(name) if group.models is not None]
             self._models[name] = frozenset.intersection(*named) if named else None
         return self._models[name]
 
-    def below(self, name: str) -> frozenset[str]:
+    def subtree(self, name: str) -> frozenset[str]:
         """A group and all below it, by name."""
-        if name not in self._below:
+        if name not in self._subtree:
             inside = (each for each in self._groups if self._has(each, name))
-            self._below[name] = frozenset(inside)
-        return self._below[name]
+            self._subtree[name] = frozenset(inside)
+        return self._subtree[name]
 
     def _has(self, below: str, name: str) -> bool:
-        return any(group.name == name for group in self.known(below))
+        return any(group.name == name for group in self.ancestry(below))
 
 
-def parting(chain: tuple[Group, ...], other: tuple[Group, ...]) -> Group | None:
+def diverging_group(chain: tuple[Group, ...], other: tuple[Group, ...]) -> Group | None:
     """Where two chains part: the topmost group of the other one that is not on this one."""
     mine = {group.name for group in chain}
     return next((group for group in reversed(other) if group.name not in mine), None)
@@ -143,13 +143,13 @@ class Tally:
         sessions: sessions with devices by group and owner.
     """
 
-    def __init__(self, tree: GroupTree, holdings: Iterable[Allocation] = ()) -> None:
+    def __init__(self, tree: GroupTree, allocations: Iterable[Allocation] = ()) -> None:
         self._tree = tree
         self.groups: defaultdict[str, int] = defaultdict(int)
         self.users: defaultdict[tuple[str, str], int] = defaultdict(int)
         self.sessions: defaultdict[tuple[str, str], int] = defaultdict(int)
-        for holding in holdings:
-            self.count(holding)
+        for allocation in allocations:
+            self.count(allocation)
 
     def copy(self) -> Tally:
         made = Tally(self._tree)
@@ -159,19 +159,19 @@ class Tally:
 
     def add(self, group: str, owner: str, thousandths: int, sessions: int = 0) -> None:
         """Count in, or out with negative numbers."""
-        for each in self._tree.known(group):
+        for each in self._tree.ancestry(group):
             key = (each.name, owner)
             self.groups[each.name] += thousandths
             self.users[key] += thousandths
             if sessions:
                 self.sessions[key] += sessions
 
-    def count(self, holding: Allocation, times: int = 1) -> None:
+    def count(self, allocation: Allocation, times: int = 1) -> None:
         """Count a holding in, or out with ``times`` -1."""
-        if holding.devices:
-            weight = size(len(holding.devices), holding.share)
-            sessions = times if holding.kind is Kind.SESSION else 0
-            self.add(holding.group, holding.owner, times * weight, sessions)
+        if allocation.devices:
+            weight = size(len(allocation.devices), allocation.share)
+            sessions = times if allocation.kind is Kind.SESSION else 0
+            self.add(allocation.group, allocation.owner, times * weight, sessions)
 
     def of_group(self, group: str) -> float:
         """Devices, a whole number unless parts of devices are among them."""
@@ -196,7 +196,7 @@ class GroupLimits:
     max_seconds: float
 
 
-def may_hold(group: Group) -> int:
+def group_max(group: Group) -> int:
     """Devices that all members together hold at most: the maximum, or what the group is
     guaranteed and may borrow (Kueue's nominal quota and borrowing limit)."""
     if group.borrowing is None:
@@ -210,7 +210,7 @@ def limits(tree: GroupTree, group: str) -> GroupLimits | None:
     if not chain:
         return None
     return GroupLimits(
-        max_devices=min(map(may_hold, chain)),
+        max_devices=min(map(group_max, chain)),
         max_devices_per_user=min(each.max_devices_per_user for each in chain),
         max_seconds=min(each.max_seconds for each in chain),
     )

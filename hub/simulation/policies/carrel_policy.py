@@ -57,18 +57,18 @@ class Carrel:
 
     def __init__(self, site: SimulatedSite) -> None:
         self._made_from = Snapshot(devices=tuple(site.devices), groups=tuple(site.groups))
-        self._standing: SchedulerState | None = None
+        self._scheduler: SchedulerState | None = None
         self._restart_cost = site.restart_cost
         self._runs: dict[str, Run] = {}
         self._events: list[Event] = []
-        self._past = SimulatedUsage()
+        self._usage = SimulatedUsage()
         self._budgets = SimulatedBudgets(site.groups, site.calendar.terms)
-        self._on_budgets = bool(self._budgets)
-        self._promises = SimulatedReservations(site.calendar.reservations, site.groups)
-        self._on_promises = bool(self._promises)
-        self._moved_at = -inf
+        self._has_budgets = bool(self._budgets)
+        self._reservations = SimulatedReservations(site.calendar.reservations, site.groups)
+        self._has_reservations = bool(self._reservations)
+        self._changed_at = -inf
         """When something last happened; kept only where there are reservations."""
-        self._told_at = -inf
+        self._reported_at = -inf
         self.waiting = 0
         self.free = float(len(site.devices))
 
@@ -82,54 +82,58 @@ class Carrel:
         self._released(run, now)
 
     def next_change(self) -> float:
-        change = self._budgets.next_change() if self._on_budgets and self._runs else inf
-        if self._on_promises and self.waiting and self._standing is not None:
-            promised = min(self._standing.books.next_edge(), self._promises.read_at)
-            if promised < self._moved_at + _PATIENCE:
+        change = self._budgets.next_change() if self._has_budgets and self._runs else inf
+        if self._has_reservations and self.waiting and self._scheduler is not None:
+            promised = min(
+                self._scheduler.state.next_reservation_edge(), self._reservations.read_at
+            )
+            if promised < self._changed_at + _PATIENCE:
                 return min(change, promised)
         return change
 
     def decide(self, now: float) -> Sequence[Run]:
         """What was stopped has left when the scheduler is asked again."""
-        standing = self._standing or SchedulerState(self._made_from, now)
-        if self._on_promises:
-            standing = self._with_promises(standing, now)
-        self._tell_of_use(now)
-        if self._on_budgets:
+        scheduler = self._scheduler or SchedulerState(self._made_from, now)
+        if self._has_reservations:
+            scheduler = self._with_reservations(scheduler, now)
+        self._report_usage(now)
+        if self._has_budgets:
             self._stop_without_budget(now)
         started: list[Run] = []
         asked = True
         while asked:
             events, self._events = self._events, []
-            if self._on_budgets:
+            if self._has_budgets:
                 # Last: what has ended gives nothing back to a period that is over.
                 events.append(BudgetsChanged(budgets=self._budgets.left(now)))
-            standing, delta = step(standing, events, now)
+            scheduler, delta = step(scheduler, events, now)
             started.extend(self._start(start, now) for start in delta.starts)
             for stop in delta.stops:
                 self._stop(stop, now)
             asked = bool(delta.stops)
-        self._standing = standing
+        self._scheduler = scheduler
         return [run for run in started if run.placement is not None]
 
-    def _with_promises(self, standing: SchedulerState, now: float) -> SchedulerState:
+    def _with_reservations(self, scheduler: SchedulerState, now: float) -> SchedulerState:
         """Reservations are those that a standing was made with."""
         if self._events:
-            self._moved_at = now
-        if now < self._promises.read_at:
-            return standing
-        return SchedulerState(replace(standing.snapshot(), reserved=self._promises.read(now)), now)
+            self._changed_at = now
+        if now < self._reservations.read_at:
+            return scheduler
+        return SchedulerState(
+            replace(scheduler.snapshot(), reserved=self._reservations.read(now)), now
+        )
 
-    def _tell_of_use(self, now: float) -> None:
-        if now - self._told_at >= USE_SECONDS:
-            self._told_at = now
-            self._events.append(UsageChanged(use=self._past.uses(now)))
+    def _report_usage(self, now: float) -> None:
+        if now - self._reported_at >= USE_SECONDS:
+            self._reported_at = now
+            self._events.append(UsageChanged(use=self._usage.uses(now)))
 
     def _start(self, start: Start, now: float) -> Run:
         run = self._runs[start.request_id]
         run.start(Placement(devices=start.devices, share=run.job.share), now)
-        self._past.change(run.request, run.held, now)
-        if self._on_budgets:
+        self._usage.change(run.request, run.held, now)
+        if self._has_budgets:
             self._budgets.start(run, now)
         self.waiting -= 1
         self.free -= run.held
@@ -137,10 +141,10 @@ class Carrel:
 
     def _stop(self, stop: Stop, now: float) -> None:
         run, other = self._runs[stop.request_id], stop.for_request
-        if stop.moved:
-            self._queue_again(run, now, moved_for=other)
+        if stop.relocated:
+            self._requeue(run, now, moved_for=other)
         else:
-            self._queue_again(run, now, stopped_for=other)
+            self._requeue(run, now, stopped_for=other)
 
     def _stop_without_budget(self, now: float) -> None:
         for run in self._budgets.stopped(now):
@@ -151,11 +155,9 @@ class Carrel:
                     accepted="Larger budgets are accepted, or a smaller --restart-cost.",
                     field="quota",
                 )
-            self._queue_again(run, now)
+            self._requeue(run, now)
 
-    def _queue_again(
-        self, run: Run, now: float, *, moved_for: str = "", stopped_for: str = ""
-    ) -> None:
+    def _requeue(self, run: Run, now: float, *, moved_for: str = "", stopped_for: str = "") -> None:
         run.stop(now, self._restart_cost)
         self._released(run, now)
         again = replace(run.request, done=run.done, moved_for=moved_for, stopped_for=stopped_for)
@@ -164,7 +166,7 @@ class Carrel:
 
     def _released(self, run: Run, now: float) -> None:
         self._events.append(AllocationEnded(request_id=run.job.id))
-        self._past.change(run.request, -run.held, now)
-        if self._on_budgets:
+        self._usage.change(run.request, -run.held, now)
+        if self._has_budgets:
             self._budgets.end(run, now)
         self.free += run.held

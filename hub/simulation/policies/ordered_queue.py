@@ -51,7 +51,7 @@ class OrderedQueue:
         self._restart_cost = restart_cost
         self._pool = DevicePool(devices, ())
         self._nodes = len({device.node for device in devices})
-        self._waiting: dict[int, list[Entry]] = {}
+        self._pending: dict[int, list[Entry]] = {}
         """By shape; where nobody passes, one line for all."""
         self._shapes: dict[Shape, int] = {}
         self._shape_of: dict[int, int] = {}
@@ -90,8 +90,8 @@ class OrderedQueue:
             line = self._next_line(given_up)
             if line is None:
                 break
-            key, _, run = self._waiting[line][0]
-            placement = self._place(run) or self._make_room(key, run, now)
+            key, _, run = self._pending[line][0]
+            placement = self._place(run) or self._preempt(key, run, now)
             if placement is not None:
                 self._start(line, key, placement, now)
                 started.append(run)
@@ -105,7 +105,7 @@ class OrderedQueue:
         """The line whose first run comes before those of all others."""
         best: int | None = None
         first: Entry | None = None
-        for line, entries in self._waiting.items():
+        for line, entries in self._pending.items():
             if entries and line not in given_up and (first is None or entries[0] < first):
                 best, first = line, entries[0]
         return best
@@ -113,7 +113,7 @@ class OrderedQueue:
     def _enqueue(self, run: Run, now: float) -> None:
         entry = (self._rules.order(run, now), run.number, run)
         line = self._shape_of[run.number] if self._rules.passes else 0
-        heappush(self._waiting.setdefault(line, []), entry)
+        heappush(self._pending.setdefault(line, []), entry)
         self.waiting += 1
 
     def _place(self, run: Run) -> Placement | None:
@@ -126,7 +126,7 @@ class OrderedQueue:
         return placement
 
     def _start(self, line: int, key: Key, placement: Placement, now: float) -> None:
-        _, _, run = heappop(self._waiting[line])
+        _, _, run = heappop(self._pending[line])
         self.waiting -= 1
         self.free -= run.job.size
         run.start(placement, now)
@@ -138,7 +138,7 @@ class OrderedQueue:
     def _release(self, run: Run) -> None:
         if run.placement is None:
             return
-        self._pool.give_back(run.placement)
+        self._pool.release(run.placement)
         self.free += run.job.size
         self._stuck.clear()
         if self._rules.preempts:
@@ -150,7 +150,7 @@ class OrderedQueue:
 
     # -- stopping somebody for somebody else ----------------------------------------------
 
-    def _make_room(self, key: Key, run: Run, now: float) -> Placement | None:
+    def _preempt(self, key: Key, run: Run, now: float) -> Placement | None:
         """Stop those that come last in the order, as few as will do; None where none will."""
         if not self._rules.preempts:
             return None
@@ -182,8 +182,8 @@ class OrderedQueue:
             if trial is None:
                 trial = self._pool.copy()
                 for earlier in gone[:-1]:
-                    trial.give_back(_placement(earlier))
-            trial.give_back(_placement(each))
+                    trial.release(_placement(earlier))
+            trial.release(_placement(each))
             chosen = trial.take(wanted)
             if chosen is not None:
                 needed = set(chosen.devices)

@@ -96,13 +96,13 @@ class _Admission:
         self._nodes = "these nodes have" if gangs else "one node has"
         self._devices = len(devices)
         # Members of a gang lie on several nodes, as if these were one.
-        self._gate = AdmissionRules(
+        self._rules = AdmissionRules(
             groups, (replace(each, node="") for each in devices) if gangs else devices
         )
 
     def reason(self, job: TraceJob) -> str:
         """Empty where it would be let in."""
-        refusal = self._gate.refusal(
+        refusal = self._rules.refusal(
             group=group_of(job),
             devices=job.devices,
             seconds=_seconds(job),

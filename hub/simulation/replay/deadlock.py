@@ -18,7 +18,7 @@ from ..workload.usage import SimulatedBudgets
 _A_SECOND = 1.0
 
 
-def kept_waiting(
+def held_back_runs(
     runs: Sequence[Run], policy: Schedules, site: SimulatedSite, now: float
 ) -> tuple[Run, ...]:
     """What budgets and reservations keep waiting for good.
@@ -29,7 +29,7 @@ def kept_waiting(
     waiting = [run for run in runs if run.ended_at is None]
     if not waiting:
         return ()
-    alone = _Alone(site, now)
+    alone = _EmptySite(site, now)
     for run in waiting:
         if why := alone.why_not(run):
             raise InvalidInput(
@@ -57,7 +57,7 @@ def kept_waiting(
     return tuple(waiting)
 
 
-def how_it_lies(job: TraceJob) -> str:
+def layout_rule(job: TraceJob) -> str:
     """How the devices of a job that is larger than a node, or has members, lie on nodes."""
     if job.gang is None:
         return (
@@ -76,16 +76,16 @@ def _named(run: Run) -> str:
     return f"{run.request.id} of {run.request.group}"
 
 
-class _Alone:
+class _EmptySite:
     """A site in which nothing runs."""
 
     def __init__(self, site: SimulatedSite, now: float) -> None:
-        self._gate = AdmissionRules(site.groups, site.devices)
+        self._rules = AdmissionRules(site.groups, site.devices)
         # Members of a gang lie on several nodes, as if these were one.
-        self._gate_of_gangs = AdmissionRules(
+        self._gang_rules = AdmissionRules(
             site.groups, [replace(each, node="") for each in site.devices]
         )
-        self._books = CycleState(
+        self._state = CycleState(
             Snapshot(devices=tuple(site.devices), groups=tuple(site.groups)), now
         )
 
@@ -97,7 +97,7 @@ class _Alone:
         2. its devices do not lie on the nodes as it needs them
         """
         request = run.request
-        gate = self._gate_of_gangs if request.gang else self._gate
+        gate = self._gang_rules if request.gang else self._rules
         refusal = gate.refusal(
             group=request.group,
             devices=request.devices,
@@ -109,7 +109,7 @@ class _Alone:
         )
         if refusal is not None:
             return refusal.message
-        if any(self._books.pool.could_fit(each) for each in self._books.variants(request)):
+        if any(self._state.pool.could_fit(each) for each in self._state.variants(request)):
             return ""
-        how = how_it_lies(run.job) if request.gang else "none has as large a part"
+        how = layout_rule(run.job) if request.gang else "none has as large a part"
         return f"The devices that it may use cannot hold it: {how}."

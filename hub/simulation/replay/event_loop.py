@@ -15,7 +15,7 @@ from ...scheduling.placement.device_pool import DevicePool, largest_node
 from ..policies.policy import Scheduler, Schedules, SimulatedSite
 from ..workload.job_run import Run, request_of, whole
 from ..workload.jobs import TraceJob
-from .deadlock import how_it_lies, kept_waiting
+from .deadlock import held_back_runs, layout_rule
 from .runtime_estimates import Estimator
 
 
@@ -90,7 +90,7 @@ def simulate(
             runs.append(run)
         for run in scheduler.decide(now):
             heappush(ends, (now + run.left, run.number, run.turn, run))
-    held_back = kept_waiting(runs, policy, site, idle.at)
+    held_back = held_back_runs(runs, policy, site, idle.at)
     return ReplayOutcome(
         runs=tuple(run for run in runs if run.ended_at is not None) if held_back else tuple(runs),
         devices=len(site.devices),
@@ -161,4 +161,4 @@ def _lacking(job: TraceJob, devices: Sequence[Device]) -> str:
     asked = f"{plural(job.devices, 'device')}{of_model}{in_members}"
     if job.devices > sum(job.model in (None, each.model) for each in devices):
         return f"{asked}, which these nodes with {len(devices)} do not have"
-    return f"{asked}, which do not lie on these nodes as it needs them: {how_it_lies(job)}"
+    return f"{asked}, which do not lie on these nodes as it needs them: {layout_rule(job)}"

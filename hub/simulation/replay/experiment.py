@@ -12,7 +12,7 @@ from ..workload.calendar import NO_DATES, Calendar
 from ..workload.job_run import EVERYBODY, Run, group_of
 from ..workload.jobs import Trace, TraceJob
 from ..workload.nodes import ONE_POOL
-from ..workload.quota_file import room_for_gangs, wide_open, with_tenants
+from ..workload.quota_file import unlimited_group, with_gang_headroom, with_tenants
 from .event_loop import ReplayOutcome, simulate, too_large
 from .metrics import ReplayMetrics, below_guarantee, completion_alone, figures, finish_time
 from .runtime_estimates import MakeEstimator
@@ -112,7 +112,7 @@ def _site(experiment: Experiment, pool: str, jobs: Sequence[TraceJob]) -> Simula
     groups = groups_of_pool(experiment.groups, pool, devices, jobs)
     return SimulatedSite(
         devices=devices,
-        groups=room_for_gangs(groups, len(devices)) if _has_gangs(jobs) else groups,
+        groups=with_gang_headroom(groups, len(devices)) if _has_gangs(jobs) else groups,
         restart_cost=experiment.restart_cost,
         calendar=experiment.calendar,
     )
@@ -146,12 +146,12 @@ def _alone(experiment: Experiment, policy: Schedules) -> dict[str, ReplayOutcome
         devices = experiment.pools[ONE_POOL][: guaranteed.get(name, 0)]
         if not devices or too_large(jobs, devices) is not None:
             continue
-        groups = (replace(wide_open(name, len(devices)), guaranteed=len(devices)),)
+        groups = (replace(unlimited_group(name, len(devices)), guaranteed=len(devices)),)
         found[tenant] = simulate(
             jobs,
             site=SimulatedSite(
                 devices=devices,
-                groups=room_for_gangs(groups, len(devices)) if _has_gangs(jobs) else groups,
+                groups=with_gang_headroom(groups, len(devices)) if _has_gangs(jobs) else groups,
                 restart_cost=experiment.restart_cost,
             ),
             policy=policy,

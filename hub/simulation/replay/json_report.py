@@ -80,7 +80,7 @@ def _known(found: Evenness | FinishTime | Spread | None) -> Json | None:
     return None if found is None else asdict(found)
 
 
-def held_back_words(result: ExperimentResult) -> str:
+def held_back_note(result: ExperimentResult) -> str:
     """What is said of jobs that never ended; empty where all did."""
     count = result.figures.held_back
     if not count:

@@ -9,7 +9,7 @@ from ...messages import units
 from ..workload.job_run import Run
 from . import fairness_columns
 from .experiment import Experiment, ExperimentResult
-from .json_report import ExperimentSetup, held_back_words
+from .json_report import ExperimentSetup, held_back_note
 from .metrics import completion
 from .svg import (
     PlotLine,
@@ -64,7 +64,7 @@ def page(
         _conditions(experiment, asked),
         "<h2>Figures</h2>",
         _table(results),
-        *(f"<p>{escape(words)}</p>" for words in map(held_back_words, results) if words),
+        *(f"<p>{escape(words)}</p>" for words in map(held_back_note, results) if words),
         *_fairness(results),
         "<h2>Time to completion</h2>",
         bars_plot(

@@ -75,7 +75,9 @@ def read_quota(
         )
     groups = {group.name: group for group in now}
     for name, table in tables.items():
-        groups[name] = _group(name, table, groups.get(name, wide_open(name, devices)), written)
+        groups[name] = _group(
+            name, table, groups.get(name, unlimited_group(name, devices)), written
+        )
     for group in groups.values():
         if group.parent is not None and group.parent not in groups:
             raise InvalidInput(
@@ -86,12 +88,12 @@ def read_quota(
     return tuple(groups.values())
 
 
-def wide_open(name: str, devices: int) -> Group:
+def unlimited_group(name: str, devices: int) -> Group:
     """A group that no limit holds back."""
     return Group(name=name, max_devices=devices, max_devices_per_user=devices, max_seconds=2**53)
 
 
-def room_for_gangs(groups: Iterable[Group], devices: int) -> tuple[Group, ...]:
+def with_gang_headroom(groups: Iterable[Group], devices: int) -> tuple[Group, ...]:
     """The groups, where a limit as wide as the pool of so many devices holds no gang back.
 
     A gang is counted with all members that it would like, beside what is held, also where it
@@ -118,14 +120,14 @@ def with_tenants(
     given = {group.name: group for group in groups}
     return (
         *given.values(),
-        *(wide_open(name, devices) for name in sorted(set(tenants) - set(given))),
+        *(unlimited_group(name, devices) for name in sorted(set(tenants) - set(given))),
     )
 
 
 def unused(named: Iterable[Group], groups: Iterable[Group], tenants: Collection[str]) -> list[str]:
     """Of the groups that were named, those to which no tenant belongs, nor to one below."""
     tree = GroupTree(groups)
-    return [group.name for group in named if tree.below(group.name).isdisjoint(tenants)]
+    return [group.name for group in named if tree.subtree(group.name).isdisjoint(tenants)]
 
 
 def _group(name: str, table: object, now: Group, written: Written) -> Group:

@@ -181,7 +181,7 @@ class SimulatedBudgets:
         )
 
     def _of(self, run: Run) -> Iterator[_BudgetAccount]:
-        for group in self._tree.known(run.request.group):
+        for group in self._tree.ancestry(run.request.group):
             if group.name in self._accounts:
                 yield self._accounts[group.name]
 

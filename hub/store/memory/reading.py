@@ -60,12 +60,12 @@ class MemoryQueries(Pins, Leases):
                 silent=conversions.silences(self._board.marks()),
                 devices=self.devices(),
                 groups=self.groups(),
-                waiting=tuple(
+                pending=tuple(
                     conversions.waiting(request)
                     for request in self._requests.values()
                     if request.state is State.QUEUED
                 ),
-                holdings=self.holdings(),
+                allocations=self.holdings(),
                 budgets=self.budgets(now),
                 reserved=reserved(
                     self.reservations(), self._groups, now, conversions.horizon(self.groups())

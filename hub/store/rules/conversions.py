@@ -21,7 +21,7 @@ from ...scheduling.model.snapshot import (
 )
 from ...scheduling.model.states import State
 from ...scheduling.quota import tree
-from ...scheduling.quota.headroom import room
+from ...scheduling.quota.headroom import limit_reached
 
 GONE = "It was there before and is not found any more."
 
@@ -178,7 +178,7 @@ class CapacityCheck:
         self._tally = tree.Tally(self._tree, holdings)
 
     def allows(self, request: RequestRecord) -> bool:
-        return room(waiting(request), self._tree, self._tally) is None
+        return limit_reached(waiting(request), self._tree, self._tally) is None
 
     def take(self, request: RequestRecord) -> None:
         asked = waiting(request)

@@ -79,7 +79,7 @@ class Metrics:
             "carrel_queue_requests", "Requests that wait.", labels=["reason", "kind"]
         )
         found = Counter[tuple[str, str]]()
-        for waiting in snapshot.waiting:
+        for waiting in snapshot.pending:
             wait = self.commands.plan_cache.wait_of(waiting.id)
             found[str(wait.reason) if wait else _UNDECIDED, str(waiting.kind)] += 1
         for labels, number in sorted(found.items()):
@@ -99,7 +99,7 @@ class Metrics:
 
 
 def _devices(snapshot: Snapshot) -> Iterator[Metric]:
-    held = {name for holding in snapshot.holdings for name in holding.devices}
+    held = {name for holding in snapshot.allocations for name in holding.devices}
     states = Counter((_state(d, held), str(d.simulated).lower()) for d in snapshot.devices)
     family = GaugeMetricFamily("carrel_devices", "Devices.", labels=["state", "simulated"])
     for labels, number in sorted(states.items()):

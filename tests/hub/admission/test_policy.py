@@ -19,7 +19,7 @@ from ..scheduling.values import NOW, group, node
 @given(rich.snapshots())
 def test_whoever_is_admitted_starts_in_an_empty_pool(asked: Snapshot) -> None:
     devices = tuple(replace(each, health=Health.OK) for each in asked.devices)
-    for request in asked.waiting:
+    for request in asked.pending:
         if request.gang or request.share or request.nodes is not None or not request.devices:
             continue
         ask = ResourceRequest(
@@ -31,7 +31,7 @@ def test_whoever_is_admitted_starts_in_an_empty_pool(asked: Snapshot) -> None:
             kind=request.kind,
             preemptible=request.preemptible,
         )
-        alone = Snapshot(devices=devices, groups=asked.groups, waiting=(request,))
+        alone = Snapshot(devices=devices, groups=asked.groups, pending=(request,))
         starts = bool(decide(alone, NOW).starts)
         assert starts == is_admitted(ask, alone)
 

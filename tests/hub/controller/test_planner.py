@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.hub.controller.planner import LONGEST_REST, Planner
-from carrel.hub.scheduling.cycle.decision import decide, in_order
+from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.model.plan import Plan, Reason
 from carrel.hub.scheduling.model.snapshot import (
     Allocation,
@@ -19,6 +19,7 @@ from carrel.hub.scheduling.model.snapshot import (
     Snapshot,
 )
 from carrel.hub.scheduling.queue.cycle_state import CycleState
+from carrel.hub.scheduling.queue.order import in_order
 
 from ..scheduling.strategies import snapshots
 from ..scheduling.values import NOW
@@ -64,7 +65,7 @@ def job(number: int, *, devices: int = 1, group: str = "cs101") -> PendingReques
 FULL = Snapshot(
     devices=(Device(id="D0", node="a", index=0, model="A100", memory_bytes=1 << 37),),
     groups=(Group(name="cs101", max_devices=4, max_devices_per_user=4),),
-    holdings=(
+    allocations=(
         Allocation(
             request_id="r",
             owner="bob",
@@ -74,7 +75,7 @@ FULL = Snapshot(
             until=NOW + 900,
         ),
     ),
-    waiting=(job(1), job(2)),
+    pending=(job(1), job(2)),
 )
 
 
@@ -89,7 +90,7 @@ def planned() -> tuple[Planner, FrozenTime]:
 def test_a_newcomer_to_a_full_pool_gets_its_place_after_the_rest() -> None:
     planner, time = planned()
     assert planner.rest == LONGEST_REST
-    longer = replace(FULL, waiting=(*FULL.waiting, job(3)))
+    longer = replace(FULL, pending=(*FULL.pending, job(3)))
     assert planner.plan(longer, NOW) is None
     assert (planner.rest, planner.due_in()) == (0.0, LONGEST_REST)
     time.now += LONGEST_REST
@@ -98,8 +99,8 @@ def test_a_newcomer_to_a_full_pool_gets_its_place_after_the_rest() -> None:
 
 
 def test_what_could_start_is_decided_about_at_once() -> None:
-    on_cpu = replace(FULL, waiting=(*FULL.waiting, job(3, devices=0)))
-    freed = replace(FULL, holdings=())
+    on_cpu = replace(FULL, pending=(*FULL.pending, job(3, devices=0)))
+    freed = replace(FULL, allocations=())
     for snapshot, start in ((on_cpu, "j-0003"), (freed, "j-0001")):
         planner, _ = planned()
         plan = planner.plan(snapshot, NOW)
@@ -109,14 +110,14 @@ def test_what_could_start_is_decided_about_at_once() -> None:
 
 def test_a_plan_that_starts_something_is_followed_by_another() -> None:
     """The store may have refused the grant."""
-    free = replace(FULL, holdings=())
+    free = replace(FULL, allocations=())
     planner = Planner(SlowTime())
     assert planner.plan(free, NOW) == planner.plan(free, NOW) == decide(free, NOW)
 
 
 def test_one_that_leaves_the_queue_or_an_overdue_lease_makes_a_new_plan() -> None:
     planner, time = planned()
-    assert waits(planner.plan(replace(FULL, waiting=FULL.waiting[1:]), NOW)) == ["j-0002"]
+    assert waits(planner.plan(replace(FULL, pending=FULL.pending[1:]), NOW)) == ["j-0002"]
     planner, time = planned()
     late = NOW + 1000
     assert planner.plan(FULL, late) is None
@@ -130,7 +131,7 @@ def test_one_that_leaves_the_queue_or_an_overdue_lease_makes_a_new_plan() -> Non
 def test_a_short_queue_is_planned_with_every_change() -> None:
     planner = Planner(lambda: 0.0)
     planner.plan(FULL, NOW)
-    longer = replace(FULL, waiting=(*FULL.waiting, job(3)))
+    longer = replace(FULL, pending=(*FULL.pending, job(3)))
     assert planner.plan(longer, NOW) == decide(longer, NOW)
 
 
@@ -139,10 +140,10 @@ def test_without_a_new_plan_nothing_could_have_started(
     snapshot: Snapshot, first: int, second: int, sorted_first: bool
 ) -> None:
     """A queue that grows in two steps, in its order or not."""
-    queue = in_order(snapshot, CycleState(snapshot, NOW)) if sorted_first else snapshot.waiting
+    queue = in_order(snapshot, CycleState(snapshot, NOW)) if sorted_first else snapshot.pending
     planner = Planner(SlowTime())
     for known in sorted((first, second, len(queue))):
-        now = replace(snapshot, waiting=queue[:known])
+        now = replace(snapshot, pending=queue[:known])
         plan = planner.plan(now, NOW)
         if plan is None:
             assert decide(now, NOW).starts == ()
@@ -151,21 +152,21 @@ def test_without_a_new_plan_nothing_could_have_started(
 
 
 def test_who_waits_for_what_was_asked_back_expects_it_soon() -> None:
-    lent = replace(FULL.holdings[0], group="lab", preemptible=True)
+    lent = replace(FULL.allocations[0], group="lab", preemptible=True)
     owed = replace(
         FULL,
         groups=(
             Group(name="cs101", max_devices=4, max_devices_per_user=4, guaranteed=1),
             Group(name="lab", max_devices=4, max_devices_per_user=4),
         ),
-        holdings=(lent,),
-        waiting=(job(1),),
+        allocations=(lent,),
+        pending=(job(1),),
     )
     planner = Planner()
     asked = planner.plan(owed, NOW + 1)
     assert asked is not None
     assert [stop.request_id for stop in asked.stops] == ["r"]
-    leaving = replace(owed, holdings=(replace(lent, leaving=True),))
+    leaving = replace(owed, allocations=(replace(lent, leaving=True),))
     after = planner.plan(leaving, NOW + 2)
     assert after is not None
     (wait,) = after.waits

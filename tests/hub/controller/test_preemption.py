@@ -42,7 +42,7 @@ def ask(world: World, victim: RequestOut, waits: RequestOut, *, moved: bool = Fa
         why=Reason.GUARANTEE,
         group="cs102",
         lost=1.0,
-        moved=moved,
+        relocated=moved,
     )
     world.loop._reclaiming.ask([stop], world.clock())
 

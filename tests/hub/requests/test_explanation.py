@@ -23,7 +23,7 @@ from carrel.hub.store.memory import MemoryStore
 from carrel.spawners.fake import FakeBackend
 
 from ..doubles import STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build
-from ..scheduling.values import waiting
+from ..scheduling.values import pending
 from .test_life_of_requests import job
 
 
@@ -170,7 +170,7 @@ def test_the_most_important_rules_are_named_and_the_rest_is_counted() -> None:
 )
 def test_every_quota_has_a_sentence_with_its_numbers(reason: Reason) -> None:
     found = Explanation(
-        request=waiting("r"),
+        request=pending("r"),
         wait=Wait(request_id="r", place=1, reason=reason, detail="cs101"),
         quota=QuotaState(reason=reason, group="cs101", held=2.0, most=3.0, guaranteed=1),
     )

@@ -14,15 +14,15 @@ from carrel.hub.scheduling.model.snapshot import (
     Snapshot,
 )
 from carrel.hub.scheduling.placement.device_pool import Placement
-from carrel.hub.scheduling.queue.running_set import holding_of
+from carrel.hub.scheduling.queue.running_set import allocation_of
 
-from .values import NOW, waiting
+from .values import NOW, pending
 
 
 def started(snapshot: Snapshot, plan: Plan) -> list[Allocation]:
-    by_id = {request.id: request for request in snapshot.waiting}
+    by_id = {request.id: request for request in snapshot.pending}
     return [
-        holding_of(
+        allocation_of(
             by_id[start.request_id],
             Placement(devices=start.devices, share=by_id[start.request_id].share),
             now=NOW,
@@ -32,37 +32,37 @@ def started(snapshot: Snapshot, plan: Plan) -> list[Allocation]:
 
 
 def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
-    begun = started(snapshot, plan)
-    names = {each.request_id for each in begun}
+    started_with = started(snapshot, plan)
+    names = {each.request_id for each in started_with}
     return replace(
         snapshot,
-        holdings=(*snapshot.holdings, *begun),
-        waiting=tuple(each for each in snapshot.waiting if each.id not in names),
-        budgets=tuple(charged(each, begun, snapshot.groups) for each in snapshot.budgets),
+        allocations=(*snapshot.allocations, *started_with),
+        pending=tuple(each for each in snapshot.pending if each.id not in names),
+        budgets=tuple(charged(each, started_with, snapshot.groups) for each in snapshot.budgets),
     )
 
 
 def once_left(snapshot: Snapshot, plan: Plan) -> Snapshot:
     """Those that were asked back are gone for good."""
     gone = {stop.request_id for stop in plan.stops}
-    stay = tuple(each for each in snapshot.holdings if each.request_id not in gone)
-    return replace(snapshot, holdings=stay)
+    stay = tuple(each for each in snapshot.allocations if each.request_id not in gone)
+    return replace(snapshot, allocations=stay)
 
 
 def charged(
-    left: BudgetBalance, begun: Iterable[Allocation], groups: Iterable[Group]
+    left: BudgetBalance, started_with: Iterable[Allocation], groups: Iterable[Group]
 ) -> BudgetBalance:
     by_name = {each.name: each for each in groups}
     more = sum(
         weight(each) * (each.until - NOW)
-        for each in begun
+        for each in started_with
         if is_below(each.group, left.group, by_name)
     )
     return replace(left, running=left.running + more)
 
 
-def weight(holding: Allocation) -> float:
-    return holding.share.compute if holding.share else len(holding.devices)
+def weight(allocation: Allocation) -> float:
+    return allocation.share.compute if allocation.share else len(allocation.devices)
 
 
 def chain_of(name: str | None, groups: dict[str, Group]) -> list[Group]:
@@ -90,22 +90,22 @@ def counts_as_guaranteed(name: str, groups: dict[str, Group]) -> int:
     return max(groups[name].guaranteed, together)
 
 
-def back(holding: Allocation, stop: Stop) -> PendingRequest:
+def back(allocation: Allocation, stop: Stop) -> PendingRequest:
     """What was stopped, in the queue: it keeps its age."""
-    request = waiting(
-        holding.request_id,
-        len(holding.devices),
-        age=NOW - holding.since,
-        owner=holding.owner,
-        group=holding.group,
-        seconds=holding.until - holding.since,
-        priority=holding.priority,
+    request = pending(
+        allocation.request_id,
+        len(allocation.devices),
+        age=NOW - allocation.since,
+        owner=allocation.owner,
+        group=allocation.group,
+        seconds=allocation.until - allocation.since,
+        priority=allocation.priority,
     )
     return replace(
         request,
-        kind=holding.kind,
-        share=holding.share,
-        preemptible=holding.preemptible,
-        moved_for=stop.for_request if stop.moved else "",
-        stopped_for="" if stop.moved else stop.for_request,
+        kind=allocation.kind,
+        share=allocation.share,
+        preemptible=allocation.preemptible,
+        moved_for=stop.for_request if stop.relocated else "",
+        stopped_for="" if stop.relocated else stop.for_request,
     )

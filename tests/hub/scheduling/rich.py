@@ -111,7 +111,7 @@ def requests(draw: st.DrawFn, name: str) -> PendingRequest:
 
 
 @st.composite
-def holdings(draw: st.DrawFn, devices: tuple[Device, ...]) -> tuple[Allocation, ...]:
+def allocations(draw: st.DrawFn, devices: tuple[Device, ...]) -> tuple[Allocation, ...]:
     """Whole devices are held by one; parts by several, who are no more than the device."""
     free = list(draw(st.permutations(devices)))
     lent: dict[Device, tuple[Share, ...]] = {}
@@ -185,8 +185,8 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     return Snapshot(
         devices=devices,
         groups=draw(trees()),
-        waiting=tuple(draw(requests(f"wait{n}")) for n in range(draw(st.integers(4, 16)))),
-        holdings=draw(holdings(devices)),
+        pending=tuple(draw(requests(f"wait{n}")) for n in range(draw(st.integers(4, 16)))),
+        allocations=draw(allocations(devices)),
         takes_work=draw(often(True, False)),  # type: ignore[arg-type]
         use=tuple(
             DecayedUsage(group=group, owner=owner, device_seconds=draw(st.integers(0, 9)) * 1800.0)
@@ -235,4 +235,4 @@ def in_pieces(draw: st.DrawFn) -> Snapshot:
         )
         for number, name in enumerate(names[: draw(st.integers(1, len(names)))])
     )
-    return Snapshot(devices=devices, groups=groups, waiting=asked, holdings=held)
+    return Snapshot(devices=devices, groups=groups, pending=asked, allocations=held)

@@ -74,11 +74,11 @@ def trees(draw: st.DrawFn) -> tuple[Group, ...]:
 def snapshots(draw: st.DrawFn) -> Snapshot:
     devices = draw(pools())
     free = list(draw(st.permutations([device.id for device in devices])))
-    holdings = []
+    allocations = []
     for number in range(draw(st.integers(0, 4))):
         size = draw(st.integers(0, 2))
         held, free = tuple(free[:size]), free[size:]
-        holdings.append(
+        allocations.append(
             Allocation(
                 request_id=f"run{number}",
                 owner=draw(st.sampled_from(OWNERS)),
@@ -88,7 +88,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
                 until=NOW + draw(st.integers(-2, 8)) * 600.0,
             )
         )
-    waiting = tuple(
+    pending = tuple(
         PendingRequest(
             id=f"wait{number}",
             kind=draw(st.sampled_from(Kind)),
@@ -105,6 +105,6 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     return Snapshot(
         devices=devices,
         groups=draw(trees()),
-        waiting=waiting,
-        holdings=tuple(holdings),
+        pending=pending,
+        allocations=tuple(allocations),
     )

@@ -52,7 +52,7 @@ def group(
     )
 
 
-def waiting(
+def pending(
     request_id: str,
     devices: int = 1,
     *,
@@ -77,7 +77,7 @@ def waiting(
     )
 
 
-def holding(
+def allocation(
     request_id: str,
     *devices: str,
     owner: str = "",

@@ -12,19 +12,19 @@ from carrel.hub.scheduling.model.snapshot import Allocation, Group, Health, Kind
 
 from .. import rich
 from ..outcomes import started, weight
-from ..values import NOW, group, node, waiting
+from ..values import NOW, group, node, pending
 
 SELDOM = (HealthCheck.filter_too_much, HealthCheck.too_slow)
 
 
-def claimed(groups: Iterable[Group], holdings: Iterable[Allocation]) -> float:
+def claimed(groups: Iterable[Group], allocations: Iterable[Allocation]) -> float:
     """Devices that are taken once every group has all that it is guaranteed, and whatever else
     may be stopped is: a group has its guarantee, or more where it holds more for good."""
     known = tuple(groups)
-    for_good = [each for each in holdings if not each.preemptible]
+    permanent = [each for each in allocations if not each.preemptible]
 
     def of(group: Group) -> float:
-        own = sum(weight(each) for each in for_good if each.group == group.name)
+        own = sum(weight(each) for each in permanent if each.group == group.name)
         below = sum(of(each) for each in known if each.parent == group.name)
         return max(group.guaranteed, own + below)
 
@@ -37,7 +37,7 @@ def check_guarantees_can_be_had_back(snapshot: Snapshot) -> None:
     devices = tuple(replace(each, health=Health.OK) for each in snapshot.devices)
     snapshot = replace(snapshot, devices=devices)
     groups = {each.name: each for each in snapshot.groups}
-    held = list(snapshot.holdings)
+    held = list(snapshot.allocations)
     for each in started(snapshot, decide(snapshot, NOW)):
         before = claimed(snapshot.groups, held)
         held.append(each)
@@ -59,7 +59,7 @@ def test_guarantees_can_be_had_back_where_what_is_free_lies_in_pieces(snapshot: 
 def test_what_a_lab_is_guaranteed_is_not_for_good_of_its_department() -> None:
     """cs is guaranteed three for its lab. Of six devices, two of which are math's, one is left."""
     sessions = tuple(
-        replace(waiting(f"s{number}", group="cs"), kind=Kind.SESSION) for number in range(2)
+        replace(pending(f"s{number}", group="cs"), kind=Kind.SESSION) for number in range(2)
     )
     snapshot = Snapshot(
         devices=node("a", 6),
@@ -68,7 +68,7 @@ def test_what_a_lab_is_guaranteed_is_not_for_good_of_its_department() -> None:
             replace(group("cs102", parent="cs"), guaranteed=3),
             replace(group("math"), guaranteed=2),
         ),
-        waiting=sessions,
+        pending=sessions,
     )
     assert [start.request_id for start in decide(snapshot, NOW).starts] == ["s0"]
     check_guarantees_can_be_had_back(snapshot)

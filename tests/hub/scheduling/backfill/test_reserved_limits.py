@@ -16,9 +16,9 @@ from carrel.hub.scheduling.model.snapshot import (
     Snapshot,
 )
 from carrel.hub.scheduling.placement.device_pool import Placement
-from carrel.hub.scheduling.queue.running_set import holding_of
+from carrel.hub.scheduling.queue.running_set import allocation_of
 
-from ..values import HOUR, NOW, group, holding, node, waiting
+from ..values import HOUR, NOW, allocation, group, node, pending
 
 GROUPS = (replace(group("lab"), guaranteed=2), group("cs"), group("math"))
 
@@ -26,7 +26,7 @@ GROUPS = (replace(group("lab"), guaranteed=2), group("cs"), group("math"))
 def session(
     request_id: str, devices: int = 1, *, of: str = "math", hours: float = 1
 ) -> PendingRequest:
-    made = waiting(request_id, devices, group=of, owner=request_id, seconds=hours * HOUR)
+    made = pending(request_id, devices, group=of, owner=request_id, seconds=hours * HOUR)
     return replace(made, kind=Kind.SESSION, priority=PriorityClass.INTERACTIVE)
 
 
@@ -35,10 +35,10 @@ LARGE = replace(session("large", 2, of="cs"), submitted_at=NOW - 20 * HOUR)
 
 def scene(*queue: PendingRequest, held: tuple[Allocation, ...]) -> Snapshot:
     """Four devices, of which the lab is guaranteed two: two are nobody's."""
-    return Snapshot(devices=node("a", 4), groups=GROUPS, waiting=queue, holdings=held)
+    return Snapshot(devices=node("a", 4), groups=GROUPS, pending=queue, allocations=held)
 
 
-ONE_RUNS = (holding("runs", "a0", group="math", ends_in=0.5 * HOUR),)
+ONE_RUNS = (allocation("runs", "a0", group="math", ends_in=0.5 * HOUR),)
 
 
 @pytest.mark.parametrize(
@@ -70,14 +70,14 @@ def test_the_larger_one_has_its_turn_while_small_ones_keep_coming() -> None:
     state, now = scene(LARGE, held=ONE_RUNS), NOW
     for number in range(8):
         new = replace(session(f"s{number}"), submitted_at=now)
-        plan = decide(replace(state, waiting=(*state.waiting, new)), now)
-        asked = {each.id: each for each in (*state.waiting, new)}
-        begun = [
-            holding_of(asked.pop(start.request_id), Placement(devices=start.devices), now=now)
+        plan = decide(replace(state, pending=(*state.pending, new)), now)
+        asked = {each.id: each for each in (*state.pending, new)}
+        started_with = [
+            allocation_of(asked.pop(start.request_id), Placement(devices=start.devices), now=now)
             for start in plan.starts
         ]
         now += HOUR / 2
-        held = (each for each in (*state.holdings, *begun) if each.until > now)
-        state = replace(state, waiting=tuple(asked.values()), holdings=tuple(held))
+        held = (each for each in (*state.allocations, *started_with) if each.until > now)
+        state = replace(state, pending=tuple(asked.values()), allocations=tuple(held))
 
-    assert "large" not in {each.id for each in state.waiting}
+    assert "large" not in {each.id for each in state.pending}

@@ -29,11 +29,11 @@ from carrel.hub.scheduling.placement.device_pool import Placement
 from carrel.hub.scheduling.queue.cycle_state import CycleState
 from carrel.hub.scheduling.queue.order import in_order
 from carrel.hub.scheduling.queue.queues import AGEING
-from carrel.hub.scheduling.queue.running_set import holding_of
+from carrel.hub.scheduling.queue.running_set import allocation_of
 
 from .. import rich
 from ..outcomes import back
-from ..values import NOW, group, node, waiting
+from ..values import NOW, group, node, pending
 
 MINUTE = 60.0
 offsets = st.integers(0, 30).map(lambda n: n * 10 * MINUTE)
@@ -62,54 +62,58 @@ def told(snapshot: Snapshot, coming: Iterable[PendingRequest]) -> Story:
     state, now, story = snapshot, NOW, Story()
     later = sorted(coming, key=lambda each: (each.submitted_at, each.id))
     known = {each.id: each for each in later}
-    most = len(later) + len(snapshot.holdings)
+    most = len(later) + len(snapshot.allocations)
     while True:
         here = [each for each in later if each.submitted_at <= now]
         later = later[len(here) :]
-        state = replace(state, waiting=(*state.waiting, *here))
+        state = replace(state, pending=(*state.pending, *here))
         plan = decide(state, now)
         stops = {stop.request_id: stop for stop in plan.stops}
-        by_id = {request.id: request for request in state.waiting}
-        begun: list[Allocation] = []
+        by_id = {request.id: request for request in state.pending}
+        started_with: list[Allocation] = []
         for start in plan.starts:
             request = by_id.pop(start.request_id)
             story.waits.setdefault(request.id, now - request.submitted_at)
             placed = Placement(devices=start.devices, share=request.share)
-            begun.append(holding_of(request, placed, now=now))
-        stay = tuple(each for each in state.holdings if each.request_id not in stops)
+            started_with.append(allocation_of(request, placed, now=now))
+        stay = tuple(each for each in state.allocations if each.request_id not in stops)
         again = (
             again_of(each, stops[each.request_id], known.get(each.request_id))
-            for each in state.holdings
+            for each in state.allocations
             if each.request_id in stops
         )
-        state = replace(state, waiting=(*by_id.values(), *again), holdings=(*stay, *begun))
+        state = replace(
+            state, pending=(*by_id.values(), *again), allocations=(*stay, *started_with)
+        )
         story.stops.update(stops.keys())
         assert max(story.stops.values(), default=0) <= most, "it never ends"
-        events = [each.until for each in state.holdings] + [each.submitted_at for each in later]
+        events = [each.until for each in state.allocations] + [each.submitted_at for each in later]
         if stops:
             continue
         if not events:
             return story
         before, now = now, max(now, min(events))
-        story.ran.update({e.request_id: now - before for e in state.holdings if e.devices})
-        story.over |= {each.request_id for each in state.holdings if each.until <= now}
-        state = replace(state, holdings=tuple(each for each in state.holdings if each.until > now))
+        story.ran.update({e.request_id: now - before for e in state.allocations if e.devices})
+        story.over |= {each.request_id for each in state.allocations if each.until <= now}
+        state = replace(
+            state, allocations=tuple(each for each in state.allocations if each.until > now)
+        )
 
 
-def again_of(holding: Allocation, stop: Stop, request: PendingRequest | None) -> PendingRequest:
+def again_of(allocation: Allocation, stop: Stop, request: PendingRequest | None) -> PendingRequest:
     """What was stopped, in the queue: as it was asked for, where that is known."""
     if request is None:
-        return back(holding, stop)
+        return back(allocation, stop)
     other, none = stop.for_request, ""
     return replace(
         request,
-        moved_for=other if stop.moved else none,
-        stopped_for=none if stop.moved else other,
+        moved_for=other if stop.relocated else none,
+        stopped_for=none if stop.relocated else other,
     )
 
 
 def starts_alone(request: PendingRequest, snapshot: Snapshot) -> bool:
-    empty = replace(snapshot, holdings=(), waiting=(request,))
+    empty = replace(snapshot, allocations=(), pending=(request,))
     return bool(decide(empty, request.submitted_at).starts)
 
 
@@ -118,9 +122,9 @@ def loads(draw: st.DrawFn) -> tuple[Snapshot, tuple[PendingRequest, ...]]:
     """A pool with what runs in it, and whoever comes in the next five hours."""
     snapshot = replace(draw(rich.snapshots()), reserved=(), budgets=())
     coming = tuple(
-        replace(each, submitted_at=NOW + draw(offsets), deadline=None) for each in snapshot.waiting
+        replace(each, submitted_at=NOW + draw(offsets), deadline=None) for each in snapshot.pending
     )
-    return replace(snapshot, waiting=()), coming
+    return replace(snapshot, pending=()), coming
 
 
 @given(loads())
@@ -142,7 +146,7 @@ def streams(draw: st.DrawFn) -> tuple[Snapshot, tuple[PendingRequest, ...]]:
     groups = (group("cs101"), group("math"), group("lab", parent="math"))
     coming = tuple(
         replace(
-            waiting(
+            pending(
                 f"r{number}",
                 owner=draw(st.sampled_from(rich.OWNERS)),
                 group=draw(st.sampled_from([each.name for each in groups])),
@@ -171,12 +175,12 @@ def test_one_device_each_waits_for_the_work_of_the_others_over_all_devices(
 def test_who_comes_much_later_goes_before_nobody_of_the_same_owner(
     devices: int, seconds: float, shorter: float, fewer: int, later: float
 ) -> None:
-    old = replace(waiting("old", devices, owner="ada", seconds=seconds), submitted_at=NOW)
+    old = replace(pending("old", devices, owner="ada", seconds=seconds), submitted_at=NOW)
     new = replace(
-        waiting("new", max(1, devices - fewer), owner="ada", seconds=shorter),
+        pending("new", max(1, devices - fewer), owner="ada", seconds=shorter),
         submitted_at=NOW + later,
     )
-    queue = Snapshot(devices=node("a", 4), groups=(group(),), waiting=(new, old))
+    queue = Snapshot(devices=node("a", 4), groups=(group(),), pending=(new, old))
     first, _ = in_order(queue, CycleState(queue, NOW + later))
     longer, least = old.devices * old.seconds, new.devices * new.seconds
     if later > longer / AGEING + 1:

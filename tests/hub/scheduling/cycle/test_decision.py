@@ -15,7 +15,7 @@ from carrel.hub.scheduling.model.snapshot import (
     Snapshot,
 )
 
-from ..values import HOUR, NOW, group, holding, node, waiting
+from ..values import HOUR, NOW, allocation, group, node, pending
 
 PAIR = node("a", 2)
 GROUPS = (group("cs101"), group("math"))
@@ -48,7 +48,7 @@ def wait(
 CASES = [
     pytest.param(Snapshot(), Plan(), id="nothing waits"),
     pytest.param(
-        Snapshot(devices=PAIR, groups=GROUPS, waiting=(waiting("r"),)),
+        Snapshot(devices=PAIR, groups=GROUPS, pending=(pending("r"),)),
         Plan(starts=(start("r", "a0"),)),
         id="a request that fits starts",
     ),
@@ -56,7 +56,7 @@ CASES = [
         Snapshot(
             devices=PAIR,
             groups=GROUPS,
-            waiting=(waiting("new", age=1), waiting("old", 2, age=2)),
+            pending=(pending("new", age=1), pending("old", 2, age=2)),
         ),
         Plan(
             starts=(start("old", "a0", "a1"),),
@@ -68,9 +68,9 @@ CASES = [
         Snapshot(
             devices=PAIR,
             groups=GROUPS,
-            waiting=(
-                waiting("batch", 2, age=9),
-                waiting("desk", 2, priority=PriorityClass.INTERACTIVE),
+            pending=(
+                pending("batch", 2, age=9),
+                pending("desk", 2, priority=PriorityClass.INTERACTIVE),
             ),
         ),
         Plan(
@@ -83,8 +83,8 @@ CASES = [
         Snapshot(
             devices=PAIR,
             groups=GROUPS,
-            waiting=(waiting("head", 2, age=3), waiting("small", age=2), waiting("cpu", 0)),
-            holdings=(holding("run", "a0", ends_in=600),),
+            pending=(pending("head", 2, age=3), pending("small", age=2), pending("cpu", 0)),
+            allocations=(allocation("run", "a0", ends_in=600),),
         ),
         Plan(
             starts=(start("cpu"),),
@@ -99,8 +99,8 @@ CASES = [
         Snapshot(
             devices=PAIR,
             groups=(group("cs101", maximum=1), group("math")),
-            waiting=(waiting("full", age=3), waiting("other", age=2, group="math")),
-            holdings=(holding("run", "a0", ends_in=600),),
+            pending=(pending("full", age=3), pending("other", age=2, group="math")),
+            allocations=(allocation("run", "a0", ends_in=600),),
         ),
         Plan(
             starts=(start("other", "a1"),),
@@ -112,12 +112,12 @@ CASES = [
         Snapshot(
             devices=node("a", 4),
             groups=(group("cs101", per_user=1),),
-            waiting=(
-                waiting("second", age=3, owner="ada"),
-                waiting("third", age=2, owner="ada", seconds=60),
-                waiting("other", age=1, owner="bob"),
+            pending=(
+                pending("second", age=3, owner="ada"),
+                pending("third", age=2, owner="ada", seconds=60),
+                pending("other", age=1, owner="bob"),
             ),
-            holdings=(holding("first", "a0", owner="ada", ends_in=600),),
+            allocations=(allocation("first", "a0", owner="ada", ends_in=600),),
         ),
         Plan(
             starts=(start("other", "a1"),),
@@ -132,12 +132,12 @@ CASES = [
         Snapshot(
             devices=node("a", 8),
             groups=(group("cs101", maximum=4), group("math")),
-            waiting=(
-                waiting("large", 4, age=3),
-                waiting("small", 1, age=2),
-                waiting("other", 1, age=1, group="math"),
+            pending=(
+                pending("large", 4, age=3),
+                pending("small", 1, age=2),
+                pending("other", 1, age=1, group="math"),
             ),
-            holdings=(holding("run", "a0", "a1", ends_in=600),),
+            allocations=(allocation("run", "a0", "a1", ends_in=600),),
         ),
         Plan(
             starts=(start("other", "a2"),),
@@ -152,7 +152,7 @@ CASES = [
         Snapshot(
             devices=node("a", 4),
             groups=(group("cs101", maximum=2),),
-            waiting=(waiting("larger than the limit", 3, age=3), waiting("small", 1, age=2)),
+            pending=(pending("larger than the limit", 3, age=3), pending("small", 1, age=2)),
         ),
         Plan(
             starts=(start("small", "a0"),),
@@ -164,10 +164,10 @@ CASES = [
         Snapshot(
             devices=(*node("a", 2), *node("b", 2, health=Health.SICK)),
             groups=GROUPS,
-            waiting=(
-                waiting("three", 3, age=3),
-                waiting("model", 1, age=2, model="A100"),
-                waiting("one", 1, age=1),
+            pending=(
+                pending("three", 3, age=3),
+                pending("model", 1, age=2, model="A100"),
+                pending("one", 1, age=1),
             ),
         ),
         Plan(
@@ -183,7 +183,7 @@ CASES = [
         Snapshot(
             devices=PAIR,
             groups=(group("cs101", parent="gone"),),
-            waiting=(waiting("cpu", 0, age=2), waiting("gpu", 1, age=1)),
+            pending=(pending("cpu", 0, age=2), pending("gpu", 1, age=1)),
         ),
         Plan(
             waits=(
@@ -197,8 +197,8 @@ CASES = [
         Snapshot(
             devices=node("a", 1),
             groups=GROUPS,
-            waiting=(waiting("next", age=2, seconds=60), waiting("later", age=1)),
-            holdings=(holding("overdue", "a0", ends_in=-600),),
+            pending=(pending("next", age=2, seconds=60), pending("later", age=1)),
+            allocations=(allocation("overdue", "a0", ends_in=-600),),
         ),
         Plan(
             waits=(
@@ -212,7 +212,7 @@ CASES = [
         Snapshot(
             devices=node("a", 1),
             groups=GROUPS,
-            waiting=(waiting("both", age=1), waiting("only one", age=2, seconds=60)),
+            pending=(pending("both", age=1), pending("only one", age=2, seconds=60)),
         ),
         Plan(
             starts=(start("only one", "a0"),),
@@ -232,8 +232,8 @@ def test_only_the_first_page_of_the_queue_is_estimated() -> None:
     snapshot = Snapshot(
         devices=node("a", 1),
         groups=GROUPS,
-        waiting=tuple(waiting(f"r{n:02}", age=-n, seconds=60) for n in range(30)),
-        holdings=(holding("run", "a0", ends_in=60),),
+        pending=tuple(pending(f"r{n:02}", age=-n, seconds=60) for n in range(30)),
+        allocations=(allocation("run", "a0", ends_in=60),),
     )
 
     waits = decide(snapshot, NOW).waits
@@ -251,11 +251,11 @@ def test_a_gang_that_would_like_more_than_there_is_has_its_least_kept() -> None:
     snapshot = Snapshot(
         devices=node("a", 2),
         groups=(group(),),
-        holdings=(holding("run", "a0", ends_in=600),),
-        waiting=(
-            replace(waiting("gang", 4, age=60, seconds=600), gang=wishes),
-            waiting("long", 1, age=30, seconds=8 * HOUR),
-            waiting("short", 1, age=10, seconds=300),
+        allocations=(allocation("run", "a0", ends_in=600),),
+        pending=(
+            replace(pending("gang", 4, age=60, seconds=600), gang=wishes),
+            pending("long", 1, age=30, seconds=8 * HOUR),
+            pending("short", 1, age=10, seconds=300),
         ),
     )
 
@@ -270,21 +270,21 @@ def test_what_a_group_does_not_lend_is_kept_by_the_time_the_head_starts() -> Non
     snapshot = Snapshot(
         devices=node("a", 4),
         groups=(group(), replace(group("math"), guaranteed=2, lending=0)),
-        holdings=(
-            holding("own", "a0", "a1", group="math", ends_in=600),
-            holding("run", "a2", ends_in=1200),
+        allocations=(
+            allocation("own", "a0", "a1", group="math", ends_in=600),
+            allocation("run", "a2", ends_in=1200),
         ),
-        waiting=(
-            replace(waiting("head", 2, age=60), preemptible=True),
-            waiting("long", age=30),
+        pending=(
+            replace(pending("head", 2, age=60), preemptible=True),
+            pending("long", age=30),
         ),
     )
 
     plan = decide(snapshot, NOW)
     assert plan.starts == ()
     assert plan.waits[0].estimate == at(NOW + 1200)
-    short = replace(snapshot.waiting[1], seconds=1200.0)
-    plan = decide(replace(snapshot, waiting=(snapshot.waiting[0], short)), NOW)
+    short = replace(snapshot.pending[1], seconds=1200.0)
+    plan = decide(replace(snapshot, pending=(snapshot.pending[0], short)), NOW)
     assert [start.request_id for start in plan.starts] == ["long"]
 
 
@@ -293,16 +293,16 @@ def test_nobody_takes_for_good_what_the_head_can_have_only_as_long_as_others_can
     snapshot = Snapshot(
         devices=node("a", 4),
         groups=(group(), replace(group("math"), guaranteed=2)),
-        holdings=(replace(holding("lent", "a0", "a1", "a2", ends_in=600), preemptible=True),),
-        waiting=(
-            replace(waiting("head", 2, age=60), kind=Kind.SESSION),
-            replace(waiting("new", age=30), kind=Kind.SESSION),
+        allocations=(replace(allocation("lent", "a0", "a1", "a2", ends_in=600), preemptible=True),),
+        pending=(
+            replace(pending("head", 2, age=60), kind=Kind.SESSION),
+            replace(pending("new", age=30), kind=Kind.SESSION),
         ),
     )
 
     assert decide(snapshot, NOW).starts == ()
-    job = replace(snapshot.waiting[1], kind=Kind.JOB, preemptible=True)
-    plan = decide(replace(snapshot, waiting=(snapshot.waiting[0], job)), NOW)
+    job = replace(snapshot.pending[1], kind=Kind.JOB, preemptible=True)
+    plan = decide(replace(snapshot, pending=(snapshot.pending[0], job)), NOW)
     assert [start.request_id for start in plan.starts] == ["new"]
 
 
@@ -311,11 +311,11 @@ def test_a_part_that_ends_in_time_opens_its_device_to_nobody_for_longer() -> Non
     snapshot = Snapshot(
         devices=(*node("a", 2), *node("b", 1)),
         groups=(group(),),
-        holdings=(holding("run", "a0", ends_in=600), holding("other", "b0", ends_in=500)),
-        waiting=(
-            waiting("head", 2, age=60),
-            replace(waiting("in time", 1, age=30, seconds=300), share=part),
-            replace(waiting("too long", 1, age=10, seconds=1200), share=part),
+        allocations=(allocation("run", "a0", ends_in=600), allocation("other", "b0", ends_in=500)),
+        pending=(
+            pending("head", 2, age=60),
+            replace(pending("in time", 1, age=30, seconds=300), share=part),
+            replace(pending("too long", 1, age=10, seconds=1200), share=part),
         ),
     )
 
@@ -327,11 +327,11 @@ def test_nor_does_one_that_was_there_before_the_head() -> None:
     snapshot = Snapshot(
         devices=(*node("a", 2), *node("b", 1)),
         groups=(group(),),
-        holdings=(holding("other", "b0", ends_in=500),),
-        waiting=(
-            replace(waiting("first", 1, age=90, seconds=600), share=part),
-            waiting("head", 2, age=60),
-            replace(waiting("too long", 1, age=30, seconds=1200), share=part),
+        allocations=(allocation("other", "b0", ends_in=500),),
+        pending=(
+            replace(pending("first", 1, age=90, seconds=600), share=part),
+            pending("head", 2, age=60),
+            replace(pending("too long", 1, age=30, seconds=1200), share=part),
         ),
     )
 
@@ -344,13 +344,13 @@ def test_parts_of_one_device_come_back_one_after_the_other() -> None:
     snapshot = Snapshot(
         devices=node("a", 1),
         groups=(group(),),
-        holdings=(
-            replace(holding("first", "a0", ends_in=100), share=quarter),
-            replace(holding("second", "a0", ends_in=600), share=half),
+        allocations=(
+            replace(allocation("first", "a0", ends_in=100), share=quarter),
+            replace(allocation("second", "a0", ends_in=600), share=half),
         ),
-        waiting=(
-            replace(waiting("head", 1, age=60), share=half),
-            replace(waiting("too long", 1, age=30, seconds=300), share=quarter),
+        pending=(
+            replace(pending("head", 1, age=60), share=half),
+            replace(pending("too long", 1, age=30, seconds=300), share=quarter),
         ),
     )
 
@@ -360,16 +360,16 @@ def test_parts_of_one_device_come_back_one_after_the_other() -> None:
 def test_who_is_first_in_a_group_asks_back_first() -> None:
     """What a group is guaranteed goes to its people in their order, not to the smallest request."""
     lent = tuple(
-        replace(holding(f"lent{n}", f"a{n}", group="lab"), preemptible=True, saved_at=NOW - n)
+        replace(allocation(f"lent{n}", f"a{n}", group="lab"), preemptible=True, saved_at=NOW - n)
         for n in range(4)
     )
     snapshot = Snapshot(
         devices=node("a", 4),
         groups=tuple(replace(group(name), guaranteed=2) for name in ("cs101", "lab")),
-        holdings=lent,
-        waiting=(
-            waiting("first", 2, age=60, seconds=1800),
-            waiting("small", 1, age=30, seconds=600),
+        allocations=lent,
+        pending=(
+            pending("first", 2, age=60, seconds=1800),
+            pending("small", 1, age=30, seconds=600),
         ),
     )
 
@@ -389,11 +389,11 @@ def test_who_may_use_fewer_models_holds_up_nobody_who_may_use_all() -> None:
     snapshot = Snapshot(
         devices=(*node("a", 2, model="A100"), *node("b", 1)),
         groups=(group("cs101"), replace(group("lab"), models=frozenset({"A100"}))),
-        holdings=(holding("run", "a0", "a1", group="lab", ends_in=600),),
-        waiting=(
-            waiting("head", 2, age=60),
-            waiting("bound", 1, age=30, group="lab"),
-            waiting("free", 1, age=10, seconds=300),
+        allocations=(allocation("run", "a0", "a1", group="lab", ends_in=600),),
+        pending=(
+            pending("head", 2, age=60),
+            pending("bound", 1, age=30, group="lab"),
+            pending("free", 1, age=10, seconds=300),
         ),
     )
 
@@ -417,8 +417,8 @@ def test_what_is_never_preempted_borrows_no_guarantee_unless_its_group_allows_it
     snapshot = Snapshot(
         devices=node("a", 4),
         groups=(replace(group("cs101"), guaranteed=2), lab),
-        holdings=(holding("own", "a0", "a1", group="lab"),),
-        waiting=(replace(waiting("r", group="lab"), kind=kind, preemptible=preemptible),),
+        allocations=(allocation("own", "a0", "a1", group="lab"),),
+        pending=(replace(pending("r", group="lab"), kind=kind, preemptible=preemptible),),
     )
 
     plan = decide(snapshot, NOW)
@@ -432,14 +432,16 @@ def test_of_nodes_that_fit_alike_a_group_goes_where_it_is_at_home() -> None:
     alike = Snapshot(
         devices=node("a", 4) + node("b", 4),
         groups=(group("cs101"), group("lab")),
-        holdings=(
-            holding("theirs", "a0", "a1", group="lab"),
-            holding("ours", "b0", "b1", group="cs101"),
+        allocations=(
+            allocation("theirs", "a0", "a1", group="lab"),
+            allocation("ours", "b0", "b1", group="cs101"),
         ),
-        waiting=(waiting("one", group="cs101"),),
+        pending=(pending("one", group="cs101"),),
     )
     assert decide(alike, NOW).starts == (Start(request_id="one", devices=("b2",)),)
-    tighter = replace(alike, holdings=(*alike.holdings, holding("more", "a2", group="lab")))
+    tighter = replace(
+        alike, allocations=(*alike.allocations, allocation("more", "a2", group="lab"))
+    )
     assert decide(tighter, NOW).starts == (Start(request_id="one", devices=("a3",)),)
 
 
@@ -451,7 +453,7 @@ def test_what_a_group_is_guaranteed_may_be_what_it_holds_for_good() -> None:
             replace(group("cs101"), guaranteed=1),
             replace(group("math"), guaranteed=3),
         ),
-        waiting=(replace(waiting("first", age=1), preemptible=True), waiting("second")),
+        pending=(replace(pending("first", age=1), preemptible=True), pending("second")),
     )
     assert [start.request_id for start in decide(snapshot, NOW).starts] == ["first", "second"]
 
@@ -459,7 +461,7 @@ def test_what_a_group_is_guaranteed_may_be_what_it_holds_for_good() -> None:
 def test_nobody_is_stopped_for_a_gang_that_its_limit_holds() -> None:
     """cs101 may hold two and has one: the gang would like two, and could do with one."""
     gang = replace(
-        waiting("gang", 2), gang=(GangRole(name="worker", devices=1, wanted=2, minimum=1),)
+        pending("gang", 2), gang=(GangRole(name="worker", devices=1, wanted=2, minimum=1),)
     )
     snapshot = Snapshot(
         devices=node("a", 3),
@@ -468,11 +470,14 @@ def test_nobody_is_stopped_for_a_gang_that_its_limit_holds() -> None:
             group("cs101", parent="cs", maximum=2),
             group("lab"),
         ),
-        holdings=(
-            holding("own", "a0"),
-            *(replace(holding(f"lent{n}", f"a{n}", group="lab"), preemptible=True) for n in (1, 2)),
+        allocations=(
+            allocation("own", "a0"),
+            *(
+                replace(allocation(f"lent{n}", f"a{n}", group="lab"), preemptible=True)
+                for n in (1, 2)
+            ),
         ),
-        waiting=(gang,),
+        pending=(gang,),
     )
     plan = decide(snapshot, NOW)
     assert plan.stops == ()
@@ -484,11 +489,11 @@ def test_who_may_hold_the_whole_pool_is_the_head_also_beside_what_is_held_alread
     scene = Snapshot(
         devices=node("a", 4),
         groups=(group(maximum=4, per_user=4),),
-        waiting=(
-            waiting("wide", 4, owner="ada", priority=PriorityClass.INTERACTIVE),
-            waiting("long", 1, owner="bob", seconds=2 * HOUR),
+        pending=(
+            pending("wide", 4, owner="ada", priority=PriorityClass.INTERACTIVE),
+            pending("long", 1, owner="bob", seconds=2 * HOUR),
         ),
-        holdings=(holding("run", "a0", owner="ada"),),
+        allocations=(allocation("run", "a0", owner="ada"),),
     )
     plan = decide(scene, NOW)
     assert plan.starts == ()

@@ -45,7 +45,7 @@ def test_where_every_node_is_drained_nothing_starts_at_all(snapshot: Snapshot) -
     devices = tuple(marked(device, {MarkKind.DRAIN}) for device in snapshot.devices)
     plan = decide(replace(snapshot, devices=devices, takes_work=False), NOW)
     assert plan.starts == ()
-    assert {wait.request_id for wait in plan.waits} == {w.id for w in snapshot.waiting}
+    assert {wait.request_id for wait in plan.waits} == {w.id for w in snapshot.pending}
 
 
 @given(st.sampled_from(list(Health)), KINDS)
@@ -68,5 +68,5 @@ def test_what_needs_no_device_waits_for_a_node() -> None:
     cpu = PendingRequest(
         id="w", kind=Kind.JOB, owner="ada", group="g", devices=0, seconds=1, submitted_at=0
     )
-    drained = Snapshot(groups=(Group(name="g"),), waiting=(cpu,), takes_work=False)
+    drained = Snapshot(groups=(Group(name="g"),), pending=(cpu,), takes_work=False)
     assert [wait.reason for wait in decide(drained, NOW).waits] == [Reason.DRAINING]

@@ -34,7 +34,7 @@ from ....benchmarks.decide import Days
 from ....benchmarks.scenario import NOW as BEGINNING
 from ....benchmarks.scenario import Scenario, Size
 from .. import rich
-from ..values import HOUR, NOW, group, holding, node, waiting
+from ..values import HOUR, NOW, allocation, group, node, pending
 
 
 class World:
@@ -42,23 +42,23 @@ class World:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        self.requests = {request.id: request for request in snapshot.waiting}
+        self.requests = {request.id: request for request in snapshot.pending}
 
     def hears(self, event: Event) -> None:
         now = self.snapshot
         match event:
             case RequestQueued(request=request):
                 self.requests[request.id] = request
-                self.snapshot = replace(now, waiting=(*now.waiting, request))
+                self.snapshot = replace(now, pending=(*now.pending, request))
             case RequestWithdrawn(request_id=gone):
                 self.snapshot = replace(
-                    now, waiting=tuple(each for each in now.waiting if each.id != gone)
+                    now, pending=tuple(each for each in now.pending if each.id != gone)
                 )
             case AllocationEnded(request_id=gone):
-                self.snapshot = replace(now, holdings=self.others(gone))
-            case AllocationStarted(holding=holding):
-                others = self.others(holding.request_id)
-                self.snapshot = replace(now, holdings=(*others, holding))
+                self.snapshot = replace(now, allocations=self.others(gone))
+            case AllocationStarted(allocation=allocation):
+                others = self.others(allocation.request_id)
+                self.snapshot = replace(now, allocations=(*others, allocation))
             case UsageChanged(use=use):
                 known = {(each.group, each.owner): each for each in (*now.use, *use)}
                 self.snapshot = replace(now, use=tuple(known.values()))
@@ -66,7 +66,7 @@ class World:
                 self.snapshot = replace(now, budgets=budgets)
 
     def others(self, gone: str) -> tuple[rich.Allocation, ...]:
-        return tuple(each for each in self.snapshot.holdings if each.request_id != gone)
+        return tuple(each for each in self.snapshot.allocations if each.request_id != gone)
 
 
 KINDS = ("submit", "free", "free", "withdraw", "change", "use", "budget")
@@ -81,14 +81,16 @@ def happenings(draw: st.DrawFn, world: World, turn: int) -> list[Event]:
         event: Event | None = None
         if kind == "submit":
             event = RequestQueued(request=draw(rich.requests(f"new{turn}-{number}")))
-        elif kind == "withdraw" and snapshot.waiting:
-            event = RequestWithdrawn(request_id=draw(st.sampled_from(snapshot.waiting)).id)
-        elif kind == "free" and snapshot.holdings:
-            event = AllocationEnded(request_id=draw(st.sampled_from(snapshot.holdings)).request_id)
-        elif kind == "change" and snapshot.holdings:
-            holding = draw(st.sampled_from(snapshot.holdings))
+        elif kind == "withdraw" and snapshot.pending:
+            event = RequestWithdrawn(request_id=draw(st.sampled_from(snapshot.pending)).id)
+        elif kind == "free" and snapshot.allocations:
+            event = AllocationEnded(
+                request_id=draw(st.sampled_from(snapshot.allocations)).request_id
+            )
+        elif kind == "change" and snapshot.allocations:
+            allocation = draw(st.sampled_from(snapshot.allocations))
             event = AllocationStarted(
-                holding=replace(holding, leaving=True, until=holding.until + 600)
+                allocation=replace(allocation, leaving=True, until=allocation.until + 600)
             )
         elif kind == "use":
             used = DecayedUsage(
@@ -108,17 +110,17 @@ def lives(draw: st.DrawFn) -> None:
     """A snapshot, and several steps from it; each is compared as soon as it is made."""
     world = World(draw(st.one_of(rich.snapshots(), rich.in_pieces())))
     now = NOW
-    standing = SchedulerState(world.snapshot, now)
+    scheduler = SchedulerState(world.snapshot, now)
     for turn in range(draw(st.integers(1, 5))):
         now += draw(st.sampled_from((0.0, 1.0, 600.0, 3600.0)))
         events = happenings(draw, world, turn)
-        standing.take_in(events, now)
-        same(standing.snapshot(), world.snapshot)
-        world.snapshot = standing.snapshot()
+        scheduler.apply(events, now)
+        same(scheduler.snapshot(), world.snapshot)
+        world.snapshot = scheduler.snapshot()
         plan = decide(world.snapshot, now)
-        delta = standing.decide()
+        delta = scheduler.decide()
         assert (delta.starts, delta.stops) == (plan.starts, plan.stops)
-        world.snapshot = standing.snapshot()
+        world.snapshot = scheduler.snapshot()
 
 
 def same(one: Snapshot, other: Snapshot) -> None:
@@ -126,8 +128,8 @@ def same(one: Snapshot, other: Snapshot) -> None:
 
     def parts(snapshot: Snapshot) -> tuple[object, ...]:
         return (
-            {request.id: request for request in snapshot.waiting},
-            {holding.request_id: holding for holding in snapshot.holdings},
+            {request.id: request for request in snapshot.pending},
+            {allocation.request_id: allocation for allocation in snapshot.allocations},
             {(use.group, use.owner): use for use in snapshot.use},
             {left.group: (left.budget, left.used) for left in snapshot.budgets},
         )
@@ -142,8 +144,8 @@ def test_a_step_starts_and_stops_what_the_whole_decision_would(life: None) -> No
 
 def test_a_gang_that_would_like_more_than_the_pool_has_starts_with_fewer_members() -> None:
     worker = GangRole(name="worker", devices=2, wanted=2, minimum=1)
-    request = replace(waiting("gang", 4), gang=(worker,))
-    snapshot = Snapshot(devices=node("a", 2), groups=(group(),), waiting=(request,))
+    request = replace(pending("gang", 4), gang=(worker,))
+    snapshot = Snapshot(devices=node("a", 2), groups=(group(),), pending=(request,))
 
     starts = SchedulerState(snapshot, NOW).decide().starts
 
@@ -154,15 +156,15 @@ def test_a_gang_that_would_like_more_than_the_pool_has_starts_with_fewer_members
 @pytest.mark.slow
 def test_it_does_so_along_queues_so_long_that_it_looks_ahead_for_hope() -> None:
     """It is asked every now and then whether anybody is left who could start."""
-    size = Size(devices=64, waiting=500, users=60, groups=8)
+    size = Size(devices=64, pending=500, users=60, groups=8)
     scenario = Scenario(3, size)
     snapshot = scenario.snapshot()
-    days, standing = Days(scenario, snapshot, 3), SchedulerState(snapshot, BEGINNING)
+    days, scheduler = Days(scenario, snapshot, 3), SchedulerState(snapshot, BEGINNING)
     for turn in range(1000):
         events, now = days.next(turn)
-        standing.take_in(events, now)
-        plan = decide(standing.snapshot(), now)
-        delta = standing.decide()
+        scheduler.apply(events, now)
+        plan = decide(scheduler.snapshot(), now)
+        delta = scheduler.decide()
         assert (delta.starts, delta.stops) == (plan.starts, plan.stops)
         days.hear(delta)
 
@@ -173,10 +175,13 @@ def test_the_head_may_wait_in_a_full_group_that_is_as_large_as_the_pool() -> Non
     snapshot = Snapshot(
         devices=(*good, replace(broken, health=Health.BUSY)),
         groups=(group("cs", maximum=3), group("math", maximum=12)),
-        holdings=(holding("run0", "a0", "a2", group="cs"), holding("run1", "a3", group="cs")),
-        waiting=(
-            waiting("first", 2, group="cs", age=60.0),
-            waiting("second", 1, group="math", seconds=2 * HOUR),
+        allocations=(
+            allocation("run0", "a0", "a2", group="cs"),
+            allocation("run1", "a3", group="cs"),
+        ),
+        pending=(
+            pending("first", 2, group="cs", age=60.0),
+            pending("second", 1, group="math", seconds=2 * HOUR),
         ),
         use=(DecayedUsage(group="math", owner="second", device_seconds=99 * HOUR),),
     )
@@ -197,11 +202,11 @@ def test_a_full_group_takes_its_turn_in_a_reservation_all_the_same() -> None:
             group("cs102", parent="cs"),
             group("math"),
         ),
-        holdings=(holding("run", "a2", group="cs101"),),
-        waiting=(
-            waiting("first", 1, group="cs101", age=90.0),
-            waiting("later", 1, group="cs102", age=30.0),
-            waiting("other", 1, group="math", age=60.0),
+        allocations=(allocation("run", "a2", group="cs101"),),
+        pending=(
+            pending("first", 1, group="cs101", age=90.0),
+            pending("later", 1, group="cs102", age=30.0),
+            pending("other", 1, group="math", age=60.0),
         ),
         reserved=(
             ReservedSpan(id="lab", group="cs", devices=2, starts_at=NOW - HOUR, ends_at=NOW + HOUR),
@@ -219,7 +224,7 @@ def test_what_the_first_in_line_expects_does_not_depend_on_who_is_hoped_for() ->
     """Of whom ``big`` waits for, one is asked back for ``claim``, which is known only when
     ``small`` is served: it looked as if ``small`` were over before that, for as long as nobody
     had asked."""
-    lent = replace(holding("lent", "b0", group="lab", owner="ada", ends_in=2 * HOUR))
+    lent = replace(allocation("lent", "b0", group="lab", owner="ada", ends_in=2 * HOUR))
     snapshot = Snapshot(
         devices=(*node("a", 2), *node("b", 1, model="A100")),
         groups=(
@@ -227,16 +232,16 @@ def test_what_the_first_in_line_expects_does_not_depend_on_who_is_hoped_for() ->
             replace(group("cs"), guaranteed=1),
             group("math"),
         ),
-        holdings=(
-            holding("long", "a1", group="math", ends_in=3 * HOUR),
+        allocations=(
+            allocation("long", "a1", group="math", ends_in=3 * HOUR),
             replace(lent, preemptible=True),
         ),
-        waiting=(
-            waiting("head", 2, group="math", priority=rich.PriorityClass.INTERACTIVE),
-            waiting("claim", 1, group="cs", model="A100"),
-            waiting("big", 2, group="lab", owner="ada", age=HOUR),
-            *(waiting(f"other{n}", 2, group="math") for n in range(60)),
-            waiting(
+        pending=(
+            pending("head", 2, group="math", priority=rich.PriorityClass.INTERACTIVE),
+            pending("claim", 1, group="cs", model="A100"),
+            pending("big", 2, group="lab", owner="ada", age=HOUR),
+            *(pending(f"other{n}", 2, group="math") for n in range(60)),
+            pending(
                 "small",
                 group="lab",
                 owner="ada",
@@ -264,10 +269,10 @@ def test_a_step_with_events_is_the_two_halves_in_one() -> None:
         submitted_at=NOW,
     )
     snapshot = Snapshot(groups=(rich.Group(name="cs"),))
-    standing, delta = step(SchedulerState(snapshot, NOW), [RequestQueued(request=asked)], NOW)
+    scheduler, delta = step(SchedulerState(snapshot, NOW), [RequestQueued(request=asked)], NOW)
     assert [start.request_id for start in delta.starts] == ["r"]
-    assert standing.snapshot().waiting == ()
-    assert [holding.request_id for holding in standing.snapshot().holdings] == ["r"]
+    assert scheduler.snapshot().pending == ()
+    assert [allocation.request_id for allocation in scheduler.snapshot().allocations] == ["r"]
 
 
 def asking_back(*waits: PendingRequest) -> Snapshot:
@@ -278,25 +283,25 @@ def asking_back(*waits: PendingRequest) -> Snapshot:
             replace(group("A", maximum=12), guaranteed=2),
             *(group(name, maximum=12) for name in ("L", "M", "X", "Y")),
         ),
-        holdings=(
-            replace(holding("lent", "a1", group="L", ends_in=10 * HOUR), preemptible=True),
-            holding("long", "b1", group="M"),
+        allocations=(
+            replace(allocation("lent", "a1", group="L", ends_in=10 * HOUR), preemptible=True),
+            allocation("long", "b1", group="M"),
         ),
-        waiting=(
+        pending=(
             replace(
-                waiting("head", 2, group="M", seconds=600.0, priority=PriorityClass.INTERACTIVE),
+                pending("head", 2, group="M", seconds=600.0, priority=PriorityClass.INTERACTIVE),
                 nodes=frozenset("b"),
                 preemptible=True,
             ),
-            waiting("claim", 2, group="A", seconds=600.0),
+            pending("claim", 2, group="A", seconds=600.0),
             *waits,
         ),
         use=(DecayedUsage(group="Y", owner="for good", device_seconds=9e5),),
     )
 
 
-LATER = replace(waiting("later", group="X", seconds=10 * HOUR), preemptible=True)
-FOR_GOOD = waiting("for good", group="Y", owner="for good", seconds=600.0)
+LATER = replace(pending("later", group="X", seconds=10 * HOUR), preemptible=True)
+FOR_GOOD = pending("for good", group="Y", owner="for good", seconds=600.0)
 
 
 @pytest.mark.parametrize("queue", [(FOR_GOOD, LATER), (LATER, FOR_GOOD)])
@@ -312,30 +317,30 @@ def test_what_is_set_aside_for_a_guarantee_counts_as_free_for_it(
 
 
 def test_what_was_set_aside_is_forgotten_with_the_next_step() -> None:
-    standing, _ = step(SchedulerState(asking_back(LATER, FOR_GOOD), NOW), [], NOW)
+    scheduler, _ = step(SchedulerState(asking_back(LATER, FOR_GOOD), NOW), [], NOW)
 
-    standing.take_in([RequestWithdrawn(request_id="later")], NOW + 1)
+    scheduler.apply([RequestWithdrawn(request_id="later")], NOW + 1)
 
-    plan = decide(standing.snapshot(), NOW + 1)
-    assert standing.decide().starts == plan.starts
+    plan = decide(scheduler.snapshot(), NOW + 1)
+    assert scheduler.decide().starts == plan.starts
 
 
 def test_who_is_refused_behind_the_head_for_its_limit_hides_no_shorter_limit_of_its_owner() -> None:
     """Of two alike the one that is expected to end first may have the longer limit."""
-    long = replace(waiting("long", group="math", owner="u", seconds=8 * HOUR), expected=1.5 * HOUR)
-    others = (waiting(f"c{at}", group="math", seconds=4 * HOUR, age=100.0 - at) for at in range(12))
+    long = replace(pending("long", group="math", owner="u", seconds=8 * HOUR), expected=1.5 * HOUR)
+    others = (pending(f"c{at}", group="math", seconds=4 * HOUR, age=100.0 - at) for at in range(12))
     snapshot = Snapshot(
         devices=(*node("a", 4), *node("b", 3)),
         groups=(group("cs"), group("math"), group("lab")),
-        waiting=(
-            waiting("head", 4, group="cs", priority=PriorityClass.INTERACTIVE, seconds=10 * HOUR),
+        pending=(
+            pending("head", 4, group="cs", priority=PriorityClass.INTERACTIVE, seconds=10 * HOUR),
             *others,
             long,
-            waiting("short", group="math", owner="u", seconds=2 * HOUR),
+            pending("short", group="math", owner="u", seconds=2 * HOUR),
         ),
-        holdings=(
-            holding("run0", "a0", group="math"),
-            holding("run1", "b2", group="math", ends_in=2 * HOUR),
+        allocations=(
+            allocation("run0", "a0", group="math"),
+            allocation("run1", "b2", group="math", ends_in=2 * HOUR),
         ),
         reserved=(
             ReservedSpan(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.cycle.decision import decide
-from carrel.hub.scheduling.cycle.reclaim_step import spared
+from carrel.hub.scheduling.cycle.reclaim_step import withdrawable
 from carrel.hub.scheduling.model.snapshot import (
     Allocation,
     BudgetBalance,
@@ -20,7 +20,7 @@ from carrel.hub.scheduling.model.snapshot import (
 )
 
 from .. import outcomes, rich
-from ..values import HOUR, NOW, group, holding, node, waiting
+from ..values import HOUR, NOW, allocation, group, node, pending
 
 GROUPS = (
     replace(group("cs101"), guaranteed=2),
@@ -31,7 +31,7 @@ GROUPS = (
 
 def borrows(number: int, *, lost: float = 0.0, leaving: bool = True) -> Allocation:
     """``r0`` on ``a0``, and so on, of a group that is guaranteed nothing."""
-    made = holding(f"r{number}", f"a{number}", group="other", ends_in=HOUR)
+    made = allocation(f"r{number}", f"a{number}", group="other", ends_in=HOUR)
     return replace(made, preemptible=True, leaving=leaving, saved_at=NOW - lost)
 
 
@@ -46,42 +46,42 @@ def lends(
     return Snapshot(
         devices=node("a", 4),
         groups=GROUPS,
-        holdings=tuple(held),
-        waiting=queue,
+        allocations=tuple(held),
+        pending=queue,
         budgets=tuple(budgets),
     )
 
 
 FOR_TWO = {"r0": "asks", "r1": "asks"}
 USED_UP = BudgetBalance(group="cs101", budget=1.0, used=1.0, running=0.0)
-URGENT = replace(waiting("first", 1, group="lab"), priority=PriorityClass.URGENT)
+URGENT = replace(pending("first", 1, group="lab"), priority=PriorityClass.URGENT)
 
 
 @pytest.mark.parametrize(
     ("scene", "asked", "expected"),
     [
-        pytest.param(lends(waiting("asks", 2)), FOR_TWO, (), id="both are wanted"),
+        pytest.param(lends(pending("asks", 2)), FOR_TWO, (), id="both are wanted"),
         pytest.param(
-            lends(waiting("asks", 1)), FOR_TWO, ("r0",), id="it asks for one instead of two"
+            lends(pending("asks", 1)), FOR_TWO, ("r0",), id="it asks for one instead of two"
         ),
         pytest.param(
-            lends(waiting("asks", 2), gone=(3,)), FOR_TWO, ("r0",), id="another has ended"
+            lends(pending("asks", 2), gone=(3,)), FOR_TWO, ("r0",), id="another has ended"
         ),
         pytest.param(
-            lends(waiting("asks", 2), gone=(2, 3)), FOR_TWO, ("r0", "r1"), id="two have ended"
+            lends(pending("asks", 2), gone=(2, 3)), FOR_TWO, ("r0", "r1"), id="two have ended"
         ),
         pytest.param(
-            lends(waiting("asks", 2), leaving=(0, 1, 2)),
+            lends(pending("asks", 2), leaving=(0, 1, 2)),
             FOR_TWO,
             ("r0",),
             id="a third one leaves in any case",
         ),
         pytest.param(lends(), FOR_TWO, ("r0", "r1"), id="nobody waits for it any more"),
         pytest.param(
-            lends(waiting("asks", 1), URGENT), FOR_TWO, (), id="who comes first has the other one"
+            lends(pending("asks", 1), URGENT), FOR_TWO, (), id="who comes first has the other one"
         ),
         pytest.param(
-            lends(waiting("asks", 1), waiting("also", 1, group="lab")),
+            lends(pending("asks", 1), pending("also", 1, group="lab")),
             {"r0": "asks", "r1": "also"},
             (),
             id="one is for somebody else",
@@ -91,15 +91,15 @@ URGENT = replace(waiting("first", 1, group="lab"), priority=PriorityClass.URGENT
 def test_whoever_serves_nobody_stays(
     scene: Snapshot, asked: Mapping[str, str], expected: tuple[str, ...]
 ) -> None:
-    assert spared(scene, asked, NOW) == expected
+    assert withdrawable(scene, asked, NOW) == expected
 
 
 def test_for_whom_a_budget_holds_they_stay_asked_until_their_time_is_over() -> None:
-    scene = lends(waiting("asks", 2), budgets=[USED_UP])
+    scene = lends(pending("asks", 2), budgets=[USED_UP])
 
-    assert spared(scene, FOR_TWO, NOW) == ()
-    assert spared(scene, FOR_TWO, NOW, over={"r1"}) == ("r1",)
-    assert spared(scene, FOR_TWO, NOW, over={"r0", "r1"}) == ("r0", "r1")
+    assert withdrawable(scene, FOR_TWO, NOW) == ()
+    assert withdrawable(scene, FOR_TWO, NOW, expired={"r1"}) == ("r1",)
+    assert withdrawable(scene, FOR_TWO, NOW, expired={"r0", "r1"}) == ("r0", "r1")
 
 
 @given(st.one_of(rich.snapshots(), rich.in_pieces()))
@@ -109,6 +109,6 @@ def test_nobody_is_asked_in_vain(snapshot: Snapshot) -> None:
     asked = {stop.request_id: stop.for_request for stop in plan.stops}
     then = outcomes.after(snapshot, plan)
     told = tuple(
-        replace(each, leaving=each.leaving or each.request_id in asked) for each in then.holdings
+        replace(each, leaving=each.leaving or each.request_id in asked) for each in then.allocations
     )
-    assert spared(replace(then, holdings=told), asked, NOW) == ()
+    assert withdrawable(replace(then, allocations=told), asked, NOW) == ()

@@ -26,7 +26,7 @@ from carrel.hub.scheduling.placement.device_pool import DevicePool, Placement
 from carrel.hub.scheduling.placement.gangs import forms
 from carrel.hub.scheduling.queue.cycle_state import CycleState
 from carrel.hub.scheduling.queue.order import in_order
-from carrel.hub.scheduling.queue.running_set import expected_end, holding_of, span
+from carrel.hub.scheduling.queue.running_set import allocation_of, expected_end, expected_seconds
 
 from .. import rich
 from ..outcomes import (
@@ -39,7 +39,7 @@ from ..outcomes import (
     started,
     weight,
 )
-from ..values import NOW, waiting
+from ..values import NOW, pending
 
 Check = Callable[[Snapshot], None]
 SELDOM = (HealthCheck.filter_too_much, HealthCheck.too_slow)
@@ -52,10 +52,10 @@ def check_devices(snapshot: Snapshot) -> None:
     """A device is held by one as a whole, or in parts that add up to no more than it."""
     known = {device.id: device for device in snapshot.devices}
     held: dict[str, list[Allocation]] = defaultdict(list)
-    for holding in after(snapshot, decide(snapshot, NOW)).holdings:
-        assert holding.share is None or len(holding.devices) == 1
-        for device in holding.devices:
-            held[device].append(holding)
+    for allocation in after(snapshot, decide(snapshot, NOW)).allocations:
+        assert allocation.share is None or len(allocation.devices) == 1
+        for device in allocation.devices:
+            held[device].append(allocation)
     for device, here in held.items():
         shares = [each.share for each in here if each.share is not None]
         assert len(here) == 1 or len(shares) == len(here)
@@ -68,7 +68,7 @@ def check_quota(snapshot: Snapshot) -> None:
     plan = decide(snapshot, NOW)
     groups = {each.name: each for each in snapshot.groups}
     models = {device.id: device.model for device in snapshot.devices}
-    held = after(snapshot, plan).holdings
+    held = after(snapshot, plan).allocations
     for start in started(snapshot, plan):
         chain = chain_of(start.group, groups)
         assert chain
@@ -103,7 +103,7 @@ def check_budgets(snapshot: Snapshot) -> None:
 def check_gangs(snapshot: Snapshot) -> None:
     """Of each role a gang has between its least and what it would like, all on one model."""
     known = {device.id: device for device in snapshot.devices}
-    by_id = {request.id: request for request in snapshot.waiting}
+    by_id = {request.id: request for request in snapshot.pending}
     for start in decide(snapshot, NOW).starts:
         request = by_id[start.request_id]
         if request.gang:
@@ -141,17 +141,19 @@ def members(request: PendingRequest, got: list[Device]) -> tuple[tuple[GangRole,
 def check_a_packed_gang_lies_together(snapshot: Snapshot) -> None:
     """Where it is alone in the queue: on one node or one switch, if it fits there."""
     known = {device.id: device for device in snapshot.devices}
-    for request in snapshot.waiting:
+    for request in snapshot.pending:
         if not request.gang or request.arrangement is Arrangement.SPREAD:
             continue
-        for start in decide(replace(snapshot, waiting=(request,)), NOW).starts:
+        for start in decide(replace(snapshot, pending=(request,)), NOW).starts:
             got = [known[each] for each in start.devices]
             alike = [each for each in snapshot.devices if each.model == got[0].model]
-            if DevicePool(alike, snapshot.holdings).fits(waiting("as many", len(got))):
+            if DevicePool(alike, snapshot.allocations).fits(pending("as many", len(got))):
                 assert len({each.node for each in got}) == 1
             elif len({each.node for each in got}) > 1:
                 inside = [
-                    DevicePool([each for each in alike if each.switch == name], snapshot.holdings)
+                    DevicePool(
+                        [each for each in alike if each.switch == name], snapshot.allocations
+                    )
                     for name in {each.switch for each in alike} - {""}
                 ]
                 for roles in members(request, got):
@@ -163,8 +165,8 @@ def check_everybody_is_planned(snapshot: Snapshot) -> None:
     plan = decide(snapshot, NOW)
     planned = [start.request_id for start in plan.starts]
     planned += [wait.request_id for wait in plan.waits]
-    assert sorted(planned) == sorted(request.id for request in snapshot.waiting)
-    known = {holding.request_id for holding in snapshot.holdings}
+    assert sorted(planned) == sorted(request.id for request in snapshot.pending)
+    known = {allocation.request_id for allocation in snapshot.allocations}
     assert {stop.request_id for stop in plan.stops} <= known
 
 
@@ -178,26 +180,26 @@ def check_asking_back_comes_to_an_end(snapshot: Snapshot) -> None:
     """Those that are asked go at once and are back in the queue. Where nothing is kept for
     others, they made room for somebody else; in any case nobody is asked for ever, nor once more
     after what they had asked back was theirs, and whoever was moved goes on."""
-    stay = tuple(each for each in snapshot.holdings if not each.leaving)
-    snapshot = replace(snapshot, holdings=stay)
+    stay = tuple(each for each in snapshot.allocations if not each.leaving)
+    snapshot = replace(snapshot, allocations=stay)
     kept = snapshot.reserved or any(each.lending is not None for each in snapshot.groups)
     turns, moved = 0, set[str]()
     plan = decide(snapshot, NOW)
     while plan.stops or plan.starts:
         gone = {stop.request_id: stop for stop in plan.stops}
-        moved |= {name for name, stop in gone.items() if stop.moved}
+        moved |= {name for name, stop in gone.items() if stop.relocated}
         again = tuple(
             back(each, gone[each.request_id])
-            for each in snapshot.holdings
+            for each in snapshot.allocations
             if each.request_id in gone
         )
         left = once_left(after(snapshot, plan), plan)
-        snapshot = replace(left, waiting=(*left.waiting, *again))
+        snapshot = replace(left, pending=(*left.pending, *again))
         plan = decide(snapshot, NOW)
         assert kept or not gone or {start.request_id for start in plan.starts} - gone.keys()
         turns += 1
-        assert turns <= 2 * (len(snapshot.waiting) + len(snapshot.holdings)), "it never ends"
-    assert moved <= {each.request_id for each in after(snapshot, plan).holdings}
+        assert turns <= 2 * (len(snapshot.pending) + len(snapshot.allocations)), "it never ends"
+    assert moved <= {each.request_id for each in after(snapshot, plan).allocations}
 
 
 KEPT = (Reason.GUARANTEE, Reason.RESERVATION)
@@ -216,25 +218,25 @@ def check_work_is_conserved(snapshot: Snapshot) -> None:
     plan = decide(snapshot, NOW)
     state = after(snapshot, plan)
     in_parts = any(each.share for each in started(snapshot, plan))
-    parts = {each.id for each in snapshot.waiting if in_parts or each.share}
+    parts = {each.id for each in snapshot.pending if in_parts or each.share}
     kept = {wait.request_id for wait in plan.waits if wait.reason in KEPT} & parts
-    ends = [expected_end(each, NOW) for each in state.holdings if each.devices]
+    ends = [expected_end(each, NOW) for each in state.allocations if each.devices]
     edges = [edge for each in state.reserved for edge in (each.starts_at, each.ends_at)]
     first = min((*ends, *(edge for edge in edges if edge > NOW)), default=inf)
-    asked = {stop.request_id for stop in plan.stops if not stop.moved}
+    asked = {stop.request_id for stop in plan.stops if not stop.relocated}
     state = replace(
         state,
-        holdings=tuple(
+        allocations=tuple(
             replace(each, leaving=each.leaving or each.request_id in asked)
-            for each in state.holdings
+            for each in state.allocations
         ),
     )
     reclaiming = {w.request_id for w in plan.waits if w.reason is Reason.RECLAIMING}
-    asking = [each for each in state.waiting if each.id in reclaiming]
-    for request in state.waiting:
-        if request.id not in kept and NOW + span(request) <= first:
+    asking = [each for each in state.pending if each.id in reclaiming]
+    for request in state.pending:
+        if request.id not in kept and NOW + expected_seconds(request) <= first:
             others = (each for each in asking if each.id != request.id)
-            alone = replace(state, waiting=(request, *others))
+            alone = replace(state, pending=(request, *others))
             assert request.id not in {start.request_id for start in decide(alone, NOW).starts}
 
 
@@ -252,36 +254,38 @@ def check_the_head_is_not_delayed(snapshot: Snapshot) -> None:
     heads = [w.request_id for w in plan.waits if w.reason is Reason.NO_FREE_DEVICE]
     assume(heads)
     queue = [request.id for request in in_order(snapshot, CycleState(snapshot, NOW))]
-    head = next(request for request in snapshot.waiting if request.id == heads[0])
+    head = next(request for request in snapshot.pending if request.id == heads[0])
     ahead = [
         each
         for each in started(snapshot, plan)
         if queue.index(each.request_id) < queue.index(head.id)
     ]
-    before = (*snapshot.holdings, *ahead)
-    behind = (*snapshot.holdings, *started(snapshot, plan))
+    before = (*snapshot.allocations, *ahead)
+    behind = (*snapshot.allocations, *started(snapshot, plan))
     assert _fits_at(head, snapshot, behind) <= _fits_at(head, snapshot, before)
     outlast = tuple(
         each
         for each in behind
         if each in before or expected_end(each, NOW) > _fits_at(head, snapshot, before)
     )
-    books = CycleState(replace(snapshot, holdings=before), NOW)
-    if not books.keeps and books.kept_from(head) is None:
-        assert CycleState(replace(snapshot, holdings=outlast), NOW).kept_from(head) is None
+    state = CycleState(replace(snapshot, allocations=before), NOW)
+    if not state.keeps and state.hold_reason(head) is None:
+        assert CycleState(replace(snapshot, allocations=outlast), NOW).hold_reason(head) is None
 
 
-def _fits_at(request: PendingRequest, snapshot: Snapshot, holdings: Iterable[Allocation]) -> float:
-    ends = {each: expected_end(each, NOW) for each in holdings}
+def _fits_at(
+    request: PendingRequest, snapshot: Snapshot, allocations: Iterable[Allocation]
+) -> float:
+    ends = {each: expected_end(each, NOW) for each in allocations}
     edges = {edge for each in snapshot.reserved for edge in (each.starts_at, each.ends_at)}
     for at in sorted({NOW, *ends.values(), *(edge for edge in edges if edge > NOW)}):
         left = tuple(each for each, end in ends.items() if end > at)
-        books = CycleState(replace(snapshot, holdings=left), at)
+        state = CycleState(replace(snapshot, allocations=left), at)
         for each in forms(request):
             if (
-                books.leaves_what_is_kept(each)
-                and not (books.keeps and books.kept_from(each))
-                and any(map(books.pool.fits, books.variants(each)))
+                state.keeps_reserved(each)
+                and not (state.keeps and state.hold_reason(each))
+                and any(map(state.pool.fits, state.variants(each)))
             ):
                 return at
     return inf
@@ -293,9 +297,9 @@ def check_nothing_waits_for_ever(snapshot: Snapshot) -> None:
     now, turns = NOW, 0
     while True:
         plan = decide(state, now)
-        by_id = {request.id: request for request in state.waiting}
-        begun = [
-            holding_of(
+        by_id = {request.id: request for request in state.pending}
+        started_with = [
+            allocation_of(
                 by_id[start.request_id],
                 Placement(devices=start.devices, share=by_id[start.request_id].share),
                 now=now,
@@ -303,16 +307,16 @@ def check_nothing_waits_for_ever(snapshot: Snapshot) -> None:
             for start in plan.starts
         ]
         left = {start.request_id for start in plan.starts}
-        holdings = (*state.holdings, *begun)
-        state = replace(state, waiting=tuple(w for w in state.waiting if w.id not in left))
-        if not holdings:
+        allocations = (*state.allocations, *started_with)
+        state = replace(state, pending=tuple(w for w in state.pending if w.id not in left))
+        if not allocations:
             break
-        now = max(now, min(holding.until for holding in holdings))
-        state = replace(state, holdings=tuple(each for each in holdings if each.until > now))
+        now = max(now, min(allocation.until for allocation in allocations))
+        state = replace(state, allocations=tuple(each for each in allocations if each.until > now))
         turns += 1
-        assert turns <= 2 * (len(snapshot.waiting) + len(snapshot.holdings)), "it never ends"
-    for request in state.waiting:
-        assert not decide(replace(state, waiting=(request,)), now).starts
+        assert turns <= 2 * (len(snapshot.pending) + len(snapshot.allocations)), "it never ends"
+    for request in state.pending:
+        assert not decide(replace(state, pending=(request,)), now).starts
 
 
 CHECKS = [

@@ -15,7 +15,7 @@ from carrel.hub.scheduling.model.snapshot import Allocation, Group, Health, Prio
 
 from ....promises import in_time
 from ..strategies import snapshots
-from ..values import HOUR, NOW, group, holding, node, waiting
+from ..values import HOUR, NOW, allocation, group, node, pending
 
 
 def chain(snapshot: Snapshot, name: str | None) -> Iterator[Group]:
@@ -28,9 +28,9 @@ def chain(snapshot: Snapshot, name: str | None) -> Iterator[Group]:
 
 def after(snapshot: Snapshot, plan: Plan) -> list[Allocation]:
     """What is held once the plan is carried out."""
-    by_id = {request.id: request for request in snapshot.waiting}
+    by_id = {request.id: request for request in snapshot.pending}
     return [
-        *snapshot.holdings,
+        *snapshot.allocations,
         *(
             Allocation(
                 request_id=start.request_id,
@@ -45,12 +45,12 @@ def after(snapshot: Snapshot, plan: Plan) -> list[Allocation]:
     ]
 
 
-def held_by(snapshot: Snapshot, holdings: list[Allocation], name: str, owner: str | None) -> int:
+def held_by(snapshot: Snapshot, allocations: list[Allocation], name: str, owner: str | None) -> int:
     return sum(
-        len(holding.devices)
-        for holding in holdings
-        if any(each.name == name for each in chain(snapshot, holding.group))
-        and owner in (None, holding.owner)
+        len(allocation.devices)
+        for allocation in allocations
+        if any(each.name == name for each in chain(snapshot, allocation.group))
+        and owner in (None, allocation.owner)
     )
 
 
@@ -60,12 +60,12 @@ def test_every_waiting_request_is_in_the_plan_once(snapshot: Snapshot) -> None:
 
     planned = [start.request_id for start in plan.starts]
     planned += [wait.request_id for wait in plan.waits]
-    assert sorted(planned) == sorted(request.id for request in snapshot.waiting)
+    assert sorted(planned) == sorted(request.id for request in snapshot.pending)
 
 
 @given(snapshots())
 def test_a_start_gets_healthy_free_devices_of_one_node_as_it_asked(snapshot: Snapshot) -> None:
-    by_id = {request.id: request for request in snapshot.waiting}
+    by_id = {request.id: request for request in snapshot.pending}
     devices = {device.id: device for device in snapshot.devices}
     plan = decide(snapshot, NOW)
 
@@ -76,22 +76,22 @@ def test_a_start_gets_healthy_free_devices_of_one_node_as_it_asked(snapshot: Sna
         assert len({device.node for device in granted}) <= 1
         assert all(device.health is Health.OK for device in granted)
         assert all(request.model in (None, device.model) for device in granted)
-    taken = [device for holding in after(snapshot, plan) for device in holding.devices]
+    taken = [device for allocation in after(snapshot, plan) for device in allocation.devices]
     assert len(taken) == len(set(taken))
 
 
 @given(snapshots())
 def test_no_start_takes_a_group_or_a_person_above_a_limit(snapshot: Snapshot) -> None:
     plan = decide(snapshot, NOW)
-    holdings = after(snapshot, plan)
+    allocations = after(snapshot, plan)
 
-    for started in holdings[len(snapshot.holdings) :]:
+    for started in allocations[len(snapshot.allocations) :]:
         groups = list(chain(snapshot, started.group))
         assert groups
         assert groups[-1].parent is None
         for each in groups if started.devices else ():
-            assert held_by(snapshot, holdings, each.name, None) <= each.max_devices
-            by_owner = held_by(snapshot, holdings, each.name, started.owner)
+            assert held_by(snapshot, allocations, each.name, None) <= each.max_devices
+            by_owner = held_by(snapshot, allocations, each.name, started.owner)
             assert by_owner <= each.max_devices_per_user
 
 
@@ -104,7 +104,7 @@ def test_only_one_is_the_head_of_those_that_lack_devices(snapshot: Snapshot) -> 
 @given(snapshots())
 def test_places_count_those_who_stand_in_the_way(snapshot: Snapshot) -> None:
     """Nobody has a place before one who is ahead and held by no limit of its own."""
-    by_id = {request.id: request for request in snapshot.waiting}
+    by_id = {request.id: request for request in snapshot.pending}
     in_the_way = 0
     for wait in decide(snapshot, NOW).waits:
         assert wait.ahead == wait.place - 1 >= in_the_way
@@ -135,20 +135,22 @@ def test_an_estimate_is_when_it_starts_if_all_use_their_whole_limit(
     now = NOW
     while True:
         plan = decide(state, now)
-        begun = {start.request_id for start in plan.starts}
-        started |= dict.fromkeys(begun, now)
+        started_with = {start.request_id for start in plan.starts}
+        started |= dict.fromkeys(started_with, now)
         running = [
-            holding if holding.since < NOW else replace(holding, since=now, until=now + spans * 600)
-            for holding in after(state, plan)[len(state.holdings) :]
+            allocation
+            if allocation.since < NOW
+            else replace(allocation, since=now, until=now + spans * 600)
+            for allocation in after(state, plan)[len(state.allocations) :]
         ]
-        running += state.holdings
+        running += state.allocations
         if not running:
             break
-        now = max(now, min(holding.until for holding in running))
+        now = max(now, min(allocation.until for allocation in running))
         state = replace(
             state,
-            waiting=tuple(each for each in state.waiting if each.id not in begun),
-            holdings=tuple(each for each in running if each.until > now),
+            pending=tuple(each for each in state.pending if each.id not in started_with),
+            allocations=tuple(each for each in running if each.until > now),
         )
 
     assert {name: started.get(name) for name in expected} == expected
@@ -158,9 +160,9 @@ def _equal(snapshot: Snapshot, seconds: float) -> Snapshot:
     return replace(
         snapshot,
         groups=(group("cs101"),),
-        waiting=tuple(
+        pending=tuple(
             replace(each, group="cs101", owner="ada", devices=1, seconds=seconds, model=None)
-            for each in snapshot.waiting
+            for each in snapshot.pending
         ),
     )
 
@@ -175,12 +177,12 @@ def test_a_long_queue_is_decided_fast() -> None:
     snapshot = Snapshot(
         devices=devices,
         groups=(group("all"), *(group(f"g{n}", maximum=2, parent="all") for n in range(40))),
-        holdings=tuple(
-            holding(f"run{n}", device.id, group=f"g{n % 40}", ends_in=HOUR + n)
+        allocations=tuple(
+            allocation(f"run{n}", device.id, group=f"g{n % 40}", ends_in=HOUR + n)
             for n, device in enumerate(devices)
         ),
-        waiting=tuple(
-            waiting(
+        pending=tuple(
+            pending(
                 f"r{n}", 1 + n % 4, age=n % 50, group=f"g{n % 40}", priority=PriorityClass.NORMAL
             )
             for n in range(1000)

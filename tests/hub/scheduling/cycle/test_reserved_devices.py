@@ -20,7 +20,7 @@ from carrel.hub.scheduling.model.snapshot import (
     Snapshot,
 )
 
-from ..values import HOUR, NOW, group, holding, node, waiting
+from ..values import HOUR, NOW, allocation, group, node, pending
 
 DEVICE = 1 << 37
 KEEPS = replace(group("keeps"), guaranteed=2, lending=0)
@@ -40,7 +40,7 @@ def due(name: str, devices: int) -> ReservedSpan:
         pytest.param(
             (KEEPS,),
             (due("class", 1),),
-            (holding("c", "a2", group="class"),),
+            (allocation("c", "a2", group="class"),),
             1,
             Reason.GUARANTEE,
             id="what is reserved is held already",
@@ -56,13 +56,13 @@ def test_why_free_devices_are_kept_from_it(
     reason: Reason,
 ) -> None:
     """A model that it asks for is not named as whom they are kept for."""
-    request = replace(waiting("r", asked, group="own", seconds=60.0), model="H200")
+    request = replace(pending("r", asked, group="own", seconds=60.0), model="H200")
     devices = node("a", 3 if groups else 2)
     scene = Snapshot(
         devices=devices,
         groups=(group("own"), group("class"), *groups),
-        waiting=(request,),
-        holdings=held,
+        pending=(request,),
+        allocations=held,
         reserved=reserved,
     )
 
@@ -83,7 +83,7 @@ def test_a_department_lends_of_what_its_labs_are_guaranteed_as_much_as_it_says(
             replace(group("lab", parent="department"), guaranteed=3),
             group("other"),
         ),
-        waiting=(replace(waiting("r", 2, group="other"), preemptible=True),),
+        pending=(replace(pending("r", 2, group="other"), preemptible=True),),
     )
 
     assert decide(scene, NOW).starts == ()
@@ -93,18 +93,18 @@ def test_room_is_kept_for_the_head_although_its_group_holds_devices_that_are_bro
     """What it holds counts, and a limit as large as what may be lent can be full."""
 
     def runs(request_id: str, *devices: str, name: str, hours: float) -> Allocation:
-        return holding(request_id, *devices, group=name, ends_in=hours * HOUR)
+        return allocation(request_id, *devices, group=name, ends_in=hours * HOUR)
 
-    small: PendingRequest = waiting("small", group="own", owner="bob", seconds=8 * HOUR)
+    small: PendingRequest = pending("small", group="own", owner="bob", seconds=8 * HOUR)
     scene = Snapshot(
         devices=(*node("a", 2), *node("b", 2), *node("s", 2, health=Health.SICK)),
         groups=(group("own", maximum=4), group("other")),
-        holdings=(
+        allocations=(
             runs("broken", "s0", "s1", name="own", hours=20),
             runs("x", "a1", name="other", hours=1),
             runs("y", "b1", name="other", hours=10),
         ),
-        waiting=(waiting("head", 2, age=9e6, group="own", owner="ann"), small),
+        pending=(pending("head", 2, age=9e6, group="own", owner="ann"), small),
     )
 
     assert decide(scene, NOW).starts == ()
@@ -115,31 +115,31 @@ OWN = replace(group("own"), guaranteed=3, lending=0)
 
 def test_nobody_waits_behind_another_group_for_what_is_kept_for_its_own() -> None:
     """Two of three are kept for it; the head may have only the third, which is lent."""
-    head = waiting("head", group="other", priority=PriorityClass.INTERACTIVE)
+    head = pending("head", group="other", priority=PriorityClass.INTERACTIVE)
     scene = Snapshot(
         devices=node("a", 3),
         groups=(group("other"), replace(OWN, guaranteed=2)),
-        waiting=(
+        pending=(
             replace(head, preemptible=True),
-            *(waiting(name, group="own", seconds=8 * HOUR) for name in ("first", "second")),
+            *(pending(name, group="own", seconds=8 * HOUR) for name in ("first", "second")),
         ),
-        holdings=(holding("run", "a2", group="other"),),
+        allocations=(allocation("run", "a2", group="other"),),
     )
     assert {start.request_id for start in decide(scene, NOW).starts} == {"first", "second"}
 
 
 def test_nobody_waits_behind_who_asks_something_back_for_what_is_kept_for_its_own() -> None:
-    lent = (holding(f"lent{at}", f"a{at}", group="borrows") for at in range(3))
+    lent = (allocation(f"lent{at}", f"a{at}", group="borrows") for at in range(3))
     scene = Snapshot(
         devices=node("a", 6),
         groups=(group("borrows"), OWN, replace(group("asks"), guaranteed=1)),
-        waiting=(
-            waiting("asks", group="asks", age=60),
-            *(waiting(name, group="own", seconds=8 * HOUR) for name in ("first", "second")),
+        pending=(
+            pending("asks", group="asks", age=60),
+            *(pending(name, group="own", seconds=8 * HOUR) for name in ("first", "second")),
         ),
-        holdings=(
+        allocations=(
             *(replace(each, preemptible=True) for each in lent),
-            holding("run", "a3", group="own"),
+            allocation("run", "a3", group="own"),
         ),
     )
     plan = decide(scene, NOW)
@@ -150,7 +150,7 @@ def test_nobody_waits_behind_who_asks_something_back_for_what_is_kept_for_its_ow
 def test_a_gang_that_is_the_head_has_as_many_members_as_without_those_behind_it() -> None:
     """It would start as early with fewer, were the later one where it could go itself."""
     gang = replace(
-        waiting("head", 4, group="other", priority=PriorityClass.INTERACTIVE),
+        pending("head", 4, group="other", priority=PriorityClass.INTERACTIVE),
         gang=(GangRole(name="worker", devices=2, wanted=2, minimum=1),),
     )
     far = ReservedSpan(
@@ -159,16 +159,16 @@ def test_a_gang_that_is_the_head_has_as_many_members_as_without_those_behind_it(
     scene = Snapshot(
         devices=(*node("a", 2), *node("b", 2), *node("c", 1)),
         groups=(group("other"), group("later"), group("own")),
-        waiting=(
+        pending=(
             gang,
             replace(
-                waiting("long", group="later", seconds=8 * HOUR),
+                pending("long", group="later", seconds=8 * HOUR),
                 nodes=frozenset({"a"}),
             ),
         ),
-        holdings=(
-            holding("one", "a1", group="later"),
-            holding("two", "b0", "b1", group="later"),
+        allocations=(
+            allocation("one", "a1", group="later"),
+            allocation("two", "b0", "b1", group="later"),
         ),
         reserved=(far,),
     )
@@ -181,11 +181,11 @@ def test_who_starts_where_the_head_may_not_leaves_the_next_one_its_chance(count:
 
     def part(request_id: str, compute: float, memory: float) -> PendingRequest:
         share = Share(compute=compute, memory_bytes=int(memory * DEVICE))
-        return replace(waiting(request_id, group="z", seconds=20 * HOUR), share=share)
+        return replace(pending(request_id, group="z", seconds=20 * HOUR), share=share)
 
     def runs(name: str, device: str, compute: float, memory: float, hours: float) -> Allocation:
         share = Share(compute=compute, memory_bytes=int(memory * DEVICE))
-        found = holding(name, device, group="o", ends_in=hours * HOUR)
+        found = allocation(name, device, group="o", ends_in=hours * HOUR)
         return replace(found, share=share)
 
     head = replace(
@@ -199,8 +199,8 @@ def test_who_starts_where_the_head_may_not_leaves_the_next_one_its_chance(count:
     scene = Snapshot(
         devices=(*node("x", 2, model="A"), *node("y", 3, model="B")),
         groups=(group("o"), group("z"), replace(group("own"), guaranteed=2, lending=0)),
-        waiting=tuple(replace(each, preemptible=True) for each in (head, *later)),
-        holdings=(
+        pending=tuple(replace(each, preemptible=True) for each in (head, *later)),
+        allocations=(
             runs("long0", "x0", 0.2, 0.0, 40),
             runs("short0", "x0", 0.01, 0.7, 1),
             runs("long1", "x1", 0.1, 0.0, 40),

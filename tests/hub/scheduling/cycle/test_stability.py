@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from carrel.hub.scheduling.cycle.decision import decide
-from carrel.hub.scheduling.cycle.reclaim_step import spared
+from carrel.hub.scheduling.cycle.reclaim_step import withdrawable
 from carrel.hub.scheduling.explanation.explanation import Precedence, RequestsAhead, explain
 from carrel.hub.scheduling.model.plan import Reason
 from carrel.hub.scheduling.model.snapshot import (
@@ -23,7 +23,7 @@ from carrel.hub.scheduling.model.snapshot import (
 )
 
 from ..outcomes import after, back, once_left
-from ..values import HOUR, NOW, group, holding, node, waiting
+from ..values import HOUR, NOW, allocation, group, node, pending
 
 
 def guaranteed(name: str, devices: int, *, parent: str | None = None) -> Group:
@@ -33,12 +33,12 @@ def guaranteed(name: str, devices: int, *, parent: str | None = None) -> Group:
 def job(
     request_id: str, devices: int = 1, *, of: str, owner: str = "", hours: float = 1
 ) -> PendingRequest:
-    made = waiting(request_id, devices, group=of, owner=owner, seconds=hours * HOUR)
+    made = pending(request_id, devices, group=of, owner=owner, seconds=hours * HOUR)
     return replace(made, preemptible=True)
 
 
 def lent(request_id: str, *devices: str, of: str = "math", hours: float = 2) -> Allocation:
-    made = holding(request_id, *devices, group=of, ends_in=hours * HOUR)
+    made = allocation(request_id, *devices, group=of, ends_in=hours * HOUR)
     return replace(made, preemptible=True, since=NOW)
 
 
@@ -51,8 +51,8 @@ SCENES = [
         Snapshot(
             devices=(*node("a", 1), *node("b", 1, model="A100", health=Health.SICK)),
             groups=(guaranteed("lab", 1), group("math")),
-            waiting=(replace(job("ada", of="lab", owner="ada"), model="A100"), BOB),
-            holdings=(lent("zoe", "a0"),),
+            pending=(replace(job("ada", of="lab", owner="ada"), model="A100"), BOB),
+            allocations=(lent("zoe", "a0"),),
             use=MUCH,
         ),
         id="a colleague ahead waits for a model that is broken",
@@ -61,8 +61,8 @@ SCENES = [
         Snapshot(
             devices=node("a", 1),
             groups=(guaranteed("lab", 1), group("math"), group("class")),
-            waiting=(job("ada", of="lab", owner="ada", hours=5), BOB),
-            holdings=(lent("zoe", "a0"),),
+            pending=(job("ada", of="lab", owner="ada", hours=5), BOB),
+            allocations=(lent("zoe", "a0"),),
             use=MUCH,
             reserved=(
                 ReservedSpan(
@@ -84,9 +84,9 @@ SCENES = [
                 guaranteed("lab", 1, parent="cs"),
                 group("cs102", parent="cs"),
             ),
-            waiting=(job("ada", of="lab", owner="ada", hours=0.2), BOB),
-            holdings=(
-                holding("ada-runs", "a0", group="cs102", owner="ada", ends_in=20 * HOUR),
+            pending=(job("ada", of="lab", owner="ada", hours=0.2), BOB),
+            allocations=(
+                allocation("ada-runs", "a0", group="cs102", owner="ada", ends_in=20 * HOUR),
                 lent("zoe", "a1", of="cs102"),
             ),
             use=MUCH,
@@ -104,10 +104,10 @@ def stops(snapshot: Snapshot, *, turns: int = 12) -> Counter[str]:
         plan = decide(snapshot, NOW)
         gone = {stop.request_id: stop for stop in plan.stops}
         found.update(gone.keys())
-        held = {each.request_id: each for each in snapshot.holdings}
+        held = {each.request_id: each for each in snapshot.allocations}
         again = tuple(back(held[name], stop) for name, stop in gone.items())
         left = once_left(after(snapshot, plan), plan)
-        snapshot = replace(left, waiting=(*left.waiting, *again))
+        snapshot = replace(left, pending=(*left.pending, *again))
     return found
 
 
@@ -126,8 +126,8 @@ def test_a_smaller_one_beside_it_does_not_have_what_was_given_back() -> None:
             guaranteed("lab", 2, parent="cs"),
             group("other", parent="cs"),
         ),
-        waiting=(large,),
-        holdings=(small, holding("z", "b0", group="other", ends_in=20 * HOUR)),
+        pending=(large,),
+        allocations=(small, allocation("z", "b0", group="other", ends_in=20 * HOUR)),
     )
 
     assert stops(scene) == {"small": 1}
@@ -136,8 +136,8 @@ def test_a_smaller_one_beside_it_does_not_have_what_was_given_back() -> None:
 HEAD = Snapshot(
     devices=node("a", 2),
     groups=(guaranteed("lab", 1), guaranteed("other", 2), group("math"), group("cs")),
-    waiting=(job("head", 2, of="other"), job("bob", of="lab", owner="bob", hours=2)),
-    holdings=(lent("zoe", "a0", hours=8), holding("session", "a1", group="cs", ends_in=HOUR)),
+    pending=(job("head", 2, of="other"), job("bob", of="lab", owner="bob", hours=2)),
+    allocations=(lent("zoe", "a0", hours=8), allocation("session", "a1", group="cs", ends_in=HOUR)),
     use=MUCH,
 )
 """Bob is behind the head, which waits for the session's end."""
@@ -147,9 +147,9 @@ def test_what_is_given_back_behind_the_head_is_for_whom_it_was_asked() -> None:
     plan = decide(HEAD, NOW)
     assert [(stop.request_id, stop.for_request) for stop in plan.stops] == [("zoe", "bob")]
 
-    told = tuple(replace(each, leaving=each.request_id == "zoe") for each in HEAD.holdings)
+    told = tuple(replace(each, leaving=each.request_id == "zoe") for each in HEAD.allocations)
     asked = {"zoe": "bob"}
-    assert spared(replace(HEAD, holdings=told), asked, NOW, over={"zoe"}) == ()
+    assert withdrawable(replace(HEAD, allocations=told), asked, NOW, expired={"zoe"}) == ()
 
     assert stops(HEAD) == {"zoe": 1}
 
@@ -158,7 +158,7 @@ def test_it_is_so_too_where_the_group_of_whoever_gave_it_back_is_gone() -> None:
     """Urgent work that nobody may be asked for is the head, and would be delayed."""
     head = replace(job("head", 2, of="other"), priority=PriorityClass.URGENT)
     gave = replace(job("zoe", of="gone"), stopped_for="bob")
-    scene = replace(HEAD, waiting=(head, HEAD.waiting[1], gave), holdings=HEAD.holdings[1:])
+    scene = replace(HEAD, pending=(head, HEAD.pending[1], gave), allocations=HEAD.allocations[1:])
 
     assert [start.request_id for start in decide(scene, NOW).starts] == ["bob"]
 
@@ -168,8 +168,8 @@ def test_whoever_gave_it_back_waits_behind_it_and_reads_why() -> None:
     scene = Snapshot(
         devices=node("a", 1),
         groups=(guaranteed("lab", 1), group("math")),
-        waiting=(gave, BOB),
-        holdings=(holding("runs", "a0", group="other"),),
+        pending=(gave, BOB),
+        allocations=(allocation("runs", "a0", group="other"),),
     )
 
     waits = decide(scene, NOW).waits

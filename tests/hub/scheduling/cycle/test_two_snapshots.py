@@ -16,7 +16,7 @@ from carrel.hub.scheduling.model.snapshot import BudgetBalance, Group, Kind, Sna
 
 from .. import rich
 from ..outcomes import is_below
-from ..values import HOUR, NOW, group, holding, node, waiting
+from ..values import HOUR, NOW, allocation, group, node, pending
 
 T = TypeVar("T")
 
@@ -34,8 +34,8 @@ def test_the_order_in_which_a_snapshot_lists_things_does_not_matter(
         snapshot,
         devices=shuffled(snapshot.devices),
         groups=shuffled(snapshot.groups),
-        waiting=shuffled(snapshot.waiting),
-        holdings=shuffled(snapshot.holdings),
+        pending=shuffled(snapshot.pending),
+        allocations=shuffled(snapshot.allocations),
         use=shuffled(snapshot.use),
         reserved=shuffled(snapshot.reserved),
         budgets=shuffled(snapshot.budgets),
@@ -126,7 +126,7 @@ def crowds(draw: st.DrawFn, parents: Mapping[str, str | None], running: int) -> 
     )
     queue = tuple(
         replace(
-            waiting(
+            pending(
                 f"r{number}",
                 age=draw(st.integers(0, 9)),
                 owner=draw(st.sampled_from(rich.OWNERS)),
@@ -137,9 +137,9 @@ def crowds(draw: st.DrawFn, parents: Mapping[str, str | None], running: int) -> 
         )
         for number in range(draw(st.integers(1, 12)))
     )
-    holdings = tuple(
+    allocations = tuple(
         replace(
-            holding(
+            allocation(
                 f"run{number}",
                 device.id,
                 owner=draw(st.sampled_from(rich.OWNERS)),
@@ -157,14 +157,14 @@ def crowds(draw: st.DrawFn, parents: Mapping[str, str | None], running: int) -> 
         if draw(rich.often(False, True))
     )
     return Snapshot(
-        devices=devices, groups=groups, waiting=queue, holdings=holdings, budgets=budgets
+        devices=devices, groups=groups, pending=queue, allocations=allocations, budgets=budgets
     )
 
 
 def check_larger(snapshot: Snapshot, name: str, larger: str) -> None:
     """A larger quota never delays its owner's group: as many of it and of those below start."""
     groups = {each.name: each for each in snapshot.groups}
-    own = {each.id for each in snapshot.waiting if is_below(each.group, name, groups)}
+    own = {each.id for each in snapshot.pending if is_below(each.group, name, groups)}
 
     def starts(asked: Snapshot) -> int:
         return sum(start.request_id in own for start in decide(asked, NOW).starts)

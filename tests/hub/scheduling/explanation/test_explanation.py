@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.cycle.start_estimates import FIRST_PAGE
 from carrel.hub.scheduling.explanation.explanation import (
-    LOOKS,
-    MORE_LOOKS,
-    MOST_AHEAD,
+    ESTIMATE_EFFORT,
+    MAX_AHEAD,
+    SUGGESTION_EFFORT,
     Explanation,
     Precedence,
     QuotaState,
@@ -40,10 +40,10 @@ from carrel.hub.scheduling.model.snapshot import (
     Snapshot,
 )
 from carrel.hub.scheduling.placement.device_pool import Placement
-from carrel.hub.scheduling.queue.running_set import holding_of
+from carrel.hub.scheduling.queue.running_set import allocation_of
 
 from .. import rich, strategies
-from ..values import HOUR, NOW, device, group, holding, node, waiting
+from ..values import HOUR, NOW, allocation, device, group, node, pending
 
 GROUPS = (group("cs101"), group("math"))
 
@@ -51,7 +51,7 @@ GROUPS = (group("cs101"), group("math"))
 def snapshot(
     *requests: PendingRequest,
     devices: Sequence[Device] = (),
-    holdings: Sequence[Allocation] = (),
+    allocations: Sequence[Allocation] = (),
     groups: Sequence[Group] = GROUPS,
     reserved: Sequence[ReservedSpan] = (),
     budgets: Sequence[BudgetBalance] = (),
@@ -60,8 +60,8 @@ def snapshot(
     return Snapshot(
         devices=tuple(devices) or node("a", 2),
         groups=tuple(groups),
-        waiting=requests,
-        holdings=tuple(holdings),
+        pending=requests,
+        allocations=tuple(allocations),
         reserved=tuple(reserved),
         budgets=tuple(budgets),
         use=tuple(use),
@@ -81,27 +81,30 @@ def explained_if_it_waits(
     return explain(carried_out(asked, plan), request_id, NOW, waits=plan.waits, groups=groups)
 
 
-HALF_FREE = (holding("j", "a0"),)
+HALF_FREE = (allocation("j", "a0"),)
 FEWER = Suggestion(change=SuggestedChange.FEWER_DEVICES, devices=1)
 
 SUGGESTIONS = [
     pytest.param(
-        snapshot(waiting("r", 2), holdings=HALF_FREE), (), (FEWER,), id="one device is free"
+        snapshot(pending("r", 2), allocations=HALF_FREE), (), (FEWER,), id="one device is free"
     ),
     pytest.param(
-        snapshot(waiting("r", 8), devices=node("a", 8), holdings=HALF_FREE),
+        snapshot(pending("r", 8), devices=node("a", 8), allocations=HALF_FREE),
         (),
         (Suggestion(change=SuggestedChange.FEWER_DEVICES, devices=7),),
         id="of several sizes the largest",
     ),
     pytest.param(
-        snapshot(waiting("r", 2), holdings=[holding("j", "a0", "a1")]), (), (), id="all are taken"
+        snapshot(pending("r", 2), allocations=[allocation("j", "a0", "a1")]),
+        (),
+        (),
+        id="all are taken",
     ),
     pytest.param(
         snapshot(
-            waiting("r", model="A100"),
+            pending("r", model="A100"),
             devices=(*node("a", 1), *node("b", 1, model="A100")),
-            holdings=[holding("j", "b0")],
+            allocations=[allocation("j", "b0")],
         ),
         (),
         (Suggestion(change=SuggestedChange.ANY_MODEL),),
@@ -109,9 +112,9 @@ SUGGESTIONS = [
     ),
     pytest.param(
         snapshot(
-            waiting("head", 2, age=9),
-            waiting("r", seconds=2 * HOUR, owner="ben"),
-            holdings=[holding("j", "a0", ends_in=HOUR)],
+            pending("head", 2, age=9),
+            pending("r", seconds=2 * HOUR, owner="ben"),
+            allocations=[allocation("j", "a0", ends_in=HOUR)],
         ),
         (),
         (Suggestion(change=SuggestedChange.SHORTER_LIMIT, seconds=HOUR),),
@@ -119,7 +122,7 @@ SUGGESTIONS = [
     ),
     pytest.param(
         snapshot(
-            waiting("r", seconds=3 * HOUR),
+            pending("r", seconds=3 * HOUR),
             reserved=[
                 ReservedSpan(
                     id="lab", group="math", devices=2, starts_at=NOW + HOUR, ends_at=NOW + 3 * HOUR
@@ -132,7 +135,7 @@ SUGGESTIONS = [
     ),
     pytest.param(
         snapshot(
-            waiting("r"), groups=(group("cs101", maximum=1), group("math")), holdings=HALF_FREE
+            pending("r"), groups=(group("cs101", maximum=1), group("math")), allocations=HALF_FREE
         ),
         ("cs101", "math"),
         (Suggestion(change=SuggestedChange.OTHER_GROUP, group="math"),),
@@ -140,9 +143,9 @@ SUGGESTIONS = [
     ),
     pytest.param(
         snapshot(
-            waiting("r", seconds=2 * HOUR),
+            pending("r", seconds=2 * HOUR),
             groups=(group("cs101", maximum=1), group("math", seconds=3600)),
-            holdings=HALF_FREE,
+            allocations=HALF_FREE,
         ),
         ("math",),
         (),
@@ -150,10 +153,10 @@ SUGGESTIONS = [
     ),
     pytest.param(
         snapshot(
-            waiting("r"),
-            waiting("next", group="math", age=-5),
+            pending("r"),
+            pending("next", group="math", age=-5),
             groups=(group("cs101", maximum=1), group("math", maximum=1)),
-            holdings=HALF_FREE,
+            allocations=HALF_FREE,
         ),
         ("math",),
         (),
@@ -161,11 +164,11 @@ SUGGESTIONS = [
     ),
     pytest.param(
         snapshot(
-            waiting("head", 4, group="math", age=9),
-            waiting("r", 2, seconds=2 * HOUR),
+            pending("head", 4, group="math", age=9),
+            pending("r", 2, seconds=2 * HOUR),
             devices=node("a", 4),
             groups=(group("cs101", maximum=2), group("math")),
-            holdings=[holding("j", "a0", ends_in=HOUR), holding("k", "a1", group="math")],
+            allocations=[allocation("j", "a0", ends_in=HOUR), allocation("k", "a1", group="math")],
         ),
         (),
         (),
@@ -173,13 +176,13 @@ SUGGESTIONS = [
     ),
     pytest.param(
         snapshot(
-            waiting("head", 2, model="A100", age=9),
-            waiting("r", seconds=2 * HOUR, owner="ben"),
+            pending("head", 2, model="A100", age=9),
+            pending("r", seconds=2 * HOUR, owner="ben"),
             devices=(*node("a", 2), *node("b", 2, model="A100")),
             groups=(replace(group("cs101", maximum=3), guaranteed=3), group("math")),
-            holdings=[
-                holding("j", "a0", ends_in=3 * HOUR),
-                replace(holding("k", "b0", group="math"), preemptible=True),
+            allocations=[
+                allocation("j", "a0", ends_in=3 * HOUR),
+                replace(allocation("k", "b0", group="math"), preemptible=True),
             ],
         ),
         (),
@@ -189,9 +192,9 @@ SUGGESTIONS = [
     pytest.param(
         snapshot(
             replace(
-                waiting("r", 2), gang=(GangRole(name="worker", devices=1, wanted=2, minimum=2),)
+                pending("r", 2), gang=(GangRole(name="worker", devices=1, wanted=2, minimum=2),)
             ),
-            holdings=HALF_FREE,
+            allocations=HALF_FREE,
         ),
         (),
         (),
@@ -199,7 +202,8 @@ SUGGESTIONS = [
     ),
     pytest.param(
         snapshot(
-            replace(waiting("r"), share=Share(compute=0.5)), holdings=[holding("j", "a0", "a1")]
+            replace(pending("r"), share=Share(compute=0.5)),
+            allocations=[allocation("j", "a0", "a1")],
         ),
         (),
         (),
@@ -230,18 +234,18 @@ def test_no_group_is_suggested_that_would_not_let_it_in(
     other: Group, priority: PriorityClass
 ) -> None:
     asked = snapshot(
-        waiting("r", priority=priority),
+        pending("r", priority=priority),
         groups=(group("cs101", maximum=1), other),
-        holdings=[holding("j", "a0")],
+        allocations=[allocation("j", "a0")],
     )
 
     assert explained(asked, groups=("math",)).suggestions == ()
 
 
 def test_where_nothing_starts_now_what_starts_sooner_is_said() -> None:
-    holdings = [holding("j", "a0", ends_in=HOUR), holding("k", "a1", ends_in=3 * HOUR)]
+    allocations = [allocation("j", "a0", ends_in=HOUR), allocation("k", "a1", ends_in=3 * HOUR)]
 
-    found = explained(snapshot(waiting("r", 2), holdings=holdings))
+    found = explained(snapshot(pending("r", 2), allocations=allocations))
 
     assert found.wait.estimate == Estimate(at=NOW + 3 * HOUR, latest=NOW + 3 * HOUR)
     assert found.suggestions == (
@@ -252,14 +256,14 @@ def test_where_nothing_starts_now_what_starts_sooner_is_said() -> None:
 def test_a_form_for_which_devices_are_asked_back_starts_when_the_notice_ends() -> None:
     """Two of the four that are borrowed are guaranteed; it asks for three."""
     borrowed = [
-        replace(holding(f"j{n}", f"a{n}", group="lab", ends_in=n * HOUR), preemptible=True)
+        replace(allocation(f"j{n}", f"a{n}", group="lab", ends_in=n * HOUR), preemptible=True)
         for n in (1, 2, 3, 4)
     ]
     asked = snapshot(
-        waiting("r", 3),
+        pending("r", 3),
         devices=tuple(device(f"a{n}") for n in (1, 2, 3, 4)),
         groups=(replace(group("cs101"), guaranteed=2), group("lab")),
-        holdings=borrowed,
+        allocations=borrowed,
     )
 
     found = explained(replace(asked, grace=120.0))
@@ -277,10 +281,10 @@ def test_a_form_for_which_devices_are_asked_back_starts_when_the_notice_ends() -
 SOONER = [
     pytest.param(
         snapshot(
-            waiting("r", 4),
+            pending("r", 4),
             devices=node("a", 4),
-            holdings=[
-                holding(f"j{n}", f"a{n}", ends_in=hours * HOUR)
+            allocations=[
+                allocation(f"j{n}", f"a{n}", ends_in=hours * HOUR)
                 for n, hours in enumerate((1, 1, 2, 3))
             ],
         ),
@@ -290,9 +294,12 @@ SOONER = [
     ),
     pytest.param(
         snapshot(
-            waiting("r", model="A100"),
+            pending("r", model="A100"),
             devices=(*node("a", 1), *node("b", 1, model="A100")),
-            holdings=[holding("j", "a0", ends_in=HOUR), holding("k", "b0", ends_in=3 * HOUR)],
+            allocations=[
+                allocation("j", "a0", ends_in=HOUR),
+                allocation("k", "b0", ends_in=3 * HOUR),
+            ],
         ),
         (),
         Suggestion(change=SuggestedChange.ANY_MODEL),
@@ -300,9 +307,12 @@ SOONER = [
     ),
     pytest.param(
         snapshot(
-            waiting("head", 2, age=9),
-            waiting("r", seconds=4 * HOUR),
-            holdings=[holding("j", "a0", ends_in=HOUR), holding("k", "a1", ends_in=3 * HOUR)],
+            pending("head", 2, age=9),
+            pending("r", seconds=4 * HOUR),
+            allocations=[
+                allocation("j", "a0", ends_in=HOUR),
+                allocation("k", "a1", ends_in=3 * HOUR),
+            ],
         ),
         (),
         Suggestion(change=SuggestedChange.SHORTER_LIMIT, seconds=2 * HOUR),
@@ -310,11 +320,11 @@ SOONER = [
     ),
     pytest.param(
         snapshot(
-            waiting("r"),
+            pending("r"),
             groups=(group("cs101", maximum=1), group("math")),
-            holdings=[
-                holding("j", "a0", ends_in=3 * HOUR),
-                holding("k", "a1", ends_in=HOUR, group="math"),
+            allocations=[
+                allocation("j", "a0", ends_in=3 * HOUR),
+                allocation("k", "a1", ends_in=HOUR, group="math"),
             ],
         ),
         ("math",),
@@ -338,23 +348,26 @@ def test_where_nothing_starts_now_the_best_of_each_kind_is_said(
     [
         pytest.param(
             snapshot(
-                waiting("head", 2, age=9),
-                replace(waiting("r", seconds=4 * HOUR), expected=2.5 * HOUR),
-                holdings=[holding("j", "a0", ends_in=HOUR), holding("k", "a1", ends_in=3 * HOUR)],
+                pending("head", 2, age=9),
+                replace(pending("r", seconds=4 * HOUR), expected=2.5 * HOUR),
+                allocations=[
+                    allocation("j", "a0", ends_in=HOUR),
+                    allocation("k", "a1", ends_in=3 * HOUR),
+                ],
             ),
             id="it would start sooner",
         ),
         pytest.param(
             snapshot(
-                waiting("head", 2, age=9),
-                replace(waiting("r", seconds=2 * HOUR), expected=1.8 * HOUR),
-                holdings=[holding("j", "a0", ends_in=HOUR)],
+                pending("head", 2, age=9),
+                replace(pending("r", seconds=2 * HOUR), expected=1.8 * HOUR),
+                allocations=[allocation("j", "a0", ends_in=HOUR)],
             ),
             id="it would end before the head starts",
         ),
         pytest.param(
             snapshot(
-                replace(waiting("r", seconds=3 * HOUR), expected=2.5 * HOUR),
+                replace(pending("r", seconds=3 * HOUR), expected=2.5 * HOUR),
                 reserved=[
                     ReservedSpan(
                         id="lab",
@@ -375,11 +388,11 @@ def test_nobody_is_told_to_ask_for_less_time_than_it_is_expected_to_run(asked: S
 
 def test_what_would_start_sooner_is_said_in_a_larger_pool_too() -> None:
     devices = [device for name in "abcdefghi" for device in node(name, 8)]
-    holdings = [
-        holding(each.id, each.id, ends_in=HOUR * (1 + number))
+    allocations = [
+        allocation(each.id, each.id, ends_in=HOUR * (1 + number))
         for number, each in enumerate(devices)
     ]
-    asked = snapshot(waiting("r", 2), devices=devices, holdings=holdings)
+    asked = snapshot(pending("r", 2), devices=devices, allocations=allocations)
 
     found = explained(asked)
 
@@ -389,16 +402,18 @@ def test_what_would_start_sooner_is_said_in_a_larger_pool_too() -> None:
 
 
 def test_where_trying_takes_too_long_only_what_starts_now_is_looked_for() -> None:
-    many = [waiting(f"behind{number}", age=-1) for number in range(LOOKS + MORE_LOOKS)]
-    holdings = [holding("j", "a0", ends_in=HOUR), holding("k", "a1", ends_in=3 * HOUR)]
+    many = [
+        pending(f"behind{number}", age=-1) for number in range(ESTIMATE_EFFORT + SUGGESTION_EFFORT)
+    ]
+    allocations = [allocation("j", "a0", ends_in=HOUR), allocation("k", "a1", ends_in=3 * HOUR)]
 
-    assert explained(snapshot(waiting("r", 2), *many, holdings=holdings)).suggestions == ()
+    assert explained(snapshot(pending("r", 2), *many, allocations=allocations)).suggestions == ()
 
 
 def a_line(count: int) -> Snapshot:
     """For one device, an hour each."""
-    line = [waiting(f"r{number}", age=count - number) for number in range(1, count + 1)]
-    return snapshot(*line, devices=node("a", 1), holdings=[holding("j", "a0")])
+    line = [pending(f"r{number}", age=count - number) for number in range(1, count + 1)]
+    return snapshot(*line, devices=node("a", 1), allocations=[allocation("j", "a0")])
 
 
 def test_whoever_is_asked_about_has_an_expected_start_past_the_first_page_too() -> None:
@@ -414,12 +429,12 @@ def test_whoever_is_asked_about_has_an_expected_start_past_the_first_page_too() 
 
 def test_what_would_start_sooner_is_said_past_the_first_page_too() -> None:
     asked = a_line(FIRST_PAGE + 9)
-    last = waiting("r", owner="zoe", model="H200", age=-1)
+    last = pending("r", owner="zoe", model="H200", age=-1)
     more = replace(
         asked,
         devices=(*node("a", 1), *node("b", 1, model="A100")),
-        waiting=(*(replace(each, model="H200") for each in asked.waiting), last),
-        holdings=(*asked.holdings, holding("k", "b0", ends_in=2 * HOUR)),
+        pending=(*(replace(each, model="H200") for each in asked.pending), last),
+        allocations=(*asked.allocations, allocation("k", "b0", ends_in=2 * HOUR)),
     )
 
     found = explained(more)
@@ -432,12 +447,12 @@ def test_what_would_start_sooner_is_said_past_the_first_page_too() -> None:
 
 
 def test_behind_too_many_no_start_is_expected() -> None:
-    asked = a_line(MOST_AHEAD + 2)
-    assert explained(asked, f"r{MOST_AHEAD + 2}").wait.estimate is None
+    asked = a_line(MAX_AHEAD + 2)
+    assert explained(asked, f"r{MAX_AHEAD + 2}").wait.estimate is None
 
 
 def test_where_finding_out_takes_too_long_no_start_is_expected() -> None:
-    assert explained(a_line(MOST_AHEAD), f"r{MOST_AHEAD}").wait.estimate is None
+    assert explained(a_line(MAX_AHEAD), f"r{MAX_AHEAD}").wait.estimate is None
 
 
 @given(rich.snapshots(), st.integers(0, 15))
@@ -446,7 +461,7 @@ def test_an_estimate_of_its_own_is_that_of_a_plan_whose_page_ends_with_it(
 ) -> None:
     asked = carried_out(asked, decide(asked, NOW))
     plan = decide(asked, NOW)
-    sizes = {each.id: each.devices for each in asked.waiting}
+    sizes = {each.id: each.devices for each in asked.pending}
     with_devices = [each.request_id for each in plan.waits if sizes[each.request_id]]
     if plan.starts or plan.stops or not with_devices:
         return
@@ -465,7 +480,9 @@ def test_an_estimate_of_its_own_is_that_of_a_plan_whose_page_ends_with_it(
 
 def test_what_is_free_and_what_could_be_is_counted_for_its_model() -> None:
     devices = (*node("a", 2), *node("b", 2, model="A100"))
-    asked = snapshot(waiting("r", 2, model="A100"), devices=devices, holdings=[holding("j", "b0")])
+    asked = snapshot(
+        pending("r", 2, model="A100"), devices=devices, allocations=[allocation("j", "b0")]
+    )
 
     found = explained(asked)
 
@@ -478,25 +495,25 @@ def test_what_is_free_and_what_could_be_is_counted_for_its_model() -> None:
     [
         pytest.param(
             (replace(group("cs101", maximum=1), guaranteed=1), group("math")),
-            (holding("j", "a0"),),
+            (allocation("j", "a0"),),
             QuotaState(reason=Reason.GROUP_MAXIMUM, group="cs101", held=1, most=1, guaranteed=1),
             id="of its group",
         ),
         pytest.param(
             (group("cs101", per_user=1), group("math")),
-            (holding("j", "a0", owner="owner of r"),),
+            (allocation("j", "a0", owner="owner of r"),),
             QuotaState(reason=Reason.USER_MAXIMUM, group="cs101", held=1, most=1, guaranteed=0),
             id="of its owner",
         ),
         pytest.param(
             (replace(group("cs101"), guaranteed=1, borrowing=0), group("math")),
-            (holding("j", "a0"),),
+            (allocation("j", "a0"),),
             QuotaState(reason=Reason.BORROWING, group="cs101", held=1, most=1, guaranteed=1),
             id="of what its group may borrow",
         ),
         pytest.param(
             (group("cs101", parent="cs"), group("cs", maximum=1)),
-            (holding("j", "a0"),),
+            (allocation("j", "a0"),),
             QuotaState(reason=Reason.GROUP_MAXIMUM, group="cs", held=1, most=1, guaranteed=0),
             id="of a group above",
         ),
@@ -505,7 +522,7 @@ def test_what_is_free_and_what_could_be_is_counted_for_its_model() -> None:
 def test_the_quota_that_holds_it_is_said(
     groups: tuple[Group, ...], held: tuple[Allocation, ...], expected: QuotaState
 ) -> None:
-    found = explained(snapshot(waiting("r"), groups=groups, holdings=held))
+    found = explained(snapshot(pending("r"), groups=groups, allocations=held))
 
     assert found.quota == expected
     assert found.wait.reason is expected.reason
@@ -513,10 +530,10 @@ def test_the_quota_that_holds_it_is_said(
 
 def test_sessions_are_a_quota_too() -> None:
     groups = (replace(group("cs101"), max_sessions=1), group("math"))
-    session = replace(holding("j", "a0", owner="ada"), kind=Kind.SESSION)
-    request = replace(waiting("r", owner="ada"), kind=Kind.SESSION)
+    session = replace(allocation("j", "a0", owner="ada"), kind=Kind.SESSION)
+    request = replace(pending("r", owner="ada"), kind=Kind.SESSION)
 
-    found = explained(snapshot(request, groups=groups, holdings=[session]))
+    found = explained(snapshot(request, groups=groups, allocations=[session]))
 
     assert found.quota == QuotaState(
         reason=Reason.SESSIONS, group="cs101", held=1, most=1, guaranteed=0
@@ -526,7 +543,7 @@ def test_sessions_are_a_quota_too() -> None:
 def test_the_budget_that_holds_it_is_said() -> None:
     left = BudgetBalance(group="cs101", budget=100.0, used=100.0)
 
-    found = explained(snapshot(waiting("r"), budgets=[left]))
+    found = explained(snapshot(pending("r"), budgets=[left]))
 
     assert (found.wait.reason, found.budget) == (Reason.BUDGET, left)
 
@@ -534,23 +551,23 @@ def test_the_budget_that_holds_it_is_said() -> None:
 def test_the_reservation_that_holds_it_is_said() -> None:
     lab = ReservedSpan(id="lab", group="math", devices=2, starts_at=NOW - 1, ends_at=NOW + HOUR)
 
-    assert explained(snapshot(waiting("r"), reserved=[lab])).reserved == lab
+    assert explained(snapshot(pending("r"), reserved=[lab])).reserved == lab
 
 
-FULL = (holding("j", "a0", "a1", group="math", owner="zoe"),)
+FULL = (allocation("j", "a0", "a1", group="math", owner="zoe"),)
 LOW = PriorityClass.OPPORTUNISTIC
 
 AHEAD = [
     pytest.param(
-        snapshot(waiting("x"), waiting("r", priority=LOW), holdings=FULL),
+        snapshot(pending("x"), pending("r", priority=LOW), allocations=FULL),
         RequestsAhead(rule=Precedence.PRIORITY, count=1),
         id="a better class",
     ),
     pytest.param(
         snapshot(
-            waiting("x", group="math"),
-            waiting("r"),
-            holdings=[holding("j", "a0", "a1")],
+            pending("x", group="math"),
+            pending("r"),
+            allocations=[allocation("j", "a0", "a1")],
             groups=(group("cs101"), replace(group("math"), guaranteed=1)),
         ),
         RequestsAhead(rule=Precedence.GUARANTEE, count=1, group="math"),
@@ -558,9 +575,9 @@ AHEAD = [
     ),
     pytest.param(
         snapshot(
-            waiting("x", group="math"),
-            waiting("r"),
-            holdings=[holding("j", "a0", "a1", group="cs101")],
+            pending("x", group="math"),
+            pending("r"),
+            allocations=[allocation("j", "a0", "a1", group="cs101")],
             use=[DecayedUsage(group="cs101", owner="owner of r", device_seconds=1e6)],
         ),
         RequestsAhead(rule=Precedence.LESS_USE, count=1, group="math"),
@@ -568,42 +585,44 @@ AHEAD = [
     ),
     pytest.param(
         snapshot(
-            waiting("x"),
-            waiting("r"),
-            holdings=FULL,
+            pending("x"),
+            pending("r"),
+            allocations=FULL,
             use=[DecayedUsage(group="cs101", owner="owner of r", device_seconds=1e6)],
         ),
         RequestsAhead(rule=Precedence.LESS_USE, count=1),
         id="a member who used less",
     ),
     pytest.param(
-        snapshot(waiting("x", owner="ada", seconds=600), waiting("r", owner="ada"), holdings=FULL),
+        snapshot(
+            pending("x", owner="ada", seconds=600), pending("r", owner="ada"), allocations=FULL
+        ),
         RequestsAhead(rule=Precedence.SHORTER, count=1),
         id="a shorter one of the same owner",
     ),
     pytest.param(
         snapshot(
-            replace(waiting("x", owner="ada"), deadline=NOW + HOUR),
-            waiting("r", owner="ada"),
-            holdings=FULL,
+            replace(pending("x", owner="ada"), deadline=NOW + HOUR),
+            pending("r", owner="ada"),
+            allocations=FULL,
         ),
         RequestsAhead(rule=Precedence.DEADLINE, count=1),
         id="one of the same owner with a deadline in danger",
     ),
     pytest.param(
         snapshot(
-            replace(waiting("x", owner="ben"), deadline=NOW + HOUR),
-            waiting("r", owner="ada"),
-            holdings=FULL,
+            replace(pending("x", owner="ben"), deadline=NOW + HOUR),
+            pending("r", owner="ada"),
+            allocations=FULL,
         ),
         RequestsAhead(rule=Precedence.DEADLINE, count=1),
         id="one of the same group with a deadline in danger",
     ),
     pytest.param(
         snapshot(
-            replace(waiting("x", owner="ada", group="math"), submitted_at=NOW),
-            waiting("r"),
-            holdings=[holding("j", "a0", "a1")],
+            replace(pending("x", owner="ada", group="math"), submitted_at=NOW),
+            pending("r"),
+            allocations=[allocation("j", "a0", "a1")],
             reserved=[
                 ReservedSpan(
                     id="lab", group="math", devices=2, starts_at=NOW - 1, ends_at=NOW + HOUR
@@ -615,9 +634,9 @@ AHEAD = [
     ),
     pytest.param(
         snapshot(
-            replace(waiting("x", group="math"), moved_for="gone"),
-            waiting("r", priority=PriorityClass.URGENT),
-            holdings=[holding("j", "a0", "a1")],
+            replace(pending("x", group="math"), moved_for="gone"),
+            pending("r", priority=PriorityClass.URGENT),
+            allocations=[allocation("j", "a0", "a1")],
             groups=(group("cs101"), replace(group("math"), guaranteed=1)),
         ),
         RequestsAhead(rule=Precedence.MOVED, count=1),
@@ -633,17 +652,17 @@ def test_behind_whom_and_by_which_rule(asked: Snapshot, expected: RequestsAhead)
 
 def test_those_under_another_limit_are_not_in_its_way() -> None:
     asked = snapshot(
-        waiting("x", age=9),
-        waiting("r", 2, group="math"),
+        pending("x", age=9),
+        pending("r", 2, group="math"),
         groups=(group("cs101", maximum=1), group("math")),
-        holdings=HALF_FREE,
+        allocations=HALF_FREE,
     )
 
     assert explained(asked).ahead == ()
 
 
 def test_what_starts_or_is_unknown_is_not_explained() -> None:
-    assert explained_if_it_waits(snapshot(waiting("r")), "r") is None
+    assert explained_if_it_waits(snapshot(pending("r")), "r") is None
     assert explained_if_it_waits(snapshot(), "r") is None
 
 
@@ -667,8 +686,8 @@ def check_a_suggestion_that_is_followed_comes_true(
     assert found.wait == wait
     for suggestion in found.suggestions:
         followed = changed(found.request, suggestion)
-        waits = [followed if each is found.request else each for each in asked.waiting]
-        after = decide(replace(asked, waiting=tuple(waits)), NOW)
+        waits = [followed if each is found.request else each for each in asked.pending]
+        after = decide(replace(asked, pending=tuple(waits)), NOW)
         if suggestion.expected is None:
             assert followed.id in {start.request_id for start in after.starts}
         else:
@@ -690,15 +709,15 @@ def test_a_suggestion_that_is_followed_comes_true(asked: tuple[Snapshot, str], c
 
 def carried_out(asked: Snapshot, plan: Plan) -> Snapshot:
     """The snapshot once all that the plan starts runs, and all that it stops was told."""
-    begun = {start.request_id: start.devices for start in plan.starts}
+    started_with = {start.request_id: start.devices for start in plan.starts}
     runs = [
-        holding_of(each, Placement(devices=begun[each.id], share=each.share), now=NOW)
-        for each in asked.waiting
-        if each.id in begun
+        allocation_of(each, Placement(devices=started_with[each.id], share=each.share), now=NOW)
+        for each in asked.pending
+        if each.id in started_with
     ]
-    left = tuple(each for each in asked.waiting if each.id not in begun)
+    left = tuple(each for each in asked.pending if each.id not in started_with)
     told = {stop.request_id for stop in plan.stops}
     held = [
-        replace(each, leaving=each.leaving or each.request_id in told) for each in asked.holdings
+        replace(each, leaving=each.leaving or each.request_id in told) for each in asked.allocations
     ]
-    return replace(asked, waiting=left, holdings=(*held, *runs))
+    return replace(asked, pending=left, allocations=(*held, *runs))

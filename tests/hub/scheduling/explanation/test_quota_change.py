@@ -24,13 +24,13 @@ DEVICES = tuple(
 )
 
 
-def holding(owner: str, *devices: str) -> Allocation:
+def allocation(owner: str, *devices: str) -> Allocation:
     return Allocation(
         request_id=f"r-{owner}", owner=owner, group="cs101", devices=devices, since=0, until=9000
     )
 
 
-def waiting(name: str, devices: int) -> PendingRequest:
+def pending(name: str, devices: int) -> PendingRequest:
     return PendingRequest(
         id=name,
         kind=Kind.JOB,
@@ -43,7 +43,7 @@ def waiting(name: str, devices: int) -> PendingRequest:
 
 
 FOUR_HELD = Snapshot(
-    devices=DEVICES, groups=(CS, CS101), holdings=(holding("ada", "D0", "D1", "D2", "D3"),)
+    devices=DEVICES, groups=(CS, CS101), allocations=(allocation("ada", "D0", "D1", "D2", "D3"),)
 )
 
 
@@ -58,8 +58,8 @@ def test_a_lowered_maximum_stops_nothing_and_says_who_is_above_it() -> None:
 
 
 def test_what_waits_and_could_never_start_is_counted() -> None:
-    queue = tuple(waiting(f"w{i}", 3) for i in range(3))
-    snapshot = replace(FOUR_HELD, waiting=queue, holdings=())
+    queue = tuple(pending(f"w{i}", 3) for i in range(3))
+    snapshot = replace(FOUR_HELD, pending=queue, allocations=())
     assert "3 requests that wait could never start and would be told." in consequences(
         replace(CS101, max_devices=2), snapshot, NOW
     )
@@ -67,7 +67,7 @@ def test_what_waits_and_could_never_start_is_counted() -> None:
 
 def test_a_raised_maximum_starts_what_waits_and_frees_what_was_stuck() -> None:
     low = replace(CS101, max_devices=1)
-    snapshot = Snapshot(devices=DEVICES, groups=(CS, low), waiting=(waiting("w", 2),))
+    snapshot = Snapshot(devices=DEVICES, groups=(CS, low), pending=(pending("w", 2),))
     assert consequences(CS101, snapshot, NOW) == (
         "1 request that could never start could again.",
         "1 request that waits would start at once.",
@@ -78,19 +78,19 @@ def test_limits_above_and_below_are_named() -> None:
     assert consequences(replace(CS101, max_devices=10), FOUR_HELD, NOW) == (
         "cs, above it, allows 8 devices at one time: cs101 never holds more.",
     )
-    assert consequences(replace(CS, max_devices=3), replace(FOUR_HELD, holdings=()), NOW) == (
+    assert consequences(replace(CS, max_devices=3), replace(FOUR_HELD, allocations=()), NOW) == (
         "cs101, below it, may hold 4 by its own limits, and 3 by these.",
     )
     lends_nothing = replace(CS, guaranteed=1, borrowing=0)
-    assert consequences(lends_nothing, replace(FOUR_HELD, holdings=()), NOW) == (
+    assert consequences(lends_nothing, replace(FOUR_HELD, allocations=()), NOW) == (
         "cs101, below it, may hold 4 by its own limits, and 1 by these.",
     )
 
 
 def test_a_session_that_others_guarantees_shut_out_is_counted() -> None:
     math = Group(name="math", parent="cs", max_devices=8, max_devices_per_user=8)
-    session = replace(waiting("s", 3), kind=Kind.SESSION)
-    snapshot = Snapshot(devices=DEVICES, groups=(CS, CS101, math), waiting=(session,))
+    session = replace(pending("s", 3), kind=Kind.SESSION)
+    snapshot = Snapshot(devices=DEVICES, groups=(CS, CS101, math), pending=(session,))
     assert consequences(replace(math, guaranteed=4), snapshot, NOW) == (
         "1 request that waits could never start and would be told.",
     )
@@ -130,7 +130,7 @@ def test_guarantees_that_cannot_all_be_kept_are_said(after: Group, said: tuple[s
     groups = (GUARANTEED, CS101, *((beside,) if after != replace(CS101, guaranteed=4) else ()))
     if after.guaranteed == 5:
         groups = (replace(CS, guaranteed=6), CS101)
-    found = consequences(after, replace(FOUR_HELD, groups=groups, holdings=()), NOW)
+    found = consequences(after, replace(FOUR_HELD, groups=groups, allocations=()), NOW)
     odd = [sentence for sentence in found if "guaranteed" in sentence]
     assert len(odd) == len(said)
     assert all(one.startswith(begin) for one, begin in zip(odd, said, strict=True))

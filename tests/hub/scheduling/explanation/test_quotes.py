@@ -8,21 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.hub.scheduling.cycle.decision import decide
-from carrel.hub.scheduling.explanation.quotes import quotes, served_without
+from carrel.hub.scheduling.explanation.quotes import blocked_by, quotes
 from carrel.hub.scheduling.model.plan import Reason, Wait
 from carrel.hub.scheduling.model.snapshot import Allocation, PendingRequest, PriorityClass, Snapshot
 from carrel.hub.scheduling.queue.cycle_state import CycleState
 from carrel.hub.scheduling.queue.order import in_order
 
 from ..strategies import GROUPS, OWNERS, SIZES, snapshots
-from ..values import HOUR, NOW, group, holding, node, waiting
+from ..values import HOUR, NOW, allocation, group, node, pending
 
 
 def decided(snapshot: Snapshot, request: PendingRequest) -> Wait:
     """The reference: ``decide`` on a copy that holds it, and nobody behind it."""
-    longer = replace(snapshot, waiting=(*snapshot.waiting, request))
+    longer = replace(snapshot, pending=(*snapshot.pending, request))
     queue = in_order(longer, CycleState(longer, NOW))
-    plan = decide(replace(snapshot, waiting=queue[: queue.index(request) + 1]), NOW)
+    plan = decide(replace(snapshot, pending=queue[: queue.index(request) + 1]), NOW)
     starts = [start for start in plan.starts if start.request_id == request.id]
     if starts:
         return Wait(request_id=request.id, place=0, reason=Reason.STARTING)
@@ -30,7 +30,7 @@ def decided(snapshot: Snapshot, request: PendingRequest) -> Wait:
 
 
 HYPOTHETICAL = st.builds(
-    waiting,
+    pending,
     st.just("~0"),
     st.sampled_from(SIZES),
     age=st.sampled_from([-1.0, -1.0, 3.0]),
@@ -49,7 +49,7 @@ def test_a_quote_is_what_would_be_decided(snapshot: Snapshot, asked: list[Pendin
 def test_those_behind_change_nothing_but_the_estimate(
     snapshot: Snapshot, asked: PendingRequest
 ) -> None:
-    plan = decide(replace(snapshot, waiting=(*snapshot.waiting, asked)), NOW)
+    plan = decide(replace(snapshot, pending=(*snapshot.pending, asked)), NOW)
     (quote,) = quotes(snapshot, [asked], NOW)
     found = [wait for wait in plan.waits if wait.request_id == asked.id]
     starts = Wait(request_id=asked.id, place=0, reason=Reason.STARTING)
@@ -59,33 +59,33 @@ def test_those_behind_change_nothing_but_the_estimate(
 
 
 def pool(*held: Allocation, waits: tuple[PendingRequest, ...] = ()) -> Snapshot:
-    return Snapshot(devices=node("a", 2), groups=(group(),), waiting=waits, holdings=held)
+    return Snapshot(devices=node("a", 2), groups=(group(),), pending=waits, allocations=held)
 
 
-ADAS = holding("s-a", "a0", owner="ada")
-EVES = holding("s-x", "a1", owner="eve")
+ADAS = allocation("s-a", "a0", owner="ada")
+EVES = allocation("s-x", "a1", owner="eve")
 
 
 def test_nobody_is_served_where_nobody_waits() -> None:
-    assert served_without(pool(ADAS), "s-a", NOW) is None
+    assert blocked_by(pool(ADAS), "s-a", NOW) is None
 
 
 def test_who_waits_for_a_device_would_be_served() -> None:
-    waits = (waiting("j-b", owner="bob", age=2), waiting("j-c", owner="eve", age=1))
-    assert served_without(pool(ADAS, EVES, waits=waits), "s-a", NOW) == waits[0]
+    waits = (pending("j-b", owner="bob", age=2), pending("j-c", owner="eve", age=1))
+    assert blocked_by(pool(ADAS, EVES, waits=waits), "s-a", NOW) == waits[0]
 
 
 def test_who_waits_for_two_would_be_served_sooner() -> None:
-    waits = (waiting("j-b", 2, owner="bob"),)
-    later = holding("s-a", "a0", owner="ada", ends_in=2 * HOUR)
+    waits = (pending("j-b", 2, owner="bob"),)
+    later = allocation("s-a", "a0", owner="ada", ends_in=2 * HOUR)
     busy = pool(later, EVES, waits=waits)
-    assert served_without(busy, "s-a", NOW) == waits[0]
-    assert served_without(busy, "s-x", NOW) is None, "bob waits for the other one anyway"
+    assert blocked_by(busy, "s-a", NOW) == waits[0]
+    assert blocked_by(busy, "s-x", NOW) is None, "bob waits for the other one anyway"
 
 
 def test_who_waits_for_something_else_does_not_count() -> None:
-    on_cpu = pool(ADAS, waits=(waiting("j-b", 0, owner="bob", group="nowhere"),))
-    own = pool(ADAS, EVES, waits=(waiting("j-b", owner="ada"),))
-    assert served_without(on_cpu, "s-a", NOW) is None
-    assert served_without(own, "s-a", NOW) is None, "its owner's own requests"
-    assert served_without(own, "s-unknown", NOW) is None
+    on_cpu = pool(ADAS, waits=(pending("j-b", 0, owner="bob", group="nowhere"),))
+    own = pool(ADAS, EVES, waits=(pending("j-b", owner="ada"),))
+    assert blocked_by(on_cpu, "s-a", NOW) is None
+    assert blocked_by(own, "s-a", NOW) is None, "its owner's own requests"
+    assert blocked_by(own, "s-unknown", NOW) is None

@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 
 from carrel.hub.scheduling.cycle.decision import decide
-from carrel.hub.scheduling.explanation.admission_rules import ReachableCapacity, Rule, admit, reach
+from carrel.hub.scheduling.explanation.admission_rules import (
+    ReachableCapacity,
+    Rule,
+    admit,
+    reachable,
+)
 from carrel.hub.scheduling.model.snapshot import Group, Health, Mark, MarkKind, Snapshot
 
 from .. import rich
@@ -60,7 +65,7 @@ CASES = [
 def test_how_much_a_group_could_ever_have(
     groups: tuple[Group, ...], expected: ReachableCapacity
 ) -> None:
-    assert reach("lab", groups, FOUR) == expected
+    assert reachable("lab", groups, FOUR) == expected
 
 
 @pytest.mark.parametrize("kind", MarkKind)
@@ -70,7 +75,7 @@ def test_what_takes_no_work_may_be_repaired(kind: MarkKind) -> None:
         replace(each, health=Health.SICK, marks=(Mark(target=each.id, kind=kind, since=NOW),))
         for each in FOUR
     )
-    assert reach("lab", groups, broken) == reach("lab", groups, FOUR)
+    assert reachable("lab", groups, broken) == reachable("lab", groups, FOUR)
 
 
 def test_the_refusal_says_what_would_be_accepted() -> None:
@@ -82,7 +87,7 @@ def test_the_refusal_says_what_would_be_accepted() -> None:
         group="lab",
         devices=3,
         seconds=60,
-        reach=reach("lab", groups, FOUR),
+        reach=reachable("lab", groups, FOUR),
     )
 
     assert refusal is not None
@@ -109,8 +114,8 @@ def test_more_than_a_group_may_ever_borrow_is_refused_as_well() -> None:
 
 @given(rich.snapshots())
 def test_whoever_starts_was_within_reach(asked: Snapshot) -> None:
-    waiting = {each.id: each for each in asked.waiting}
+    pending = {each.id: each for each in asked.pending}
     for start in decide(asked, NOW).starts:
-        request = waiting[start.request_id]
-        most = reach(request.group, asked.groups, asked.devices)
+        request = pending[start.request_id]
+        most = reachable(request.group, asked.groups, asked.devices)
         assert len(start.devices) <= (most.lent if request.preemptible else most.kept)

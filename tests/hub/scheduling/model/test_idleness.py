@@ -17,10 +17,10 @@ from carrel.hub.scheduling.model.idleness import (
     IdleWarning,
     IdleWatch,
     KernelReport,
-    look_seconds,
-    seen,
-    verdict,
-    watched,
+    decision,
+    evidence,
+    observed,
+    sample_interval,
 )
 
 EVERY = 30.0
@@ -36,7 +36,7 @@ WARNING = IdleWarning(warned_at=1000.0, stops_at=1600.0, idle_since=0.0, seen=("
 def after(*looks: IdleSample) -> IdleWatch:
     watch: IdleWatch | None = None
     for number, look in enumerate(looks):
-        watch = watched(watch, replace(look, at=number * EVERY), every=EVERY)
+        watch = observed(watch, replace(look, at=number * EVERY), every=EVERY)
     assert watch is not None
     return watch
 
@@ -98,7 +98,7 @@ def test_a_little_cpu_is_no_work_and_is_told() -> None:
     little = replace(QUIET, cpu_seconds=10.0 + 0.5 * CPU_SHARE * EVERY)
     watch = after(QUIET, little)
     assert watch.worked_at is None
-    assert seen(watch) == (
+    assert evidence(watch) == (
         "Its kernel ran no cell.",
         "Its processes used 0.3 s of CPU.",
         "GPU #0 did no work.",
@@ -114,7 +114,7 @@ def test_the_evidence_says_what_is_held_and_what_cannot_be_measured() -> None:
             DeviceActivity(name="Simulated GPU 1 (simulated)", use=ActivityLevel.NOT_MEASURED),
         ),
     )
-    assert seen(after(look, look)) == (
+    assert evidence(after(look, look)) == (
         "It has no kernel.",
         "Its processes used 0.0 s of CPU.",
         "GPU #0 did no work; 1 process on it.",
@@ -124,7 +124,7 @@ def test_the_evidence_says_what_is_held_and_what_cannot_be_measured() -> None:
 
 @pytest.mark.parametrize("jump", [-3600.0, 3600.0])
 def test_after_a_gap_or_a_jump_of_the_clock_the_watch_begins_anew(jump: float) -> None:
-    watch = watched(after(QUIET, QUIET), replace(QUIET, at=EVERY + jump), every=EVERY)
+    watch = observed(after(QUIET, QUIET), replace(QUIET, at=EVERY + jump), every=EVERY)
     assert watch == IdleWatch(began=EVERY + jump, last=watch.last, quiet_since=EVERY + jump)
 
 
@@ -161,7 +161,7 @@ def test_verdicts(
     idle_seconds: float,
     expected: IdleDecision,
 ) -> None:
-    assert verdict(watch, warning, kept_at=kept_at, idle_seconds=idle_seconds) is expected
+    assert decision(watch, warning, kept_at=kept_at, idle_seconds=idle_seconds) is expected
 
 
 KERNELS = st.one_of(
@@ -196,7 +196,7 @@ def test_nobody_is_warned_who_worked_or_of_whom_something_was_not_known_lately(
         look = IdleSample(
             at=now, kernels=kernels, cpu_seconds=None if used is None else cpu, devices=devices
         )
-        watch = watched(watch, look, every=EVERY)
+        watch = observed(watch, look, every=EVERY)
         if (
             kernels is None
             or kernels.running
@@ -207,7 +207,7 @@ def test_nobody_is_warned_who_worked_or_of_whom_something_was_not_known_lately(
             )
         ):
             worked = now
-        told = verdict(watch, None, kept_at=None, idle_seconds=idle_seconds)
+        told = decision(watch, None, kept_at=None, idle_seconds=idle_seconds)
         if told is IdleDecision.WARN:
             assert now - worked >= idle_seconds
         assert told in (IdleDecision.WARN, IdleDecision.LEAVE)
@@ -216,4 +216,4 @@ def test_nobody_is_warned_who_worked_or_of_whom_something_was_not_known_lately(
 
 @given(idle=st.floats(1, 86400), countdown=st.floats(1, 3600))
 def test_there_are_several_looks_in_every_span(idle: float, countdown: float) -> None:
-    assert 4 * look_seconds(idle, countdown) <= min(idle, countdown) + 1e-9
+    assert 4 * sample_interval(idle, countdown) <= min(idle, countdown) + 1e-9

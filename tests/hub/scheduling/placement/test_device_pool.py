@@ -5,10 +5,10 @@ import pytest
 from carrel.hub.scheduling.model.snapshot import Device, Health, PendingRequest
 from carrel.hub.scheduling.placement.device_pool import DevicePool, largest_node
 
-from ..values import device, holding, node, waiting
+from ..values import allocation, device, node, pending
 
-ONE = waiting("one")
-TWO = waiting("two", 2)
+ONE = pending("one")
+TWO = pending("two", 2)
 BIG_AND_SMALL = (*node("a", 4), *node("b", 2))
 
 
@@ -74,9 +74,9 @@ def test_best_fit(
     model: str | None,
     expected: tuple[str, ...] | None,
 ) -> None:
-    pool = DevicePool(devices, [holding("j", *held)])
+    pool = DevicePool(devices, [allocation("j", *held)])
 
-    assert taken(pool, waiting("r", count, model=model)) == expected
+    assert taken(pool, pending("r", count, model=model)) == expected
 
 
 def test_what_is_taken_is_taken_once_and_can_be_given_back() -> None:
@@ -85,7 +85,7 @@ def test_what_is_taken_is_taken_once_and_can_be_given_back() -> None:
     assert taken(pool, TWO) == ("a0", "a1")
     assert not pool.fits(TWO)
     assert taken(pool, TWO) is None
-    pool.give_back(holding("j", "a0", "a0", "not of this pool"))
+    pool.release(allocation("j", "a0", "a0", "not of this pool"))
     assert pool.fits(TWO)
     assert taken(pool, TWO) == ("a0", "a2")
     assert taken(pool, ONE) is None
@@ -100,26 +100,28 @@ def test_a_copy_goes_its_own_way() -> None:
 
 
 def test_free_devices_are_counted_by_model() -> None:
-    pool = DevicePool([*node("a", 2), *node("b", 3, model="A100")], [holding("j", "b0")])
+    pool = DevicePool([*node("a", 2), *node("b", 3, model="A100")], [allocation("j", "b0")])
 
     assert [pool.free_count(model) for model in (None, "H200", "A100", "V100")] == [4, 2, 2, 0]
-    assert [pool.could_count(model) for model in (None, "A100")] == [5, 3]
+    assert [pool.total_count(model) for model in (None, "A100")] == [5, 3]
 
 
 def test_a_sick_device_does_not_become_free_when_its_lease_ends() -> None:
-    pool = DevicePool([device("a0", health=Health.SICK)], [holding("j", "a0")])
+    pool = DevicePool([device("a0", health=Health.SICK)], [allocation("j", "a0")])
 
-    pool.give_back(holding("j", "a0"))
+    pool.release(allocation("j", "a0"))
 
     assert taken(pool, ONE) is None
 
 
 def test_what_could_fit_counts_held_devices_and_not_broken_ones() -> None:
-    pool = DevicePool([*node("a", 2), device("a2", health=Health.SICK)], [holding("j", "a0", "a1")])
+    pool = DevicePool(
+        [*node("a", 2), device("a2", health=Health.SICK)], [allocation("j", "a0", "a1")]
+    )
 
     assert pool.could_fit(TWO)
-    assert not pool.could_fit(waiting("three", 3))
-    assert not pool.could_fit(waiting("other", model="A100"))
+    assert not pool.could_fit(pending("three", 3))
+    assert not pool.could_fit(pending("other", model="A100"))
 
 
 def test_the_largest_node_counts_devices_that_do_not_work() -> None:

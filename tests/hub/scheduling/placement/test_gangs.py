@@ -20,7 +20,7 @@ from carrel.hub.scheduling.model.snapshot import (
 )
 from carrel.hub.scheduling.placement.device_pool import DevicePool, Placement
 
-from ..values import HOUR, NOW, device, group, holding, node, waiting
+from ..values import HOUR, NOW, allocation, device, group, node, pending
 
 PACK, SPREAD = Arrangement.PACK, Arrangement.SPREAD
 
@@ -29,7 +29,7 @@ def gang(
     *roles: GangRole, arrangement: Arrangement = Arrangement.PACK, model: str | None = None
 ) -> PendingRequest:
     wanted = sum(role.devices * role.wanted for role in roles)
-    return replace(waiting("g", wanted, model=model), gang=roles, arrangement=arrangement)
+    return replace(pending("g", wanted, model=model), gang=roles, arrangement=arrangement)
 
 
 def members(
@@ -156,7 +156,7 @@ def test_how_many_members_of_each_role_it_got_is_said() -> None:
 
 
 def test_a_gang_that_does_not_fit_takes_nothing() -> None:
-    pool = DevicePool((*node("a", 2), *node("b", 2)), [holding("j", "b1")])
+    pool = DevicePool((*node("a", 2), *node("b", 2)), [allocation("j", "b1")])
 
     assert pool.take(gang(members(2, 2))) is None
     assert pool.free_count() == 3
@@ -167,13 +167,13 @@ def test_a_gang_that_does_not_fit_takes_nothing() -> None:
 def test_more_devices_than_a_node_has_need_a_gang_that_says_how_they_are_cut() -> None:
     pool = DevicePool((*node("a", 8), *node("b", 8), *node("c", 8)), ())
 
-    assert not pool.could_fit(waiting("r", 20))
+    assert not pool.could_fit(pending("r", 20))
     assert pool.could_fit(gang(members(8, 2), members(4, 1, name="rest")))
 
 
 def part(compute: float, gigabytes: int = 0, model: str | None = None) -> PendingRequest:
     return replace(
-        waiting("s", model=model), share=Share(compute=compute, memory_bytes=gigabytes << 30)
+        pending("s", model=model), share=Share(compute=compute, memory_bytes=gigabytes << 30)
     )
 
 
@@ -234,15 +234,15 @@ def test_a_device_lent_in_parts_is_whole_again_when_the_last_part_is_back() -> N
     assert first is not None
     assert second is not None
 
-    pool.give_back(first)
-    assert taken(pool, waiting("whole")) is None
-    pool.give_back(second)
-    pool.give_back(second)
-    assert taken(pool, waiting("whole")) == ("a0",)
+    pool.release(first)
+    assert taken(pool, pending("whole")) is None
+    pool.release(second)
+    pool.release(second)
+    assert taken(pool, pending("whole")) == ("a0",)
 
 
 def test_a_holding_of_a_part_leaves_the_rest_to_others() -> None:
-    half = replace(holding("j", "a0"), share=Share(compute=0.5))
+    half = replace(allocation("j", "a0"), share=Share(compute=0.5))
     pool = DevicePool([device("a0"), device("b0", model="A100")], [half])
 
     assert pool.free_count() == 1
@@ -261,7 +261,7 @@ def test_a_gang_takes_as_much_as_a_reservation_of_others_leaves(
     snapshot = Snapshot(
         devices=(*node("a", 4), *node("b", 2)),
         groups=(group("cs101"), group("lab")),
-        waiting=(gang(members(1, 5, minimum)),),
+        pending=(gang(members(1, 5, minimum)),),
         reserved=(lesson,),
     )
 
@@ -278,11 +278,11 @@ def test_a_gang_that_is_first_expects_its_least_next_to_a_reservation() -> None:
     snapshot = Snapshot(
         devices=node("a", 4),
         groups=(group("cs101"), group("lab")),
-        holdings=(holding("run", "a0", ends_in=600),),
-        waiting=(
+        allocations=(allocation("run", "a0", ends_in=600),),
+        pending=(
             gang(members(1, 4, 3)),
-            waiting("short", 1, age=-10, seconds=500),
-            waiting("long", 1, age=-10, seconds=8 * HOUR),
+            pending("short", 1, age=-10, seconds=500),
+            pending("long", 1, age=-10, seconds=8 * HOUR),
         ),
         reserved=(lesson,),
     )
@@ -294,11 +294,11 @@ def test_the_part_that_the_head_waits_for_opens_no_device_that_is_lent_as_a_whol
     snapshot = Snapshot(
         devices=(*node("a", 2), *node("b", 1)),
         groups=(group(),),
-        holdings=(
-            holding("run", "a0", "a1", ends_in=600),
-            replace(holding("half", "b0", ends_in=9 * HOUR), share=Share(compute=0.5)),
+        allocations=(
+            allocation("run", "a0", "a1", ends_in=600),
+            replace(allocation("half", "b0", ends_in=9 * HOUR), share=Share(compute=0.5)),
         ),
-        waiting=(
+        pending=(
             replace(part(0.75), id="head"),
             replace(part(0.1), id="long", seconds=8 * HOUR, submitted_at=NOW + 1),
         ),

@@ -21,7 +21,7 @@ from carrel.hub.scheduling.model.snapshot import (
 from carrel.hub.scheduling.placement.device_pool import DevicePool, Placement
 
 from ..strategies import MODELS, switched
-from ..values import waiting
+from ..values import pending
 
 SIZES = (1, 2, 4)
 """Each divides the next one: packing is exact for these."""
@@ -32,13 +32,13 @@ def requests(draw: st.DrawFn) -> PendingRequest:
     model = draw(st.sampled_from((None, *MODELS)))
     kind = draw(st.sampled_from(("plain", "gang", "share")))
     if kind == "plain":
-        return waiting("r", draw(st.integers(1, 4)), model=model)
+        return pending("r", draw(st.integers(1, 4)), model=model)
     if kind == "share":
         share = Share(
             compute=draw(st.sampled_from((0.1, 0.2, 0.25, 0.3, 0.5, 1.0))),
             memory_bytes=draw(st.integers(0, 4)) << 35,
         )
-        return replace(waiting("r", model=model), share=share)
+        return replace(pending("r", model=model), share=share)
     roles = tuple(
         GangRole(name=name, devices=size, wanted=least + more, minimum=least)
         for name in draw(st.sampled_from(("x", "xy")))
@@ -47,7 +47,7 @@ def requests(draw: st.DrawFn) -> PendingRequest:
         ]
     )
     return replace(
-        waiting("r", sum(role.devices * role.wanted for role in roles), model=model),
+        pending("r", sum(role.devices * role.wanted for role in roles), model=model),
         gang=roles,
         arrangement=draw(st.sampled_from(Arrangement)),
     )
@@ -66,7 +66,7 @@ class Naive:
             each for each in self.devices if each.id not in taken and model in (None, each.model)
         ]
 
-    def rooms(self, model: str | None) -> dict[str, int]:
+    def remaining(self, model: str | None) -> dict[str, int]:
         return Counter(each.node for each in self.free(model))
 
     def fits(self, request: PendingRequest) -> bool:
@@ -77,10 +77,10 @@ class Naive:
                 if request.model in (None, device.model)
             )
         if not request.gang:
-            return max(self.rooms(request.model).values(), default=0) >= request.devices
+            return max(self.remaining(request.model).values(), default=0) >= request.devices
         models = MODELS if request.model is None else (request.model,)
         least = [role.devices for role in request.gang for _ in range(role.minimum)]
-        return any(laid_out(least, self.rooms(model), request.arrangement) for model in models)
+        return any(laid_out(least, self.remaining(model), request.arrangement) for model in models)
 
     def has_room(self, device: Device, share: Share) -> bool:
         here = [placed.share for placed in self.lent if device.id in placed.devices]
@@ -92,14 +92,14 @@ class Naive:
         )
 
 
-def laid_out(sizes: Sequence[int], rooms: dict[str, int], arrangement: Arrangement) -> bool:
+def laid_out(sizes: Sequence[int], remaining: dict[str, int], arrangement: Arrangement) -> bool:
     """Whether any layout exists: every node is tried for every member."""
     if not sizes:
         return True
     size, *rest = sizes
-    for node, room in rooms.items():
+    for node, room in remaining.items():
         left = room - size if arrangement is Arrangement.PACK else 0
-        if room >= size and laid_out(rest, {**rooms, node: left}, arrangement):
+        if room >= size and laid_out(rest, {**remaining, node: left}, arrangement):
             return True
     return False
 
@@ -119,8 +119,8 @@ def check(request: PendingRequest, placed: Placement, before: Naive) -> None:
     if request.gang:
         check_gang(request, placed, got)
     else:
-        rooms = before.rooms(request.model)
-        enough = {node: room for node, room in rooms.items() if room >= request.devices}
+        remaining = before.remaining(request.model)
+        enough = {node: room for node, room in remaining.items() if room >= request.devices}
         node = min(enough, key=lambda each: (enough[each], each))
         inside = [each for each in before.free(request.model) if each.node == node]
         assert got == sorted(inside, key=lambda each: each.index)[: request.devices]
@@ -152,12 +152,12 @@ def check_what_fits_is_placed_and_what_does_not_fit_is_not(
             check(request, placed, naive)
             naive.lent.append(placed)
         if naive.lent and choice < 4:
-            pool.give_back(naive.lent.pop(choice % len(naive.lent)))
+            pool.release(naive.lent.pop(choice % len(naive.lent)))
         for model in (None, *MODELS):
             assert pool.free_count(model) == len(naive.free(model))
     for placed in naive.lent:
-        pool.give_back(placed)
-    assert pool.free_count() == pool.could_count() == len(naive.devices)
+        pool.release(placed)
+    assert pool.free_count() == pool.total_count() == len(naive.devices)
 
 
 def check_a_copy_and_another_order_of_the_devices_change_nothing(
@@ -190,7 +190,7 @@ def check_a_packed_gang_goes_on_one_node_or_one_switch_where_it_fits_there(
         return
     by_id = {each.id: each for each in devices}
     got = [by_id[device] for device in placed.devices]
-    one = replace(waiting("r", len(got), model=got[0].model))
+    one = replace(pending("r", len(got), model=got[0].model))
     if DevicePool([each for each in devices if each.model == got[0].model], ()).fits(one):
         assert len({each.node for each in got}) == 1
     at = defaultdict(list)

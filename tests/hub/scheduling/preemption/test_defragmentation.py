@@ -27,10 +27,10 @@ from carrel.hub.scheduling.model.snapshot import (
     Snapshot,
 )
 from carrel.hub.scheduling.placement.device_pool import Placement
-from carrel.hub.scheduling.queue.running_set import holding_of
+from carrel.hub.scheduling.queue.running_set import allocation_of
 
 from .. import values
-from ..values import HOUR, NOW, holding, node, waiting
+from ..values import HOUR, NOW, allocation, node, pending
 
 DEVICES = (*node("a", 2), *node("b", 2))
 
@@ -40,12 +40,12 @@ def group(name: str, guaranteed: int, parent: str | None = None) -> Group:
 
 
 GROUPS = (group("cs101", 2), group("lab", 2), group("math", 0))
-WANTS = waiting("wants", 2)
+WANTS = pending("wants", 2)
 
 
 def small(request_id: str, *devices: str, group: str = "lab", lost: float = 60.0) -> Allocation:
     """A job that would lose so many seconds on each device."""
-    made = holding(request_id, *devices, group=group)
+    made = allocation(request_id, *devices, group=group)
     return replace(made, saved_at=NOW - lost, preemptible=True)
 
 
@@ -56,13 +56,13 @@ def scene(
     *held: Allocation, queue: tuple[PendingRequest, ...] = (WANTS,), **more: object
 ) -> Snapshot:
     return replace(
-        Snapshot(devices=DEVICES, groups=GROUPS, holdings=held, waiting=queue),
+        Snapshot(devices=DEVICES, groups=GROUPS, allocations=held, pending=queue),
         **more,  # type: ignore[arg-type]
     )
 
 
 def moved(plan: Plan) -> list[str]:
-    return [stop.request_id for stop in plan.stops if stop.moved]
+    return [stop.request_id for stop in plan.stops if stop.relocated]
 
 
 def test_smaller_work_is_moved_where_what_is_free_lies_in_pieces() -> None:
@@ -74,14 +74,14 @@ def test_smaller_work_is_moved_where_what_is_free_lies_in_pieces() -> None:
             why=Reason.GUARANTEE,
             group="cs101",
             lost=60.0,
-            moved=True,
+            relocated=True,
         ),
     )
     assert [wait.reason for wait in plan.waits] == [Reason.RECLAIMING]
 
 
 def back(each: Allocation, wanted: str) -> PendingRequest:
-    made = waiting(each.request_id, len(each.devices), group=each.group, owner=each.owner)
+    made = pending(each.request_id, len(each.devices), group=each.group, owner=each.owner)
     return replace(made, preemptible=True, moved_for=wanted)
 
 
@@ -89,7 +89,7 @@ def back(each: Allocation, wanted: str) -> PendingRequest:
 def test_both_run_then_whoever_else_waits(early: bool) -> None:
     """Its own device is not taken again by what was moved, though it is first to be free."""
     first, second = IN_PIECES
-    others = (waiting("older", 1, age=HOUR, group="math"), waiting("colleague", 1, group="lab"))
+    others = (pending("older", 1, age=HOUR, group="math"), pending("colleague", 1, group="lab"))
     leaving = replace(small("borrows", "a1", group="math"), leaving=True)
     held = (second, leaving) if early else (second,)
     queue = (*others, WANTS, back(first, "wants"))
@@ -102,17 +102,17 @@ def test_both_run_then_whoever_else_waits(early: bool) -> None:
 
 def test_a_step_says_the_same_up_to_the_new_start() -> None:
     snapshot = scene(*IN_PIECES)
-    standing, delta = step(SchedulerState(snapshot, NOW), (), NOW)
+    scheduler, delta = step(SchedulerState(snapshot, NOW), (), NOW)
     assert delta.stops == decide(snapshot, NOW).stops
     again = back(IN_PIECES[0], "wants")
     events = (AllocationEnded(request_id="first"), RequestQueued(request=again))
-    _, delta = step(standing, events, NOW)
+    _, delta = step(scheduler, events, NOW)
     assert [start.request_id for start in delta.starts] == ["wants", "first"]
 
 
 def test_a_gang_has_its_nodes_one_after_the_other() -> None:
     gang = (GangRole(name="worker", devices=2, wanted=2, minimum=2),)
-    wants = replace(waiting("wants", 4), gang=gang)
+    wants = replace(pending("wants", 4), gang=gang)
     devices = (*DEVICES, *node("c", 2), *node("d", 2))
     groups = (group("cs101", 4), group("lab", 4))
     held = tuple(small(f"on {name}", f"{name}0") for name in "abcd")
@@ -128,7 +128,7 @@ def test_as_few_are_moved_as_will_do_and_borrowers_go_first() -> None:
     plan = decide(
         scene(*crowd, small("second", "b0"), borrows, devices=devices, groups=groups), NOW
     )
-    assert {stop.request_id: stop.moved for stop in plan.stops} == {
+    assert {stop.request_id: stop.relocated for stop in plan.stops} == {
         "second": True,
         "borrows": False,
     }
@@ -144,19 +144,19 @@ def test_what_is_moved_may_ask_for_what_others_borrow() -> None:
     again = back(held[0], "wants")
     then = decide(scene(held[1], borrows, groups=groups, queue=(WANTS, again)), NOW)
     assert [start.request_id for start in then.starts] == ["wants"]
-    assert [(stop.for_request, stop.moved) for stop in then.stops] == [("first", False)]
+    assert [(stop.for_request, stop.relocated) for stop in then.stops] == [("first", False)]
 
 
 def test_nobody_takes_the_last_device_on_which_what_is_moved_goes_on() -> None:
     """Two newcomers find a device each, and without one of these nothing can be moved."""
     soon = (replace(small(f"on {device}", device), until=NOW + 600) for device in ("c0", "d0"))
-    short = replace(waiting("short", group="lab", seconds=600.0), kind=Kind.SESSION)
-    long = replace(waiting("long", group="math"), preemptible=True)
+    short = replace(pending("short", group="lab", seconds=600.0), kind=Kind.SESSION)
+    long = replace(pending("long", group="math"), preemptible=True)
     snapshot = scene(
         small("first", "a0"),
         small("second", "b1"),
         *soon,
-        holding("fixed", "c1", group="math"),
+        allocation("fixed", "c1", group="math"),
         queue=(WANTS, short, long),
         devices=(*DEVICES, *node("c", 2), *node("d", 2)),
         groups=(group("cs101", 3), group("lab", 5), group("math", 0)),
@@ -173,7 +173,7 @@ def test_nobody_takes_the_last_device_on_which_what_is_moved_goes_on() -> None:
 def test_a_newcomer_has_another_device_where_there_is_one(lending: int | None) -> None:
     """Of equal ones, that on which what is moved goes on would be the first."""
     other = tuple(replace(each, model="A100") for each in node("d", 1))
-    new = replace(waiting("new", group="math"), preemptible=True)
+    new = replace(pending("new", group="math"), preemptible=True)
     plan = decide(
         scene(
             *IN_PIECES,
@@ -234,7 +234,7 @@ LEFT_ALONE = [
     pytest.param(
         scene(
             small("first", "a0", "a1"),
-            holding("fixed", "b0"),
+            allocation("fixed", "b0"),
             groups=(*GROUPS[:1], group("lab", 2)),
         ),
         id="nothing smaller makes room",
@@ -251,11 +251,11 @@ def test_it_is_left_alone_where_it_could_not_go_on() -> None:
     """What is free is kept: a group that does not lend would be below its guarantee."""
     math = replace(group("math", 1), lending=0)
     groups = (group("cs101", 2), group("lab", 1), math)
-    snapshot = scene(small("first", "a0"), holding("fixed", "b0", group="cs102"), groups=groups)
+    snapshot = scene(small("first", "a0"), allocation("fixed", "b0", group="cs102"), groups=groups)
     assert decide(snapshot, NOW).stops == ()
 
 
 def test_a_holding_keeps_where_its_image_is() -> None:
-    request = replace(waiting("r"), image="torch@sha256:1", nodes=frozenset({"a"}))
-    made = holding_of(request, Placement(devices=("a0",)), now=NOW)
+    request = replace(pending("r"), image="torch@sha256:1", nodes=frozenset({"a"}))
+    made = allocation_of(request, Placement(devices=("a0",)), now=NOW)
     assert (made.image, made.nodes) == ("torch@sha256:1", frozenset({"a"}))

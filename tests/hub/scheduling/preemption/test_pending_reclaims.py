@@ -22,7 +22,7 @@ from carrel.hub.scheduling.model.snapshot import (
     Snapshot,
 )
 
-from ..values import NOW, group, holding, node, waiting
+from ..values import NOW, allocation, group, node, pending
 
 GROUPS = (
     replace(group("cs101"), guaranteed=2),
@@ -32,7 +32,7 @@ GROUPS = (
 
 
 def lent(request_id: str, *devices: str, priority: PriorityClass) -> Allocation:
-    made = holding(request_id, *devices, group="lab", ends_in=1700)
+    made = allocation(request_id, *devices, group="lab", ends_in=1700)
     return replace(made, preemptible=True, saved_at=NOW - 100, priority=priority)
 
 
@@ -40,17 +40,17 @@ LENT = (
     lent("two", "a0", "a1", priority=PriorityClass.NORMAL),
     lent("one", "a2", priority=PriorityClass.OPPORTUNISTIC),
 )
-ASKS = replace(waiting("asks", 2, age=10), kind=Kind.SESSION, priority=PriorityClass.NORMAL)
+ASKS = replace(pending("asks", 2, age=10), kind=Kind.SESSION, priority=PriorityClass.NORMAL)
 NEW = replace(
-    waiting("new", 1, group="lab", age=60, seconds=600.0),
+    pending("new", 1, group="lab", age=60, seconds=600.0),
     priority=PriorityClass.OPPORTUNISTIC,
     preemptible=True,
 )
-HEAD = replace(waiting("head", 4, group="other"), priority=PriorityClass.INTERACTIVE)
+HEAD = replace(pending("head", 4, group="other"), priority=PriorityClass.INTERACTIVE)
 
 
 def scene(*queue: PendingRequest, devices: tuple[Device, ...] = node("a", 4)) -> Snapshot:
-    return Snapshot(devices=devices, groups=GROUPS, holdings=LENT, waiting=queue)
+    return Snapshot(devices=devices, groups=GROUPS, allocations=LENT, pending=queue)
 
 
 def started(plan: Plan) -> list[tuple[str, tuple[str, ...]]]:
@@ -79,7 +79,7 @@ def test_while_those_that_were_asked_leave_it_waits_as_well() -> None:
     state = scene(HEAD, ASKS, NEW)
     leaving = tuple(replace(each, leaving=each.request_id == "one") for each in LENT)
 
-    plan = decide(replace(state, holdings=leaving), NOW)
+    plan = decide(replace(state, allocations=leaving), NOW)
 
     assert (started(plan), plan.stops) == ([], ())
 
@@ -91,7 +91,7 @@ def test_what_was_asked_back_is_expected_when_the_notice_ends(
     leaves_at: float | None, expected: float
 ) -> None:
     leaving = tuple(replace(each, leaving=True, leaves_at=leaves_at) for each in LENT)
-    (wait,) = decide(replace(scene(ASKS), holdings=leaving), NOW).waits
+    (wait,) = decide(replace(scene(ASKS), allocations=leaving), NOW).waits
 
     assert wait.reason is Reason.RECLAIMING
     assert wait.estimate == Estimate(at=expected, latest=expected)
@@ -108,11 +108,11 @@ def test_nobody_is_stopped_for_what_a_reservation_keeps_for_others(
     snapshot = Snapshot(
         devices=node("a", 3),
         groups=GROUPS,
-        holdings=(
+        allocations=(
             replace(lent("one", "a0", priority=PriorityClass.NORMAL), group="other"),
             replace(lent("other", "a1", priority=PriorityClass.NORMAL), group="other"),
         ),
-        waiting=(ASKS,),
+        pending=(ASKS,),
         reserved=(
             ReservedSpan(
                 id="lesson",
@@ -138,8 +138,10 @@ def test_nobody_is_stopped_for_what_a_group_does_not_lend_to_those_beside_it() -
     snapshot = Snapshot(
         devices=node("a", 3),
         groups=(dept, lab, group("other")),
-        holdings=(replace(lent("one", "a0", "a1", priority=PriorityClass.NORMAL), group="other"),),
-        waiting=(replace(ASKS, group="dept"),),
+        allocations=(
+            replace(lent("one", "a0", "a1", priority=PriorityClass.NORMAL), group="other"),
+        ),
+        pending=(replace(ASKS, group="dept"),),
     )
 
     assert decide(snapshot, NOW).stops == ()
@@ -154,16 +156,16 @@ def test_nobody_is_stopped_for_a_session_that_could_not_give_back_what_others_la
     snapshot = Snapshot(
         devices=node("a", 2),
         groups=(group("maths"), below("topology", "maths", 1), GROUPS[0]),
-        holdings=(
-            replace(holding("lent", "a0", group="maths"), preemptible=True),
-            holding("stays", "a1", group="cs101"),
+        allocations=(
+            replace(allocation("lent", "a0", group="maths"), preemptible=True),
+            allocation("stays", "a1", group="cs101"),
         ),
     )
-    asks = waiting("asks", group="topology")
+    asks = pending("asks", group="topology")
     session = replace(asks, kind=Kind.SESSION)
-    assert decide(replace(snapshot, waiting=(session,)), NOW).stops == ()
+    assert decide(replace(snapshot, pending=(session,)), NOW).stops == ()
     job = replace(asks, preemptible=True)
-    (stop,) = decide(replace(snapshot, waiting=(job,)), NOW).stops
+    (stop,) = decide(replace(snapshot, pending=(job,)), NOW).stops
     assert stop.request_id == "lent"
 
 
@@ -178,12 +180,12 @@ def test_a_session_has_its_guarantee_whatever_others_lack_of_each_other() -> Non
             below("cs102", "cs", 1),
             below("maths", "uni", 4),
         ),
-        holdings=(
-            holding("one", "a0", group="cs"),
-            holding("two", "a1", "a2", group="cs102"),
-            holding("others", "a3", "a4", group="uni"),
+        allocations=(
+            allocation("one", "a0", group="cs"),
+            allocation("two", "a1", "a2", group="cs102"),
+            allocation("others", "a3", "a4", group="uni"),
         ),
-        waiting=(replace(waiting("asks", 2, group="maths"), kind=Kind.SESSION),),
+        pending=(replace(pending("asks", 2, group="maths"), kind=Kind.SESSION),),
     )
     assert started(decide(snapshot, NOW)) == [("asks", ("a5", "a6"))]
 
@@ -197,11 +199,11 @@ def test_what_runs_in_its_reservation_is_not_asked_back(reserved: int, asked: li
     snapshot = Snapshot(
         devices=node("a", 6),
         groups=(group("uni", maximum=2), below("cs101", "uni", 2), below("other", "uni")),
-        holdings=tuple(
+        allocations=tuple(
             replace(lent(name, f"a{n}", priority=PriorityClass.NORMAL), group="other")
             for n, name in enumerate(("one", "two"))
         ),
-        waiting=(replace(ASKS, devices=1),),
+        pending=(replace(ASKS, devices=1),),
         reserved=(lesson,),
     )
     assert [stop.request_id for stop in decide(snapshot, NOW).stops] == asked
@@ -214,28 +216,28 @@ def test_nobody_is_stopped_for_who_is_held_behind_the_first_in_line_for_a_limit(
     snapshot = Snapshot(
         devices=node("a", 4),
         groups=(cs, below("course", "cs", 3), group("maths")),
-        holdings=(
-            holding("stays", "a0", group="cs", ends_in=1000),
+        allocations=(
+            allocation("stays", "a0", group="cs", ends_in=1000),
             *(
-                replace(holding(f"lent{n}", f"a{n}", group="maths"), preemptible=True)
+                replace(allocation(f"lent{n}", f"a{n}", group="maths"), preemptible=True)
                 for n in (1, 2, 3)
             ),
         ),
-        waiting=(waiting("asks", group="course"),),
+        pending=(pending("asks", group="course"),),
     )
     assert len(decide(snapshot, NOW).stops) == 1
-    urgent = waiting("urgent", 3, group="cs", priority=PriorityClass.URGENT)
-    queue = (*snapshot.waiting, urgent)
-    plan = decide(replace(snapshot, waiting=queue), NOW)
+    urgent = pending("urgent", 3, group="cs", priority=PriorityClass.URGENT)
+    queue = (*snapshot.pending, urgent)
+    plan = decide(replace(snapshot, pending=queue), NOW)
     assert plan.stops == ()
-    short = replace(snapshot.waiting[0], seconds=900.0)
-    (stop,) = decide(replace(snapshot, waiting=(short, urgent)), NOW).stops
+    short = replace(snapshot.pending[0], seconds=900.0)
+    (stop,) = decide(replace(snapshot, pending=(short, urgent)), NOW).stops
     assert stop.for_request == "asks"
 
 
 def test_a_step_and_a_quote_say_the_same() -> None:
-    standing = SchedulerState(scene(ASKS, NEW), NOW)
-    _, delta = step(standing, (), NOW)
+    scheduler = SchedulerState(scene(ASKS, NEW), NOW)
+    _, delta = step(scheduler, (), NOW)
     (quote,) = quotes(scene(ASKS), [NEW], NOW)
 
     assert [stop.request_id for stop in delta.stops] == ["one"]
@@ -243,7 +245,7 @@ def test_a_step_and_a_quote_say_the_same() -> None:
 
 
 def of(name: str, request_id: str, *devices: str) -> Allocation:
-    made = holding(request_id, *devices, group=name)
+    made = allocation(request_id, *devices, group=name)
     return replace(made, preemptible=True, saved_at=NOW)
 
 
@@ -257,17 +259,17 @@ def test_what_was_asked_back_for_one_behind_the_head_is_left_to_it() -> None:
     state = Snapshot(
         devices=(*node("a", 4), *node("b", 4)),
         groups=tuple(replace(group(name), guaranteed=n) for name, n in guaranteed.items()),
-        holdings=(
+        allocations=(
             of("cs101", "j0", "a0"),
             leaves(of("cs102", "j1", "a1")),
             of("cs102", "j2", "a2"),
             leaves(of("cs102", "j3", "b0")),
             leaves(of("cs102", "j4", "b1")),
         ),
-        waiting=(
-            replace(waiting("four", 4, group="cs", age=2), preemptible=True),
-            replace(waiting("two", 2, group="cs101", age=1), preemptible=True),
-            replace(waiting("new", 1, group="cs102", seconds=600.0), kind=Kind.SESSION),
+        pending=(
+            replace(pending("four", 4, group="cs", age=2), preemptible=True),
+            replace(pending("two", 2, group="cs101", age=1), preemptible=True),
+            replace(pending("new", 1, group="cs102", seconds=600.0), kind=Kind.SESSION),
         ),
     )
 
@@ -287,15 +289,15 @@ def test_a_device_that_somebody_leaves_is_not_lent_in_parts_meanwhile() -> None:
             replace(group("lab"), guaranteed=2),
             replace(group("math"), guaranteed=2),
         ),
-        holdings=(
+        allocations=(
             of("lab", "one", "a0"),
             of("lab", "three", "b0", "b2", "b3"),
             leaves(replace(of("lab", "part", "b1"), share=part)),
         ),
-        waiting=(
-            replace(waiting("head", 1, group="lab"), priority=PriorityClass.URGENT),
-            replace(waiting("pair", 2, group="math"), preemptible=True),
-            replace(waiting("small", 1, group="lab", seconds=36000.0), share=part),
+        pending=(
+            replace(pending("head", 1, group="lab"), priority=PriorityClass.URGENT),
+            replace(pending("pair", 2, group="math"), preemptible=True),
+            replace(pending("small", 1, group="lab", seconds=36000.0), share=part),
         ),
     )
 
@@ -310,16 +312,16 @@ def test_nobody_uses_up_the_limit_of_a_head_that_starts_earlier_by_what_others_a
     state = Snapshot(
         devices=(*node("a", 3), *node("b", 3, model="A100")),
         groups=(group("lab", maximum=3), replace(group("math"), guaranteed=1), group("other")),
-        holdings=(of("other", "three", "b0", "b1", "b2"), holding("own", "a0", group="lab")),
-        waiting=(
-            waiting(
+        allocations=(of("other", "three", "b0", "b1", "b2"), allocation("own", "a0", group="lab")),
+        pending=(
+            pending(
                 "pair", 2, group="lab", model="A100", age=4, priority=PriorityClass.INTERACTIVE
             ),
-            waiting(
+            pending(
                 "short", group="other", seconds=600.0, age=3, priority=PriorityClass.INTERACTIVE
             ),
-            waiting("one", group="math", model="A100", age=2),
-            waiting("late", group="lab", seconds=3000.0, age=1),
+            pending("one", group="math", model="A100", age=2),
+            pending("late", group="lab", seconds=3000.0, age=1),
         ),
     )
 
@@ -335,15 +337,15 @@ def test_nobody_uses_up_the_limit_of_a_head_that_starts_earlier_by_what_others_a
         pytest.param((), id="before the head is looked at"),
         pytest.param(
             (
-                waiting(
+                pending(
                     "short",
                     group="other",
                     model="H200",
                     seconds=600.0,
                     priority=PriorityClass.INTERACTIVE,
                 ),
-                waiting("one", 2, group="math", model="V100", age=3),
-                waiting("behind", group="other", model="V100", age=2),
+                pending("one", 2, group="math", model="V100", age=3),
+                pending("behind", group="other", model="V100", age=2),
             ),
             id="before it is looked at again",
         ),
@@ -357,18 +359,18 @@ def test_room_is_kept_for_the_head_whoever_else_stands_in_line(
     state = Snapshot(
         devices=(*node("a", 5), *node("b", 2, model="A100"), *node("c", 2, model="V100")),
         groups=(group("lab", maximum=3), replace(group("math"), guaranteed=2), group("other")),
-        holdings=(
-            holding("own", "a0", group="lab", ends_in=7200.0),
-            holding("pair", "b0", "b1", group="other"),
+        allocations=(
+            allocation("own", "a0", group="lab", ends_in=7200.0),
+            allocation("pair", "b0", "b1", group="other"),
             of("other", "small", "c0"),
         ),
-        waiting=(
-            waiting(
+        pending=(
+            pending(
                 "head", 2, group="lab", model="A100", age=9, priority=PriorityClass.INTERACTIVE
             ),
             *others,
-            waiting("three", 3, group="lab", model="H200", age=1, priority=low),
-            waiting("late", group="lab", model="H200", seconds=5000.0, priority=low),
+            pending("three", 3, group="lab", model="H200", age=1, priority=low),
+            pending("late", group="lab", model="H200", seconds=5000.0, priority=low),
         ),
     )
 

@@ -22,14 +22,14 @@ from carrel.hub.scheduling.model.snapshot import (
 from carrel.hub.scheduling.placement.device_pool import DevicePool
 from carrel.hub.scheduling.placement.gangs import largest_member
 from carrel.hub.scheduling.preemption import victim_search
-from carrel.hub.scheduling.preemption.defragmentation import MOST_LOST
+from carrel.hub.scheduling.preemption.defragmentation import MAX_LOST_SECONDS
 from carrel.hub.scheduling.preemption.reclaim import reclaim
 from carrel.hub.scheduling.preemption.victim_search import lost
 from carrel.hub.scheduling.queue.queues import rank
 from carrel.hub.scheduling.quota.tree import GroupTree, Tally, guarantees
 
 from ..strategies import MODELS, pools
-from ..values import HOUR, NOW, group, holding, waiting
+from ..values import HOUR, NOW, allocation, group, pending
 
 NAMES = ("cs", "cs101", "cs102", "math")
 PARENTS = {"cs": None, "cs101": "cs", "cs102": "cs", "math": None}
@@ -45,7 +45,7 @@ CLASSES = (
 class Scene:
     devices: tuple[Device, ...]
     groups: tuple[Group, ...]
-    holdings: tuple[Allocation, ...]
+    allocations: tuple[Allocation, ...]
 
     @property
     def tree(self) -> GroupTree:
@@ -55,26 +55,26 @@ class Scene:
         gone = {each.request_id for each in without}
         return sum(
             len(each.devices)
-            for each in self.holdings
+            for each in self.allocations
             if each.request_id not in gone and name in lineage(each.group)
         )
 
     def fits(self, request: PendingRequest, without: Iterable[Allocation] = ()) -> bool:
         gone = {each.request_id for each in without}
-        left = [each for each in self.holdings if each.request_id not in gone]
+        left = [each for each in self.allocations if each.request_id not in gone]
         return DevicePool(self.devices, left).fits(request)
 
     def by_id(self, stops: Iterable[Stop]) -> list[Allocation]:
-        known = {each.request_id: each for each in self.holdings}
+        known = {each.request_id: each for each in self.allocations}
         return [known[stop.request_id] for stop in stops]
 
     def victims(self, request: PendingRequest) -> tuple[Stop, ...]:
         return reclaim(
             [request],
-            pool=DevicePool(self.devices, self.holdings),
-            tally=Tally(self.tree, self.holdings),
+            pool=DevicePool(self.devices, self.allocations),
+            tally=Tally(self.tree, self.allocations),
             tree=self.tree,
-            holdings=self.holdings,
+            allocations=self.allocations,
             now=NOW,
         ).stops
 
@@ -91,18 +91,18 @@ def lineage(name: str | None) -> list[str]:
 def scenes(draw: st.DrawFn) -> Scene:
     devices = draw(pools())
     free = list(draw(st.permutations([device.id for device in devices])))
-    holdings = []
+    allocations = []
     for number in range(draw(st.integers(0, 7))):
         size = draw(st.integers(1, 2))
         held, free = tuple(sorted(free[:size])), free[size:]
         if held:
-            made = holding(
+            made = allocation(
                 f"v{number}",
                 *held,
                 group=draw(st.sampled_from(NAMES)),
                 ends_in=draw(st.sampled_from((0.0, HOUR, 3 * HOUR, 7 * HOUR))),
             )
-            holdings.append(
+            allocations.append(
                 replace(
                     made,
                     preemptible=draw(st.sampled_from((True, True, True, False))),
@@ -114,13 +114,13 @@ def scenes(draw: st.DrawFn) -> Scene:
         replace(group(name, parent=PARENTS[name]), guaranteed=draw(st.integers(0, 5)))
         for name in NAMES
     )
-    return Scene(devices=devices, groups=groups, holdings=tuple(holdings))
+    return Scene(devices=devices, groups=groups, allocations=tuple(allocations))
 
 
 @st.composite
 def requests(draw: st.DrawFn) -> PendingRequest:
     made = replace(
-        waiting("r", draw(st.integers(1, 3)), group=draw(st.sampled_from(NAMES))),
+        pending("r", draw(st.integers(1, 3)), group=draw(st.sampled_from(NAMES))),
         model=draw(st.sampled_from((None, None, *MODELS))),
         priority=draw(st.sampled_from((*CLASSES, PriorityClass.URGENT))),
     )
@@ -160,7 +160,7 @@ def may_move(scene: Scene, request: PendingRequest, one: Allocation) -> bool:
         and rank(one.priority) >= rank(request.priority)
         and any(scene.held(name) <= promised[name] for name in lineage(one.group))
         and len(one.devices) < largest_member(request)
-        and lost(one, NOW) <= MOST_LOST * len(one.devices)
+        and lost(one, NOW) <= MAX_LOST_SECONDS * len(one.devices)
     )
 
 
@@ -168,9 +168,9 @@ def pairs(stops: Sequence[Stop], chosen: Sequence[Allocation]) -> Iterable[tuple
     return zip(stops, chosen, strict=True)
 
 
-def subsets(holdings: Sequence[Allocation]) -> Iterable[tuple[Allocation, ...]]:
-    sizes = range(1, len(holdings) + 1)
-    return chain.from_iterable(combinations(holdings, size) for size in sizes)
+def subsets(allocations: Sequence[Allocation]) -> Iterable[tuple[Allocation, ...]]:
+    sizes = range(1, len(allocations) + 1)
+    return chain.from_iterable(combinations(allocations, size) for size in sizes)
 
 
 def cost(chosen: Iterable[Allocation]) -> tuple[bool, float, int]:
@@ -195,9 +195,11 @@ def check_only_those_are_asked_who_may_be(scene: Scene, request: PendingRequest)
     stops = scene.victims(request)
     chosen = scene.by_id(stops)
 
-    assert may_take(scene, request, [each for stop, each in pairs(stops, chosen) if not stop.moved])
+    assert may_take(
+        scene, request, [each for stop, each in pairs(stops, chosen) if not stop.relocated]
+    )
     for stop, each in pairs(stops, chosen):
-        assert not stop.moved or may_move(scene, request, each)
+        assert not stop.relocated or may_move(scene, request, each)
         assert stop.lost == lost(each, NOW)
         assert stop.group in lineage(request.group)
 
@@ -207,11 +209,11 @@ def check_no_set_that_may_be_asked_is_cheaper(scene: Scene, request: PendingRequ
     chosen = scene.by_id(stops)
     sets = [
         each
-        for each in subsets(scene.holdings)
+        for each in subsets(scene.allocations)
         if not scene.fits(request) and scene.fits(request, each) and may_take(scene, request, each)
     ]
 
-    if any(stop.moved for stop in stops):
+    if any(stop.relocated for stop in stops):
         assert not sets
         return
     assert bool(chosen) <= bool(sets)
@@ -221,7 +223,7 @@ def check_no_set_that_may_be_asked_is_cheaper(scene: Scene, request: PendingRequ
 
 
 def check_the_order_of_the_holdings_does_not_matter(scene: Scene, request: PendingRequest) -> None:
-    other = replace(scene, holdings=tuple(reversed(scene.holdings)))
+    other = replace(scene, allocations=tuple(reversed(scene.allocations)))
 
     assert set(other.victims(request)) == set(scene.victims(request))
 
@@ -230,19 +232,19 @@ def check_once_asked_nobody_is_asked_again(scene: Scene, asked: list[PendingRequ
     """The next cycle, with those that were asked still leaving, asks nobody else."""
     named = [replace(each, id=f"r{number}") for number, each in enumerate(asked)]
 
-    def cycle(holdings: tuple[Allocation, ...]) -> tuple[Stop, ...]:
+    def cycle(allocations: tuple[Allocation, ...]) -> tuple[Stop, ...]:
         found = reclaim(
             named,
-            pool=DevicePool(scene.devices, holdings),
-            tally=Tally(scene.tree, holdings),
+            pool=DevicePool(scene.devices, allocations),
+            tally=Tally(scene.tree, allocations),
             tree=scene.tree,
-            holdings=holdings,
+            allocations=allocations,
             now=NOW,
         )
         return found.stops
 
-    first = {stop.request_id for stop in cycle(scene.holdings)}
-    left = tuple(replace(each, leaving=each.request_id in first) for each in scene.holdings)
+    first = {stop.request_id for stop in cycle(scene.allocations)}
+    left = tuple(replace(each, leaving=each.request_id in first) for each in scene.allocations)
     assert cycle(left) == ()
 
 
@@ -250,20 +252,20 @@ def check_a_victim_does_not_take_the_devices_back(scene: Scene, request: Pending
     """Once the request runs, the victims' own requests find nobody to ask for its devices."""
     stops = scene.victims(request)
     gone = {stop.request_id for stop in stops}
-    left = tuple(each for each in scene.holdings if each.request_id not in gone)
+    left = tuple(each for each in scene.allocations if each.request_id not in gone)
     placed = DevicePool(scene.devices, left).take(request)
     if not stops or placed is None:
         return
     runs = replace(
-        holding("r", *placed.devices, group=request.group),
+        allocation("r", *placed.devices, group=request.group),
         preemptible=True,
         priority=request.priority,
         saved_at=NOW,
     )
-    after = replace(scene, holdings=(*left, runs))
+    after = replace(scene, allocations=(*left, runs))
     for victim in scene.by_id(stops):
         again = replace(
-            waiting(victim.request_id, len(victim.devices), group=victim.group),
+            pending(victim.request_id, len(victim.devices), group=victim.group),
             priority=victim.priority,
         )
         assert "r" not in {stop.request_id for stop in after.victims(again)}

@@ -22,7 +22,7 @@ from carrel.hub.scheduling.preemption.reclaim_rounds import ReclaimPlan
 from carrel.hub.scheduling.quota.tree import GroupTree, Tally, guarantees
 
 from .. import values
-from ..values import HOUR, NOW, holding, node, waiting
+from ..values import HOUR, NOW, allocation, node, pending
 
 OPPORTUNISTIC, URGENT = PriorityClass.OPPORTUNISTIC, PriorityClass.URGENT
 
@@ -42,7 +42,7 @@ def job(
 ) -> Allocation:
     """A preemptible job that would lose so many seconds on each device."""
     return replace(
-        holding(request_id, *devices, group=group, ends_in=ends_in),
+        allocation(request_id, *devices, group=group, ends_in=ends_in),
         saved_at=NOW - lost,
         preemptible=True,
         priority=priority,
@@ -63,8 +63,8 @@ FLAT = (group("cs101", 2), group("lab", 2))
 class Case:
     devices: tuple[Device, ...] = field(default_factory=lambda: node("a", 4))
     groups: tuple[Group, ...] = FLAT
-    holdings: tuple[Allocation, ...]
-    request: PendingRequest = field(default_factory=lambda: waiting("r", 1))
+    allocations: tuple[Allocation, ...]
+    request: PendingRequest = field(default_factory=lambda: pending("r", 1))
     expected: tuple[Stop, ...]
 
 
@@ -75,18 +75,18 @@ def full(*lost: float, group: str = "lab") -> tuple[Allocation, ...]:
 
 CASES = {
     "the job that loses the least work goes": Case(
-        holdings=full(40, 30, 20, 50), expected=(stop("v2", 20),)
+        allocations=full(40, 30, 20, 50), expected=(stop("v2", 20),)
     ),
     "what was never saved is lost from its start": Case(
-        holdings=(replace(full(0)[0], saved_at=None), *full(0, 5000, 4000, 6000)[1:]),
+        allocations=(replace(full(0)[0], saved_at=None), *full(0, 5000, 4000, 6000)[1:]),
         expected=(stop("v0", 3600),),
     ),
     "a job says itself what it does again": Case(
-        holdings=(replace(full(0)[0], saved_at=None, restart_cost=60), *full(0, 70, 65, 80)[1:]),
+        allocations=(replace(full(0)[0], saved_at=None, restart_cost=60), *full(0, 70, 65, 80)[1:]),
         expected=(stop("v0", 60),),
     ),
     "of jobs that lose the same, the one goes that has the most left": Case(
-        holdings=(
+        allocations=(
             job("v0", "a0", ends_in=600),
             job("v1", "a1", ends_in=5 * HOUR),
             job("v2", "a2", ends_in=4 * HOUR),
@@ -95,14 +95,14 @@ CASES = {
         expected=(stop("v1", 100),),
     ),
     "what is expected to be left counts, not the time limit": Case(
-        holdings=(
+        allocations=(
             replace(job("v0", "a0", ends_in=9 * HOUR), expected=HOUR + 600),
             *full(100, 100, 100, 100)[1:],
         ),
         expected=(stop("v1", 100),),
     ),
     "an hour of work is more than any delay": Case(
-        holdings=(
+        allocations=(
             job("v0", "a0", lost=3700, ends_in=9 * HOUR),
             job("v1", "a1", lost=3700, ends_in=90 * HOUR),
             *full(0, 0, 10, 20)[2:],
@@ -110,65 +110,67 @@ CASES = {
         expected=(stop("v2", 10),),
     ),
     "a job that is nearly done stays, where another loses a few minutes more": Case(
-        holdings=(
+        allocations=(
             job("v0", "a0", lost=300, ends_in=60),
             job("v1", "a1", lost=900, ends_in=9 * HOUR),
             *full(0, 0, 2000, 2000)[2:],
         ),
         expected=(stop("v1", 900),),
     ),
-    "of equal jobs the first id goes": Case(holdings=full(9, 9, 9, 9), expected=(stop("v0", 9),)),
+    "of equal jobs the first id goes": Case(
+        allocations=full(9, 9, 9, 9), expected=(stop("v0", 9),)
+    ),
     "as many go as are needed": Case(
-        holdings=full(40, 30, 20, 50),
-        request=waiting("r", 2),
+        allocations=full(40, 30, 20, 50),
+        request=pending("r", 2),
         expected=(stop("v1", 30), stop("v2", 20)),
     ),
-    "nobody goes where it fits": Case(holdings=full(1, 1, 1), expected=()),
+    "nobody goes where it fits": Case(allocations=full(1, 1, 1), expected=()),
     "what is free is used first": Case(
-        holdings=full(3, 2, 1), request=waiting("r", 2), expected=(stop("v2", 1),)
+        allocations=full(3, 2, 1), request=pending("r", 2), expected=(stop("v2", 1),)
     ),
     "one large job is cheaper than two small ones": Case(
-        holdings=(
+        allocations=(
             job("big", "a0", "a1", lost=30),
             job("x", "a2", lost=40),
             job("y", "a3", lost=45),
         ),
-        request=waiting("r", 2),
+        request=pending("r", 2),
         expected=(stop("big", 60),),
     ),
     "two small jobs are cheaper than a large one that loses more": Case(
-        holdings=(
+        allocations=(
             job("big", "a0", "a1", lost=250),
             job("x", "a2", lost=40),
             job("y", "a3", lost=45),
         ),
-        request=waiting("r", 2),
+        request=pending("r", 2),
         expected=(stop("x", 40), stop("y", 45)),
     ),
     "a large job is cheaper than two small ones that lose a little less, as it has more left": Case(
-        holdings=(
+        allocations=(
             job("big", "a0", "a1", lost=60),
             job("x", "a2", lost=40),
             job("y", "a3", lost=40),
         ),
-        request=waiting("r", 2),
+        request=pending("r", 2),
         expected=(stop("big", 120),),
     ),
     "the cheapest jobs of all help nobody where they are on two nodes": Case(
         devices=(*node("a", 2), *node("b", 2)),
-        holdings=(
+        allocations=(
             job("a-cheap", "a0", lost=1),
             job("a-dear", "a1", lost=90),
             job("b-cheap", "b0", lost=2),
             job("b-middle", "b1", lost=50),
         ),
-        request=waiting("r", 2),
+        request=pending("r", 2),
         expected=(stop("b-cheap", 2), stop("b-middle", 50)),
     ),
     "a gang empties whole nodes where the cheapest lie on nodes that stay in use": Case(
         devices=(*node("a", 2), *node("b", 2), *node("c", 2), *node("d", 2)),
         groups=(group("cs101", 4), group("lab", 2), group("other", 2)),
-        holdings=(
+        allocations=(
             job("a-cheap", "a0", lost=1),
             job("b-cheap", "b0", lost=2),
             job("a-kept", "a1", lost=1, group="other"),
@@ -177,45 +179,45 @@ CASES = {
             job("d-dear", "d0", "d1", lost=60),
         ),
         request=replace(
-            waiting("r", 4), gang=(GangRole(name="node", devices=2, wanted=2, minimum=2),)
+            pending("r", 4), gang=(GangRole(name="node", devices=2, wanted=2, minimum=2),)
         ),
         expected=(stop("c-dear", 100), stop("d-dear", 120)),
     ),
     "a job on other models helps nobody": Case(
         devices=(*node("a", 2), *node("b", 2, model="A100")),
-        holdings=(
+        allocations=(
             job("v0", "a0", lost=9),
             job("v1", "a1", lost=8),
             job("v2", "b0", lost=1),
             job("v3", "b1", lost=2),
         ),
-        request=waiting("r", 1, model="H200"),
+        request=pending("r", 1, model="H200"),
         expected=(stop("v1", 8),),
     ),
     "opportunistic work goes first, whatever it loses": Case(
-        holdings=(
+        allocations=(
             *full(1, 1, 1),
             job("low", "a3", lost=9000, priority=OPPORTUNISTIC),
         ),
         expected=(stop("low", 9000),),
     ),
     "where opportunistic work is not enough, the least is lost": Case(
-        holdings=(
+        allocations=(
             *full(20, 10, 30),
             job("low", "a3", lost=9000, priority=OPPORTUNISTIC),
         ),
-        request=waiting("r", 2),
+        request=pending("r", 2),
         expected=(stop("v0", 20), stop("v1", 10)),
     ),
     "a group keeps its guarantee": Case(
         groups=(group("cs101", 4), group("lab", 2)),
-        holdings=full(1, 1, 1, 1),
-        request=waiting("r", 3),
+        allocations=full(1, 1, 1, 1),
+        request=pending("r", 3),
         expected=(),
     ),
     "a job that would take its group below the guarantee stays": Case(
         groups=(group("cs101", 2), group("lab", 2)),
-        holdings=(
+        allocations=(
             job("two", "a0", "a1", lost=1),
             job("one", "a2", lost=500),
             job("c", "a3", group="cs101"),
@@ -224,78 +226,79 @@ CASES = {
     ),
     "each group of the victims is looked at by itself": Case(
         groups=(group("cs101", 2), group("lab", 1), group("ml", 1)),
-        holdings=(
+        allocations=(
             job("l0", "a0", lost=1),
             job("l1", "a1", lost=1),
             job("m0", "a2", lost=90, group="ml"),
             job("m1", "a3", lost=80, group="ml"),
         ),
-        request=waiting("r", 2),
+        request=pending("r", 2),
         expected=(stop("l0", 1), stop("m1", 80)),
     ),
     "above its guarantee a group asks nobody": Case(
         groups=(group("cs101", 1), group("lab")),
-        holdings=(job("own", "a0", group="cs101"), *full(1, 1, 1, 1)[1:]),
+        allocations=(job("own", "a0", group="cs101"), *full(1, 1, 1, 1)[1:]),
         expected=(),
     ),
     "a request that is larger than the guarantee asks nobody": Case(
-        holdings=full(1, 1, 1, 1), request=waiting("r", 3), expected=()
+        allocations=full(1, 1, 1, 1), request=pending("r", 3), expected=()
     ),
     "a session is not preempted": Case(
-        holdings=tuple(replace(each, preemptible=False) for each in full(1, 1, 1, 1)), expected=()
+        allocations=tuple(replace(each, preemptible=False) for each in full(1, 1, 1, 1)),
+        expected=(),
     ),
     "nobody is asked twice": Case(
-        holdings=(*full(1, 1, 1), job("gone", "a3", leaving=True)), expected=()
+        allocations=(*full(1, 1, 1), job("gone", "a3", leaving=True)), expected=()
     ),
     "what is leaving is not enough": Case(
-        holdings=(*full(3, 2, 1), job("gone", "a3", leaving=True)),
-        request=waiting("r", 2),
+        allocations=(*full(3, 2, 1), job("gone", "a3", leaving=True)),
+        request=pending("r", 2),
         expected=(stop("v2", 1),),
     ),
     "a better class is not stopped for a worse one": Case(
-        holdings=full(1, 1, 1, 1),
-        request=waiting("r", priority=OPPORTUNISTIC),
+        allocations=full(1, 1, 1, 1),
+        request=pending("r", priority=OPPORTUNISTIC),
         expected=(),
     ),
     "an urgent request takes opportunistic work of any group": Case(
         groups=(group("cs101"), group("lab")),
-        holdings=(*full(1, 1, 1), job("low", "a3", lost=700, priority=OPPORTUNISTIC)),
-        request=waiting("r", priority=URGENT),
+        allocations=(*full(1, 1, 1), job("low", "a3", lost=700, priority=OPPORTUNISTIC)),
+        request=pending("r", priority=URGENT),
         expected=(stop("low", 700, Reason.BEHIND_OTHERS),),
     ),
     "an urgent request takes opportunistic work of its own group below its guarantee": Case(
         groups=(group("cs101", 4), group("lab", 2)),
-        holdings=(
+        allocations=(
             job("low", "a0", group="cs101", priority=OPPORTUNISTIC),
             *(replace(each, preemptible=False) for each in full(1, 1, 1, 1)[1:]),
         ),
-        request=waiting("r", priority=URGENT),
+        request=pending("r", priority=URGENT),
         expected=(stop("low", 100, Reason.BEHIND_OTHERS),),
     ),
     "an urgent request leaves another group its guarantee": Case(
         groups=(group("cs101"), group("lab", 4)),
-        holdings=(
+        allocations=(
             *full(1, 1, 1),
             job("low", "a3", lost=700, priority=OPPORTUNISTIC),
         ),
-        request=waiting("r", priority=URGENT),
+        request=pending("r", priority=URGENT),
         expected=(),
     ),
     "an urgent request leaves normal work alone": Case(
         groups=(group("cs101"), group("lab")),
-        holdings=full(1, 1, 1, 1),
-        request=waiting("r", priority=URGENT),
+        allocations=full(1, 1, 1, 1),
+        request=pending("r", priority=URGENT),
         expected=(),
     ),
     "a course asks back what its sister borrowed, inside the department": Case(
         groups=(group("cs", 4), group("cs101", 2, "cs"), group("cs102", 2, "cs")),
-        holdings=full(4, 3, 2, 1, group="cs102"),
-        request=waiting("r", 2),
+        allocations=full(4, 3, 2, 1, group="cs102"),
+        request=pending("r", 2),
         expected=(stop("v2", 2), stop("v3", 1)),
     ),
     "a department asks back for a course that has no guarantee itself": Case(
         groups=(group("cs", 2), group("cs101", 0, "cs"), group("lab", 2)),
-        holdings=full(4, 3, 2, 1),
+        allocations=full(4, 3, 2, 1),
         expected=(stop("v3", 1, group="cs"),),
     ),
     "a department with all that it is guaranteed asks its sisters for nothing": Case(
@@ -303,7 +306,7 @@ CASES = {
             *(group("cs", 2), group("cs101", 1, "cs"), group("cs102", 1, "cs")),
             *(group("lab", 2),),
         ),
-        holdings=(
+        allocations=(
             job("v0", "a0", group="cs102", lost=500),
             job("v1", "a1", group="cs102", lost=400),
             job("v2", "a2", lost=1),
@@ -316,67 +319,67 @@ CASES = {
             *(group("uni"), group("cs", 0, "uni"), group("cs101", 2, "cs")),
             *(group("math", 0, "uni"), group("lab", 0, "math")),
         ),
-        holdings=full(4, 3, 2, 1),
+        allocations=full(4, 3, 2, 1),
         expected=(stop("v3", 1, group="cs"),),
     ),
     "a department above the victims keeps its guarantee": Case(
         groups=(group("cs101", 2), group("math", 4), group("lab", 0, "math")),
-        holdings=full(4, 3, 2, 1),
+        allocations=full(4, 3, 2, 1),
         expected=(),
     ),
     "a group that is unknown by now has no guarantee to keep": Case(
-        groups=(group("cs101", 2),), holdings=full(4, 3, 2, 1), expected=(stop("v3", 1),)
+        groups=(group("cs101", 2),), allocations=full(4, 3, 2, 1), expected=(stop("v3", 1),)
     ),
     "whoever is in no group asks nobody": Case(
-        groups=(group("lab", 2),), holdings=full(4, 3, 2, 1), expected=()
+        groups=(group("lab", 2),), allocations=full(4, 3, 2, 1), expected=()
     ),
     "a gang asks for as few members as it starts with": Case(
         devices=(*node("a", 2), *node("b", 2)),
         groups=(group("cs101", 4), group("lab")),
-        holdings=(
+        allocations=(
             job("v0", "a0", lost=4),
             job("v1", "a1", lost=5),
             job("v2", "b0", lost=1),
             job("v3", "b1", lost=9),
         ),
         request=replace(
-            waiting("r", 4), gang=(GangRole(name="worker", devices=1, wanted=4, minimum=2),)
+            pending("r", 4), gang=(GangRole(name="worker", devices=1, wanted=4, minimum=2),)
         ),
         expected=(stop("v0", 4), stop("v2", 1)),
     ),
     "of a gang's victims, those that turn out to help nobody stay": Case(
         devices=(*node("a", 2), *node("b", 2)),
         groups=(group("cs101", 4), group("lab")),
-        holdings=(
+        allocations=(
             job("v0", "a0", lost=1),
             job("v1", "b0", "b1", lost=5),
             job("v2", "a1", lost=9000),
         ),
         request=replace(
-            waiting("r", 2), gang=(GangRole(name="worker", devices=2, wanted=1, minimum=1),)
+            pending("r", 2), gang=(GangRole(name="worker", devices=2, wanted=1, minimum=1),)
         ),
         expected=(stop("v1", 10),),
     ),
     "a share asks for as much as it needs": Case(
         devices=node("a", 1),
         groups=(group("cs101", 1), group("lab")),
-        holdings=tuple(
+        allocations=tuple(
             replace(each, share=Share(compute=0.5), devices=("a0",)) for each in full(8, 6)
         ),
-        request=replace(waiting("r"), share=Share(compute=0.5)),
+        request=replace(pending("r"), share=Share(compute=0.5)),
         expected=(stop("v1", 3),),
     ),
     "for a whole device all of its shares go": Case(
         devices=node("a", 1),
         groups=(group("cs101", 1), group("lab")),
-        holdings=tuple(
+        allocations=tuple(
             replace(each, share=Share(compute=0.5), devices=("a0",)) for each in full(8, 6)
         ),
         expected=(stop("v0", 4), stop("v1", 3)),
     ),
     "a device that is not lent any more helps nobody": Case(
         devices=(*node("a", 3), values.device("a3", health=values.Health.SICK)),
-        holdings=full(40, 30, 20, 1),
+        allocations=full(40, 30, 20, 1),
         expected=(stop("v2", 20),),
     ),
 }
@@ -388,78 +391,78 @@ def test_victims(case: Case) -> None:
 
     found = reclaim(
         [case.request],
-        pool=DevicePool(case.devices, case.holdings),
-        tally=Tally(tree, case.holdings),
+        pool=DevicePool(case.devices, case.allocations),
+        tally=Tally(tree, case.allocations),
         tree=tree,
-        holdings=case.holdings,
+        allocations=case.allocations,
         now=NOW,
     ).stops
 
     assert tuple(sorted(found, key=lambda each: each.request_id)) == case.expected
 
 
-def asked_back(holdings: tuple[Allocation, ...], *requests: PendingRequest) -> ReclaimPlan:
+def asked_back(allocations: tuple[Allocation, ...], *requests: PendingRequest) -> ReclaimPlan:
     tree = GroupTree(FLAT)
     return reclaim(
         requests,
-        pool=DevicePool(node("a", 4), holdings),
-        tally=Tally(tree, holdings),
+        pool=DevicePool(node("a", 4), allocations),
+        tally=Tally(tree, allocations),
         tree=tree,
-        holdings=holdings,
+        allocations=allocations,
         now=NOW,
     )
 
 
 def test_each_request_has_victims_of_its_own_until_the_guarantee_is_full() -> None:
-    found = asked_back(full(4, 3, 2, 1), waiting("p"), waiting("q"), waiting("s"))
+    found = asked_back(full(4, 3, 2, 1), pending("p"), pending("q"), pending("s"))
 
     assert [(each.for_request, each.request_id) for each in found.stops] == [
         ("p", "v3"),
         ("q", "v2"),
     ]
-    assert found.waiting.keys() == {"p", "q"}
+    assert found.placements.keys() == {"p", "q"}
 
 
 def test_what_was_asked_back_in_an_earlier_cycle_is_waited_for() -> None:
     leaving = replace(full(1)[0], leaving=True)
 
-    assert asked_back((leaving, *full(1, 1, 1, 1)[1:]), waiting("p")) == ReclaimPlan(
-        waiting={"p": Placement(devices=("a0",))}
+    assert asked_back((leaving, *full(1, 1, 1, 1)[1:]), pending("p")) == ReclaimPlan(
+        placements={"p": Placement(devices=("a0",))}
     )
 
 
 def test_a_request_that_has_free_devices_waits_for_nobody() -> None:
-    assert asked_back(full(1, 1, 1), waiting("p")) == ReclaimPlan()
+    assert asked_back(full(1, 1, 1), pending("p")) == ReclaimPlan()
 
 
 def test_who_has_a_stop_made_for_it_waits_for_it_although_devices_are_free() -> None:
     """They are for the one ahead of it, which needs two of one node."""
     tree = GroupTree((group("cs101", 3), group("lab")))
-    holdings = full(9, 3, 2, 1)[1:]
+    allocations = full(9, 3, 2, 1)[1:]
 
     found = reclaim(
-        [waiting("p", 2), waiting("q")],
-        pool=DevicePool(node("a", 4), holdings),
-        tally=Tally(tree, holdings),
+        [pending("p", 2), pending("q")],
+        pool=DevicePool(node("a", 4), allocations),
+        tally=Tally(tree, allocations),
         tree=tree,
-        holdings=holdings,
+        allocations=allocations,
         now=NOW,
     )
 
-    assert {each.for_request for each in found.stops} == {"p", "q"} == found.waiting.keys()
+    assert {each.for_request for each in found.stops} == {"p", "q"} == found.placements.keys()
 
 
 def test_nobody_is_stopped_for_a_request_that_others_ahead_of_it_would_pass() -> None:
     """``p`` may not ask the department for anything, and would start on what ``q`` asks back."""
     tree = GroupTree((group("cs"), group("cs101", 2, "cs"), group("math", 2)))
-    holdings = full(5, group="cs")
+    allocations = full(5, group="cs")
 
     found = reclaim(
-        [waiting("p", group="math"), waiting("q"), waiting("s", owner="ada")],
-        pool=DevicePool(node("a", 1), holdings),
-        tally=Tally(tree, holdings),
+        [pending("p", group="math"), pending("q"), pending("s", owner="ada")],
+        pool=DevicePool(node("a", 1), allocations),
+        tally=Tally(tree, allocations),
         tree=tree,
-        holdings=holdings,
+        allocations=allocations,
         now=NOW,
     )
 
@@ -468,19 +471,19 @@ def test_nobody_is_stopped_for_a_request_that_others_ahead_of_it_would_pass() ->
 
 def test_as_many_are_stopped_as_it_takes_for_both_where_others_are_ahead() -> None:
     tree = GroupTree((group("cs"), group("cs101", 2, "cs"), group("math", 2)))
-    holdings = full(5, 4, group="cs")
+    allocations = full(5, 4, group="cs")
 
     found = reclaim(
-        [waiting("p", group="math"), waiting("q")],
-        pool=DevicePool(node("a", 2), holdings),
-        tally=Tally(tree, holdings),
+        [pending("p", group="math"), pending("q")],
+        pool=DevicePool(node("a", 2), allocations),
+        tally=Tally(tree, allocations),
         tree=tree,
-        holdings=holdings,
+        allocations=allocations,
         now=NOW,
     )
 
     assert {each.for_request for each in found.stops} == {"q"}
-    assert {name: each.devices for name, each in found.waiting.items()} == {
+    assert {name: each.devices for name, each in found.placements.items()} == {
         "p": ("a0",),
         "q": ("a1",),
     }
@@ -490,36 +493,42 @@ def test_nobody_goes_who_need_not_since_somebody_larger_was_asked_later() -> Non
     """``small`` makes room for ``p``, who is ahead, so that ``large`` goes for ``q``: that is
     enough for both."""
     tree = GroupTree((group("cs"), group("math", 1)))
-    small, large = holding("small", "a0", group="cs"), holding("large", "b0", "b1", group="cs")
-    holdings = [replace(each, preemptible=True) for each in (small, large)]
+    small, large = (
+        allocation("small", "a0", group="cs"),
+        allocation("large", "b0", "b1", group="cs"),
+    )
+    allocations = [replace(each, preemptible=True) for each in (small, large)]
 
     found = reclaim(
-        [waiting("p", group="cs", priority=PriorityClass.URGENT), waiting("q", group="math")],
-        pool=DevicePool((*node("a", 1), *node("b", 2)), holdings),
-        tally=Tally(tree, holdings),
+        [pending("p", group="cs", priority=PriorityClass.URGENT), pending("q", group="math")],
+        pool=DevicePool((*node("a", 1), *node("b", 2)), allocations),
+        tally=Tally(tree, allocations),
         tree=tree,
-        holdings=holdings,
+        allocations=allocations,
         now=NOW,
     )
 
     assert [each.request_id for each in found.stops] == ["large"]
-    assert {*found.waiting} == {"p", "q"}
-    assert all(set(each.devices) <= {"b0", "b1"} for each in found.waiting.values())
+    assert {*found.placements} == {"p", "q"}
+    assert all(set(each.devices) <= {"b0", "b1"} for each in found.placements.values())
 
 
 def test_whoever_goes_for_another_request_goes_all_the_same() -> None:
     """``large`` would be enough for ``p`` as well, but ``p`` is sure of its device only with the
     notice that is its own."""
     tree = GroupTree((group("cs"), group("math", 3)))
-    small, large = holding("small", "a0", group="cs"), holding("large", "b0", "b1", group="cs")
-    holdings = [replace(each, preemptible=True) for each in (small, large)]
+    small, large = (
+        allocation("small", "a0", group="cs"),
+        allocation("large", "b0", "b1", group="cs"),
+    )
+    allocations = [replace(each, preemptible=True) for each in (small, large)]
 
     found = reclaim(
-        [waiting("p", group="math"), waiting("q", group="math")],
-        pool=DevicePool((*node("a", 1), *node("b", 2)), holdings),
-        tally=Tally(tree, holdings),
+        [pending("p", group="math"), pending("q", group="math")],
+        pool=DevicePool((*node("a", 1), *node("b", 2)), allocations),
+        tally=Tally(tree, allocations),
         tree=tree,
-        holdings=holdings,
+        allocations=allocations,
         now=NOW,
     )
 
@@ -532,7 +541,7 @@ def test_whoever_goes_for_another_request_goes_all_the_same() -> None:
 def test_a_limit_of_the_group_above_makes_room_as_devices_do() -> None:
     groups = (group("cs"), group("cs101", 1, "cs"), group("cs102", 0, "cs"))
     tree = GroupTree(groups)
-    holdings = full(2, 1, group="cs102")
+    allocations = full(2, 1, group="cs102")
 
     def allowed(
         form: PendingRequest, _fewest: PendingRequest, _pool: DevicePool, tally: Tally
@@ -540,28 +549,30 @@ def test_a_limit_of_the_group_above_makes_room_as_devices_do() -> None:
         return tally.of_group("cs") + form.devices <= 2
 
     found = reclaim(
-        [waiting("r")],
-        pool=DevicePool(node("a", 4), holdings),
-        tally=Tally(tree, holdings),
+        [pending("r")],
+        pool=DevicePool(node("a", 4), allocations),
+        tally=Tally(tree, allocations),
         tree=tree,
-        holdings=holdings,
+        allocations=allocations,
         now=NOW,
         allowed=allowed,
     )
 
-    assert found == ReclaimPlan(stops=(stop("v1", 1),), waiting={"r": Placement(devices=("a1",))})
+    assert found == ReclaimPlan(
+        stops=(stop("v1", 1),), placements={"r": Placement(devices=("a1",))}
+    )
 
 
 def test_the_first_model_that_can_have_room_is_taken() -> None:
     tree = GroupTree(FLAT)
-    holdings = (job("v0", "a0", lost=9), job("v1", "b0", lost=1), job("v2", "b1"))
+    allocations = (job("v0", "a0", lost=9), job("v1", "b0", lost=1), job("v2", "b1"))
 
     found = reclaim(
-        [waiting("r")],
-        pool=DevicePool((*node("a", 1), *node("b", 2, model="A100")), holdings),
-        tally=Tally(tree, holdings),
+        [pending("r")],
+        pool=DevicePool((*node("a", 1), *node("b", 2, model="A100")), allocations),
+        tally=Tally(tree, allocations),
         tree=tree,
-        holdings=holdings,
+        allocations=allocations,
         now=NOW,
         forms=lambda request: (replace(request, model=each) for each in ("V100", "H200")),
     )

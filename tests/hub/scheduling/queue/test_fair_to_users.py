@@ -10,9 +10,9 @@ from types import MappingProxyType
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.model.snapshot import Allocation, DecayedUsage, PendingRequest, Snapshot
 from carrel.hub.scheduling.placement.device_pool import Placement
-from carrel.hub.scheduling.queue.running_set import holding_of
+from carrel.hub.scheduling.queue.running_set import allocation_of
 
-from ..values import NOW, group, holding, node, waiting
+from ..values import NOW, allocation, group, node, pending
 
 MINUTE = 60.0
 JOB = 30 * MINUTE
@@ -21,37 +21,37 @@ USERS = tuple(f"user{number:02}" for number in range(100))
 # What runs at first ends at ten different times: places come free two by two.
 DEVICES = tuple(each for name in "abcde" for each in node(name, 4))
 BEFORE = tuple(
-    holding(f"before{number}", device.id, owner="before", ends_in=number // 2 * JOB / 10)
+    allocation(f"before{number}", device.id, owner="before", ends_in=number // 2 * JOB / 10)
     for number, device in enumerate(DEVICES)
 )
 
 
 def served(
-    waiting: tuple[PendingRequest, ...], past: Mapping[str, float] = MappingProxyType({})
+    pending: tuple[PendingRequest, ...], past: Mapping[str, float] = MappingProxyType({})
 ) -> Iterator[Allocation]:
     """Whoever starts, in that order, where everything runs to its time limit and the ledger says
     at every moment who used how much."""
-    state = Snapshot(devices=DEVICES, groups=(group(),), waiting=waiting, holdings=BEFORE)
+    state = Snapshot(devices=DEVICES, groups=(group(),), pending=pending, allocations=BEFORE)
     now, over = NOW, defaultdict(float, past)
-    while state.waiting:
+    while state.pending:
         used = over.copy()
-        for each in state.holdings:
+        for each in state.allocations:
             used[each.owner] += now - each.since
         state = replace(state, use=tuple(use_of(*each) for each in used.items()))
-        by_id = {each.id: each for each in state.waiting}
-        begun = [
-            holding_of(by_id.pop(start.request_id), Placement(devices=start.devices), now=now)
+        by_id = {each.id: each for each in state.pending}
+        started_with = [
+            allocation_of(by_id.pop(start.request_id), Placement(devices=start.devices), now=now)
             for start in decide(state, now).starts
         ]
-        yield from begun
-        held = (*state.holdings, *begun)
+        yield from started_with
+        held = (*state.allocations, *started_with)
         now = min(each.until for each in held)
         for each in held:
             over[each.owner] += each.until - each.since if each.until <= now else 0
         state = replace(
             state,
-            waiting=tuple(by_id.values()),
-            holdings=tuple(each for each in held if each.until > now),
+            pending=tuple(by_id.values()),
+            allocations=tuple(each for each in held if each.until > now),
         )
 
 
@@ -61,7 +61,7 @@ def use_of(owner: str, device_seconds: float) -> DecayedUsage:
 
 def jobs(owner: str, count: int, *, age: float = 0.0) -> tuple[PendingRequest, ...]:
     return tuple(
-        waiting(f"{owner}-{number:02}", age=age, owner=owner, seconds=JOB)
+        pending(f"{owner}-{number:02}", age=age, owner=owner, seconds=JOB)
         for number in range(count)
     )
 
@@ -75,11 +75,11 @@ def test_device_seconds_of_users_differ_by_no_more_than_one_job() -> None:
     )
     left = Counter(each.owner for each in queue)
     granted = Counter(dict.fromkeys(USERS, 0))
-    for begun in served(queue):
+    for started_with in served(queue):
         fewest = min(granted[owner] for owner in USERS if left[owner])
-        left[begun.owner] -= 1
-        granted[begun.owner] += 1
-        assert granted[begun.owner] <= fewest + 1
+        left[started_with.owner] -= 1
+        granted[started_with.owner] += 1
+        assert granted[started_with.owner] <= fewest + 1
     assert granted == Counter(each.owner for each in queue)
 
 
@@ -88,8 +88,8 @@ def test_who_used_more_before_waits_until_the_others_have_caught_up() -> None:
     past = {owner: number % 3 * JOB for number, owner in enumerate(USERS)}
     granted = defaultdict(float, past)
     queue = tuple(each for owner in USERS for each in jobs(owner, 3))
-    for turn, begun in enumerate(served(queue, past)):
-        granted[begun.owner] += JOB
+    for turn, started_with in enumerate(served(queue, past)):
+        granted[started_with.owner] += JOB
         if len(USERS) <= turn < 2 * len(USERS):
             assert max(granted.values()) - min(granted.values()) <= JOB
 
@@ -100,8 +100,8 @@ def test_a_burst_of_fifty_by_one_user_passes_nobody() -> None:
     burst = jobs("burst", 50, age=3600.0)
     others = tuple(each for owner in USERS for each in jobs(owner, 2))
     turns: dict[str, list[int]] = {owner: [] for owner in ("burst", *USERS)}
-    for turn, begun in enumerate(served((*burst, *others))):
-        turns[begun.owner].append(turn)
+    for turn, started_with in enumerate(served((*burst, *others))):
+        turns[started_with.owner].append(turn)
     first, second = (max(turns[owner][which] for owner in USERS) for which in (0, 1))
     assert turns["burst"][1] > first
     assert turns["burst"][2] > second

@@ -19,13 +19,13 @@ from carrel.hub.scheduling.model.snapshot import (
 from carrel.hub.scheduling.queue.cycle_state import CycleState
 from carrel.hub.scheduling.queue.order import in_order
 
-from ..values import HOUR, NOW, group, holding, node, waiting
+from ..values import HOUR, NOW, allocation, group, node, pending
 
 TWO = (group("cs101"), group("math"))
 
 
 def order(*queue: PendingRequest, groups: tuple[Group, ...] = TWO, **more: object) -> list[str]:
-    snapshot = Snapshot(devices=node("a", 8), groups=groups, waiting=queue, **more)  # type: ignore[arg-type]
+    snapshot = Snapshot(devices=node("a", 8), groups=groups, pending=queue, **more)  # type: ignore[arg-type]
     return [request.id for request in in_order(snapshot, CycleState(snapshot, NOW))]
 
 
@@ -38,45 +38,45 @@ def used(**device_seconds: float) -> tuple[DecayedUsage, ...]:
 
 def test_the_class_comes_before_age_and_age_before_the_id() -> None:
     assert order(
-        waiting("b", age=1),
-        waiting("d", age=9),
-        waiting("f", priority=PriorityClass.URGENT),
-        waiting("a", age=1000, priority=PriorityClass.OPPORTUNISTIC),
-        waiting("e", priority=PriorityClass.INTERACTIVE),
-        waiting("c", age=9),
+        pending("b", age=1),
+        pending("d", age=9),
+        pending("f", priority=PriorityClass.URGENT),
+        pending("a", age=1000, priority=PriorityClass.OPPORTUNISTIC),
+        pending("e", priority=PriorityClass.INTERACTIVE),
+        pending("c", age=9),
     ) == ["f", "e", "c", "d", "b", "a"]
 
 
 def test_what_was_moved_goes_first_behind_whom_it_made_room_for() -> None:
     groups = (replace(group("cs101"), guaranteed=1), replace(group("math"), guaranteed=2))
     queue = (
-        waiting("urgent", priority=PriorityClass.URGENT),
-        replace(waiting("moved", age=5), moved_for="wants"),
-        waiting("wants", 2, group="math"),
+        pending("urgent", priority=PriorityClass.URGENT),
+        replace(pending("moved", age=5), moved_for="wants"),
+        pending("wants", 2, group="math"),
     )
     assert order(*queue, groups=groups) == ["wants", "moved", "urgent"]
     assert order(*queue[:2], groups=groups) == ["moved", "urgent"]
 
 
 def test_nobody_has_two_places_whose_group_is_gone_since_others_were_moved_for_it() -> None:
-    gone = waiting("wants", group="gone", priority=PriorityClass.URGENT)
-    moved = replace(waiting("moved"), moved_for="wants")
+    gone = pending("wants", group="gone", priority=PriorityClass.URGENT)
+    moved = replace(pending("moved"), moved_for="wants")
     groups = (replace(group("cs101"), guaranteed=1),)
     assert order(gone, moved, groups=groups) == ["moved", "wants"]
 
 
 def test_beyond_its_guarantee_what_was_moved_has_its_ordinary_place() -> None:
-    queue = (waiting("older", age=9), replace(waiting("moved", age=5), moved_for="wants"))
+    queue = (pending("older", age=9), replace(pending("moved", age=5), moved_for="wants"))
     assert order(*queue) == ["older", "moved"]
 
 
 def test_a_reservation_that_is_due_comes_before_every_class() -> None:
     due = ReservedSpan(id="lab", group="math", devices=2, starts_at=NOW, ends_at=NOW + HOUR)
     queue = (
-        waiting("urgent", priority=PriorityClass.URGENT),
-        waiting("first", 1, age=3, group="math"),
-        waiting("second", 1, age=2, group="math"),
-        waiting("third", 1, age=1, group="math"),
+        pending("urgent", priority=PriorityClass.URGENT),
+        pending("first", 1, age=3, group="math"),
+        pending("second", 1, age=2, group="math"),
+        pending("third", 1, age=1, group="math"),
     )
     assert order(*queue, reserved=(due,)) == ["first", "second", "urgent", "third"]
     ahead = replace(due, starts_at=NOW + 1)
@@ -87,9 +87,9 @@ def test_what_a_group_is_guaranteed_comes_before_what_others_borrow() -> None:
     groups = (group("cs101"), replace(group("math"), guaranteed=1))
     use = (DecayedUsage(group="math", owner="eve", device_seconds=9e9),)
     found = order(
-        waiting("a", age=9),
-        waiting("b", owner="eve", group="math"),
-        waiting("c", owner="eve", group="math"),
+        pending("a", age=9),
+        pending("b", owner="eve", group="math"),
+        pending("c", owner="eve", group="math"),
         groups=groups,
         use=use,
     )
@@ -98,40 +98,40 @@ def test_what_a_group_is_guaranteed_comes_before_what_others_borrow() -> None:
 
 def test_of_siblings_whoever_has_used_less_over_its_weight() -> None:
     assert order(
-        waiting("a", owner="ada", age=9), waiting("b", owner="bob"), use=used(ada=2.0, bob=1.0)
+        pending("a", owner="ada", age=9), pending("b", owner="bob"), use=used(ada=2.0, bob=1.0)
     ) == ["b", "a"]
     heavy = (group("cs101"), replace(group("math"), weight=4.0))
     use = (
         DecayedUsage(group="cs101", owner="ada", device_seconds=100),
         DecayedUsage(group="math", owner="eve", device_seconds=300),
     )
-    asked = (waiting("a", owner="ada", age=9), waiting("b", owner="eve", group="math"))
+    asked = (pending("a", owner="ada", age=9), pending("b", owner="eve", group="math"))
     assert order(*asked, groups=heavy, use=use) == ["b", "a"]
     assert order(*asked, use=use) == ["a", "b"]
 
 
 def test_fifty_submissions_of_one_pass_nobody() -> None:
     """Each is charged as it is served: they alternate with those of the others."""
-    burst = tuple(waiting(f"b{n:02}", owner="bob", age=100) for n in range(50))
-    others = tuple(waiting(f"a{n}", owner="ada", age=1 - n / 10) for n in range(3))
+    burst = tuple(pending(f"b{n:02}", owner="bob", age=100) for n in range(50))
+    others = tuple(pending(f"a{n}", owner="ada", age=1 - n / 10) for n in range(3))
     found = order(*burst, *others)
     assert found[:6] == ["b00", "a0", "b01", "a1", "b02", "a2"]
 
 
 def test_what_runs_is_charged_before_it_is_over() -> None:
-    running = (holding("r", "a0", owner="bob"),)
-    queue = (waiting("b", owner="bob", age=9), waiting("a", owner="ada"))
-    assert order(*queue, holdings=running) == ["a", "b"]
+    running = (allocation("r", "a0", owner="bob"),)
+    queue = (pending("b", owner="bob", age=9), pending("a", owner="ada"))
+    assert order(*queue, allocations=running) == ["a", "b"]
 
 
 def test_a_request_that_a_limit_holds_is_charged_to_nobody_above() -> None:
     """Bob may hold one device, so his queue does not push his group back."""
     groups = (group("cs101", per_user=1), group("math"))
     queue = (
-        *(waiting(f"b{n}", owner="bob", age=9) for n in range(5)),
-        waiting("c", owner="cy", age=8),
-        waiting("e", owner="eve", group="math", age=7),
-        waiting("f", owner="eve", group="math", age=6),
+        *(pending(f"b{n}", owner="bob", age=9) for n in range(5)),
+        pending("c", owner="cy", age=8),
+        pending("e", owner="eve", group="math", age=7),
+        pending("f", owner="eve", group="math", age=6),
     )
     found = [name for name in order(*queue, groups=groups) if name in {"b0", "c", "e", "f"}]
     assert found == ["b0", "e", "c", "f"]
@@ -139,42 +139,42 @@ def test_a_request_that_a_limit_holds_is_charged_to_nobody_above() -> None:
 
 def test_a_request_that_a_limit_holds_does_not_go_before_groups_that_owe_less() -> None:
     groups = (group("cs101", maximum=1), group("math"))
-    queue = (waiting("full", age=9), waiting("other", group="math"))
-    assert order(*queue, groups=groups, holdings=(holding("r", "a0"),)) == ["other", "full"]
+    queue = (pending("full", age=9), pending("other", group="math"))
+    assert order(*queue, groups=groups, allocations=(allocation("r", "a0"),)) == ["other", "full"]
 
 
 @pytest.mark.parametrize(
     ("first", "second"),
     [
         pytest.param(
-            waiting("long", seconds=10 * HOUR, age=9),
-            waiting("short", seconds=HOUR),
+            pending("long", seconds=10 * HOUR, age=9),
+            pending("short", seconds=HOUR),
             id="the shortest expected work first",
         ),
         pytest.param(
-            waiting("wide", 4, age=9), waiting("narrow", 1), id="counted in device-seconds"
+            pending("wide", 4, age=9), pending("narrow", 1), id="counted in device-seconds"
         ),
         pytest.param(
-            waiting("limit", seconds=HOUR, age=9),
-            replace(waiting("history", seconds=9 * HOUR), expected=600.0),
+            pending("limit", seconds=HOUR, age=9),
+            replace(pending("history", seconds=9 * HOUR), expected=600.0),
             id="by what is expected rather than by its limit",
         ),
         pytest.param(
-            waiting("whole", seconds=HOUR, age=9),
-            replace(waiting("half done", seconds=HOUR), done=1800.0),
+            pending("whole", seconds=HOUR, age=9),
+            replace(pending("half done", seconds=HOUR), done=1800.0),
             id="what was saved need not be done again",
         ),
         pytest.param(
-            waiting("short", seconds=60),
-            waiting("long", seconds=HOUR, age=400 * HOUR),
+            pending("short", seconds=60),
+            pending("long", seconds=HOUR, age=400 * HOUR),
             id="nothing starves: it has waited for long enough",
         ),
         pytest.param(
-            waiting("short", seconds=60, age=9),
-            replace(waiting("due", seconds=HOUR), deadline=NOW + 1.5 * HOUR),
+            pending("short", seconds=60, age=9),
+            replace(pending("due", seconds=HOUR), deadline=NOW + 1.5 * HOUR),
             id="a deadline in danger",
         ),
-        pytest.param(waiting("b"), waiting("a"), id="the id, where all else is the same"),
+        pytest.param(pending("b"), pending("a"), id="the id, where all else is the same"),
     ],
 )
 def test_inside_one_share(first: PendingRequest, second: PendingRequest) -> None:
@@ -183,19 +183,19 @@ def test_inside_one_share(first: PendingRequest, second: PendingRequest) -> None
 
 
 def test_a_deadline_with_time_left_moves_nobody() -> None:
-    asked = replace(waiting("due", seconds=HOUR), deadline=NOW + 9 * HOUR)
-    assert order(replace(asked, owner="a"), waiting("short", seconds=60, owner="a")) == [
+    asked = replace(pending("due", seconds=HOUR), deadline=NOW + 9 * HOUR)
+    assert order(replace(asked, owner="a"), pending("short", seconds=60, owner="a")) == [
         "short",
         "due",
     ]
 
 
 def hurried(name: str, owner: str) -> PendingRequest:
-    return replace(waiting(name, owner=owner, seconds=HOUR), deadline=NOW + HOUR)
+    return replace(pending(name, owner=owner, seconds=HOUR), deadline=NOW + HOUR)
 
 
 def test_a_deadline_in_danger_passes_others_of_its_group() -> None:
-    older = waiting("older", owner="ben", seconds=HOUR, age=9)
+    older = pending("older", owner="ben", seconds=HOUR, age=9)
     assert order(older, hurried("due", "ada")) == ["due", "older"]
     later = replace(hurried("due", "ada"), deadline=NOW + 9 * HOUR)
     assert order(older, later) == ["older", "due"]
@@ -204,7 +204,7 @@ def test_a_deadline_in_danger_passes_others_of_its_group() -> None:
 def test_many_deadlines_pass_others_by_what_one_request_costs() -> None:
     """The first of ada's goes before the first of ben's; then they go by turns."""
     many = [hurried(f"due {number}", "ada") for number in range(6)]
-    others = [waiting(f"ben {n}", owner="ben", seconds=HOUR, age=9) for n in range(3)]
+    others = [pending(f"ben {n}", owner="ben", seconds=HOUR, age=9) for n in range(3)]
     found = order(*many, *others)
     assert [name[:3] for name in found] == [
         "due", "ben", "due", "ben", "due", "ben", "due", "due", "due"
@@ -215,7 +215,7 @@ def test_a_deadline_passes_nobody_of_a_group_within_its_guarantee() -> None:
     snapshot = Snapshot(
         devices=node("a", 1),
         groups=(group("cs101"), replace(group("lab"), guaranteed=1)),
-        waiting=(hurried("due", "ada"), waiting("r", group="lab", seconds=HOUR)),
+        pending=(hurried("due", "ada"), pending("r", group="lab", seconds=HOUR)),
     )
     assert [each.id for each in in_order(snapshot, CycleState(snapshot, NOW))] == ["r", "due"]
 
@@ -228,17 +228,17 @@ def test_the_example_of_the_documentation() -> None:
 
     def ada(number: int, hours: int) -> PendingRequest:
         age = since(10, number - 1)
-        return waiting(f"Ada {number}", owner="Ada", age=age, seconds=hours * HOUR)
+        return pending(f"Ada {number}", owner="Ada", age=age, seconds=hours * HOUR)
 
-    tom = waiting("Tom", group="lab", age=since(9), priority=PriorityClass.OPPORTUNISTIC)
-    eve = waiting("Eve", age=since(10, 30), priority=PriorityClass.INTERACTIVE)
+    tom = pending("Tom", group="lab", age=since(9), priority=PriorityClass.OPPORTUNISTIC)
+    eve = pending("Eve", age=since(10, 30), priority=PriorityClass.INTERACTIVE)
     snapshot = Snapshot(
         devices=node("a", 4),
         groups=tuple(replace(group(name), guaranteed=2) for name in ("cs101", "lab")),
-        waiting=(
+        pending=(
             *(tom, ada(1, 2), ada(2, 1), ada(3, 1)),
-            waiting("Ben", age=since(10, 5), seconds=2 * HOUR),
-            waiting("Lea", 2, group="lab", age=since(10, 10)),
+            pending("Ben", age=since(10, 5), seconds=2 * HOUR),
+            pending("Lea", 2, group="lab", age=since(10, 10)),
             eve,
         ),
     )

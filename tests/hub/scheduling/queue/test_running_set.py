@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from carrel.hub.scheduling.queue.running_set import RunningSet, expected_end, span
+from carrel.hub.scheduling.queue.running_set import RunningSet, expected_end, expected_seconds
 from carrel.hub.scheduling.quota.tree import GroupTree
 
-from ..values import HOUR, NOW, group, holding, waiting
+from ..values import HOUR, NOW, allocation, group, pending
 
-JOB = replace(holding("run", "a0", ends_in=10 * HOUR), since=NOW, expected=600.0)
+JOB = replace(allocation("run", "a0", ends_in=10 * HOUR), since=NOW, expected=600.0)
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ def test_what_was_expected_to_take_no_time_is_given_a_minute(ran: float, ends: f
 def test_what_outlived_its_expectation_before_it_was_stopped_has_as_much_left(
     done: float, left: float
 ) -> None:
-    request = replace(waiting("again", 2, seconds=HOUR), expected=600.0, done=2 * done)
-    assert span(request) == left
+    request = replace(pending("again", 2, seconds=HOUR), expected=600.0, done=2 * done)
+    assert expected_seconds(request) == left
 
 
 def test_what_was_asked_to_go_ends_now() -> None:
@@ -75,7 +75,7 @@ def test_as_time_passes_the_ends_are_those_that_would_be_found_anew() -> None:
     running = RunningSet(tree, runs, now=NOW)
     for hours in (0, 0.25, 1, 3, 3, 11, 2):
         now = NOW + hours * HOUR
-        running.at(now)
+        running.advance(now)
         assert list(running.ends()) == list(RunningSet(tree, runs, now=now).ends())
         assert running.ends_in(JOB.group, JOB.owner) == list(running.ends())
     for each in runs:

@@ -15,7 +15,7 @@ from carrel.hub.simulation.policies.carrel_policy import CARREL
 from carrel.hub.simulation.policies.policy import Schedules, SimulatedSite
 from carrel.hub.simulation.workload.job_run import request_of
 from carrel.hub.simulation.workload.jobs import TraceJob
-from carrel.hub.simulation.workload.quota_file import wide_open
+from carrel.hub.simulation.workload.quota_file import unlimited_group
 from carrel.hub.simulation.workload.usage import SimulatedUsage
 
 from ...scheduling.values import node
@@ -27,7 +27,7 @@ def shared_site(devices: int, *groups: Group, restart_cost: float = 0.0) -> Simu
 
 
 def guaranteed(name: str, devices: int, *, of: int) -> Group:
-    return replace(wide_open(name, of), guaranteed=devices)
+    return replace(unlimited_group(name, of), guaranteed=devices)
 
 
 def jobs_of(tenant: str, at: float, seconds: float, count: int) -> Sequence[TraceJob]:
@@ -81,7 +81,7 @@ def test_small_work_is_moved_for_a_whole_node_that_is_guaranteed() -> None:
 
 
 def test_a_burst_of_one_user_passes_nobody() -> None:
-    place = shared_site(1, wide_open("lab", 1))
+    place = shared_site(1, unlimited_group("lab", 1))
     burst = [job(f"b{n}", 0, 100, tenant="lab", user="bob") for n in range(6)]
     one = job("a", 1, 100, tenant="lab", user="ada")
     found = spans(played(CARREL, [*burst, one], place))
@@ -89,7 +89,9 @@ def test_a_burst_of_one_user_passes_nobody() -> None:
 
 
 def test_a_maximum_holds_its_group_and_nobody_else() -> None:
-    place = shared_site(3, replace(wide_open("lab", 3), max_devices=1), wide_open("cs101", 3))
+    place = shared_site(
+        3, replace(unlimited_group("lab", 3), max_devices=1), unlimited_group("cs101", 3)
+    )
     found = spans(played(CARREL, (*jobs_of("lab", 0, 100, 2), *jobs_of("cs101", 0, 100, 2)), place))
     assert sorted(each for spans in found.values() for each in spans) == [
         *[(0, 100)] * 3,
@@ -98,7 +100,7 @@ def test_a_maximum_holds_its_group_and_nobody_else() -> None:
 
 
 def test_whoever_has_a_deadline_comes_before_its_equals() -> None:
-    place = shared_site(1, wide_open("lab", 1))
+    place = shared_site(1, unlimited_group("lab", 1))
     blocks, last = job("blocks", 0, 100, tenant="lab"), job("last", 1, 50, tenant="lab")
     due = replace(job("due", 2, 50, tenant="lab"), deadline=200.0)
     found = spans(played(CARREL, (blocks, last, due), place))
@@ -111,7 +113,7 @@ def test_a_gang_starts_as_a_whole() -> None:
         job("gang", 1, 10, 6, tenant="lab"),
         job("late", 2, 20, 2, tenant="lab"),
     )
-    place = replace(site(3, 2), groups=(wide_open("lab", 6),))
+    place = replace(site(3, 2), groups=(unlimited_group("lab", 6),))
     found = spans(played(CARREL, jobs, place))
     assert found == {"one": [(0, 100)], "gang": [(100, 110)], "late": [(2, 22)]}
 
@@ -130,7 +132,7 @@ def test_use_decays_as_the_ledger_of_the_live_service_does() -> None:
     assert (use.group, use.owner, use.device_seconds) == ("lab", "lab", pytest.approx(expected))
 
 
-LAB = wide_open("lab", 8)
+LAB = unlimited_group("lab", 8)
 TOGETHER = (*node("a", 2, model="A100"), *node("b", 2, model="A100"), *node("c", 8))
 
 
@@ -170,7 +172,7 @@ TOGETHER = (*node("a", 2, model="A100"), *node("b", 2, model="A100"), *node("c",
         ),
         pytest.param(
             job("x", 1, 10, 10, tenant="lab"),
-            (replace(wide_open("lab", 12), models=frozenset({"A100"})),),
+            (replace(unlimited_group("lab", 12), models=frozenset({"A100"})),),
             (
                 *node("a", 8, model="A100"),
                 *node("b", 1, model="A100"),

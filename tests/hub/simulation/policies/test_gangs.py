@@ -16,7 +16,7 @@ from carrel.hub.simulation.replay.metrics import figures
 from carrel.hub.simulation.workload.job_run import EVERYBODY, Run, request_of
 from carrel.hub.simulation.workload.jobs import Gang, TraceJob
 from carrel.hub.simulation.workload.nodes import ONE_POOL, parse_nodes
-from carrel.hub.simulation.workload.quota_file import room_for_gangs, wide_open
+from carrel.hub.simulation.workload.quota_file import unlimited_group, with_gang_headroom
 
 from ...scheduling.values import group
 from ..kit import job, played, spans
@@ -37,10 +37,10 @@ def gang(name: str, at: float, seconds: float, members: str, **more: object) -> 
 
 def on(nodes: str, *groups: Group, restart_cost: float = 0.0) -> SimulatedSite:
     devices = parse_nodes(nodes).pool(ONE_POOL)
-    given = groups or (wide_open(EVERYBODY, len(devices)),)
+    given = groups or (unlimited_group(EVERYBODY, len(devices)),)
     return SimulatedSite(
         devices=devices,
-        groups=room_for_gangs(given, len(devices)),
+        groups=with_gang_headroom(given, len(devices)),
         restart_cost=restart_cost,
     )
 
@@ -179,7 +179,7 @@ def test_small_work_is_stopped_for_members_that_share_a_node() -> None:
 
 def test_what_is_stopped_with_fewer_members_has_lost_and_has_left_what_it_did() -> None:
     """First there are two of its four members, then all of them."""
-    lab, cs101 = wide_open("lab", 4), replace(wide_open("cs101", 4), guaranteed=3)
+    lab, cs101 = unlimited_group("lab", 4), replace(unlimited_group("cs101", 4), guaranteed=3)
     jobs = (
         job("first", 0, 100, 2, tenant="cs101"),
         gang("gang", 10, 1000, "2..4x1", tenant="lab"),
@@ -204,7 +204,7 @@ def test_a_budget_pays_for_the_members_that_there_are() -> None:
         gang("few", 1, 100, "2..4x1", tenant="lab"),
         gang("all", 200, 60, "2..4x1", tenant="lab"),
     )
-    groups = (replace(wide_open("lab", 4), budget=week), wide_open("cs101", 4))
+    groups = (replace(unlimited_group("lab", 4), budget=week), unlimited_group("cs101", 4))
     found = spans(played(CARREL, jobs, on("1x4", *groups)))
     assert found["few"] == [(1, 101)]
     assert found["all"][0] == (200, 250)
@@ -212,6 +212,6 @@ def test_a_budget_pays_for_the_members_that_there_are() -> None:
 
 def test_limits_less_than_the_pool_count_all_members_and_wider_ones_none() -> None:
     groups = (group("small", maximum=5, per_user=3), group("large", maximum=8, per_user=6))
-    small, large = room_for_gangs(groups, 6)
+    small, large = with_gang_headroom(groups, 6)
     assert (small.max_devices, small.max_devices_per_user) == (5, 3)
     assert min(large.max_devices, large.max_devices_per_user) >= 6 + 6

@@ -27,14 +27,14 @@ from carrel.hub.simulation.replay.experiment import Experiment, run
 from carrel.hub.simulation.replay.runtime_estimates import Known
 from carrel.hub.simulation.workload.jobs import Trace
 from carrel.hub.simulation.workload.nodes import ONE_POOL, one_pool
-from carrel.hub.simulation.workload.quota_file import wide_open
+from carrel.hub.simulation.workload.quota_file import unlimited_group
 
 from ...scheduling import rich
 from ...scheduling.values import node
 from ..kit import job
 
-SITE = replace(wide_open("site", 8), max_seconds=3600)
-LONE = wide_open("lab", 8)
+SITE = replace(unlimited_group("site", 8), max_seconds=3600)
+LONE = unlimited_group("lab", 8)
 LAB = replace(LONE, parent="site")
 EIGHT = one_pool(1, 8).pool(ONE_POOL)
 MIXED = (*node("a", 6, model="H200"), *node("b", 2, model="A100"))
@@ -92,7 +92,7 @@ def test_a_share_uses_its_part_of_a_budget() -> None:
 
 
 SESSION = {"kind": Kind.SESSION, "preemptible": False}
-OTHERS = replace(wide_open("cs101", 8), guaranteed=6)
+OTHERS = replace(unlimited_group("cs101", 8), guaranteed=6)
 PROMISED = "asked for more devices than lab can have beside what others are promised"
 
 

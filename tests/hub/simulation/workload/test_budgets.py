@@ -15,7 +15,7 @@ from carrel.hub.simulation.policies.policy import BASELINES, SimulatedSite
 from carrel.hub.simulation.replay.event_loop import ReplayOutcome
 from carrel.hub.simulation.workload.calendar import Calendar
 from carrel.hub.simulation.workload.jobs import TraceJob
-from carrel.hub.simulation.workload.quota_file import wide_open
+from carrel.hub.simulation.workload.quota_file import unlimited_group
 
 from ..kit import job, played, site, spans
 
@@ -28,7 +28,7 @@ SUMMER = Term(name="summer", first=date(2026, 11, 16), last=date(2027, 2, 1))
 
 def group(name: str, seconds: float, period: Period = Period.WEEK, **more: object) -> Group:
     budget = Budget(device_seconds=seconds, period=period)
-    return replace(wide_open(name, 4), budget=budget, **more)  # type: ignore[arg-type]
+    return replace(unlimited_group(name, 4), budget=budget, **more)  # type: ignore[arg-type]
 
 
 def lab_job(name: str, at: float, seconds: float, devices: int = 1, **more: object) -> TraceJob:
@@ -88,8 +88,8 @@ def test_a_limit_that_was_not_used_is_given_back() -> None:
 
 
 def test_a_budget_above_counts_the_groups_below_and_nobody_else() -> None:
-    below = {name: replace(wide_open(name, 4), parent="site") for name in ("lab", "cs101")}
-    groups = (group("site", 100), *below.values(), wide_open("other", 4))
+    below = {name: replace(unlimited_group(name, 4), parent="site") for name in ("lab", "cs101")}
+    groups = (group("site", 100), *below.values(), unlimited_group("other", 4))
     jobs = (
         lab_job("a", 0, 100),
         lab_job("b", 200, 10, tenant="cs101"),

@@ -15,7 +15,7 @@ from carrel.hub.simulation.policies.policy import BASELINES, SimulatedSite
 from carrel.hub.simulation.replay.event_loop import ReplayOutcome
 from carrel.hub.simulation.workload.calendar import Calendar
 from carrel.hub.simulation.workload.jobs import TraceJob
-from carrel.hub.simulation.workload.quota_file import wide_open
+from carrel.hub.simulation.workload.quota_file import unlimited_group
 
 from ..kit import job, played, site, spans
 
@@ -34,7 +34,7 @@ MONDAYS_AT_TEN = Reservation(
     first=date(2026, 11, 2),
     last=date(2027, 2, 15),
 )
-GROUPS = (wide_open("course", 2), wide_open("lab", 2))
+GROUPS = (unlimited_group("course", 2), unlimited_group("lab", 2))
 
 
 def asked(name: str, tenant: str, at: float, seconds: float, **more: object) -> TraceJob:

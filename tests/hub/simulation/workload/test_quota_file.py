@@ -10,7 +10,12 @@ import pytest
 from carrel.hub.cli.admin.group_options import WRITTEN
 from carrel.hub.errors import InvalidInput
 from carrel.hub.scheduling.model.snapshot import Budget, Group, Period
-from carrel.hub.simulation.workload.quota_file import read_quota, unused, wide_open, with_tenants
+from carrel.hub.simulation.workload.quota_file import (
+    read_quota,
+    unlimited_group,
+    unused,
+    with_tenants,
+)
 
 
 def read(tmp_path: Path, text: str, *now: Group) -> tuple[Group, ...]:
@@ -22,7 +27,7 @@ def read(tmp_path: Path, text: str, *now: Group) -> tuple[Group, ...]:
 def test_what_is_left_out_is_as_wide_as_the_pool(tmp_path: Path) -> None:
     text = '[groups.site]\n[groups.lab]\nparent = "site"\nguaranteed = 8\nweight = 2\nborrowing=0\n'
     root, lab = read(tmp_path, text)
-    assert root == wide_open("site", 48)
+    assert root == unlimited_group("site", 48)
     assert (lab.parent, lab.guaranteed, lab.weight, lab.borrowing) == ("site", 8, 2, 0)
     assert (lab.max_devices, lab.max_devices_per_user, lab.lending) == (48, 48, None)
 
@@ -37,7 +42,7 @@ def test_times_and_budgets_are_written_as_on_the_command_line(tmp_path: Path) ->
 
 def test_tenants_that_the_file_does_not_name_have_no_limits() -> None:
     given = Group(name="lab", max_devices=2)
-    assert with_tenants([given], ["lab", "other"], 48) == (given, wide_open("other", 48))
+    assert with_tenants([given], ["lab", "other"], 48) == (given, unlimited_group("other", 48))
 
 
 def test_a_group_to_which_nobody_belongs_is_named() -> None:
