@@ -133,7 +133,7 @@ def _own_usage(request: PendingRequest, wait: Wait, snapshot: Snapshot) -> OwnUs
     group = next((each for each in snapshot.groups if each.name == wait.detail), None)
     if wait.reason is not Reason.USER_MAXIMUM or group is None:
         return None
-    own = (each for each in snapshot.holdings if each.owner == request.owner)
+    own = (each for each in snapshot.allocations if each.owner == request.owner)
     used = Tally(GroupTree(snapshot.groups), own).of_user(group.name, request.owner)
     maximum = group.max_devices_per_user
     if used + request.devices <= maximum:

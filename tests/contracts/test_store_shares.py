@@ -119,7 +119,7 @@ class TestWhatMayBeStopped:
         made = store.submit(asked, 100)
         assert (made.preemptible, made.deadline, made.expected) == (True, 900.0, 120.0)
         assert store.request("j-a") == made
-        (waiting,) = store.snapshot(100).waiting
+        (waiting,) = store.snapshot(100).pending
         assert (waiting.priority, waiting.preemptible) == (PriorityClass.OPPORTUNISTIC, True)
         assert (waiting.deadline, waiting.expected) == (900.0, 120.0)
 
@@ -127,7 +127,7 @@ class TestWhatMayBeStopped:
         asked = replace(job("a"), preemptible=True, expected=120.0, priority=PriorityClass.URGENT)
         lease = running(store, asked, "D0", at=100)
         granted(store, session("b"), "D1", at=101)
-        first, second = store.snapshot(102).holdings
+        first, second = store.snapshot(102).allocations
         assert (first.kind, first.priority, first.preemptible) == (
             asked.kind,
             PriorityClass.URGENT,
@@ -136,6 +136,6 @@ class TestWhatMayBeStopped:
         assert (first.expected, first.saved_at, first.leaving) == (120.0, None, False)
         assert (second.kind, second.preemptible) == (session("b").kind, False)
         store.add_events(lease.id, [NewEvent(seq=1, at=110, kind="saved")])
-        assert store.snapshot(120).holdings[0].saved_at == 110
+        assert store.snapshot(120).allocations[0].saved_at == 110
         store.stop("j-a", State.FAILED, LOST, now=130)
-        assert store.snapshot(130).holdings[0].leaving
+        assert store.snapshot(130).allocations[0].leaving

@@ -67,7 +67,7 @@ class Twins(RuleBasedStateMachine):
 
     @rule(now=TIMES)
     def grant_what_waits(self, now: float) -> None:
-        waiting = self.memory.snapshot(200).waiting
+        waiting = self.memory.snapshot(200).pending
         starts = [Start(request_id=w.id, devices=("D0", "D1", "D2")[: w.devices]) for w in waiting]
         self.both(lambda s: s.grant(starts, now=now, lease_seconds=30))
 
@@ -182,7 +182,7 @@ class Twins(RuleBasedStateMachine):
 
     @invariant()
     def no_device_is_lent_twice(self) -> None:
-        held = [name for holding in self.sql.snapshot(200).holdings for name in holding.devices]
+        held = [name for holding in self.sql.snapshot(200).allocations for name in holding.devices]
         assert len(held) == len(set(held))
 
     @invariant()

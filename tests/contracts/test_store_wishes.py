@@ -33,7 +33,7 @@ class TestKeepPlace:
         assert kept == replace(before, server_name="gpu", claim=True)
         assert kept == store.request("s-a") == store.live_session("ada", "gpu")
         assert store.live_session("ada", "") is None
-        assert store.snapshot(200).waiting[0].submitted_at == 100
+        assert store.snapshot(200).pending[0].submitted_at == 100
         assert kinds(store, "s-a") == ["kept"]
         assert states(store, "s-a") == ["queued"]
 
@@ -170,23 +170,23 @@ class TestChange:
     def test_less_is_asked_for_from_the_same_place(self, store: Store) -> None:
         store.submit(replace(job("a", devices=4), expected=500.0), 100)
         store.submit(job("b"), 101)
-        before = store.snapshot(102).waiting
+        before = store.snapshot(102).pending
         changed = store.change("j-a", RequestChange(devices=1, seconds=300), now=103)
         assert changed == store.request("j-a")
         assert (changed.devices, changed.seconds, changed.expected) == (1, 300, 300)
-        one, other = store.snapshot(104).waiting
+        one, other = store.snapshot(104).pending
         assert one == replace(before[0], devices=1, seconds=300, expected=300)
         assert other == before[1]
         assert kinds(store, "j-a") == ["changed"]
         # Again and again, also where only the change itself is new.
         store.change("j-a", RequestChange(seconds=60), now=105)
-        assert [each.seconds for each in store.snapshot(106).waiting] == [60, 600]
+        assert [each.seconds for each in store.snapshot(106).pending] == [60, 600]
 
     def test_it_moves_to_another_group_with_its_age(self, store: Store) -> None:
         store.put_group(Group(name="math", max_devices=1, max_devices_per_user=1))
         store.submit(job("a"), 100)
         store.change("j-a", RequestChange(group="math"), now=103)
-        assert [(w.group, w.submitted_at) for w in store.snapshot(104).waiting] == [("math", 100)]
+        assert [(w.group, w.submitted_at) for w in store.snapshot(104).pending] == [("math", 100)]
 
     def test_the_model_is_dropped_or_another_one(self, store: Store) -> None:
         store.submit(replace(job("a"), model="H100"), 100)
@@ -194,7 +194,7 @@ class TestChange:
             changed = store.change("j-a", RequestChange(model=wanted), now=103)
             assert changed == store.request("j-a")
             assert (
-                [each.model for each in store.snapshot(104).waiting] == [changed.model] == [model]
+                [each.model for each in store.snapshot(104).pending] == [changed.model] == [model]
             )
         assert store.change("j-a", RequestChange(seconds=60), now=105).model == "H200"
         told = [e.data["model"] for e in store.events("j-a") if e.kind == "changed"]

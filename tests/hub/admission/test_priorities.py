@@ -46,7 +46,7 @@ def test_teachers_and_administrators_may_be_urgent(commands: Context, who: Ident
 def test_a_student_may_not(commands: Context) -> None:
     with pytest.raises(Forbidden, match=r"'normal' or 'opportunistic'"):
         commands.submit_job(STUDENT1, asked(priority="urgent"))
-    assert commands.store.snapshot(0).waiting == ()
+    assert commands.store.snapshot(0).pending == ()
 
 
 def test_a_session_goes_before_jobs_that_wait_longer(commands: Context) -> None:

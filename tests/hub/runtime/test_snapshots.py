@@ -57,7 +57,7 @@ def test_what_runs_could_go_on_only_where_its_image_is(world: World) -> None:
     world.settle()
     asked(world, "torch", NEW)
     placed = world.commands.placing.snapshot(world.clock())
-    assert [each.nodes for each in placed.holdings] == [frozenset({"far"})]
+    assert [each.nodes for each in placed.allocations] == [frozenset({"far"})]
 
 
 def test_it_waits_for_that_machine_and_others_pass(world: World) -> None:

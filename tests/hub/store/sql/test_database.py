@@ -164,7 +164,7 @@ class TestSteps:
         _request(database, 1, "job")
         _request(database, 2, "session", kind="session")
         store = open_store(database)
-        waiting = store.snapshot(200).waiting
+        waiting = store.snapshot(200).pending
         assert {each.id: each.preemptible for each in waiting} == {"job": True, "session": False}
         assert store.group("lab") == Group(
             name="lab", max_devices=1, max_devices_per_user=1, max_seconds=3600
@@ -177,7 +177,7 @@ class TestSteps:
         _request(database, 1, "job")
         _request(database, 2, "session", kind="session")
         store = open_store(database)
-        found = {each.id: each.priority for each in store.snapshot(200).waiting}
+        found = {each.id: each.priority for each in store.snapshot(200).pending}
         assert found == {"job": PriorityClass.NORMAL, "session": PriorityClass.INTERACTIVE}
         store.close()
 
