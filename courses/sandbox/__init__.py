@@ -1,3 +1,3 @@
-"""The cage: where what a student handed in is run, with nothing in reach that is worth taking."""
+"""Sandboxes: run the code of submissions without access to the service or the network."""
 
 from __future__ import annotations

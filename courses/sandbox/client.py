@@ -1,6 +1,6 @@
-"""A cage from outside: orders go in, bounded plain data comes out, and nothing of it is trusted.
+"""Send commands to the supervisor in a sandbox, and check the plain data that comes back.
 
-The same for every engine; what differs is the line to the inside, and who keeps the cage.
+The same for every engine: each has its own ``ByteStream`` and ``SandboxKeeper``.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from .messages import sentence, worst
 
 _OPENING_SECONDS: Final = 30.0
 _PATIENCE_SECONDS: Final = 10.0
-"""Beyond what the inside is given itself."""
+"""Added to the time limit that the supervisor enforces."""
 _ESCAPES: Final = 6
-"""Bytes that one character may take on the line."""
+"""Bytes that JSON may need for one character."""
 _SPACE: Final = 4 << 20
 _FAR_TOO_LONG: Final = 1e9
 
 
 class ByteStream(Protocol):
-    """Bytes to and from the warden."""
+    """Bytes to and from the sandbox supervisor."""
 
     def send(self, data: bytes) -> None:
-        """Raises OSError where nobody reads (any more)."""
+        """Raises OSError where the other end is closed."""
         ...
 
     def receive(self, seconds: float) -> bytes:
@@ -51,32 +51,32 @@ class ByteStream(Protocol):
 
 
 class SandboxKeeper(Protocol):
-    """What the engine holds a cage by."""
+    """The engine's handle on the processes of a sandbox."""
 
     def out_of_memory(self) -> bool:
-        """Whether something in it was killed for memory."""
+        """Whether the kernel killed a process in it for memory."""
         ...
 
     def most_memory(self) -> int | None: ...
 
     def end(self) -> None:
-        """All that runs there, whatever it does. Safe to repeat."""
+        """Kill all its processes. Safe to repeat."""
         ...
 
 
 class SandboxClient:
-    """Made by an engine once something listens at the other end."""
+    """A sandbox as the service uses it. The supervisor at the other end has been started."""
 
     def __init__(
         self,
-        line: ByteStream,
+        stream: ByteStream,
         keeper: SandboxKeeper,
         limits: SandboxLimits,
         files: Mapping[str, bytes],
         *,
         watch: bool,
     ) -> None:
-        self._line, self._keeper, self._limits = line, keeper, limits
+        self._stream, self._keeper, self._limits = stream, keeper, limits
         self._inbox = MessageBuffer(
             _ESCAPES * max(limits.output_bytes, limits.answer_bytes) + _SPACE,
         )
@@ -88,15 +88,15 @@ class SandboxClient:
 
     def _open(self, files: Mapping[str, bytes], *, watch: bool) -> None:
         try:
-            self._line.send(encode({**asdict(self._limits), "watch": watch}))
+            self._stream.send(encode({**asdict(self._limits), "watch": watch}))
             for name, content in files.items():
                 coded = base64.b64encode(content).decode()
-                self._line.send(encode({"name": name, "content": coded}))
-            self._line.send(encode({"filled": True}))
+                self._stream.send(encode({"name": name, "content": coded}))
+            self._stream.send(encode({"filled": True}))
             self._next(time.monotonic() + _OPENING_SECONDS)
         except (OSError, Garbled) as error:
             self.close()
-            raise BackendFailed(f"A cage could not be opened: {error}.") from error
+            raise BackendFailed(f"A sandbox could not be opened: {error}.") from error
 
     def run(self, steps: Iterable[CellStep]) -> Iterator[CellRun]:
         for step in steps:
@@ -108,7 +108,7 @@ class SandboxClient:
                 "mark": step.mark,
                 "seconds": seconds,
             }
-            yield _cell_run(step.cell_id, self._order(order, seconds))
+            yield _cell_run(step.cell_id, self._send(order, seconds))
 
     def test(self, mark: str, source: str, answer: Answerer | None = None) -> CellRun:
         seconds = self._limits.test_seconds
@@ -119,12 +119,12 @@ class SandboxClient:
             "asks": answer is not None,
             "seconds": seconds,
         }
-        return _cell_run(mark, self._order(order, seconds, answer))
+        return _cell_run(mark, self._send(order, seconds, answer))
 
     def ask(self, mark: str, question: Json) -> TestAnswer:
         seconds = self._limits.test_seconds
         order: Message = {"do": "ask", "mark": mark, "question": question, "seconds": seconds}
-        found = self._order(order, seconds)
+        found = self._send(order, seconds)
         status = _status(found)
         return TestAnswer(
             status=status,
@@ -134,7 +134,7 @@ class SandboxClient:
 
     def close(self) -> SandboxEnd:
         if self._ended is None:
-            self._line.close()
+            self._stream.close()
             memory = self._keeper.most_memory()
             self._keeper.end()
             cause = worst(self._causes)
@@ -146,19 +146,19 @@ class SandboxClient:
             )
         return self._ended
 
-    def _order(self, order: Message, seconds: float, answer: Answerer | None = None) -> Message:
-        """Its result; that of a cage that is no more where nothing (good) comes."""
+    def _send(self, order: Message, seconds: float, answer: Answerer | None = None) -> Message:
+        """Send a command and return its result; without a valid one the sandbox is lost."""
         if self._gone:
             return {"status": CellStatus.NOT_RUN}
         try:
-            self._line.send(encode(order))
+            self._stream.send(encode(order))
             deadline = time.monotonic() + seconds + _PATIENCE_SECONDS
             while "status" not in (found := self._next(deadline)):
-                # Should the answer raise, nothing here is in step any more.
+                # If answering raises, the protocol is out of step and the sandbox is lost.
                 self._gone = True
                 given = answer(found.get("question")) if answer is not None else None
                 self._gone = False
-                self._line.send(encode({"answer": given}))
+                self._stream.send(encode({"answer": given}))
         except TimeoutError:
             found = self._lost(StopReason.TIME)
         except (OSError, Garbled):
@@ -179,9 +179,9 @@ class SandboxClient:
     def _next(self, deadline: float) -> Message:
         """Raises TimeoutError, OSError, Garbled."""
         while (found := self._inbox.take()) is None:
-            data = self._line.receive(max(0.0, deadline - time.monotonic()))
+            data = self._stream.receive(max(0.0, deadline - time.monotonic()))
             if not data:
-                raise ConnectionResetError("the other side is gone")
+                raise ConnectionResetError("the supervisor closed the connection")
             self._inbox.feed(data)
         return found
 
@@ -197,7 +197,7 @@ def _cause(found: Message) -> StopReason:
 
 
 def _cell_run(cell_id: str, found: Message) -> CellRun:
-    """What is not of the expected form is left out."""
+    """The result in a message; members of the wrong type are ignored."""
     outputs, tampered = found.get("outputs"), found.get("tampered")
     return CellRun(
         cell_id=cell_id,
@@ -216,12 +216,12 @@ def _cell_run(cell_id: str, found: Message) -> CellRun:
 
 
 def checked(files: Mapping[str, bytes], limits: SandboxLimits) -> Mapping[str, bytes]:
-    """Raises InvalidInput, TooLarge."""
+    """The files, if a sandbox accepts their names and size. Raises InvalidInput, TooLarge."""
     for name in files:
         path = PurePosixPath(name)
         if not name or path.is_absolute() or ".." in path.parts or "\0" in name or name == ".":
             raise InvalidInput(
-                f"{name[:100]!r} is no name for a file of a submission.",
+                f"{name[:100]!r} is not a valid file name in a submission.",
                 accepted="A relative path that stays in its folder.",
             )
     size = sum(map(len, files.values()))

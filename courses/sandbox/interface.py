@@ -1,14 +1,15 @@
-"""A cage runs one submission; an engine makes cages: bubblewrap on this machine, or containers.
+"""The protocols of sandboxes and of the engines that create them (bubblewrap or containers).
 
-1. ``run``: the student's cells in order, in one kernel. A marked step leaves a *snapshot*: the
-   kernel as it was before that cell, forked and paused.
-2. The first ``test`` or ``ask`` ends all that the student's code started; only snapshots stay.
-3. ``test`` runs a cell in a snapshot, ``ask`` puts a question of plain data to one. Whatever is
-   hidden is sent only then, to that one snapshot.
-4. ``close`` says how it went. A cage is never used twice.
+A sandbox runs one submission:
 
-What crosses is plain data of bounded size, and is believed as far as it is bounded: it comes from
-where a student's code has run.
+1. ``run``: run the student's cells in order, in one kernel. A marked step leaves a *snapshot*: a
+   paused fork of the kernel as it was before that cell.
+2. The first ``test`` or ``ask`` ends every process of the student's code; only snapshots stay.
+3. ``test`` runs a cell in a snapshot, ``ask`` sends it a question of plain data. Hidden tests are
+   sent only then, to that one snapshot.
+4. ``close`` returns how it ended. A sandbox is never used twice.
+
+Only plain data of bounded size leaves a sandbox. It is not trusted: a student's code has run there.
 """
 
 from __future__ import annotations
@@ -29,21 +30,20 @@ _MIB: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxLimits:
-    """What one cage may use.
+    """What one sandbox may use.
 
     Attributes:
-        seconds: of all steps together.
-        cell_seconds: of each step: then it is interrupted, and the kernel is killed if that
-            does not help.
-        test_seconds: the same for each test, and for each question.
-        memory_bytes: of all its processes together, what they write to files included.
-        processes: at one time, threads included.
+        seconds: for all steps together.
+        cell_seconds: for each step; then it is interrupted, and then its kernel is killed.
+        test_seconds: the same for each test and for each question.
+        memory_bytes: of all processes together, including files, which lie in memory.
+        processes: at the same time, including threads.
         file_bytes: of one file.
         disk_bytes: of all files together (in a container: of the home, of /tmp and of /dev/shm
-            each); they lie in memory.
+            each).
         output_bytes: of one cell.
         answer_bytes: of one question or answer.
-        cpus: how many it may keep busy, where the engine can hold it to that.
+        cpus: CPU cores, where the engine can limit them.
     """
 
     seconds: float = 300.0
@@ -63,7 +63,7 @@ class CellStep:
     """One code cell of the student's phase.
 
     Attributes:
-        mark: keep a snapshot of the kernel as it is before this cell; it goes by ``cell_id``.
+        mark: keep a snapshot of the kernel before this cell, named by its ``cell_id``.
     """
 
     cell_id: str
@@ -76,15 +76,15 @@ class CellStatus(StrEnum):
     ERROR = "error"
     """An exception; its output is among the outputs."""
     TIMEOUT = "timeout"
-    """It was interrupted; the kernel lives."""
+    """Interrupted; the kernel still runs."""
     KILLED = "killed"
-    """The kernel ended in it, by itself or by force; ``cause`` says why."""
+    """The kernel exited or was killed in it; ``cause`` says why."""
     NOT_RUN = "not run"
-    """There was no kernel any more, or the snapshot was never taken."""
+    """There was no kernel, or no snapshot of this name."""
 
 
 class StopReason(StrEnum):
-    """Why a cell, or a whole cage, did not end as it should."""
+    """Why a cell or a sandbox was stopped."""
 
     OK = "ok"
     MEMORY = "memory"
@@ -98,13 +98,12 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellRun:
-    """How one cell went.
+    """The result of one cell.
 
     Attributes:
-        outputs: as nbformat 4 stores them.
-        cause: other than OK where a limit was met, which may also show as an error of the cell.
-        tampered: of a test: what was not as it had been before the student's code, in words
-            such as ``the builtin print``.
+        outputs: in the form of nbformat 4.
+        cause: the limit that was reached, if any; it may also show as an error of the cell.
+        tampered: of a test: what the student's code has changed, such as ``the builtin print``.
     """
 
     cell_id: str
@@ -117,7 +116,7 @@ class CellRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestAnswer:
-    """To a question; ``value`` is None unless the status is OK."""
+    """The answer to a question; ``value`` is None unless the status is OK."""
 
     status: CellStatus
     value: Json = None
@@ -126,12 +125,12 @@ class TestAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxEnd:
-    """How a cage ended.
+    """How a sandbox ended.
 
     Attributes:
-        cause: the worst of what was met: OK where nothing was.
-        sentence: the same for the student; empty where nothing was.
-        memory_bytes: the most that was in use, where the engine knows.
+        cause: the most serious limit that was reached; OK for none.
+        sentence: the same for the student; empty for none.
+        memory_bytes: peak memory, where the engine knows it.
     """
 
     cause: StopReason
@@ -141,30 +140,30 @@ class SandboxEnd:
 
 
 Answerer = Callable[[Json], Json]
-"""Answers what a test asks while it runs; called outside, in the thread of ``test``."""
+"""Answers the questions of a running test; called outside, in the thread of ``test``."""
 
 
 class Sandbox(Protocol):
-    """Used by one thread. Nothing that happens inside raises here; a cage that died says so."""
+    """One sandbox, used by one thread. Failures inside are results, not exceptions."""
 
     def run(self, steps: Iterable[CellStep]) -> Iterator[CellRun]:
-        """One result for each step, as it ends."""
+        """Run steps; yields the result of each."""
         ...
 
     def test(self, mark: str, source: str, answer: Answerer | None = None) -> CellRun:
-        """Run a cell in a snapshot, which is over then.
+        """Run a cell in a snapshot, and end the snapshot.
 
-        With ``answer`` names that the kernel does not know are asked for, one plain question at a
-        time: of another cage, where the test itself runs where no student's code ever did.
+        With ``answer``, names that the kernel does not know become questions: the test runs where
+        no student's code ever ran, and ``answer`` asks another sandbox.
         """
         ...
 
     def ask(self, mark: str, question: Json) -> TestAnswer:
-        """Put a question to a snapshot, which keeps what the answer changed in it."""
+        """Send a question to a snapshot, which keeps the changes that answering made."""
         ...
 
     def close(self) -> SandboxEnd:
-        """End all of it. Safe to repeat."""
+        """End all its processes. Safe to repeat."""
         ...
 
 
@@ -181,16 +180,15 @@ _OF_KERNELS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSettings:
-    """What an engine is made from.
+    """Settings of an engine.
 
     Attributes:
-        data: folders for all cages to read, by their absolute path inside.
-        imports: modules that are imported before a cage gets anything of a student; those that
-            there are not, or that fail, are left out.
-        ahead: how many cages wait ready, where an engine takes long to make one.
-        image: digest of the image of a container.
-        installation, docker: of the engine of containers.
-        scratch: a folder of the service's own for what an engine must keep on disk.
+        data: read-only folders in all sandboxes, by their absolute path inside.
+        imports: modules to import before a sandbox gets a submission; missing ones are skipped.
+        ahead: sandboxes to keep ready, where creating one takes long.
+        image: digest of the containers' image.
+        installation, docker: for the container engine.
+        scratch: a folder of the service for files of the engine.
     """
 
     data: Mapping[str, Path] = field(default_factory=dict)
@@ -203,35 +201,34 @@ class SandboxSettings:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What every engine's kernels see: also by what notebooks find the data of their course,
-        here as in sessions and jobs."""
+        """Variables of the kernels. As in sessions and jobs, one names the course's data."""
         return _OF_KERNELS | ({COURSE_DATA: next(iter(self.data))} if self.data else {})
 
 
 class SandboxEngine(Protocol):
-    """Usable from several threads."""
+    """Creates sandboxes. Usable from several threads."""
 
     def open(self, limits: SandboxLimits, files: Mapping[str, bytes] | None = None) -> Sandbox:
-        """A fresh cage, whose working folder holds these files (relative name to content).
+        """Create a sandbox whose working folder holds these files (relative name to content).
 
         Raises:
-            InvalidInput: a name leads elsewhere, or they are more than ``disk_bytes``.
-            Unavailable: the engine does not answer (any more).
-            BackendFailed: it cannot make one; the sentence says what is missing.
+            InvalidInput: a name leaves the folder, or they exceed ``disk_bytes``.
+            Unavailable: the engine does not answer.
+            BackendFailed: it cannot create one; the message says what is missing.
         """
         ...
 
     def close(self) -> None:
-        """End every cage of it. Safe to repeat."""
+        """End all its sandboxes. Safe to repeat."""
         ...
 
 
 EngineFactory = Callable[[SandboxSettings], SandboxEngine]
-"""Raises BackendFailed where something is missing that it needs."""
+"""Raises BackendFailed where the engine lacks a program or a right."""
 
 
 class SandboxFactory(Protocol):
-    """An engine as the installation has it, for the work of one assignment."""
+    """Creates the installation's engine for the submissions to one assignment."""
 
     def __call__(self, *, course: str, image: str, imports: tuple[str, ...]) -> SandboxEngine:
         """As in ``SandboxSettings``, with the course's data. Raises BackendFailed, InvalidInput."""

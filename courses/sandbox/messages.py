@@ -1,4 +1,4 @@
-"""What a student reads when a limit was met."""
+"""Messages to students about the limit that their code reached."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _MIB: Final = 1 << 20
 
 
 def worst(causes: Iterable[StopReason]) -> StopReason:
-    """That which explains most of the others."""
+    """The cause that explains most of the others."""
     return min(causes, key=_ORDER.index, default=StopReason.OK)
 
 
 def sentence(cause: StopReason, limits: SandboxLimits) -> str:
-    """Empty where nothing was met."""
+    """The message for a cause; empty for OK."""
     match cause:
         case StopReason.MEMORY:
             return f"The code used more than {limits.memory_bytes // _MIB} MiB of memory."

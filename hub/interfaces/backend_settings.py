@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 COURSES = "/course"
-"""Where the data of courses appear in containers, and in cages."""
+"""Where the data of courses appear in containers, and in grading sandboxes."""
 
 
 COURSE_DATA = "CARREL_COURSE_DATA"

@@ -32,7 +32,7 @@ from carrel.courses.sandbox.interface import SandboxLimits
 
 from ..courses.grading import golden, ps1
 from . import report
-from .grading_run import APART, cages
+from .grading_run import APART, sandboxes
 from .report import AtMost, Beside, FasterThan, Row
 
 COUNT, BATCH = 60, 60
@@ -41,7 +41,7 @@ DISTINCT = tuple(name for name in ps1.SOLUTIONS if name != "no end")
 FASTER = 5
 ESTIMATE_PERCENT = 25
 LOCAL = ""
-"""In the place of an image: the cages of this machine."""
+"""In the place of an image: the sandboxes of this machine."""
 _ROOT = Path(__file__).parents[2]
 
 Submissions = Mapping[str, Mapping[str, bytes]]
@@ -103,7 +103,7 @@ def measure(count: int, most: int, images: Sequence[str]) -> Found:
                 found.off[image].append(abs(expected - took) / took * 100)
                 _compare(scores, golden.autograded(ours, "ps1"), found)
                 report.note(
-                    f"batch {number}: {len(batch)} in {image or 'cages of this machine'} "
+                    f"batch {number}: {len(batch)} in {image or 'sandboxes of this machine'} "
                     f"{took:.1f} s, expected {expected:.1f} s"
                 )
     return found
@@ -123,7 +123,7 @@ def _seconds(work: Callable[[], object]) -> float:
 def _released(image: str) -> tuple[GradingPace, Mapping[str, list[str]]]:
     """What a release finds: how fast grading is here, and which tests run apart."""
     prepared, limits = prepare("ps1", ps1.source()), SandboxLimits()
-    engine = cages(prepared, image)
+    engine = sandboxes(prepared, image)
     try:
         start = throughput.opening(engine, limits)
         check = check_release(engine, prepared, ps1.source(), limits=limits)

@@ -3,7 +3,7 @@
     python -m tests.benchmarks.grading_run FOLDER [IMAGE]
 
 ``FOLDER/submitted`` is as nbgrader has it; the gradebook comes into ``FOLDER``. With the id of an
-image the cages are containers.
+image the sandboxes are containers.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def grade(folder: Path, image: str) -> None:
     notebooks = tuple(
         replace(each, apart=frozenset(apart[each.name])) for each in prepared.key.notebooks
     )
-    engine = cages(prepared, image)
+    engine = sandboxes(prepared, image)
     try:
         with closing(CourseGradebook(folder, "cs101")) as book:
             book.save_release(prepared, due=None)
@@ -66,7 +66,7 @@ def grade(folder: Path, image: str) -> None:
         engine.close()
 
 
-def cages(prepared: Prepared, image: str) -> SandboxEngine:
+def sandboxes(prepared: Prepared, image: str) -> SandboxEngine:
     """Of this machine, or with the id of an image those of its Docker engine."""
     docker = docker_options(os.environ.get("DOCKER_HOST", USUAL)) if image else None
     settings = SandboxSettings(

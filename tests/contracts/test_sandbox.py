@@ -1,4 +1,4 @@
-"""What every engine of cages promises; each test is one sentence about a submission."""
+"""What every engine of sandboxes promises; each test is one sentence about a submission."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def engine(request: pytest.FixtureRequest) -> Iterator[SandboxEngine]:
     else:
         url = request.getfixturevalue("docker_engine").url
         made = DockerSandboxes(
-            SandboxSettings(image=request.getfixturevalue("grading_image"), installation="cages"),
+            SandboxSettings(
+                image=request.getfixturevalue("grading_image"), installation="sandboxes"
+            ),
             docker_options(url),
         )
     yield made
@@ -75,8 +77,8 @@ def docker_options(url: str) -> DockerOptions:
 
 
 @pytest.fixture
-def open_cage(engine: SandboxEngine) -> Iterator[Open]:
-    """Cages that are closed at the end."""
+def open_sandbox(engine: SandboxEngine) -> Iterator[Open]:
+    """Sandboxes that are closed at the end."""
     made: list[Sandbox] = []
 
     def opened(limits: SandboxLimits = SHORT, files: Mapping[str, bytes] | None = None) -> Sandbox:
@@ -84,17 +86,17 @@ def open_cage(engine: SandboxEngine) -> Iterator[Open]:
         return made[-1]
 
     yield opened
-    for cage in made:
-        cage.close()
+    for sandbox in made:
+        sandbox.close()
 
 
-def run(cage: Sandbox, *sources: str, marked: Sequence[int] = ()) -> list[CellRun]:
+def run(sandbox: Sandbox, *sources: str, marked: Sequence[int] = ()) -> list[CellRun]:
     """Each cell by its number; those ``marked`` leave a snapshot."""
     steps = (
         CellStep(cell_id=str(number), source=source, mark=number in marked)
         for number, source in enumerate(sources)
     )
-    return list(cage.run(steps))
+    return list(sandbox.run(steps))
 
 
 def shown(run: CellRun) -> str:
@@ -114,8 +116,10 @@ def errors(run: CellRun) -> list[str]:
 # -- what a notebook does -----------------------------------------------------------------------
 
 
-def test_cells_run_in_order_in_one_kernel_and_show_what_a_notebook_shows(open_cage: Open) -> None:
-    first, second, third = run(open_cage(), "print('a')\nx = 2", "x * 21", "1 / 0")
+def test_cells_run_in_order_in_one_kernel_and_show_what_a_notebook_shows(
+    open_sandbox: Open,
+) -> None:
+    first, second, third = run(open_sandbox(), "print('a')\nx = 2", "x * 21", "1 / 0")
 
     assert first.outputs == ({"output_type": "stream", "name": "stdout", "text": "a\n"},)
     assert second.outputs == (
@@ -152,10 +156,10 @@ CELLS = (
 )
 
 
-def test_a_cell_does_what_it_does_in_a_notebook(open_cage: Open) -> None:
-    cage = open_cage(SandboxLimits(), {"data.csv": b"1,2"})
+def test_a_cell_does_what_it_does_in_a_notebook(open_sandbox: Open) -> None:
+    sandbox = open_sandbox(SandboxLimits(), {"data.csv": b"1,2"})
 
-    found = run(cage, *(source for source, _ in CELLS))
+    found = run(sandbox, *(source for source, _ in CELLS))
 
     wrong = [
         (source, each)
@@ -165,57 +169,57 @@ def test_a_cell_does_what_it_does_in_a_notebook(open_cage: Open) -> None:
     assert wrong == []
 
 
-def test_nobody_is_asked_and_asking_is_an_error(open_cage: Open) -> None:
-    (found,) = run(open_cage(), "input('Your name? ')")
+def test_nobody_is_asked_and_asking_is_an_error(open_sandbox: Open) -> None:
+    (found,) = run(open_sandbox(), "input('Your name? ')")
 
     assert errors(found) == ["RuntimeError"]
 
 
-def test_random_numbers_are_others_in_each_cage_and_those_of_the_seed_in_a_snapshot(
-    open_cage: Open,
+def test_random_numbers_are_others_in_each_sandbox_and_those_of_the_seed_in_a_snapshot(
+    open_sandbox: Open,
 ) -> None:
     draw = "import random\nprint(random.random())"
-    one, other = (run(open_cage(), draw)[0] for _ in range(2))
-    cage = open_cage()
-    _, there = run(cage, "import random\nrandom.seed(7)", "random.random()", marked=[1])
+    one, other = (run(open_sandbox(), draw)[0] for _ in range(2))
+    sandbox = open_sandbox()
+    _, there = run(sandbox, "import random\nrandom.seed(7)", "random.random()", marked=[1])
 
     assert shown(one) != shown(other)
-    assert shown(cage.test("1", "random.random()")) == shown(there)
+    assert shown(sandbox.test("1", "random.random()")) == shown(there)
 
 
 # -- snapshots, tests and questions ------------------------------------------------------------
 
 
-def test_a_test_meets_the_kernel_as_it_was_before_the_marked_cell(open_cage: Open) -> None:
-    cage = open_cage()
-    run(cage, "x = 1", "x = 2", "x = 3", "x = 4", marked=[1, 3])
+def test_a_test_meets_the_kernel_as_it_was_before_the_marked_cell(open_sandbox: Open) -> None:
+    sandbox = open_sandbox()
+    run(sandbox, "x = 1", "x = 2", "x = 3", "x = 4", marked=[1, 3])
 
-    assert shown(cage.test("3", "x")) == "3"
-    assert shown(cage.test("1", "x")) == "1"
-    assert cage.test("1", "x").status is CellStatus.NOT_RUN
-    assert cage.test("2", "x").status is CellStatus.NOT_RUN
+    assert shown(sandbox.test("3", "x")) == "3"
+    assert shown(sandbox.test("1", "x")) == "1"
+    assert sandbox.test("1", "x").status is CellStatus.NOT_RUN
+    assert sandbox.test("2", "x").status is CellStatus.NOT_RUN
 
 
-def test_a_test_that_fails_says_how(open_cage: Open) -> None:
-    cage = open_cage()
-    run(cage, "def f(): return 1", "", marked=[1])
+def test_a_test_that_fails_says_how(open_sandbox: Open) -> None:
+    sandbox = open_sandbox()
+    run(sandbox, "def f(): return 1", "", marked=[1])
 
-    found = cage.test("1", "assert f() == 2, 'f gives two'")
+    found = sandbox.test("1", "assert f() == 2, 'f gives two'")
 
     assert (found.status, errors(found)) == (CellStatus.ERROR, ["AssertionError"])
     assert found.tampered == ()
 
 
-def test_after_the_first_test_no_cell_of_the_student_runs(open_cage: Open) -> None:
-    cage = open_cage()
-    run(cage, "", marked=[0])
-    cage.test("0", "1")
+def test_after_the_first_test_no_cell_of_the_student_runs(open_sandbox: Open) -> None:
+    sandbox = open_sandbox()
+    run(sandbox, "", marked=[0])
+    sandbox.test("0", "1")
 
-    assert [each.status for each in run(cage, "1")] == [CellStatus.NOT_RUN]
+    assert [each.status for each in run(sandbox, "1")] == [CellStatus.NOT_RUN]
 
 
-def test_a_test_apart_asks_for_what_the_student_defined(open_cage: Open) -> None:
-    student, examiner = open_cage(), open_cage()
+def test_a_test_apart_asks_for_what_the_student_defined(open_sandbox: Open) -> None:
+    student, examiner = open_sandbox(), open_sandbox()
     run(student, "def square(x):\n    return x * x", "", marked=[1])
     run(examiner, "", marked=[0])
     asked = []
@@ -233,77 +237,77 @@ def test_a_test_apart_asks_for_what_the_student_defined(open_cage: Open) -> None
 
 
 def test_an_answer_that_never_comes_is_late_and_the_next_question_is_answered(
-    open_cage: Open,
+    open_sandbox: Open,
 ) -> None:
-    cage = open_cage()
+    sandbox = open_sandbox()
     run(
-        cage,
+        sandbox,
         "class Slow:\n    def __call__(self):\n        while True: pass\nslow = Slow()\nfast = 5",
         "",
         marked=[1],
     )
     names = ["name", "slow"], ["name", "fast"]
-    assert cage.ask("1", names[1]).status is CellStatus.OK
+    assert sandbox.ask("1", names[1]).status is CellStatus.OK
 
-    late = cage.ask("1", ["call", ["name", "slow"], [], {}])
+    late = sandbox.ask("1", ["call", ["name", "slow"], [], {}])
 
     assert late.status in (CellStatus.TIMEOUT, CellStatus.OK)
-    assert cage.ask("1", names[1]).status is CellStatus.OK
+    assert sandbox.ask("1", names[1]).status is CellStatus.OK
 
 
 # -- limits ------------------------------------------------------------------------------------
 
 
-def test_an_endless_cell_is_interrupted_and_the_rest_goes_on(open_cage: Open) -> None:
-    cage = open_cage()
-    endless, after = run(cage, "while True: pass", "'after'")
+def test_an_endless_cell_is_interrupted_and_the_rest_goes_on(open_sandbox: Open) -> None:
+    sandbox = open_sandbox()
+    endless, after = run(sandbox, "while True: pass", "'after'")
 
     assert (endless.status, endless.cause) == (CellStatus.TIMEOUT, StopReason.TIME)
     assert errors(endless) == ["KeyboardInterrupt"]
     assert shown(after) == "'after'"
-    assert cage.close().cause is StopReason.TIME
+    assert sandbox.close().cause is StopReason.TIME
 
 
 def test_who_does_not_let_itself_be_interrupted_is_killed_and_earlier_tests_still_run(
-    open_cage: Open,
+    open_sandbox: Open,
 ) -> None:
-    cage = open_cage()
+    sandbox = open_sandbox()
     stubborn = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
-    _, _, killed, after = run(cage, "x = 5", "", stubborn, "1", marked=[1, 3])
+    _, _, killed, after = run(sandbox, "x = 5", "", stubborn, "1", marked=[1, 3])
 
     assert (killed.status, killed.cause) == (CellStatus.KILLED, StopReason.TIME)
     assert after.status is CellStatus.NOT_RUN
-    assert shown(cage.test("1", "x")) == "5"
-    assert cage.test("3", "x").status is CellStatus.NOT_RUN
+    assert shown(sandbox.test("1", "x")) == "5"
+    assert sandbox.test("3", "x").status is CellStatus.NOT_RUN
 
 
-def test_all_cells_together_have_a_time(open_cage: Open) -> None:
+def test_all_cells_together_have_a_time(open_sandbox: Open) -> None:
     limits = SandboxLimits(seconds=0.8, cell_seconds=0.5)
-    found = run(open_cage(limits), *["import time\ntime.sleep(0.4)"] * 4)
+    found = run(open_sandbox(limits), *["import time\ntime.sleep(0.4)"] * 4)
 
     assert found[0].status is CellStatus.OK
     assert found[-1].status is CellStatus.NOT_RUN
     assert StopReason.TIME in {each.cause for each in found}
 
 
-def test_an_endless_test_is_late_and_the_next_one_runs(open_cage: Open) -> None:
-    cage = open_cage()
-    run(cage, "def f():\n    while True: pass", "", "", marked=[1, 2])
+def test_an_endless_test_is_late_and_the_next_one_runs(open_sandbox: Open) -> None:
+    sandbox = open_sandbox()
+    run(sandbox, "def f():\n    while True: pass", "", "", marked=[1, 2])
 
-    assert cage.test("1", "f()").status is CellStatus.TIMEOUT
-    assert cage.test("2", "1").status is CellStatus.OK
+    assert sandbox.test("1", "f()").status is CellStatus.TIMEOUT
+    assert sandbox.test("2", "1").status is CellStatus.OK
 
 
-def test_memory_has_a_bound(open_cage: Open) -> None:
-    cage = open_cage()
-    found = run(cage, "x = 1", "held = bytearray(600 << 20)\nheld[::4096] = held[::4096]")[1]
+def test_memory_has_a_bound(open_sandbox: Open) -> None:
+    sandbox = open_sandbox()
+    found = run(sandbox, "x = 1", "held = bytearray(600 << 20)\nheld[::4096] = held[::4096]")[1]
 
     assert found.status in (CellStatus.ERROR, CellStatus.KILLED)
     assert found.cause is StopReason.MEMORY
-    assert cage.close().sentence == "The code used more than 300 MiB of memory."
+    assert sandbox.close().sentence == "The code used more than 300 MiB of memory."
 
 
-def test_memory_of_several_processes_has_the_same_bound(open_cage: Open) -> None:
+def test_memory_of_several_processes_has_the_same_bound(open_sandbox: Open) -> None:
     bomb = """
 import os, time
 for _ in range(6):
@@ -316,13 +320,13 @@ for _ in range(6):
     pid, status = os.wait()
     print("ended", status)
 """
-    cage = open_cage(SandboxLimits(cell_seconds=6.0, memory_bytes=300 * MIB))
-    (found,) = run(cage, bomb)
+    sandbox = open_sandbox(SandboxLimits(cell_seconds=6.0, memory_bytes=300 * MIB))
+    (found,) = run(sandbox, bomb)
 
     assert "ended 9" in shown(found) or found.cause is StopReason.MEMORY
 
 
-def test_processes_have_a_bound(open_cage: Open) -> None:
+def test_processes_have_a_bound(open_sandbox: Open) -> None:
     bomb = """
 import os, time
 made = 0
@@ -335,30 +339,30 @@ try:
 finally:
     print(made)
 """
-    cage = open_cage(replace(SHORT, cell_seconds=20.0))
-    (found,) = run(cage, bomb)
+    sandbox = open_sandbox(replace(SHORT, cell_seconds=20.0))
+    (found,) = run(sandbox, bomb)
 
     assert errors(found) == ["BlockingIOError"]
     assert found.cause is StopReason.PROCESSES
     assert int(shown(found)) < SHORT.processes
 
 
-def test_a_file_and_the_disk_have_bounds(open_cage: Open) -> None:
+def test_a_file_and_the_disk_have_bounds(open_sandbox: Open) -> None:
     write = "open({name!r}, 'wb').write(bytes({size} << 20));"
     big, several = (
         [write.format(name="big", size=9)],
         [write.format(name=f"/tmp/{number}", size=6) for number in range(4)],
     )
     for sources in (big, several):
-        found = run(open_cage(), *sources)[-1]
+        found = run(open_sandbox(), *sources)[-1]
         assert errors(found) == ["OSError"]
         assert found.cause is StopReason.DISK
 
 
-def test_endless_output_ends_and_what_was_shown_stays(open_cage: Open) -> None:
+def test_endless_output_ends_and_what_was_shown_stays(open_sandbox: Open) -> None:
     for source in ("while True: print('x' * 1000)", "import os\nos.system('yes')"):
-        cage = open_cage(SandboxLimits(cell_seconds=20.0, output_bytes=MIB // 4))
-        (found,) = run(cage, source)
+        sandbox = open_sandbox(SandboxLimits(cell_seconds=20.0, output_bytes=MIB // 4))
+        (found,) = run(sandbox, source)
         assert (found.status, found.cause) == (CellStatus.KILLED, StopReason.OUTPUT)
         assert 0 < len(shown(found)) < MIB
 
@@ -375,33 +379,33 @@ def test_endless_output_ends_and_what_was_shown_stays(open_cage: Open) -> None:
         "exit()",
     ],
 )
-def test_who_ends_the_kernel_ends_only_the_own_cells(open_cage: Open, source: str) -> None:
-    cage = open_cage()
-    found = run(cage, "x = 1", "", source, "x", marked=[1])
+def test_who_ends_the_kernel_ends_only_the_own_cells(open_sandbox: Open, source: str) -> None:
+    sandbox = open_sandbox()
+    found = run(sandbox, "x = 1", "", source, "x", marked=[1])
 
     assert found[-1].status is CellStatus.NOT_RUN
-    assert shown(cage.test("1", "x")) == "1"
+    assert shown(sandbox.test("1", "x")) == "1"
 
 
-def test_sys_exit_is_an_error_of_its_cell(open_cage: Open) -> None:
-    found = run(open_cage(), "import sys\nsys.exit(0)", "1")
+def test_sys_exit_is_an_error_of_its_cell(open_sandbox: Open) -> None:
+    found = run(open_sandbox(), "import sys\nsys.exit(0)", "1")
 
     assert [each.status for each in found] == [CellStatus.ERROR, CellStatus.OK]
     assert errors(found[0]) == ["SystemExit"]
 
 
-def test_a_test_that_is_ended_by_the_students_code_has_not_passed(open_cage: Open) -> None:
-    cage = open_cage()
-    run(cage, "import os\ndef f(): os._exit(0)", "", marked=[1])
+def test_a_test_that_is_ended_by_the_students_code_has_not_passed(open_sandbox: Open) -> None:
+    sandbox = open_sandbox()
+    run(sandbox, "import os\ndef f(): os._exit(0)", "", marked=[1])
 
-    assert cage.test("1", "f()").status is CellStatus.KILLED
+    assert sandbox.test("1", "f()").status is CellStatus.KILLED
 
 
-def test_cages_are_opened_by_several_threads_at_once(open_cage: Open) -> None:
+def test_sandboxes_are_opened_by_several_threads_at_once(open_sandbox: Open) -> None:
     answers: list[str] = []
 
     def one(number: int) -> None:
-        answers.append(shown(run(open_cage(), f"{number} * 10")[0]))
+        answers.append(shown(run(open_sandbox(), f"{number} * 10")[0]))
 
     threads = [threading.Thread(target=one, args=(number,)) for number in range(6)]
     for thread in threads:
@@ -412,27 +416,27 @@ def test_cages_are_opened_by_several_threads_at_once(open_cage: Open) -> None:
     assert sorted(answers) == ["0", "10", "20", "30", "40", "50"]
 
 
-def test_a_closed_cage_can_be_closed_again_and_runs_nothing(open_cage: Open) -> None:
-    cage = open_cage()
-    run(cage, "1")
+def test_a_closed_sandbox_can_be_closed_again_and_runs_nothing(open_sandbox: Open) -> None:
+    sandbox = open_sandbox()
+    run(sandbox, "1")
 
-    assert cage.close() == cage.close()
-    assert cage.close().cause is StopReason.OK
-    assert run(cage, "1")[0].status is not CellStatus.OK
+    assert sandbox.close() == sandbox.close()
+    assert sandbox.close().cause is StopReason.OK
+    assert run(sandbox, "1")[0].status is not CellStatus.OK
 
 
 @pytest.mark.parametrize("name", ["../up", "/etc/passwd", "", "a/../../b", "."])
-def test_names_of_files_stay_in_the_folder(open_cage: Open, name: str) -> None:
+def test_names_of_files_stay_in_the_folder(open_sandbox: Open, name: str) -> None:
     with pytest.raises(InvalidInput):
-        open_cage(files={name: b""})
+        open_sandbox(files={name: b""})
 
 
-def test_files_that_are_more_than_the_disk_are_refused(open_cage: Open) -> None:
+def test_files_that_are_more_than_the_disk_are_refused(open_sandbox: Open) -> None:
     with pytest.raises(TooLarge):
-        open_cage(files={"big": bytes(17 * MIB)})
+        open_sandbox(files={"big": bytes(17 * MIB)})
 
 
-def test_a_closed_engine_makes_no_cage() -> None:
+def test_a_closed_engine_makes_no_sandbox() -> None:
     need("bwrap", shutil.which("bwrap"), "bubblewrap is not installed")
     engine = LocalSandboxes(SandboxSettings())
     engine.close()

@@ -1,6 +1,6 @@
 """What a submission may try: small programs that say ESCAPED when they succeed.
 
-Each gets a mapping ``at`` with what it needs to know. Without a cage each one succeeds.
+Each gets a mapping ``at`` with what it needs to know. Without a sandbox each one succeeds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class Attack:
     """``source`` is Python; an exception, or silence, is failure.
 
     Attributes:
-        by_root: without a cage it succeeds for root alone.
+        by_root: without a sandbox it succeeds for root alone.
     """
 
     name: str

@@ -1,3 +1,3 @@
-"""What runs in a cage. It imports nothing of Carrel but itself: nothing else is there."""
+"""The programs inside a sandbox. They import no other package of Carrel: none is there."""
 
 from __future__ import annotations

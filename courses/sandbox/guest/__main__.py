@@ -1,7 +1,7 @@
-"""``python -m inside MODULE…``: the one cage of a container.
+"""``python -m guest MODULE…``: the supervisor of the one sandbox of a container.
 
-Standard input and output are the line to the outside. The container is the wall: it was made for
-one submission, and this is its first process.
+It talks to the service over standard input and output. The container itself isolates the
+submission: it was created for it, and this is its first process.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .supervisor import serve
 
 
 class Standard:
-    """Standard input and output, as if they were one socket; the student's code gets others."""
+    """Standard input and output as one endpoint; the student's code gets other descriptors."""
 
     def __init__(self) -> None:
         self._out = os.dup(1)
@@ -36,4 +36,4 @@ class Standard:
 
 
 if __name__ == "__main__":
-    serve(Standard(), prepare(sys.argv[1:], walled=False), None)
+    serve(Standard(), prepare(sys.argv[1:], isolate=False), None)

@@ -1,4 +1,4 @@
-"""What one cell shows, gathered as a notebook stores it, up to so many bytes."""
+"""Collect the outputs of one cell in the form of a notebook, up to a size limit."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _DATA: Final = frozenset({"display_data", "execute_result"})
 
 
 class TooMuch(Exception):
-    """More than a cell may show."""
+    """The outputs exceed their limit."""
 
 
 class CellOutput:
-    """Streams that follow each other become one output, and what is cleared goes."""
+    """Merges consecutive stream outputs, and applies clears and updates."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most, self._size = most_bytes, 0
@@ -29,7 +29,7 @@ class CellOutput:
         return [*self._outputs]
 
     def errors(self) -> list[tuple[str, str]]:
-        """Name and text of each."""
+        """Name and text of each error output."""
         return [
             (text(each, "ename"), text(each, "evalue"))
             for each in self._outputs
@@ -37,7 +37,7 @@ class CellOutput:
         ]
 
     def add(self, output: Message) -> None:
-        """Raises TooMuch; what was there before stays."""
+        """Add an output. Raises TooMuch, and keeps the earlier outputs."""
         self._size += len(json.dumps(output, ensure_ascii=False))
         if self._size > self._most or len(self._outputs) >= MOST_OUTPUTS:
             raise TooMuch

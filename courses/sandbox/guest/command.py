@@ -1,4 +1,4 @@
-"""One order carried out in one place: until it is done, late, too loud, or its process is gone."""
+"""Execute one command in a process: until it is done, late, over its limits, or gone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TICK_SECONDS: Final = 0.2
 
 @dataclass(slots=True, kw_only=True)
 class CommandResult:
-    """How an order went; the words are those of the port."""
+    """The result of a command, in the words of ``CellStatus`` and ``StopReason``."""
 
     status: str
     cause: str = "ok"
@@ -48,32 +48,32 @@ class CommandResult:
 
 class SandboxCommand:
     """Attributes:
-    full: whether the cage uses too much memory at this moment.
+    full: whether the sandbox uses too much memory at this moment.
     """
 
     def __init__(
         self,
-        ear: EventPoller,
+        poller: EventPoller,
         outside: MessageChannel,
-        place: StudentProcess,
+        process: StudentProcess,
         cell: CellOutput,
         full: Callable[[], bool],
     ) -> None:
-        self._ear, self._outside, self._place = ear, outside, place
+        self._poller, self._outside, self._process = poller, outside, process
         self._cell, self._full = cell, full
         self._nonce = secrets.token_hex(16)
         self._asks = False
         self._interrupted = False
         self._deadline = 0.0
 
-    def run(self, order: Message, seconds: float) -> CommandResult:
-        """A killed one still has to be ended by whoever sent it."""
+    def run(self, command: Message, seconds: float) -> CommandResult:
+        """Run it. If the result is ``killed``, the caller ends the process."""
         started = time.monotonic()
         self._deadline = started + seconds
-        self._asks = bool(order.get("asks"))
+        self._asks = bool(command.get("asks"))
         try:
-            self._place.channel.send({**order, "nonce": self._nonce})
-            result = self._follow()
+            self._process.channel.send({**command, "nonce": self._nonce})
+            result = self._wait()
         except (TooMuch, TooLong):
             result = CommandResult(status="killed", cause="output")
         except (Garbled, OSError):
@@ -84,33 +84,33 @@ class SandboxCommand:
             result.cause = _cause_of(self._cell)
         return result
 
-    def _follow(self) -> CommandResult:
+    def _wait(self) -> CommandResult:
         while True:
-            heard = self._ear.next(min(self._deadline, time.monotonic() + _TICK_SECONDS))
-            result = self._understand(heard)
+            event = self._poller.next(min(self._deadline, time.monotonic() + _TICK_SECONDS))
+            result = self._handle(event)
             if result is None and time.monotonic() >= self._deadline:
-                result = self._late()
+                result = self._time_out()
             if result is not None:
                 return result
 
-    def _understand(self, heard: PolledEvent) -> CommandResult | None:
-        if heard.pipe:
-            self._print(heard.pipe, heard.text)
-        elif heard.channel is self._outside:
-            if heard.message is None:
+    def _handle(self, event: PolledEvent) -> CommandResult | None:
+        if event.pipe:
+            self._print(event.pipe, event.text)
+        elif event.channel is self._outside:
+            if event.message is None:
                 os._exit(0)
-            self._place.channel.send(heard.message)
-        elif heard.channel is self._place.channel:
-            if heard.message is None:
+            self._process.channel.send(event.message)
+        elif event.channel is self._process.channel:
+            if event.message is None:
                 self._drain()
                 return CommandResult(status="killed", cause="died")
-            return self._take(heard.message)
+            return self._handle_message(event.message)
         elif self._full():
             return CommandResult(status="killed", cause="memory")
         return None
 
-    def _take(self, message: Message) -> CommandResult | None:
-        """Only who was given this order's nonce can say that it is done."""
+    def _handle_message(self, message: Message) -> CommandResult | None:
+        """Take a message of the process; it is done only with the nonce of this command."""
         output = message.get("output")
         if isinstance(output, dict):
             self._cell.add(output)
@@ -128,29 +128,29 @@ class SandboxCommand:
             return done
         return None
 
-    def _late(self) -> CommandResult | None:
+    def _time_out(self) -> CommandResult | None:
         if self._interrupted:
             return CommandResult(status="killed", cause="time")
         self._interrupted = True
         self._deadline = time.monotonic() + GRACE_SECONDS
-        self._place.signal(signal.SIGINT)
+        self._process.signal(signal.SIGINT)
         return None
 
     def _drain(self) -> None:
-        for name, words in self._ear.drain():
-            self._print(name, words)
+        for name, text in self._poller.drain():
+            self._print(name, text)
 
-    def _print(self, name: str, words: str) -> None:
-        self._cell.add({"output_type": "stream", "name": name, "text": words})
+    def _print(self, name: str, text: str) -> None:
+        self._cell.add({"output_type": "stream", "name": name, "text": text})
 
 
 def _cause_of(cell: CellOutput) -> str:
-    """What an exception says of a limit; only a word for who reads it."""
-    for name, words in cell.errors():
+    """The limit that an exception of the cell names. A hint: the student's code can raise it."""
+    for name, text in cell.errors():
         if name == "MemoryError" or name.endswith("ArrayMemoryError"):
             return "memory"
-        if "[Errno 28]" in words or "[Errno 27]" in words:
+        if "[Errno 28]" in text or "[Errno 27]" in text:
             return "disk"
-        if "[Errno 11]" in words or "can't start new thread" in words:
+        if "[Errno 11]" in text or "can't start new thread" in text:
             return "processes"
     return "ok"

@@ -1,4 +1,4 @@
-"""Waits for whoever speaks first: the outside, a kernel, what it prints, or its death."""
+"""Wait for the next event: a message of the service or a kernel, printed text, or an exit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CHUNK: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolledEvent:
-    """A message of a channel (None: it is gone), text of a pipe, or nothing in time."""
+    """A message of a channel (None: it is closed), text of a pipe, or nothing in time."""
 
     channel: MessageChannel | None = None
     message: Message | None = None
@@ -33,21 +33,21 @@ class _Pipe:
 
 
 class EventPoller:
-    """Whose death is watched is heard to the last message before it is said to be gone."""
+    """Waits for events. All messages of a process come before the event of its exit."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
         self._lives: dict[MessageChannel, int | None] = {}
         self._pipes: list[_Pipe] = []
 
-    def listen(self, channel: MessageChannel, life: int | None = None) -> None:
-        """``life`` is a descriptor of the process that speaks there."""
+    def watch(self, channel: MessageChannel, life: int | None = None) -> None:
+        """Add a channel; ``life`` is a descriptor of the process at its other end."""
         self._lives[channel] = life
         self._selector.register(channel, selectors.EVENT_READ, channel)
         if life is not None:
             self._selector.register(life, selectors.EVENT_READ, (channel,))
 
-    def listen_to_pipe(self, name: str, number: int) -> None:
+    def watch_pipe(self, name: str, number: int) -> None:
         os.set_blocking(number, False)
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         pipe = _Pipe(name=name, number=number, decoder=decoder)
@@ -63,23 +63,23 @@ class EventPoller:
                 self._selector.unregister(life)
 
     def next(self, deadline: float | None) -> PolledEvent:
-        """Nothing was heard until the deadline: an empty one. Raises Garbled.
+        """The next event; an empty one at the deadline. Raises Garbled.
 
-        Who is gone is said to be gone once, and forgotten.
+        A closed channel gives one event, and is removed.
         """
         for channel in self._lives:
             if (message := channel.waiting()) is not None:
                 return PolledEvent(channel=channel, message=message)
         wait = None if deadline is None else max(0.0, deadline - time.monotonic())
         ready = [key.data for key, _ in self._selector.select(wait)]
-        # What was said comes before the death of who said it.
+        # Messages of a process come before its exit.
         for source in sorted(ready, key=lambda source: isinstance(source, tuple)):
-            heard = self._hear(source)
-            if heard is not None:
-                return heard
+            event = self._read(source)
+            if event is not None:
+                return event
         return PolledEvent()
 
-    def _hear(self, source: _Pipe | MessageChannel | tuple[MessageChannel]) -> PolledEvent | None:
+    def _read(self, source: _Pipe | MessageChannel | tuple[MessageChannel]) -> PolledEvent | None:
         if isinstance(source, _Pipe):
             return self._read_pipe(source)
         if isinstance(source, MessageChannel):
@@ -93,11 +93,11 @@ class EventPoller:
         return PolledEvent(channel=source[0])
 
     def drain(self) -> Iterator[tuple[str, str]]:
-        """What pipes hold at this moment."""
+        """What the pipes hold at this moment, by name."""
         found = []
         for pipe in self._pipes:
-            while (heard := self._read_pipe(pipe)) is not None and heard.text:
-                found.append((heard.pipe, heard.text))
+            while (event := self._read_pipe(pipe)) is not None and event.text:
+                found.append((event.pipe, event.text))
         return iter(found)
 
     def _read_pipe(self, pipe: _Pipe) -> PolledEvent | None:

@@ -1,7 +1,7 @@
-"""Imports once what notebooks need, and forks a cage for each submission that comes.
+"""Import once what notebooks need, and fork a sandbox for each submission.
 
-It runs in the bubblewrap of a whole grading run and never executes a line of a student. The
-outside hands it one end of a socket for each cage; it ends when the outside hangs up.
+The fork server runs in the bubblewrap of a whole grading run and never executes student code. The
+engine sends it one end of a socket for each sandbox; it exits when the engine disconnects.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from .student_process import KernelTemplate
 from .supervisor import serve
 from .tamper_check import TamperCheck
 
-NOBODY: Final = 65534
+_UNPRIVILEGED_UID: Final = 65534
 _FIRST_TIMES: Final = ("None", "0", "1 / 0", "%precision", "def f(:", "display(0)")
-"""What takes long once only: to show a value, an error and its traceback, to find a magic."""
+"""Cells that are slow the first time: showing a value, a traceback, finding a magic."""
 
 
-def prepare(modules: Iterable[str], *, walled: bool) -> KernelTemplate:
-    """Whatever takes time and is the same for all."""
+def prepare(modules: Iterable[str], *, isolate: bool) -> KernelTemplate:
+    """Import modules and start a shell, for all kernels together."""
     for name in modules:
-        # Whatever it raises it raises once more where a notebook imports it, and is told there.
+        # It raises the same again where a notebook imports it, and is shown there.
         with contextlib.suppress(Exception, SystemExit):
             importlib.import_module(name)
     shell = make_shell()
@@ -38,20 +38,20 @@ def prepare(modules: Iterable[str], *, walled: bool) -> KernelTemplate:
         shell.run(source, counted=False)
     for name in ("last_type", "last_value", "last_traceback", "last_exc"):
         vars(sys).pop(name, None)
-    start = KernelTemplate(shell=shell, prints=TamperCheck(shell), walled=walled)
+    template = KernelTemplate(shell=shell, tampering=TamperCheck(shell), isolate=isolate)
     gc.collect()
     gc.freeze()
-    return start
+    return template
 
 
 def main(arguments: list[str]) -> None:
-    """The descriptor on which orders come, then the modules."""
-    line, *modules = arguments
+    """Serve. The arguments: the descriptor of the socket, then the modules to import."""
+    descriptor, *modules = arguments
     if os.getuid() == 0:
-        isolation.become_nobody(NOBODY)
-    start = prepare(modules, walled=True)
+        isolation.drop_root(_UNPRIVILEGED_UID)
+    template = prepare(modules, isolate=True)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    with socket.socket(fileno=int(line)) as orders:
+    with socket.socket(fileno=int(descriptor)) as orders:
         orders.send(b"ready")
         while True:
             _, ends, _, _ = socket.recv_fds(orders, 16, 1)
@@ -59,22 +59,22 @@ def main(arguments: list[str]) -> None:
                 return
             if os.fork() == 0:
                 orders.close()
-                _open(socket.socket(fileno=ends[0]), start)
+                _open_sandbox(socket.socket(fileno=ends[0]), template)
             os.close(ends[0])
 
 
-def _open(end: socket.socket, start: KernelTemplate) -> NoReturn:
-    """In a fork: show which process this is, so that it can be put into a cgroup; then leave."""
+def _open_sandbox(end: socket.socket, template: KernelTemplate) -> NoReturn:
+    """In a fork: report the process ID, so that the engine can set a cgroup; then isolate."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     isolation.die_with_parent()
     end.sendall(b"\0")
     if not end.recv(1):
         os._exit(0)
-    isolation.leave_everything()
+    isolation.enter_namespaces()
     pid = os.fork()
     if pid == 0:
         isolation.die_with_parent()
-        serve(end, start, isolation.furnish)
+        serve(end, template, isolation.set_up_files)
     end.close()
     os.waitpid(pid, 0)
     os._exit(0)

@@ -1,6 +1,6 @@
-"""Calls of the Linux kernel that close a cage, by ctypes: nothing else need be installed.
+"""Isolate processes by Linux system calls (ctypes; no other dependency).
 
-Each takes effect for the process that calls it and for all that it starts, for ever.
+Each call affects the calling process and all its children, and cannot be undone.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _SIGKILL: Final = 9
 
 INSIDE_UID: Final = 1000
 HOME: Final = "/home/student"
-_ROOM: Final = "/tmp"  # noqa: S108  # of the cage alone
+_TMP: Final = "/tmp"  # noqa: S108  # of the sandbox alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessBounds:
-    """What one process of a student may use; the port's limits as far as the kernel counts.
+    """Limits of a student's process that the Linux kernel enforces.
 
     Attributes:
-        processes: of its user in its user namespace; 0 where a container counts them.
+        processes: of its user in its user namespace; 0 where a container limits them.
     """
 
     memory_bytes: int
@@ -63,12 +63,12 @@ def mount(source: str, target: str, kind: str, flags: int, options: str = "") ->
 
 
 def hide() -> None:
-    """No process of the same user looks into this one, or stops it to do so."""
+    """Keep processes of the same user from inspecting or tracing this one."""
     _check(_libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
 
 
 def show() -> None:
-    """The opposite; who changed user needs it to speak of itself in /proc."""
+    """Undo ``hide``. Needed after a change of user, to write to its own files in /proc."""
     _check(_libc.prctl(_SET_DUMPABLE, 1, 0, 0, 0), "prctl")
 
 
@@ -76,9 +76,11 @@ def die_with_parent() -> None:
     _check(_libc.prctl(_SET_PDEATHSIG, _SIGKILL, 0, 0, 0), "prctl")
 
 
-def become_nobody(uid: int) -> None:
-    """Of root: see processes (bubblewrap's own /proc could not be made anew in a cage), then be
-    nobody: the kernel's limits do not count for root."""
+def drop_root(uid: int) -> None:
+    """Mount /proc, then change to an unprivileged user: resource limits do not apply to root.
+
+    Bubblewrap's own /proc could not be mounted again in a sandbox.
+    """
     mount("proc", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
     os.setgroups([])
     os.setresgid(uid, uid, uid)
@@ -86,8 +88,8 @@ def become_nobody(uid: int) -> None:
     show()
 
 
-def leave_everything() -> None:
-    """New namespaces of every kind, in which this process may do anything, to nothing."""
+def enter_namespaces() -> None:
+    """Enter new namespaces of every kind, with all capabilities inside them."""
     uid, gid = os.getuid(), os.getgid()
     _check(_libc.unshare(_NEW), "unshare")
     for name, words in (
@@ -99,30 +101,30 @@ def leave_everything() -> None:
             file.write(words)
 
 
-def furnish(disk_bytes: int) -> None:
-    """As process 1: processes of the cage alone, and one small disk in memory for all files."""
+def set_up_files(disk_bytes: int) -> None:
+    """As process 1: mount /proc of the sandbox, and one tmpfs for all files."""
     mount("none", "/", "none", _REC | _PRIVATE)
     mount("proc", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
     with open("/proc/sys/user/max_user_namespaces", "w") as file:
         file.write("0")
     mount("devpts", "/dev/pts", "devpts", _NOSUID | _NOEXEC, "newinstance,ptmxmode=0666,mode=620")
-    kept = [(path, os.open(path, os.O_PATH)) for path in _mounted_below(_ROOM)]
+    kept = [(path, os.open(path, os.O_PATH)) for path in _mounted_below(_TMP)]
     disk = f"size={disk_bytes},nr_inodes={_inodes(disk_bytes)},mode=755"
     mount("tmpfs", HOME, "tmpfs", _NOSUID | _NODEV, disk)
-    for name, place in ((".tmp", _ROOM), (".shm", "/dev/shm")):  # noqa: S108
+    for name, path in ((".tmp", _TMP), (".shm", "/dev/shm")):  # noqa: S108
         os.mkdir(f"{HOME}/{name}", 0o700)
-        mount(f"{HOME}/{name}", place, "none", _BIND)
+        mount(f"{HOME}/{name}", path, "none", _BIND)
     for path, number in kept:
         os.makedirs(path, exist_ok=True)
         mount(f"/proc/self/fd/{number}", path, "none", _BIND | _REC)
         os.close(number)
 
 
-def _mounted_below(place: str) -> list[str]:
-    """Carrel itself may be installed there."""
+def _mounted_below(path: str) -> list[str]:
+    """Mount points below a folder: Carrel itself may be installed there."""
     with open("/proc/self/mountinfo") as file:
         found = [line.split()[4] for line in file]
-    return [path for path in found if path.startswith(f"{place}/")]
+    return [path for path in found if path.startswith(f"{path}/")]
 
 
 def _inodes(disk_bytes: int) -> int:
@@ -130,12 +132,12 @@ def _inodes(disk_bytes: int) -> int:
 
 
 def close_proc() -> None:
-    """From now on nobody writes to /proc, not even of themselves."""
+    """Make /proc read-only."""
     mount("none", "/proc", "none", _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV | _NOEXEC)
 
 
 def give_up_rights() -> None:
-    """No capability, now or later."""
+    """Drop all capabilities for good."""
     for capability in range(_CAPABILITIES):
         _libc.prctl(_CAPBSET_DROP, capability, 0, 0, 0)
     _libc.prctl(_CAP_AMBIENT, _CLEAR_ALL, 0, 0, 0)
@@ -145,7 +147,7 @@ def give_up_rights() -> None:
 
 
 def bound(bounds: ProcessBounds) -> None:
-    """Limits of the kernel for a student's process."""
+    """Set resource limits and CPU affinity of a student's process."""
     limits = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: bounds.file_bytes,
@@ -168,7 +170,7 @@ def bound(bounds: ProcessBounds) -> None:
 
 
 def _data_bytes() -> int:
-    """What was imported before is on nobody's account."""
+    """Data bytes of the imports, which do not count for the student."""
     with open("/proc/self/status") as file:
         found = next(line for line in file if line.startswith("VmData:"))
     return int(found.split()[1]) * 1024
@@ -208,9 +210,9 @@ class _Program(ctypes.Structure):
 
 
 def deny_calls() -> None:
-    """A list of calls that no exercise needs and that holes in kernels are found in.
+    """Deny system calls that no exercise needs and that kernel exploits use (seccomp).
 
-    What is not known by its number here (another processor) is left to the other walls.
+    On a processor whose call numbers are not listed, the other isolation has to do.
     """
     known = _DENIED.get(platform.machine())
     if known is None:

@@ -1,8 +1,8 @@
-"""The process in which a student's cells run, and each snapshot of it.
+"""Run the student's cells: the kernel process, and each snapshot of it.
 
-It obeys the warden, one order at a time. A snapshot is a fork of it that goes on obeying over a
-line of its own. Nothing that is hidden is here while a student's cell runs; whatever leaves here
-may be the student's own word, and is taken as that.
+It executes the commands of the supervisor, one at a time. A snapshot is a fork that continues over
+a channel of its own. Hidden tests are not here while the student's cells run, and messages from
+here are not trusted: the student's code can forge them.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from .messages import Json, Message, MessageChannel, text
 from .shell import SandboxShell, error, flush
 from .tamper_check import TamperCheck
 
-# Kept here, since a student's code may put others in their place.
+# Kept here: the student's code may replace them in the module ``os``.
 _exit: Final = os._exit
 _fork: Final = os.fork
 _getpid: Final = os.getpid
 
 
 class Interrupts:
-    """SIGINT means the cell that runs, and nothing between two cells.
+    """Let SIGINT interrupt the running cell, and do nothing between two cells.
 
-    A process that a cell forked ends here: it has come back to where only the kernel goes on.
+    A process that the cell forked ends here: only the kernel itself goes on.
     """
 
     owner = 0
@@ -47,43 +47,47 @@ class Interrupts:
 
 
 class StudentKernel:
-    """``door`` is where a new snapshot hands the other end of its line to the warden."""
+    """``door`` is the socket on which a new snapshot sends its channel to the supervisor."""
 
     def __init__(
-        self, shell: SandboxShell, prints: TamperCheck, channel: MessageChannel, door: socket.socket
+        self,
+        shell: SandboxShell,
+        tampering: TamperCheck,
+        channel: MessageChannel,
+        door: socket.socket,
     ) -> None:
-        self._shell, self._prints = shell, prints
+        self._shell, self._tampering = shell, tampering
         self._channel, self._door = channel, door
         self._interrupts = Interrupts()
-        self._own()
+        self._take_ownership()
         self._shell.show.sink = lambda output: self._channel.send({"output": output})
 
-    def _own(self) -> None:
+    def _take_ownership(self) -> None:
         self._interrupts.owner = self._shell.show.owner = _getpid()
 
-    def obey(self) -> NoReturn:
-        """Until the warden hangs up."""
-        orders: dict[str, Callable[[Message], None]] = {
+    def serve_commands(self) -> NoReturn:
+        """Execute commands until the supervisor disconnects."""
+        commands: dict[str, Callable[[Message], None]] = {
             "run": self._run,
             "mark": self._mark,
             "test": self._test,
             "ask": self._ask,
         }
-        while (order := self._channel.receive()) is not None:
-            orders[text(order, "do")](order)
+        while (command := self._channel.receive()) is not None:
+            commands[text(command, "do")](command)
         _exit(0)
 
-    def _run(self, order: Message) -> None:
-        self._cell(order, ())
+    def _run(self, command: Message) -> None:
+        self._cell(command, ())
 
-    def _cell(self, order: Message, tampered: tuple[str, ...]) -> None:
+    def _cell(self, command: Message, tampered: tuple[str, ...]) -> None:
         self._shell.show.errors = 0
         try:
             with self._interrupts:
-                result = self._shell.run(text(order, "source"))
+                result = self._shell.run(text(command, "source"))
                 flush()
         except KeyboardInterrupt:
-            self._done(order, status="error")
+            self._done(command, status="error")
             return
         if self._shell.leaving:
             _exit(0)
@@ -91,50 +95,50 @@ class StudentKernel:
         if problem is not None and not self._shell.show.errors:
             self._shell.show(error(type(problem).__name__, str(problem), ["No traceback."]))
         failed = problem is not None or bool(self._shell.show.errors)
-        if text(order, "do") == "test":
-            tampered = (*tampered, *self._prints.changes(text(order, "source")))
-        self._done(order, status="error" if failed else "ok", tampered=sorted(set(tampered)))
+        if text(command, "do") == "test":
+            tampered = (*tampered, *self._tampering.changes(text(command, "source")))
+        self._done(command, status="error" if failed else "ok", tampered=sorted(set(tampered)))
 
-    def _done(self, order: Message, **members: Json) -> None:
-        self._channel.send({"done": order["nonce"], **members})
+    def _done(self, command: Message, **members: Json) -> None:
+        self._channel.send({"done": command["nonce"], **members})
 
-    def _mark(self, order: Message) -> None:
-        """What a fork changes by itself is put back: numbers drawn stay those of the seed."""
+    def _mark(self, command: Message) -> None:
+        """Fork a snapshot. What a fork changes is restored, such as the state of ``random``."""
         flush()
-        drawn = random.getstate()
+        random_state = random.getstate()
         here, there = os.pipe()
         try:
             child = _fork()
         except OSError:
-            self._done(order, status="error")
+            self._done(command, status="error")
             return
         if child:
-            # Until the snapshot stands at the door: its end of the pipe is closed then.
+            # The snapshot closes its end of the pipe once it has sent its channel.
             os.close(there)
             os.read(here, 1)
             os.close(here)
-            self._done(order, status="ok")
+            self._done(command, status="ok")
             return
         os.close(here)
         isolation.hide()
-        random.setstate(drawn)
-        _forget_loop()
-        self._own()
+        random.setstate(random_state)
+        _drop_event_loop()
+        self._take_ownership()
         mine, theirs = socket.socketpair()
-        name = text(order, "mark").encode()
+        name = text(command, "mark").encode()
         socket.send_fds(self._door, [name], [theirs.fileno()])
         theirs.close()
         os.close(there)
         self._channel.end.close()
         self._channel = MessageChannel(mine, self._channel.most_bytes)
 
-    def _test(self, order: Message) -> None:
-        if order.get("asks"):
+    def _test(self, command: Message) -> None:
+        if command.get("asks"):
             remote_values.prepare(self._shell.user_ns, self._question)
-        self._cell(order, self._prints.changes(text(order, "source")))
+        self._cell(command, self._tampering.changes(text(command, "source")))
 
     def _question(self, question: Json) -> Json:
-        """Of a test that runs apart: the answer comes from where the student's code is."""
+        """Ask for a name of the student's code, in a test that runs in another sandbox."""
         flush()
         self._channel.send({"question": question})
         answer = self._channel.receive()
@@ -142,19 +146,19 @@ class StudentKernel:
             _exit(0)
         return answer.get("answer")
 
-    def _ask(self, order: Message) -> None:
+    def _ask(self, command: Message) -> None:
         try:
             with self._interrupts:
-                value = value_server.answer(self._shell.user_ns, order.get("question"))
+                value = value_server.answer(self._shell.user_ns, command.get("question"))
                 flush()
         except KeyboardInterrupt:
-            self._done(order, status="error")
+            self._done(command, status="error")
             return
-        self._done(order, status="ok", value=value)
+        self._done(command, status="ok", value=value)
 
 
-def _forget_loop() -> None:
-    """Of asyncio: a fork shares its descriptors with the process that it came from."""
+def _drop_event_loop() -> None:
+    """Drop the asyncio event loop: a fork shares its descriptors with its parent."""
     helpers = sys.modules.get("IPython.core.async_helpers")
     if helpers is not None:
         vars(helpers)["_asyncio_event_loop"] = None

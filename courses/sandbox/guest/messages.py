@@ -1,4 +1,4 @@
-"""What crosses the wall of a cage: plain data in messages of bounded length."""
+"""Encode and decode the messages of a sandbox: JSON objects of bounded length."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ _CHUNK: Final = 1 << 18
 
 
 class Garbled(Exception):
-    """What came is no message, or one that is too long."""
+    """The bytes are not a valid message."""
 
 
 def encode(message: Message) -> bytes:
-    """Raises Garbled where a value is not plain."""
+    """A message as bytes. Raises Garbled where a value is not plain data."""
     try:
         text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise Garbled(f"not plain data: {error}") from error
-    # Half a surrogate pair is text to Python and to nobody else.
+    # Python accepts half a surrogate pair in text; UTF-8 does not.
     body = text.encode("utf-8", "replace")
     return len(body).to_bytes(_HEAD, "big") + body
 
 
 class TooLong(Garbled):
-    """A message of more bytes than are read."""
+    """The message is longer than allowed."""
 
 
 class MessageBuffer:
-    """Puts messages together from what arrives in pieces."""
+    """Assembles messages from pieces."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
@@ -47,7 +47,7 @@ class MessageBuffer:
         while len(self._pieces) >= _HEAD:
             length = int.from_bytes(self._pieces[:_HEAD], "big")
             if length > self._most:
-                raise TooLong(f"a message of {length} bytes; at most {self._most} are read")
+                raise TooLong(f"a message of {length} bytes; the maximum is {self._most}")
             if len(self._pieces) < _HEAD + length:
                 return
             self._whole.append(_decode(bytes(self._pieces[_HEAD : _HEAD + length])))
@@ -61,14 +61,14 @@ def _decode(body: bytes) -> Message:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise Garbled(f"no message: {error}") from error
+        raise Garbled(f"not a message: {error}") from error
     if not isinstance(found, dict):
-        raise Garbled("no message: an object is expected")
+        raise Garbled("not a message: an object is expected")
     return cast("Message", found)
 
 
 class Endpoint(Protocol):
-    """One end of a line: what a socket can do of it."""
+    """One end of a connection, such as a socket."""
 
     def fileno(self) -> int: ...
 
@@ -80,7 +80,7 @@ class Endpoint(Protocol):
 
 
 class MessageChannel:
-    """Messages over a line; whoever hangs up ends it."""
+    """Sends and receives messages over a connection."""
 
     def __init__(self, end: Endpoint, most_bytes: int) -> None:
         self.end = end
@@ -92,24 +92,24 @@ class MessageChannel:
         return self.end.fileno()
 
     def send(self, message: Message) -> None:
-        """Waits until the other side has room."""
+        """Send a message; blocks while the buffers are full."""
         data = encode(message)
         with self._lock:
             self.end.sendall(data)
 
     def waiting(self) -> Message | None:
-        """One that has come already; nothing is read for it."""
+        """A message that was received already; reads nothing."""
         return self._inbox.take()
 
     def receive(self) -> Message | None:
-        """The next one; None when the other side is gone."""
+        """The next message; None when the connection is closed."""
         while (found := self._inbox.take()) is None:
             if not self.read():
                 return None
         return found
 
     def read(self) -> bool:
-        """Take in what is there, waiting for the first byte; False when the other is gone."""
+        """Read what is available, at least one byte; False when the connection is closed."""
         try:
             data = self.end.recv(_CHUNK)
         except ConnectionError:
@@ -119,12 +119,12 @@ class MessageChannel:
 
 
 def text(message: Message, name: str) -> str:
-    """A member that is to be text; what is missing or else is empty."""
+    """A text member; empty where it is missing or of another type."""
     value = message.get(name)
     return value if isinstance(value, str) else ""
 
 
 def number(message: Message, name: str) -> float:
-    """The same for numbers; 0 for what is none."""
+    """A number; 0 where it is missing or of another type."""
     value = message.get(name)
     return value if isinstance(value, int | float) and not isinstance(value, bool) else 0

@@ -1,4 +1,4 @@
-"""All processes of a cage, as its first process sees them."""
+"""Find, measure and end the processes of a sandbox, from its first process."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from . import isolation
 
 _PATIENCE_SECONDS: Final = 5.0
 _LEAST_FREE: Final = 0.03
-"""Of the machine's memory: below it whoever runs in a cage is ended."""
+"""Part of the machine's memory; with less available, running cells are ended."""
 
 
 def end_all_but(kept: set[int]) -> None:
-    """Stop everything in one call, so that nothing can fork away from it; then kill.
+    """Kill all processes but these. They are stopped first, in one call, so that none forks.
 
     Raises:
-        TimeoutError: something does not die.
+        TimeoutError: a process does not end.
     """
     with contextlib.suppress(ProcessLookupError):
         os.kill(-1, signal.SIGSTOP)
@@ -28,7 +28,7 @@ def end_all_but(kept: set[int]) -> None:
         for pid in others:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        _bury()
+        _reap()
         if time.monotonic() > deadline:
             raise TimeoutError(f"Processes {others} do not die.")
     for pid in kept:
@@ -37,7 +37,7 @@ def end_all_but(kept: set[int]) -> None:
 
 
 def _alive() -> list[int]:
-    """All but this one and init, zombies left out."""
+    """All process IDs but this one's and init's, without zombies."""
     mine = {1, os.getpid()}
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
     return [pid for pid in pids if pid not in mine and _state(pid) not in "ZX"]
@@ -51,14 +51,14 @@ def _state(pid: int) -> str:
         return "X"
 
 
-def _bury() -> None:
+def _reap() -> None:
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
 
 
 def memory(pid: int) -> int:
-    """Bytes that a process has to itself or shares with those that it was forked from."""
+    """Bytes of anonymous and shared memory of a process, including what it shares by forks."""
     try:
         with open(f"/proc/{pid}/status") as file:
             return sum(
@@ -70,11 +70,10 @@ def memory(pid: int) -> int:
         return 0
 
 
-def too_much(base: int, most: float, paused: set[int]) -> bool:
-    """Whether those that run use more, each beyond what was imported before; files count too.
+def over_memory(base: int, most: float, paused: set[int]) -> bool:
+    """Whether running processes use more than ``most`` bytes, each beyond ``base``, with files.
 
-    What snapshots keep of their own is not known without a cgroup: what the machine has left
-    bounds it.
+    Without a cgroup the memory of paused snapshots is unknown: the free memory bounds it.
     """
     used = sum(max(0, memory(pid) - base) for pid in _alive() if pid not in paused)
     disk = os.statvfs(isolation.HOME)
@@ -89,7 +88,7 @@ def _free() -> float:
 
 
 def killed_for_memory() -> int:
-    """How often the kernel did that here; 0 where no cgroup is seen, as in a cage of bubblewrap."""
+    """Out-of-memory kills in this cgroup; 0 where none is visible, as in bubblewrap."""
     for path in ("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events"):
         with contextlib.suppress(OSError), open(path) as file:
             counts = dict(line.split() for line in file)

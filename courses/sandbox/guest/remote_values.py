@@ -1,8 +1,8 @@
-"""Runs a test where no student's code ever did: names it does not know are asked for.
+"""Run a test where no student's code ever ran: unknown names are asked of the student's kernel.
 
-What comes back is plain data, rebuilt here as exact builtin types, or a ``RemoteValue``: a stand-in
-for something that stays in the student's kernel. A stand-in tells the student's side what is
-called with which arguments, and never what a result is compared with.
+Answers are plain data, rebuilt here as exact builtin types, or a ``RemoteValue``: a proxy for an
+object in the student's kernel. A proxy sends calls with their arguments to the student's side, but
+never what a result is compared with.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Ask = Callable[[Json], Json]
 
 
 class StudentStopped(BaseException):
-    """The student's side does not answer any more: no ``except`` of a test goes on from here."""
+    """The student's side does not answer. Not an ``Exception``: no test can catch it."""
 
 
-class _Asking(dict[str, object]):
-    """The builtins, and below them every other name, which is asked for."""
+class _RemoteNames(dict[str, object]):
+    """The builtins; every other name is asked of the student's kernel."""
 
     def __init__(self, wire: _Wire) -> None:
         super().__init__(vars(builtins))
@@ -40,23 +40,23 @@ _IPYTHON: Final = frozenset({"get_ipython", "In", "Out", "_", "_i", "exit", "qui
 
 
 def prepare(namespace: dict[str, object], ask: Ask) -> None:
-    """Before the test's cell runs in this namespace."""
+    """Prepare a namespace for the cell of a test."""
     wire = _Wire(ask)
-    namespace["__builtins__"] = _Asking(wire)
+    namespace["__builtins__"] = _RemoteNames(wire)
     namespace["__bind__"] = wire.bind
     namespace["__unbind__"] = wire.unbind
     namespace["__taught__"] = wire.taught(namespace)
 
 
 class _Wire:
-    """Puts questions and rebuilds what comes back."""
+    """Sends questions and rebuilds the answers."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 
     def taught(self, namespace: dict[str, object]) -> Callable[..., None]:
         def take(*names: str) -> None:
-            """Names of builtins that the course defines anew: the student's are meant."""
+            """Use the student's definitions of these names, which the course redefines."""
             for name in names:
                 namespace[name] = self.ask("name", name)
 
@@ -66,7 +66,7 @@ class _Wire:
         self.ask("bind", name, self.plain(value))
 
     def unbind(self, namespace: dict[str, object], name: str) -> None:
-        """``del NAME``: here, if the test had set it, and on the student's side."""
+        """``del NAME``: here, if the test has set it, and in the student's kernel."""
         namespace.pop(name, None)
         self.ask("unbind", name)
 
@@ -83,12 +83,12 @@ class _Wire:
         return self._value(self._send(verb, *parts))
 
     def plain(self, value: object) -> Json:
-        return Encoder(_stand_in).encode(value)
+        return Encoder(_reference_to).encode(value)
 
     def _send(self, *question: Json) -> Mapping[str, Json]:
         reply = self._ask(list(question))
         if not isinstance(reply, dict):
-            raise StudentStopped("the student's code does not answer any more")
+            raise StudentStopped("the student's code does not answer")
         for name, stream in (("stdout", sys.stdout), ("stderr", sys.stderr)):
             text = reply.get(name)
             if isinstance(text, str):
@@ -110,7 +110,7 @@ class _Wire:
         return RemoteValue(self, data[1], str(data[2]), str(data[3]))
 
     def _write_back(self, values: Sequence[object], forms: Sequence[Json], changed: Json) -> None:
-        """What a call did to its arguments happens to the test's own, too."""
+        """Apply the changes that a call made to its arguments to the test's own objects."""
         if not isinstance(changed, list):
             return
         mutable = [
@@ -165,7 +165,7 @@ def _module(data: Sequence[Json]) -> object:
     return importlib.import_module(name)
 
 
-def _stand_in(value: object) -> Json:
+def _reference_to(value: object) -> Json:
     if type(value) is RemoteValue:
         return _reference(value)
     raise CannotCross(
@@ -175,13 +175,13 @@ def _stand_in(value: object) -> Json:
 
 
 def _reference(value: RemoteValue) -> Json:
-    place = cast("int", object.__getattribute__(value, "_place"))
+    index = cast("int", object.__getattribute__(value, "_index"))
     kind = cast("str", object.__getattribute__(value, "_kind"))
-    return ["ref", place, kind, ""]
+    return ["ref", index, kind, ""]
 
 
-def _asking(name: str) -> Callable[..., object]:
-    """An operation that asks the student's side, its operands being what they may be."""
+def _remote(name: str) -> Callable[..., object]:
+    """An operation that runs in the student's kernel, with any operands."""
 
     def method(self: RemoteValue, *operands: object) -> object:
         wire = cast("_Wire", object.__getattribute__(self, "_wire"))
@@ -190,28 +190,28 @@ def _asking(name: str) -> Callable[..., object]:
     return method
 
 
-def _comparing(name: str) -> Callable[..., object]:
-    """An operation between two things of the student; what a test expects is never sent."""
+def _remote_between(name: str) -> Callable[..., object]:
+    """An operation between two objects of the student; expected values are never sent."""
 
     def method(self: RemoteValue, other: object) -> object:
         if type(other) is RemoteValue:
-            return _asking(name)(self, other)
+            return _remote(name)(self, other)
         if name in ("eq", "ne"):
             return name == "ne"
         raise TypeError(
-            f"what the student's code returned is no plain value: it cannot be used with {name}"
+            f"what the student's code returned is not a plain value: it cannot be used with {name}"
         )
 
     return method
 
 
 class RemoteValue:
-    """Stands for something that stays in the student's kernel."""
+    """A proxy for an object in the student's kernel."""
 
-    __slots__ = ("_kind", "_name", "_place", "_wire")
+    __slots__ = ("_index", "_kind", "_name", "_wire")
 
-    def __init__(self, wire: _Wire, place: int, kind: str, name: str) -> None:
-        for slot, value in (("_wire", wire), ("_place", place), ("_kind", kind), ("_name", name)):
+    def __init__(self, wire: _Wire, index: int, kind: str, name: str) -> None:
+        for slot, value in (("_wire", wire), ("_index", index), ("_kind", kind), ("_name", name)):
             object.__setattr__(self, slot, value)
 
     def __call__(self, *arguments: object, **keywords: object) -> object:
@@ -221,33 +221,33 @@ class RemoteValue:
     def __getattribute__(self, name: str) -> object:
         if name.startswith("__") and name not in ("__doc__", "__name__", "__dict__"):
             return object.__getattribute__(self, name)
-        return _asking("getattr")(self, name)
+        return _remote("getattr")(self, name)
 
     def __instancecheck__(self, one: object) -> bool:
-        return type(one) is RemoteValue and _asking("isinstance")(one, self) is True
+        return type(one) is RemoteValue and _remote("isinstance")(one, self) is True
 
     def __subclasscheck__(self, one: object) -> bool:
-        return type(one) is RemoteValue and _asking("issubclass")(one, self) is True
+        return type(one) is RemoteValue and _remote("issubclass")(one, self) is True
 
     def __repr__(self) -> str:
-        return str(_asking("repr")(self))
+        return str(_remote("repr")(self))
 
-    __hash__ = cast("Callable[[object], int]", _asking("hash"))
+    __hash__ = cast("Callable[[object], int]", _remote("hash"))
 
 
-def _equip() -> None:
-    """Python looks operators up on the type, so each has to be there."""
+def _define_operators() -> None:
+    """Define the operators on the type, where Python looks them up."""
     for name in ("setattr", "delattr", "len", "iter", "next", "bool", "str", "int", "float"):
-        setattr(RemoteValue, f"__{name}__", _asking(name))
+        setattr(RemoteValue, f"__{name}__", _remote(name))
     for name in ("complex", "abs", "round", "neg", "pos", "invert", "index"):
-        setattr(RemoteValue, f"__{name}__", _asking(name))
+        setattr(RemoteValue, f"__{name}__", _remote(name))
     for name in ("getitem", "setitem", "delitem"):
-        setattr(RemoteValue, f"__{name}__", _asking(name))
+        setattr(RemoteValue, f"__{name}__", _remote(name))
     comparing = ("eq", "ne", "lt", "le", "gt", "ge", "contains", "add", "sub", "mul", "matmul")
     for name in (*comparing, "truediv", "floordiv", "mod", "pow", "and_", "or_", "xor"):
-        setattr(RemoteValue, f"__{name.rstrip('_')}__", _comparing(name))
+        setattr(RemoteValue, f"__{name.rstrip('_')}__", _remote_between(name))
     for name in ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow"):
-        setattr(RemoteValue, f"__r{name}__", _comparing(name))
+        setattr(RemoteValue, f"__r{name}__", _remote_between(name))
 
 
-_equip()
+_define_operators()

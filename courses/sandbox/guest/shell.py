@@ -1,7 +1,6 @@
-"""IPython in this very process: what a cell shows leaves as plain nbformat outputs.
+"""Run cells with IPython in this process, and send their outputs as plain nbformat outputs.
 
-Only what a kernel adds over the wire is missing: there is nobody to ask (``input()``), and no
-front end for widgets.
+Two features of a kernel are missing: ``input()``, and a front end for widgets.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _FLUSH_SECONDS: Final = 0.05
 
 
 class Show:
-    """Where outputs go; a process that the student's code forked writes to its own pipe."""
+    """Sends outputs of this process; a process that the student's code forked uses the pipe."""
 
     def __init__(self) -> None:
         self.sink: Sink = lambda output: None
@@ -46,13 +45,13 @@ class Show:
 
 
 class OutputStream(io.TextIOBase):
-    """``sys.stdout`` or ``sys.stderr``, sent on by and by."""
+    """``sys.stdout`` or ``sys.stderr``, sent in pieces."""
 
     def __init__(self, name: str, show: Show, number: int) -> None:
         super().__init__()
         self._name, self._show, self._number = name, show, number
         self._lock = threading.RLock()
-        self._kept: list[str] = []
+        self._pending: list[str] = []
         self._size = 0
         self._sent_at = 0.0
 
@@ -72,26 +71,26 @@ class OutputStream(io.TextIOBase):
     def isatty(self) -> bool:
         return False
 
-    def write(self, words: str) -> int:
-        if not isinstance(words, str):
-            raise TypeError(f"write() argument must be str, not {type(words).__name__}")
+    def write(self, text: str) -> int:
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         if os.getpid() != self._show.owner:
-            os.write(self._number, words.encode("utf-8", "replace"))
-            return len(words)
+            os.write(self._number, text.encode("utf-8", "replace"))
+            return len(text)
         with self._lock:
-            self._kept.append(words)
-            self._size += len(words)
+            self._pending.append(text)
+            self._size += len(text)
             late = time.monotonic() - self._sent_at > _FLUSH_SECONDS
             if late or self._size > _FLUSH_BYTES:
                 self.flush()
-        return len(words)
+        return len(text)
 
     def flush(self) -> None:
         with self._lock:
-            kept, self._kept, self._size = "".join(self._kept), [], 0
+            pending, self._pending, self._size = "".join(self._pending), [], 0
             self._sent_at = time.monotonic()
-            if kept:
-                self._show({"output_type": "stream", "name": self._name, "text": kept})
+            if pending:
+                self._show({"output_type": "stream", "name": self._name, "text": pending})
 
 
 class _Hook(DisplayHook):  # type: ignore[misc,unused-ignore]
@@ -100,7 +99,7 @@ class _Hook(DisplayHook):  # type: ignore[misc,unused-ignore]
     show: Show
 
     def write_output_prompt(self) -> None:
-        """A notebook has a number beside the output instead."""
+        """Notebooks show the number beside the output."""
 
     def write_format_data(
         self, format_dict: Mapping[str, object], md_dict: Mapping[str, object] | None = None
@@ -149,7 +148,7 @@ class _Publisher(DisplayPublisher):  # type: ignore[misc,unused-ignore]
 
 
 class SandboxShell(InteractiveShell):  # type: ignore[misc,unused-ignore]
-    """One for each kernel, made before the fork."""
+    """The shell of a kernel, created before the fork."""
 
     displayhook_class = Type(_Hook)
     display_pub_class = Type(_Publisher)
@@ -159,7 +158,7 @@ class SandboxShell(InteractiveShell):  # type: ignore[misc,unused-ignore]
 
     def run(self, source: str, *, counted: bool = True) -> ExecutionResult:
         with warnings.catch_warnings():
-            """What was warned of once is warned of again, as in a kernel that is served."""
+            """Resets the registry, so that each cell shows its warnings again, as in a kernel."""
         found = self.run_cell(source, store_history=counted)  # type: ignore[no-untyped-call,unused-ignore]
         return cast("ExecutionResult", found)
 
@@ -173,10 +172,10 @@ class SandboxShell(InteractiveShell):  # type: ignore[misc,unused-ignore]
         self.leaving = True
 
     def enable_gui(self, gui: str | None = None) -> None:
-        """There is no screen; figures are shown in line."""
+        """Do nothing: figures are shown inline."""
 
     def init_virtualenv(self) -> None:
-        """It is the one that runs."""
+        """Do nothing: the environment is the running one."""
 
 
 def error(name: str, value: str, traceback: list[str]) -> Output:
@@ -184,7 +183,7 @@ def error(name: str, value: str, traceback: list[str]) -> Output:
 
 
 def make_shell() -> SandboxShell:
-    """Takes over standard output, and forbids to ask."""
+    """Create the shell; redirect standard output, and disable ``input()``."""
     config = Config()
     config.HistoryManager.enabled = False
     config.Completer.use_jedi = False
@@ -194,20 +193,20 @@ def make_shell() -> SandboxShell:
     cast("_Publisher", shell.display_pub).show = shell.show
     sys.stdout = OutputStream("stdout", shell.show, 1)
     sys.stderr = OutputStream("stderr", shell.show, 2)
-    builtins.input = _nobody_answers
+    builtins.input = _no_input
     sys.path.insert(0, "")
     return shell
 
 
 def flush() -> None:
-    """What was printed comes before what is shown next. A student may have put anything there."""
+    """Send printed text before the next output. Student code may have replaced the streams."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, OutputStream):
             stream.flush()
 
 
-def _nobody_answers(prompt: object = "", /) -> NoReturn:
-    raise RuntimeError("input() has nobody to ask: this notebook runs without a person.")
+def _no_input(prompt: object = "", /) -> NoReturn:
+    raise RuntimeError("input() is not available: this notebook runs unattended.")
 
 
 def _plain(data: Mapping[str, Any]) -> dict[str, Json]:

@@ -1,4 +1,4 @@
-"""A process of the student as the warden holds it: the kernel, or a snapshot of it."""
+"""Start the student's kernel, and hold it and its snapshots for the supervisor."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _CREDENTIALS: Final = struct.Struct("3i")
 @dataclass(slots=True, kw_only=True)
 class StudentProcess:
     """Attributes:
-    life: a descriptor that can be read once the process is gone.
+    life: a descriptor that becomes readable when the process exits.
     pipes: what it and its children print past Python; of the kernel only.
-    door: where a snapshot that was asked for appears.
+    door: the socket on which the kernel sends requested snapshots.
     """
 
     pid: int
@@ -46,22 +46,22 @@ class StudentProcess:
         os.close(self.life)
 
     def arrived(self, most_bytes: int) -> StudentProcess | None:
-        """The snapshot that is at the door; the kernel says which process it is."""
+        """A snapshot that has arrived; the Linux kernel vouches for its process ID."""
         assert self.door is not None
         space = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(4)
         try:
             _, extras, _, _ = self.door.recvmsg(4096, space, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return None
-        pid, line = 0, -1
+        pid, descriptor = 0, -1
         for _, kind, data in extras:
             if kind == socket.SCM_CREDENTIALS:
                 pid = _CREDENTIALS.unpack(data)[0]
             elif kind == socket.SCM_RIGHTS:
-                line = int.from_bytes(data[:4], sys.byteorder)
-        if line < 0:
+                descriptor = int.from_bytes(data[:4], sys.byteorder)
+        if descriptor < 0:
             return None
-        end = socket.socket(fileno=line)
+        end = socket.socket(fileno=descriptor)
         try:
             life = os.pidfd_open(pid)
         except OSError:
@@ -72,15 +72,15 @@ class StudentProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelTemplate:
-    """What a kernel is made of.
+    """What a kernel is started from.
 
     Attributes:
-        walled: the cage's own walls are still to be closed; a container has closed them.
+        isolate: the guest itself isolates the process; False in a container.
     """
 
     shell: SandboxShell
-    prints: TamperCheck
-    walled: bool
+    tampering: TamperCheck
+    isolate: bool
     bounds: isolation.ProcessBounds | None = None
 
     def within(self, limits: Message) -> KernelTemplate:
@@ -88,7 +88,7 @@ class KernelTemplate:
             self,
             bounds=isolation.ProcessBounds(
                 memory_bytes=int(number(limits, "memory_bytes")),
-                processes=int(number(limits, "processes")) if self.walled else 0,
+                processes=int(number(limits, "processes")) if self.isolate else 0,
                 file_bytes=int(number(limits, "file_bytes")),
                 disk_bytes=int(number(limits, "disk_bytes")),
                 cpus=number(limits, "cpus"),
@@ -96,22 +96,22 @@ class KernelTemplate:
         )
 
 
-def start_kernel(start: KernelTemplate, most_bytes: int) -> StudentProcess:
-    """Fork it; when this returns, both of us have lost what rights we had."""
+def start_kernel(template: KernelTemplate, most_bytes: int) -> StudentProcess:
+    """Fork the kernel; when this returns, both processes have given up their rights."""
     ours, theirs = socket.socketpair()
     door, doorway = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     door.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
     out, err = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
-        _be_kernel(start, MessageChannel(theirs, most_bytes), doorway, (out[1], err[1]))
+        _run_kernel(template, MessageChannel(theirs, most_bytes), doorway, (out[1], err[1]))
     for number_ in (out[1], err[1]):
         os.close(number_)
     theirs.close()
     doorway.close()
     channel = MessageChannel(ours, most_bytes)
     channel.receive()
-    if start.walled:
+    if template.isolate:
         isolation.close_proc()
     isolation.give_up_rights()
     isolation.hide()
@@ -124,26 +124,29 @@ def start_kernel(start: KernelTemplate, most_bytes: int) -> StudentProcess:
     )
 
 
-def _be_kernel(
-    start: KernelTemplate, channel: MessageChannel, door: socket.socket, prints_to: tuple[int, int]
+def _run_kernel(
+    template: KernelTemplate,
+    channel: MessageChannel,
+    door: socket.socket,
+    output_pipes: tuple[int, int],
 ) -> NoReturn:
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDONLY)
-    for number_, source in enumerate((nothing, *prints_to)):
+    for number_, source in enumerate((nothing, *output_pipes)):
         os.dup2(source, number_)
     _close_others({0, 1, 2, channel.fileno(), door.fileno()})
-    if start.walled:
+    if template.isolate:
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")
     isolation.give_up_rights()
-    assert start.bounds is not None
-    isolation.bound(start.bounds)
+    assert template.bounds is not None
+    isolation.bound(template.bounds)
     isolation.deny_calls()
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
         numpy_random.seed()
     channel.send({"ready": True})
-    StudentKernel(start.shell, start.prints, channel, door).obey()
+    StudentKernel(template.shell, template.tampering, channel, door).serve_commands()
 
 
 def _close_others(kept: set[int]) -> None:

@@ -1,8 +1,8 @@
-"""The first process of a cage: it obeys the outside, and no student's code ever runs in it.
+"""Supervise a sandbox: its first process, in which no student's code ever runs.
 
-It starts the kernel, keeps its snapshots, holds every cell to its time and its output, and ends
-all that the student's code started before anything hidden comes in. Other processes of its user
-can neither look into it nor kill it: it is the init of its process namespace.
+It executes the commands of the service: it starts the kernel, keeps its snapshots, limits the time
+and output of every cell, and ends all processes of the student's code before hidden tests arrive.
+As the init of its process namespace it cannot be inspected or killed by the others.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -25,20 +26,20 @@ _OPENING_BYTES: Final = 1 << 30
 
 
 class SandboxSupervisor:
-    """Of one cage, from its first order to the last."""
+    """Executes the commands for one sandbox, from the first to the last."""
 
-    def __init__(self, outside: MessageChannel, start: KernelTemplate, limits: Message) -> None:
+    def __init__(self, outside: MessageChannel, template: KernelTemplate, limits: Message) -> None:
         self._outside = outside
         self._limits = limits
-        self._left = number(limits, "seconds")
-        self._settled = False
+        self._seconds_left = number(limits, "seconds")
+        self._student_code_ended = False
         self._marks: dict[str, StudentProcess] = {}
-        self._ear = EventPoller()
-        self._ear.listen(outside)
-        self._kernel: StudentProcess | None = start_kernel(start, self._message_bytes())
-        self._ear.listen(self._kernel.channel, self._kernel.life)
+        self._poller = EventPoller()
+        self._poller.watch(outside)
+        self._kernel: StudentProcess | None = start_kernel(template, self._message_bytes())
+        self._poller.watch(self._kernel.channel, self._kernel.life)
         for name, pipe in self._kernel.pipes.items():
-            self._ear.listen_to_pipe(name, pipe)
+            self._poller.watch_pipe(name, pipe)
         self._base = processes.memory(self._kernel.pid)
         self._killed = processes.killed_for_memory()
 
@@ -46,121 +47,126 @@ class SandboxSupervisor:
         wanted = max(number(self._limits, "output_bytes"), number(self._limits, "answer_bytes"))
         return int(wanted) + _SPACE
 
-    def obey(self) -> NoReturn:
-        orders: dict[str, Callable[[Message], CommandResult]] = {
+    def serve_commands(self) -> NoReturn:
+        commands: dict[str, Callable[[Message], CommandResult]] = {
             "run": self._run,
             "test": self._test,
             "ask": self._ask,
         }
         self._outside.send({"ready": True})
         while True:
-            order = self._hear_outside()
-            self._outside.send(orders[text(order, "do")](order).message())
+            command = self._next_command()
+            self._outside.send(commands[text(command, "do")](command).message())
 
-    def _hear_outside(self) -> Message:
-        """What comes from others between two orders is nobody's output."""
+    def _next_command(self) -> Message:
+        """The next command; output of processes between two commands is dropped."""
         while True:
-            heard = self._ear.next(None)
-            if heard.channel is self._outside:
-                if heard.message is None:
+            event = self._poller.next(None)
+            if event.channel is self._outside:
+                if event.message is None:
                     os._exit(0)
-                return heard.message
-            if heard.channel is not None and heard.message is None:
-                self._end(heard.channel)
+                return event.message
+            if event.channel is not None and event.message is None:
+                self._end(event.channel)
 
-    def _run(self, order: Message) -> CommandResult:
-        if order.get("mark") and self._kernel is not None:
-            self._mark(self._kernel, text(order, "cell"))
-        if self._kernel is None or self._settled:
+    def _run(self, command: Message) -> CommandResult:
+        if command.get("mark") and self._kernel is not None:
+            self._mark(self._kernel, text(command, "cell"))
+        if self._kernel is None or self._student_code_ended:
             return CommandResult(status="not run")
-        source: Message = {"do": "run", "source": text(order, "source")}
-        result = self._execute(self._kernel, source, min(number(order, "seconds"), self._left))
-        self._left -= result.seconds
-        if self._left <= 0 and self._kernel is not None:
+        source: Message = {"do": "run", "source": text(command, "source")}
+        result = self._execute(
+            self._kernel, source, min(number(command, "seconds"), self._seconds_left)
+        )
+        self._seconds_left -= result.seconds
+        if self._seconds_left <= 0 and self._kernel is not None:
             self._end(self._kernel.channel)
             result.cause = "time"
         return result
 
     def _mark(self, kernel: StudentProcess, mark: str) -> None:
-        """A snapshot that cannot be made is missing later; the cell runs all the same."""
+        """Take a snapshot. If that fails, the cell still runs and its test finds no snapshot."""
         while kernel.arrived(0) is not None:
-            """Whoever came uninvited is sent away."""
+            """Drop snapshots that were not requested."""
         made = self._execute(kernel, {"do": "mark", "mark": mark}, GRACE_SECONDS)
-        place = kernel.arrived(self._message_bytes()) if made.status == "ok" else None
-        if place is not None:
-            self._marks[mark] = place
-            self._ear.listen(place.channel, place.life)
+        process = kernel.arrived(self._message_bytes()) if made.status == "ok" else None
+        if process is not None:
+            self._marks[mark] = process
+            self._poller.watch(process.channel, process.life)
 
-    def _test(self, order: Message) -> CommandResult:
-        """Whatever the test set going in the student's code ends with it."""
-        asked: Message = {
+    def _test(self, command: Message) -> CommandResult:
+        """Run a test, then end its snapshot and every process that it started."""
+        message: Message = {
             "do": "test",
-            "source": text(order, "source"),
-            "asks": bool(order.get("asks")),
+            "source": text(command, "source"),
+            "asks": bool(command.get("asks")),
         }
-        result = self._in_snapshot(order, asked)
-        if (place := self._marks.get(text(order, "mark"))) is not None:
-            self._end(place.channel)
-        self._settle()
+        result = self._in_snapshot(command, message)
+        if (process := self._marks.get(text(command, "mark"))) is not None:
+            self._end(process.channel)
+        self._end_student_code()
         return result
 
-    def _ask(self, order: Message) -> CommandResult:
-        return self._in_snapshot(order, {"do": "ask", "question": order.get("question")})
+    def _ask(self, command: Message) -> CommandResult:
+        return self._in_snapshot(command, {"do": "ask", "question": command.get("question")})
 
-    def _in_snapshot(self, order: Message, asked: Message) -> CommandResult:
-        if not self._settled:
-            self._settle()
-        place = self._marks.get(text(order, "mark"))
-        if place is None:
+    def _in_snapshot(self, command: Message, message: Message) -> CommandResult:
+        if not self._student_code_ended:
+            self._end_student_code()
+        process = self._marks.get(text(command, "mark"))
+        if process is None:
             return CommandResult(status="not run")
-        return self._execute(place, asked, number(order, "seconds"))
+        return self._execute(process, message, number(command, "seconds"))
 
-    def _settle(self) -> None:
-        """From here on nothing of the student runs but the snapshot that is asked."""
-        self._settled = True
+    def _end_student_code(self) -> None:
+        """End all processes of the student's code but the snapshots."""
+        self._student_code_ended = True
         if self._kernel is not None:
             self._end(self._kernel.channel)
-        processes.end_all_but({place.pid for place in self._marks.values()})
-        self._ear.drain()
+        processes.end_all_but({process.pid for process in self._marks.values()})
+        self._poller.drain()
 
-    def _execute(self, place: StudentProcess, order: Message, seconds: float) -> CommandResult:
+    def _execute(self, process: StudentProcess, command: Message, seconds: float) -> CommandResult:
         cell = CellOutput(int(number(self._limits, "output_bytes")))
-        errand = SandboxCommand(self._ear, self._outside, place, cell, lambda: self._full(place))
-        result = errand.run(order, seconds)
+        full = partial(self._full, process)
+        running = SandboxCommand(self._poller, self._outside, process, cell, full)
+        result = running.run(command, seconds)
         if result.fatal:
-            self._end(place.channel)
+            self._end(process.channel)
             if processes.killed_for_memory() > self._killed:
                 result.cause = "memory"
         return result
 
     def _full(self, busy: StudentProcess) -> bool:
-        """Where a cgroup holds the memory nobody need look."""
+        """Whether memory is over its limit, where no cgroup enforces it."""
         if not self._limits.get("watch"):
             return False
-        paused = {place.pid for place in self._marks.values() if place is not busy}
-        return processes.too_much(self._base, number(self._limits, "memory_bytes"), paused)
+        paused = {process.pid for process in self._marks.values() if process is not busy}
+        return processes.over_memory(self._base, number(self._limits, "memory_bytes"), paused)
 
     def _end(self, channel: MessageChannel) -> None:
-        """Of the kernel or a snapshot, and what is known of it."""
-        marks = {name: place for name, place in self._marks.items() if place.channel is channel}
-        for place in (self._kernel, *marks.values()):
-            if place is not None and place.channel is channel:
-                self._ear.forget(channel)
-                place.end()
+        """End the kernel or snapshot of a channel, and forget it."""
+        marks = {name: each for name, each in self._marks.items() if each.channel is channel}
+        for process in (self._kernel, *marks.values()):
+            if process is not None and process.channel is channel:
+                self._poller.forget(channel)
+                process.end()
         for name in marks:
             del self._marks[name]
         if self._kernel is not None and self._kernel.channel is channel:
             self._kernel = None
 
 
-def serve(end: Endpoint, start: KernelTemplate, furnish: Callable[[int], None] | None) -> NoReturn:
-    """Open the cage as the first message says, fill its folder, and obey."""
+def serve(
+    end: Endpoint, template: KernelTemplate, set_up_files: Callable[[int], None] | None
+) -> NoReturn:
+    """Set up the sandbox by the first messages (limits, files), then execute commands."""
     outside = MessageChannel(end, _OPENING_BYTES)
     opening = outside.receive()
     if opening is None:
         os._exit(0)
-    if furnish is not None:
-        furnish(int(number(opening, "disk_bytes")))
+    if set_up_files is not None:
+        set_up_files(int(number(opening, "disk_bytes")))
     while (file := outside.receive()) is not None and "name" in file:
         path = Path(isolation.HOME, text(file, "name"))
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -168,4 +174,4 @@ def serve(end: Endpoint, start: KernelTemplate, furnish: Callable[[int], None] |
     if file is None:
         os._exit(0)
     os.chdir(isolation.HOME)
-    SandboxSupervisor(outside, start.within(opening), opening).obey()
+    SandboxSupervisor(outside, template.within(opening), opening).serve_commands()

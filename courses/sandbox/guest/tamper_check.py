@@ -1,7 +1,7 @@
-"""Notices what a student's code changed of what tests are made of.
+"""Detect changes by a student's code to functions that tests rely on.
 
-It runs where that code ran, so that it finds what was done in passing or without much effort. It
-is no proof: a test that must not be deceived runs apart.
+It runs in the same process, and so finds accidental and simple changes only. Tests that must not
+be deceived run in a sandbox of their own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OF_THIS_SHELL: Final = ("run_cell", "run_code", "run_ast_nodes", "showtraceback
 
 
 class TamperCheck:
-    """What holds before any cell has run."""
+    """Compares functions and names with those before the first cell."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
@@ -35,7 +35,7 @@ class TamperCheck:
         self._own = self._shadowing()
 
     def changes(self, test: str = "") -> tuple[str, ...]:
-        """In words; also names that the test uses as builtins and that mean something else."""
+        """What has changed, in words; also builtin names in the test that were redefined."""
         now = self._look()
         found = [where for where, value in self._before.items() if now.get(where) is not value]
         used = _names_used(test)
@@ -49,7 +49,7 @@ class TamperCheck:
         return tuple(found[:_MOST])
 
     def _look(self) -> dict[str, object]:
-        """Each thing by what to call it; the values themselves, so that no address is reused."""
+        """The checked values by description. They are kept, so that no address is reused."""
         found: dict[str, object] = {}
         for name in MODULES:
             module = sys.modules.get(name)
@@ -72,7 +72,7 @@ class TamperCheck:
         return found
 
     def _shadowing(self) -> dict[str, object]:
-        """A number called ``sum`` only breaks a test; a function of that name may pass it."""
+        """Redefined builtins. A number called ``sum`` breaks a test; a function may pass it."""
         space = self._shell.user_ns
         return {
             name: space[name]

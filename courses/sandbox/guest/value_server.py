@@ -1,8 +1,8 @@
-"""Answers a test's questions from a snapshot of the student's kernel.
+"""Answer the questions of a test from a snapshot of the student's kernel.
 
-A question is ``[verb, …]``: ask for a name, call something, look at an object. Its answer is a
-value, or the exception that was raised, with what was printed and which arguments were changed.
-This runs where the student's code has run, so nothing here guards anything: the other side does.
+A question is ``[verb, …]``: look up a name, call it, or apply an operation. The answer is a value
+or the exception that was raised, with printed text and changed arguments. The student's code has
+run here, so the checks are on the other side.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ MAX_PRINTED: Final = 1 << 20
 _MUTABLE: Final = frozenset({"list", "dict", "set", "bytearray", "array"})
 _asked: list[bool] = []
 _held: list[object] = []
-"""What was referred to in this snapshot; a reference is its place here."""
+"""Objects with references in this snapshot; a reference is an index into it."""
 
 
 def answer(namespace: dict[str, object], question: Json) -> Json:
-    """One of ``{"value": …}`` and ``{"raised": [type, message]}``, and what went with it."""
-    if not _asked:  # as every cell of a kernel does: warnings that were shown are shown again
+    """``{"value": …}`` or ``{"raised": [type, message]}``, with output and changed arguments."""
+    if not _asked:  # as every cell of a kernel does: earlier warnings are shown again
         with warnings.catch_warnings():
             _asked.append(True)
     out, err = io.StringIO(), io.StringIO()
@@ -61,7 +61,7 @@ class _Sides:
         return Decoder(_resolve).decode(data)
 
     def argument(self, data: Json) -> object:
-        """The same, remembered if the call could change it in place."""
+        """An argument; noted if the call could change it in index."""
         value = self.value(data)
         if isinstance(data, list) and data[0] in _MUTABLE:
             self._given.append((data, value))
@@ -114,7 +114,7 @@ OPERATIONS: Final[Mapping[str, Callable[..., object]]] = {
         )
     },
 }
-"""What a test may do to an object that stays on the student's side."""
+"""What a test may do with an object in the student's kernel."""
 _VERBS: Final[Mapping[str, Callable[..., object]]] = {
     "name": _name,
     "bind": _bind,
@@ -125,7 +125,7 @@ _VERBS: Final[Mapping[str, Callable[..., object]]] = {
 
 
 def _changed(given: Sequence[tuple[Json, object]]) -> list[Json]:
-    """For each argument that a call can change in place: its new form, or null if as before."""
+    """The new form of each mutable argument, or null where it is unchanged."""
     after: list[Json] = []
     for data, value in given:
         form = Encoder(_refer).encode(value)
@@ -134,9 +134,9 @@ def _changed(given: Sequence[tuple[Json, object]]) -> list[Json]:
 
 
 def _refer(value: object) -> Json:
-    for place, held in enumerate(_held):
+    for index, held in enumerate(_held):
         if held is value:
-            return ["ref", place, _kind(value), type(value).__name__[:100]]
+            return ["ref", index, _kind(value), type(value).__name__[:100]]
     _held.append(value)
     return ["ref", len(_held) - 1, _kind(value), type(value).__name__[:100]]
 
@@ -152,7 +152,7 @@ def _resolve(data: Sequence[Json]) -> object:
 
 
 def _raised(error: BaseException) -> Json:
-    """The nearest builtin type of it, and its text."""
+    """Its nearest builtin type, and its text."""
     for kind in type(error).__mro__:
         if EXCEPTIONS.get(kind.__name__) is kind:
             break

@@ -1,7 +1,7 @@
-"""Values as plain data: what may pass between a test and a student's kernel, and in which form.
+"""Encode the values that pass between a test and a student's kernel as plain data.
 
-Only exact builtin types and plain NumPy arrays are copied. Anything else stays where it is and
-passes as a reference. Decoding trusts nothing: every tag, type and length is checked.
+Only exact builtin types and plain NumPy arrays are copied; other objects pass as references.
+Decoding checks every tag, type and length.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ _ATOMS: Final = frozenset({bool, int, float, complex, str, bytes, bytearray, ran
 
 
 class Decoder:
-    """Builds values from JSON that nobody vouches for; ``resolve`` takes a reference's parts."""
+    """Builds values from untrusted JSON; ``resolve`` takes the parts of a reference."""
 
     def __init__(self, resolve: Callable[[Sequence[Json]], object]) -> None:
         self._resolve = resolve

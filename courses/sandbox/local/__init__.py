@@ -1,3 +1,3 @@
-"""Cages on this machine: bubblewrap, and a fork for each submission."""
+"""Sandboxes on this machine: bubblewrap, and a fork for each submission."""
 
 from __future__ import annotations

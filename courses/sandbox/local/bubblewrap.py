@@ -1,4 +1,4 @@
-"""The command that starts a nursery: what of this machine its cages can see, and no more."""
+"""Build the bubblewrap command of a fork server: what its sandboxes see of this machine."""
 
 from __future__ import annotations
 
@@ -19,16 +19,20 @@ PROGRAMS: Final = "/carrel"
 _HOME: Final = "/home/student"
 _ALIASES: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _FROM_ETC: Final = ("ld.so.cache", "alternatives", "fonts", "localtime", "ssl/certs", "mime.types")
-_RIGHTS_OF_ROOT: Final = ("CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID")
-_TAKEN: Final = ("/", "/usr", "/proc", "/dev", "/tmp", "/home", "/etc", PROGRAMS)  # noqa: S108
+_ROOT_CAPABILITIES: Final = ("CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID")
+_RESERVED: Final = ("/", "/usr", "/proc", "/dev", "/tmp", "/home", "/etc", PROGRAMS)  # noqa: S108
 
 
 def command(settings: SandboxSettings, *, orders: int, users: int) -> list[str]:
-    """``orders`` and ``users`` are descriptors: of its line, and of what it has as /etc/passwd.
+    """The command line.
+
+    Args:
+        orders: descriptor of the socket on which the fork server gets its commands.
+        users: descriptor of the content of its /etc/passwd.
 
     Raises:
         BackendFailed: bubblewrap is missing.
-        InvalidInput: course data is to appear where it cannot.
+        InvalidInput: course data cannot be mounted at its path.
     """
     found = program()
     if found is None:
@@ -63,10 +67,10 @@ def program() -> str | None:
 
 
 def _namespaces() -> list[str]:
-    """Root needs no user namespace for the nursery, and gives up being root in it."""
+    """Root needs no user namespace, and gives up its capabilities in the fork server."""
     if os.geteuid() == 0:
         shared = ("ipc", "pid", "net", "uts")
-        rights = [word for each in _RIGHTS_OF_ROOT for word in ("--cap-add", each)]
+        rights = [word for each in _ROOT_CAPABILITIES for word in ("--cap-add", each)]
         return [*(f"--unshare-{each}" for each in shared), "--cap-drop", "ALL", *rights]
     return ["--unshare-all", "--proc", "/proc"]
 
@@ -86,7 +90,7 @@ def _system() -> Iterator[str]:
 
 
 def _python() -> Iterator[str]:
-    """The interpreter and what is installed for it; of Carrel only what runs inside."""
+    """The interpreter and its packages; of Carrel only the guest."""
     seen: list[Path] = [Path("/usr")]
     for path in (Path(sys.base_prefix), Path(sys.prefix), *_real(sys.executable)):
         if not any(path.is_relative_to(each) for each in seen):
@@ -100,7 +104,7 @@ def _python() -> Iterator[str]:
 
 
 def _bound(source: Path, target: str) -> Iterator[str]:
-    """Bubblewrap makes the folders above for root alone, unless they are there."""
+    """Create the parent folders first: bubblewrap makes missing ones readable for root alone."""
     for above in reversed(PurePosixPath(target).parents):
         if len(above.parts) > 1:
             yield from ("--dir", str(above))
@@ -108,7 +112,7 @@ def _bound(source: Path, target: str) -> Iterator[str]:
 
 
 def _real(executable: str) -> Iterator[Path]:
-    """A virtual environment's interpreter is a chain of links."""
+    """Installation folders along the chain of links of a virtual environment's interpreter."""
     path = Path(executable)
     while path.is_symlink():
         path = path.parent / os.readlink(path)
@@ -117,21 +121,21 @@ def _real(executable: str) -> Iterator[Path]:
 
 def _data(data: Mapping[str, Path]) -> Iterator[str]:
     for target, source in data.items():
-        if not target.startswith("/") or os.path.normpath(target) != target or target in _TAKEN:
+        if not target.startswith("/") or os.path.normpath(target) != target or target in _RESERVED:
             raise InvalidInput(
                 f"Course data cannot appear at {target!r}.",
                 accepted="An absolute path of its own, such as /course/NAME.",
             )
         if os.geteuid() == 0 and source.stat().st_mode & _READABLE != _READABLE:
             raise InvalidInput(
-                f"Course data in {source} cannot be read in a cage, where nobody is root.",
+                f"Course data in {source} cannot be read in a sandbox, which does not run as root.",
                 accepted="Let others read the folder and what is in it: chmod -R o+rX.",
             )
         yield from _bound(source, target)
 
 
 def _environment(more: Mapping[str, str]) -> Iterator[str]:
-    """None of the service's own: there are tokens in it."""
+    """The whole environment. The service's own has tokens in it."""
     yield "--clearenv"
     own = {
         "PATH": f"{Path(sys.prefix, 'bin')}:/usr/local/bin:/usr/bin:/bin",

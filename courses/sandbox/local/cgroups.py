@@ -1,7 +1,7 @@
-"""A cgroup for each cage, where one can be made: memory, processes and CPU of all of it together.
+"""Create a cgroup for each sandbox, which limits its memory, processes and CPU.
 
-Both versions are spoken. An ordinary account usually can make none; then the cage's own limits
-hold each process, and its warden looks at the memory of all of them.
+Supports versions 1 and 2. Most unprivileged accounts cannot create cgroups: then each process has
+its own limits, and the sandbox supervisor watches the memory of all of them.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from typing import Final
 from ..interface import SandboxLimits
 
 ROOT: Final = Path("/sys/fs/cgroup")
-FOLDER: Final = "carrel-cages"
+FOLDER: Final = "carrel-sandboxes"
 _PERIOD: Final = 100_000
 _PATIENCE_SECONDS: Final = 3.0
-_LEFT_SECONDS: Final = 3600.0
+_LEFTOVER_SECONDS: Final = 3600.0
 _CONTROLLERS: Final = ("memory", "pids", "cpu")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cgroup:
     """Attributes:
-    folders: one for each controller (version 1), or one for all.
+    folders: one for each controller (version 1), or one for all (version 2).
     """
 
     folders: tuple[Path, ...]
     unified: bool
 
     def join(self, pid: int) -> None:
-        """What it starts later is in it as well."""
+        """Add a process, and with it all its later children."""
         for folder in self.folders:
             (folder / "cgroup.procs").write_text(str(pid))
 
@@ -51,7 +51,7 @@ class Cgroup:
             return None
 
     def end(self) -> None:
-        """Kill what is in it, and take it away. Safe to repeat."""
+        """Kill its processes and remove it. Safe to repeat."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         for folder in self.folders:
             while folder.exists() and time.monotonic() < deadline:
@@ -64,17 +64,17 @@ class Cgroup:
                 time.sleep(0.002)
 
 
-def tidy() -> None:
-    """Take away what a service left that was killed; what holds a process stays."""
+def remove_leftovers() -> None:
+    """Remove empty cgroups that a killed service has left."""
     for folder in (ROOT / FOLDER, *(ROOT / each / FOLDER for each in _CONTROLLERS)):
         with contextlib.suppress(OSError):
             for left in folder.iterdir():
-                if left.is_dir() and time.time() - left.stat().st_mtime > _LEFT_SECONDS:
+                if left.is_dir() and time.time() - left.stat().st_mtime > _LEFTOVER_SECONDS:
                     left.rmdir()
 
 
 def make(limits: SandboxLimits) -> Cgroup | None:
-    """None where this account may not."""
+    """Create a cgroup; None where this account has no right to."""
     name = secrets.token_hex(8)
     try:
         if (ROOT / "cgroup.controllers").exists():

@@ -1,4 +1,4 @@
-"""Whether cages can be made on this machine by this account, tried by making one."""
+"""Check for ``carrel doctor`` whether this account can run sandboxes, by running one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _SUBJECT = "grading"
 
 
 def finding() -> Finding:
-    """For ``carrel doctor``; takes about a second."""
+    """Takes about a second."""
     engine = LocalSandboxes(SandboxSettings(imports=()))
     limits = SandboxLimits()
     try:
-        cage = engine.open(limits)
-        ran = [each.status for each in cage.run([CellStep(cell_id="1", source="1 + 1")])]
-        cage.close()
+        sandbox = engine.open(limits)
+        ran = [each.status for each in sandbox.run([CellStep(cell_id="1", source="1 + 1")])]
+        sandbox.close()
     except CarrelError as error:
         return Finding(
             subject=_SUBJECT,
@@ -32,7 +32,7 @@ def finding() -> Finding:
         return Finding(
             subject=_SUBJECT,
             verdict=Severity.WARNING,
-            what="No submission can be graded here: a cage was made, and nothing runs in it.",
+            what="No submission can be graded here: code does not run in the sandbox.",
         )
     return _bounded(limits)
 
@@ -43,12 +43,12 @@ def _bounded(limits: SandboxLimits) -> Finding:
         return Finding(
             subject=_SUBJECT,
             verdict=Severity.FINE,
-            what="Submissions run in cages of bubblewrap. This account can make no cgroups, so "
-            "that their memory is watched and not held.",
+            what="Submissions run in bubblewrap sandboxes. This account cannot create cgroups: "
+            "their memory is watched, not limited by the kernel.",
         )
     group.end()
     return Finding(
         subject=_SUBJECT,
         verdict=Severity.FINE,
-        what="Submissions run in cages of bubblewrap, each in a cgroup of its own.",
+        what="Submissions run in bubblewrap sandboxes, each in its own cgroup.",
     )

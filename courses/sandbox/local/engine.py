@@ -1,7 +1,7 @@
-"""Cages of this machine: one nursery in bubblewrap, which forks a cage for each submission.
+"""Run sandboxes on this machine: one fork server in bubblewrap, and a fork for each submission.
 
-A fork of a process that has imported everything costs milliseconds, and leaves for namespaces of
-its own before anything of a student reaches it.
+Forking a process that has imported everything takes milliseconds. The fork enters its own
+namespaces before it gets any file of a student.
 """
 
 from __future__ import annotations
@@ -28,47 +28,47 @@ _START_SECONDS: Final = 60.0
 _OPEN_SECONDS: Final = 10.0
 _CREDENTIALS: Final = struct.Struct("3i")
 _PASSWD: Final = b"student:x:1000:1000:student:/home/student:/bin/sh\n"
-_MOST_WORDS: Final = 500
+_MAX_CHARACTERS: Final = 500
 
 
 def create(settings: SandboxSettings) -> LocalSandboxes:
-    """For the entry point."""
+    """Create the engine; called by its entry point."""
     return LocalSandboxes(settings)
 
 
 class LocalSandboxes:
-    """Starts its nursery at the first cage, and again if it is gone."""
+    """Starts its fork server with the first sandbox, and again if it has exited."""
 
     def __init__(self, settings: SandboxSettings) -> None:
         self._settings = settings
         self._lock = threading.Lock()
-        self._nursery: _Nursery | None = None
+        self._server: _ForkServer | None = None
         self._closed = False
 
     def open(self, limits: SandboxLimits, files: Mapping[str, bytes] | None = None) -> Sandbox:
-        filling = checked(files or {}, limits)
+        checked_files = checked(files or {}, limits)
         with self._lock:
             if self._closed:
                 raise Unavailable("The grading sandbox has been closed.")
-            if self._nursery is None or not self._nursery.lives():
-                self._nursery = _Nursery(self._settings)
-            line = self._nursery.fork()
+            if self._server is None or not self._server.lives():
+                self._server = _ForkServer(self._settings)
+            stream = self._server.fork()
         group = cgroups.make(limits)
-        keeper = _Kept(pid=line.begin(group), group=group)
-        return SandboxClient(line, keeper, limits, filling, watch=group is None)
+        keeper = _LocalKeeper(pid=stream.begin(group), group=group)
+        return SandboxClient(stream, keeper, limits, checked_files, watch=group is None)
 
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            if self._nursery is not None:
-                self._nursery.end()
-                self._nursery = None
+            if self._server is not None:
+                self._server.end()
+                self._server = None
 
 
-class _Nursery:
+class _ForkServer:
     def __init__(self, settings: SandboxSettings) -> None:
-        cgroups.tidy()
-        self._said: TextIO = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed at the end
+        cgroups.remove_leftovers()
+        self._output: TextIO = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed at the end
         self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         users, write = os.pipe()
         os.write(write, _PASSWD)
@@ -78,17 +78,17 @@ class _Nursery:
                 bubblewrap.command(settings, orders=theirs.fileno(), users=users),
                 pass_fds=(theirs.fileno(), users),
                 stdin=subprocess.DEVNULL,
-                stdout=self._said,
-                stderr=self._said,
+                stdout=self._output,
+                stderr=self._output,
                 start_new_session=True,
             )
         finally:
             theirs.close()
             os.close(users)
-        self._await()
+        self._wait_for_start()
 
-    def _await(self) -> None:
-        """Raises BackendFailed with what it said."""
+    def _wait_for_start(self) -> None:
+        """Wait for the start. Raises BackendFailed with bubblewrap's output."""
         self._orders.settimeout(_START_SECONDS)
         try:
             ready = self._orders.recv(16)
@@ -96,27 +96,29 @@ class _Nursery:
             ready = b""
         if not ready:
             self.end()
-            self._said.seek(0)
-            raise BackendFailed(f"The grading sandbox did not start: {in_words(self._said.read())}")
+            self._output.seek(0)
+            raise BackendFailed(
+                f"The grading sandbox did not start: {explained(self._output.read())}"
+            )
         self._orders.settimeout(_OPEN_SECONDS)
 
     def lives(self) -> bool:
         return self._process.poll() is None
 
-    def fork(self) -> _SocketLine:
-        """Raises Unavailable."""
+    def fork(self) -> _SocketStream:
+        """Fork a sandbox. Raises Unavailable."""
         ours, theirs = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         with theirs:
             try:
-                socket.send_fds(self._orders, [b"cage"], [theirs.fileno()])
+                socket.send_fds(self._orders, [b"sandbox"], [theirs.fileno()])
             except OSError as error:
                 ours.close()
                 raise Unavailable(f"The grading sandbox does not answer: {error}.") from error
-        return _SocketLine(ours)
+        return _SocketStream(ours)
 
     def end(self) -> None:
-        """All its cages end with it."""
+        """End the fork server and all its sandboxes."""
         self._orders.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1.0)
@@ -124,33 +126,33 @@ class _Nursery:
         self._process.wait()
 
 
-def in_words(said: str) -> str:
-    """What is missing, where that is known by what bubblewrap says."""
-    if "No permissions to create" in said or "Operation not permitted" in said:
+def explained(output: str) -> str:
+    """Bubblewrap's output, with the fix where the problem is known."""
+    if "No permissions to create" in output or "Operation not permitted" in output:
         return (
-            "this account may not make user namespaces. An administrator allows them with "
+            "this account cannot create user namespaces. An administrator allows them with "
             "`sysctl kernel.unprivileged_userns_clone=1` (Debian) or `sysctl "
             "kernel.apparmor_restrict_unprivileged_userns=0` (Ubuntu), or runs Carrel as root. "
-            f"({said.strip()[-_MOST_WORDS:]})"
+            f"({output.strip()[-_MAX_CHARACTERS:]})"
         )
-    return said.strip()[-_MOST_WORDS:] or "it said nothing."
+    return output.strip()[-_MAX_CHARACTERS:] or "there was no output."
 
 
-class _SocketLine:
+class _SocketStream:
     def __init__(self, end: socket.socket) -> None:
         self._end = end
 
     def begin(self, group: Cgroup | None) -> int:
-        """Put the fork into its cgroup and let it go on; returns its process id.
+        """Put the fork into its cgroup and let it continue; returns its process ID.
 
         Raises:
-            Unavailable: it did not come.
+            Unavailable: the fork ended or did not answer.
         """
         self._end.settimeout(_OPEN_SECONDS)
         try:
             data, extras, _, _ = self._end.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
             if not data or not extras:
-                raise ConnectionResetError("it ended at once")
+                raise ConnectionResetError("the fork exited at once")
             pid = int(_CREDENTIALS.unpack(extras[0][2])[0])
             if group is not None:
                 group.join(pid)
@@ -160,7 +162,7 @@ class _SocketLine:
             self._end.close()
             if group is not None:
                 group.end()
-            raise Unavailable(f"A cage could not be made: {error}.") from error
+            raise Unavailable(f"A sandbox could not be created: {error}.") from error
         return pid
 
     def send(self, data: bytes) -> None:
@@ -176,9 +178,9 @@ class _SocketLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kept:
+class _LocalKeeper:
     """Attributes:
-    pid: of the process whose death ends the cage's first one, and with it all others.
+    pid: of the supervisor's parent, with which the whole sandbox ends.
     """
 
     pid: int

@@ -61,13 +61,13 @@ class Uploaded:
         ]
 
 
-def _without_outer(parcel: FileBundle) -> Mapping[str, bytes]:
+def _without_outer(bundle: FileBundle) -> Mapping[str, bytes]:
     """An archive of a folder holds that folder; meant is what is in it."""
-    outer, _, _ = next(iter(parcel.files)).partition("/")
+    outer, _, _ = next(iter(bundle.files)).partition("/")
     inside = f"{outer}/"
-    if not all(name.startswith(inside) for name in parcel.files):
-        return parcel.files
-    return {name.removeprefix(inside): content for name, content in parcel.files.items()}
+    if not all(name.startswith(inside) for name in bundle.files):
+        return bundle.files
+    return {name.removeprefix(inside): content for name, content in bundle.files.items()}
 
 
 async def _uploaded(request: Request, visitor: Guest) -> Uploaded:

@@ -1,4 +1,4 @@
-"""What may be in a parcel; each of the others is refused with a sentence."""
+"""What may be in a bundle; each of the others is refused with a sentence."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def special(name: str, kind: int) -> zipfile.ZipInfo:
 
 
 def test_files_are_kept_by_name() -> None:
-    parcel = FileBundle.of([("b/x.csv", b"1"), ("ps1.ipynb", b"{}"), ("a.py", b"")])
-    assert list(parcel.files) == ["a.py", "b/x.csv", "ps1.ipynb"]
-    assert parcel.size == 3
+    bundle = FileBundle.of([("b/x.csv", b"1"), ("ps1.ipynb", b"{}"), ("a.py", b"")])
+    assert list(bundle.files) == ["a.py", "b/x.csv", "ps1.ipynb"]
+    assert bundle.size == 3
 
 
 def test_names_are_those_of_unicode_in_its_composed_form() -> None:
@@ -92,15 +92,15 @@ def test_names_that_could_lead_elsewhere_or_fall_together_are_refused(
 @given(st.lists(NAMES, min_size=1, max_size=4))
 def test_whatever_is_accepted_stays_in_its_folder_and_apart(names: list[str]) -> None:
     try:
-        parcel = FileBundle.of((name, name.encode("utf-8", "replace")) for name in names)
+        bundle = FileBundle.of((name, name.encode("utf-8", "replace")) for name in names)
     except InvalidInput:
         return
-    assert len({name.casefold() for name in parcel.files}) == len(names)
-    for name in parcel.files:
+    assert len({name.casefold() for name in bundle.files}) == len(names)
+    for name in bundle.files:
         path = PurePosixPath(name)
         assert not path.is_absolute()
         assert not {"..", ".", ""} & set(name.split("/"))
-        assert not any(each.startswith(f"{name}/") for each in parcel.files)
+        assert not any(each.startswith(f"{name}/") for each in bundle.files)
 
 
 @pytest.mark.parametrize(
@@ -118,14 +118,14 @@ def test_too_much_is_refused(files: list[tuple[str, bytes]], said: str) -> None:
 
 
 def test_the_hash_is_one_that_anybody_can_compute(tmp_path: Path) -> None:
-    parcel = FileBundle.of([("ps1.ipynb", b"{}"), ("data.csv", b"1,2\n")])
-    for name, content in parcel.files.items():
+    bundle = FileBundle.of([("ps1.ipynb", b"{}"), ("data.csv", b"1,2\n")])
+    for name, content in bundle.files.items():
         (tmp_path / name).write_bytes(content)
-    lines = _sha256sum(*sorted(parcel.files), cwd=tmp_path)
+    lines = _sha256sum(*sorted(bundle.files), cwd=tmp_path)
     (tmp_path / "lines").write_text(lines)
-    assert _sha256sum("lines", cwd=tmp_path).split()[0] == parcel.sha256
-    assert FileBundle.of(reversed(list(parcel.files.items()))).sha256 == parcel.sha256
-    assert FileBundle.of([("ps1.ipynb", b"{}")]).sha256 != parcel.sha256
+    assert _sha256sum("lines", cwd=tmp_path).split()[0] == bundle.sha256
+    assert FileBundle.of(reversed(list(bundle.files.items()))).sha256 == bundle.sha256
+    assert FileBundle.of([("ps1.ipynb", b"{}")]).sha256 != bundle.sha256
 
 
 def _sha256sum(*names: str, cwd: Path) -> str:
@@ -136,7 +136,7 @@ def _sha256sum(*names: str, cwd: Path) -> str:
 
 
 class TestArchives:
-    def test_its_files_are_the_parcel(self) -> None:
+    def test_its_files_are_the_bundle(self) -> None:
         made = zipped(("data/", b""), ("data/x.csv", b"1"), ("ps1.ipynb", b"{}"))
         assert dict(unpacked(made).files) == {"data/x.csv": b"1", "ps1.ipynb": b"{}"}
 

@@ -30,9 +30,9 @@ WHEN = datetime(2027, 2, 1, 17, 0, tzinfo=UTC)
 
 
 def grade(
-    cages: SandboxEngine, check: ReleaseCheck, submissions: Mapping[str, Mapping[str, bytes]]
+    sandboxes: SandboxEngine, check: ReleaseCheck, submissions: Mapping[str, Mapping[str, bytes]]
 ) -> list[SubmissionResult]:
-    grader = SubmissionGrader(cages, check.key)
+    grader = SubmissionGrader(sandboxes, check.key)
     try:
         return [grader.grade(student, files) for student, files in submissions.items()]
     finally:
@@ -57,10 +57,10 @@ def book(tmp_path: Path, course: Path) -> Iterator[CourseGradebook]:
 
 
 def test_scores_are_in_the_gradebook_and_formgrader_finds_its_files(
-    book: CourseGradebook, tmp_path: Path, cages: SandboxEngine, ps1_check: ReleaseCheck
+    book: CourseGradebook, tmp_path: Path, sandboxes: SandboxEngine, ps1_check: ReleaseCheck
 ) -> None:
     work = {"student1": ps1.SOLUTIONS["right"], "student2": ps1.SOLUTIONS["no check"]}
-    for result in grade(cages, ps1_check, work):
+    for result in grade(sandboxes, ps1_check, work):
         book.record("ps1", result, files=work[result.student], submitted_at=WHEN)
     assert golden.autograded(tmp_path / "cs101", "ps1") == {
         student: golden.load()["ps1"][name]
@@ -78,9 +78,9 @@ def test_scores_are_in_the_gradebook_and_formgrader_finds_its_files(
 
 
 def test_a_persons_score_stays_and_lateness_costs(
-    book: CourseGradebook, tmp_path: Path, cages: SandboxEngine, ps1_check: ReleaseCheck
+    book: CourseGradebook, tmp_path: Path, sandboxes: SandboxEngine, ps1_check: ReleaseCheck
 ) -> None:
-    (result,) = grade(cages, ps1_check, {"student1": ps1.SOLUTIONS["right"]})
+    (result,) = grade(sandboxes, ps1_check, {"student1": ps1.SOLUTIONS["right"]})
     book.record("ps1", result, submitted_at=WHEN)
     with Gradebook(f"sqlite:///{tmp_path / 'cs101/gradebook.db'}") as theirs:
         row = theirs.find_grade("correct_squares", "problem1", "ps1", "student1")
@@ -103,9 +103,9 @@ def test_a_persons_score_stays_and_lateness_costs(
 
 
 def test_cells_of_an_assignment_that_was_graded_stay(
-    book: CourseGradebook, cages: SandboxEngine, ps1_check: ReleaseCheck
+    book: CourseGradebook, sandboxes: SandboxEngine, ps1_check: ReleaseCheck
 ) -> None:
-    (result,) = grade(cages, ps1_check, {"student1": ps1.SOLUTIONS["right"]})
+    (result,) = grade(sandboxes, ps1_check, {"student1": ps1.SOLUTIONS["right"]})
     book.record("ps1", result)
     node = nbformat.reads(ps1.source()["problem1.ipynb"].decode(), as_version=4)
     node.cells.remove(ps1.cell_of(node, "correct_squares"))
@@ -133,7 +133,7 @@ raise ValueError('<script>alert(7)</script>')
 
 
 def test_feedback_has_no_scripts_and_no_hidden_tests(
-    book: CourseGradebook, tmp_path: Path, cages: SandboxEngine, secret_check: ReleaseCheck
+    book: CourseGradebook, tmp_path: Path, sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     def edit(node: nbformat.NotebookNode) -> None:
         node.cells.insert(0, nbformat.v4.new_code_cell(EVIL))
@@ -142,7 +142,7 @@ def test_feedback_has_no_scripts_and_no_hidden_tests(
         node.cells[0].metadata["tags"] = ['"><script>alert(10)</script>']
 
     wrong = "def double(n):\n    return abs(2 * n)"
-    (result,) = grade(cages, secret_check, {"student1": cheats.submission(wrong, edit)})
+    (result,) = grade(sandboxes, secret_check, {"student1": cheats.submission(wrong, edit)})
     book.record("secret", result)
     notebook = result.notebooks[0]
     assert notebook.node is not None

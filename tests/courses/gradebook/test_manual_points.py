@@ -44,13 +44,13 @@ PENALTY = 0.1
 class Graded:
     """One submission of ps1, late, with its verdicts and its page of the gradebook."""
 
-    def __init__(self, folder: Path, cages: SandboxEngine, check: ReleaseCheck) -> None:
-        self.folder, self._cages, self._check = folder, cages, check
+    def __init__(self, folder: Path, sandboxes: SandboxEngine, check: ReleaseCheck) -> None:
+        self.folder, self._sandboxes, self._check = folder, sandboxes, check
         self._verdicts: list[SubmissionVerdict] = []
 
     def grade(self, question: str = "") -> None:
         only = frozenset({question}) if question else None
-        grader = SubmissionGrader(self._cages, self._check.key)
+        grader = SubmissionGrader(self._sandboxes, self._check.key)
         try:
             result = grader.grade("student1", ps1.SOLUTIONS["right"], only=only)
         finally:
@@ -93,9 +93,11 @@ class Graded:
 
 
 @pytest.fixture
-def graded(tmp_path: Path, ps1_book: Path, cages: SandboxEngine, ps1_check: ReleaseCheck) -> Graded:
+def graded(
+    tmp_path: Path, ps1_book: Path, sandboxes: SandboxEngine, ps1_check: ReleaseCheck
+) -> Graded:
     folder = shutil.copytree(ps1_book, tmp_path / "cs101")
-    made = Graded(folder, cages, ps1_check)
+    made = Graded(folder, sandboxes, ps1_check)
     made.grade()
     return made
 

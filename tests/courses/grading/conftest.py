@@ -15,17 +15,17 @@ from . import cheats, ps1
 
 
 @pytest.fixture(scope="session")
-def cages() -> Iterator[SandboxEngine]:
+def sandboxes() -> Iterator[SandboxEngine]:
     engine = create(SandboxSettings(imports=("numpy",)))
     yield engine
     engine.close()
 
 
 @pytest.fixture(scope="session")
-def ps1_check(cages: SandboxEngine) -> ReleaseCheck:
-    return check_release(cages, prepare("ps1", ps1.source()), ps1.source())
+def ps1_check(sandboxes: SandboxEngine) -> ReleaseCheck:
+    return check_release(sandboxes, prepare("ps1", ps1.source()), ps1.source())
 
 
 @pytest.fixture(scope="session")
-def secret_check(cages: SandboxEngine) -> ReleaseCheck:
-    return check_release(cages, prepare("secret", cheats.source()), cheats.source())
+def secret_check(sandboxes: SandboxEngine) -> ReleaseCheck:
+    return check_release(sandboxes, prepare("secret", cheats.source()), cheats.source())

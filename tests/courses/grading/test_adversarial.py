@@ -43,9 +43,9 @@ def example() -> NotebookKey:
 
 
 @pytest.fixture(scope="module")
-def key(cages: SandboxEngine) -> AssignmentKey:
+def key(sandboxes: SandboxEngine) -> AssignmentKey:
     """With the notebook that has the right answers in the place of a solution."""
-    found = check_release(cages, prepared(), submitted("submitted-changed"))
+    found = check_release(sandboxes, prepared(), submitted("submitted-changed"))
     # nbgrader's own example gives a point for nothing: a release is refused for it.
     assert [said.partition(" of ")[0] for said in found.problems] == [
         "The hand-out without solutions gets 1 points for 'foo'"
@@ -65,9 +65,9 @@ def key(cages: SandboxEngine) -> AssignmentKey:
     ],
 )
 def test_each_submission_of_nbgraders_tests_has_its_verdict(
-    cages: SandboxEngine, key: AssignmentKey, name: str, words: list[Word]
+    sandboxes: SandboxEngine, key: AssignmentKey, name: str, words: list[Word]
 ) -> None:
-    grader = SubmissionGrader(cages, key)
+    grader = SubmissionGrader(sandboxes, key)
     result = grader.grade("spam", submitted(name))
     grader.close()
     assert [one.word for one in result.verdicts] == words
@@ -75,11 +75,11 @@ def test_each_submission_of_nbgraders_tests_has_its_verdict(
 
 @pytest.mark.parametrize("name", ["submitted-cheat-attempt", "submitted-cheat-attempt-alternative"])
 def test_hiding_the_traceback_is_noticed_in_the_students_kernel(
-    cages: SandboxEngine, key: AssignmentKey, name: str
+    sandboxes: SandboxEngine, key: AssignmentKey, name: str
 ) -> None:
     (notebook,) = key.notebooks
     in_kernel = replace(key, notebooks=(replace(notebook, apart=frozenset()),))
-    grader = SubmissionGrader(cages, in_kernel)
+    grader = SubmissionGrader(sandboxes, in_kernel)
     foo, bar = grader.grade("spam", submitted(name)).verdicts[:2]
     grader.close()
     assert (foo.word, bar.word) == (Word.TAMPERED, Word.TAMPERED)
@@ -88,15 +88,15 @@ def test_hiding_the_traceback_is_noticed_in_the_students_kernel(
 
 
 @pytest.mark.parametrize("name", ["infinite-loop", "side-effects", "open_relative_file"])
-def test_what_a_cell_does_ends_with_its_cage(
-    cages: SandboxEngine, key: AssignmentKey, name: str
+def test_what_a_cell_does_ends_with_its_sandbox(
+    sandboxes: SandboxEngine, key: AssignmentKey, name: str
 ) -> None:
     """Cells of its own come before those of a right answer."""
     right = nbformat.reads(submitted("submitted-changed")["p1.ipynb"].decode(), as_version=4)
     other = nbformat.read(FILES / f"{name}.ipynb", as_version=4)
     right.cells = [*(cell for cell in other.cells if cell.cell_type == "code"), *right.cells]
     files = {"p1.ipynb": nbformat.writes(right).encode()}
-    grader = SubmissionGrader(cages, key, limits=SandboxLimits(cell_seconds=2))
+    grader = SubmissionGrader(sandboxes, key, limits=SandboxLimits(cell_seconds=2))
     result = grader.grade("spam", files)
     grader.close()
     assert [one.word for one in result.verdicts] == [PASSED, PASSED, PERSON, PERSON]

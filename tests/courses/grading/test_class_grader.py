@@ -34,11 +34,11 @@ BAD: Mapping[str, tuple[Mapping[str, bytes], Word]] = {
 
 
 def test_bad_submissions_get_verdicts_and_the_others_their_points(
-    cages: SandboxEngine, secret_check: ReleaseCheck
+    sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     submissions = {name: files for name, (files, _) in BAD.items()}
     bench = MemoryBench({"first": RIGHT, **submissions, "last": RIGHT})
-    last = grade_class(cages, secret_check.key, bench, Terms(parallel=2))
+    last = grade_class(sandboxes, secret_check.key, bench, Terms(parallel=2))
     assert last.done == last.total == len(BAD) + 2
     assert bench.failures == {}
     words = {name: result.verdicts[0].word for name, result in bench.results.items()}
@@ -48,11 +48,13 @@ def test_bad_submissions_get_verdicts_and_the_others_their_points(
     assert all(sentences)
 
 
-def test_a_loop_that_does_not_end_is_said(cages: SandboxEngine, secret_check: ReleaseCheck) -> None:
+def test_a_loop_that_does_not_end_is_said(
+    sandboxes: SandboxEngine, secret_check: ReleaseCheck
+) -> None:
     bench = MemoryBench({"loops": LOOPS})
     limits = SandboxLimits(cell_seconds=1, test_seconds=1)
     terms = Terms(limits=limits, only=frozenset({"test_double"}))
-    grade_class(cages, secret_check.key, bench, terms)
+    grade_class(sandboxes, secret_check.key, bench, terms)
     (notebook,) = bench.results["loops"].notebooks
     assert [one.word for one in notebook.verdicts] == [Word.TIMED_OUT]
     assert "look for a loop" in notebook.verdicts[0].sentence
@@ -60,12 +62,12 @@ def test_a_loop_that_does_not_end_is_said(cages: SandboxEngine, secret_check: Re
 
 
 def test_what_ends_the_examiner_ends_it_for_one_submission_only(
-    cages: SandboxEngine, secret_check: ReleaseCheck
+    sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     loud = "def double(n):\n    print('x' * (n != 1) * (1 << 20))\n    return 2 * n"
     bench = MemoryBench({"loud": cheats.submission(loud), "student1": RIGHT})
     terms = Terms(limits=SandboxLimits(output_bytes=1 << 20), only=frozenset({"test_double"}))
-    grade_class(cages, secret_check.key, bench, terms)
+    grade_class(sandboxes, secret_check.key, bench, terms)
     (loud_verdict,), (verdict,) = (bench.results[name].verdicts for name in bench.results)
     assert (loud_verdict.word, loud_verdict.score) == (Word.STOPPED, 0.0)
     assert "printed more" in loud_verdict.sentence
@@ -73,12 +75,12 @@ def test_what_ends_the_examiner_ends_it_for_one_submission_only(
 
 
 def test_progress_is_told_at_the_start_and_after_each(
-    cages: SandboxEngine, secret_check: ReleaseCheck
+    sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     bench = MemoryBench({f"student{number}": RIGHT for number in range(4)})
     ticks = iter(range(100))
     grade_class(
-        cages,
+        sandboxes,
         secret_check.key,
         bench,
         Terms(),
@@ -89,24 +91,24 @@ def test_progress_is_told_at_the_start_and_after_each(
 
 
 def test_an_interrupted_run_goes_on_with_what_has_no_verdict(
-    cages: SandboxEngine, secret_check: ReleaseCheck
+    sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     bench = MemoryBench({f"student{number}": RIGHT for number in range(6)})
     bench.stop_after = 1
-    grade_class(cages, secret_check.key, bench, Terms())
+    grade_class(sandboxes, secret_check.key, bench, Terms())
     before = dict(bench.results)
     assert 1 <= len(before) < 6
     bench.stop_after = None
-    grade_class(cages, secret_check.key, bench, Terms())
+    grade_class(sandboxes, secret_check.key, bench, Terms())
     assert len(bench.results) == 6
     assert all(bench.results[student] is result for student, result in before.items())
 
 
 def test_one_question_is_graded_anew_for_all(
-    cages: SandboxEngine, secret_check: ReleaseCheck
+    sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     bench = MemoryBench({"student1": RIGHT, "student2": cheats.OTHERS["wrong"]})
-    grade_class(cages, secret_check.key, bench, Terms(only=frozenset({"test_all"})))
+    grade_class(sandboxes, secret_check.key, bench, Terms(only=frozenset({"test_all"})))
     assert bench.scores() == {"student1": {"test_all": 2.0}, "student2": {"test_all": 0.0}}
 
 
@@ -126,18 +128,18 @@ class Failing:
 
 
 def test_an_engine_that_fails_once_costs_nobody_anything(
-    cages: SandboxEngine, secret_check: ReleaseCheck
+    sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     bench = MemoryBench({"student1": RIGHT})
-    grade_class(Failing(cages, 1), secret_check.key, bench, Terms())
+    grade_class(Failing(sandboxes, 1), secret_check.key, bench, Terms())
     assert bench.scores()["student1"]["test_double"] == 3.0
 
 
 def test_an_engine_that_fails_again_and_again_ends_the_run(
-    cages: SandboxEngine, secret_check: ReleaseCheck
+    sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     bench = MemoryBench({f"student{number}": RIGHT for number in range(9)})
     with pytest.raises(Unavailable):
-        grade_class(Failing(cages, 1000), secret_check.key, bench, Terms())
+        grade_class(Failing(sandboxes, 1000), secret_check.key, bench, Terms())
     assert len(bench.failures) == PATIENCE
     assert bench.results == {}

@@ -23,10 +23,10 @@ SLOW = ("no end",)
 
 
 def graded(
-    cages: SandboxEngine, check: ReleaseCheck, submissions: Mapping[str, Mapping[str, bytes]]
+    sandboxes: SandboxEngine, check: ReleaseCheck, submissions: Mapping[str, Mapping[str, bytes]]
 ) -> MemoryBench:
     bench = MemoryBench(submissions)
-    grade_class(cages, check.key, bench, Terms(parallel=2))
+    grade_class(sandboxes, check.key, bench, Terms(parallel=2))
     assert bench.failures == {}
     return bench
 
@@ -37,9 +37,9 @@ def test_the_example_can_be_released_and_all_its_tests_run_apart(ps1_check: Rele
     assert ps1_check.solution_seconds > 0
 
 
-def test_scores_are_those_of_nbgrader(cages: SandboxEngine, ps1_check: ReleaseCheck) -> None:
+def test_scores_are_those_of_nbgrader(sandboxes: SandboxEngine, ps1_check: ReleaseCheck) -> None:
     chosen = {name: files for name, files in ps1.SOLUTIONS.items() if name not in SLOW}
-    bench = graded(cages, ps1_check, chosen)
+    bench = graded(sandboxes, ps1_check, chosen)
     ours = {golden.student(name): scores for name, scores in bench.scores().items()}
     assert len(ours) >= 20
     assert ours == {student: GOLDEN["ps1"][student] for student in ours}
@@ -47,17 +47,17 @@ def test_scores_are_those_of_nbgrader(cages: SandboxEngine, ps1_check: ReleaseCh
 
 @pytest.mark.slow
 def test_endless_recursion_is_scored_as_in_nbgrader(
-    cages: SandboxEngine, ps1_check: ReleaseCheck
+    sandboxes: SandboxEngine, ps1_check: ReleaseCheck
 ) -> None:
-    bench = graded(cages, ps1_check, {name: ps1.SOLUTIONS[name] for name in SLOW})
+    bench = graded(sandboxes, ps1_check, {name: ps1.SOLUTIONS[name] for name in SLOW})
     ours = {golden.student(name): scores for name, scores in bench.scores().items()}
     assert ours == {student: GOLDEN["ps1"][student] for student in ours}
 
 
 def test_a_cell_that_is_there_twice_stops_nobody(
-    cages: SandboxEngine, ps1_check: ReleaseCheck
+    sandboxes: SandboxEngine, ps1_check: ReleaseCheck
 ) -> None:
-    bench = graded(cages, ps1_check, ps1.TWICE)
+    bench = graded(sandboxes, ps1_check, ps1.TWICE)
     assert bench.scores()["two of a solution"]["correct_squares"] == 1.0
     assert bench.scores()["two of a test"]["correct_squares"] == 0.0
     for result in bench.results.values():
@@ -73,9 +73,9 @@ def test_each_cheat_gets_points_in_nbgrader(name: str) -> None:
     assert sum(cheat.values()) > 0
 
 
-def test_no_cheat_gets_points_here(cages: SandboxEngine, secret_check: ReleaseCheck) -> None:
+def test_no_cheat_gets_points_here(sandboxes: SandboxEngine, secret_check: ReleaseCheck) -> None:
     assert secret_check.in_kernel == ()
-    bench = graded(cages, secret_check, {**cheats.CHEATS, **cheats.OTHERS})
+    bench = graded(sandboxes, secret_check, {**cheats.CHEATS, **cheats.OTHERS})
     scores = bench.scores()
     assert scores.pop("honest") == GOLDEN["secret"]["honest"]
     points = {name: sum(cells.values()) for name, cells in scores.items()}
@@ -85,22 +85,22 @@ def test_no_cheat_gets_points_here(cages: SandboxEngine, secret_check: ReleaseCh
 
 
 def test_a_students_check_runs_what_was_handed_out(
-    cages: SandboxEngine, secret_check: ReleaseCheck
+    sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     key = key_of_visible(prepare("secret", cheats.source()), secret_check.key)
     assert all(not cell.has_hidden_part for cell in key.notebooks[0].cells)
     only_one = cheats.submission("def double(n):\n    assert n == 1, n\n    return 2")
-    grader = SubmissionGrader(cages, key)
+    grader = SubmissionGrader(sandboxes, key)
     visible = grader.grade("student1", only_one).verdicts[0]
     grader.close()
     assert (visible.word, visible.apart) == (Word.PASSED, True)
 
 
 def test_nothing_of_a_hidden_test_is_in_what_students_read(
-    cages: SandboxEngine, secret_check: ReleaseCheck
+    sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     talkative = "def double(n):\n    raise ValueError(f'I was asked for {n}')"
-    grader = SubmissionGrader(cages, secret_check.key)
+    grader = SubmissionGrader(sandboxes, secret_check.key)
     result = grader.grade("student1", cheats.submission(talkative))
     negative = grader.grade("student2", cheats.submission("def double(n):\n    return abs(2 * n)"))
     grader.close()
@@ -120,12 +120,12 @@ def test_the_golden_table_is_what_nbgrader_gives() -> None:
 
 
 def test_what_one_kernel_cannot_prevent_is_known(
-    cages: SandboxEngine, secret_check: ReleaseCheck
+    sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     """As docs/explanation/grading.md says it; the rest is noticed or fails."""
     notebooks = tuple(replace(one, apart=frozenset()) for one in secret_check.key.notebooks)
     in_kernel = replace(secret_check, key=replace(secret_check.key, notebooks=notebooks))
-    scores = graded(cages, in_kernel, cheats.CHEATS).scores()
+    scores = graded(sandboxes, in_kernel, cheats.CHEATS).scores()
     assert {name for name, cells in scores.items() if sum(cells.values())} == {
         *("always equal", "reads the cell", "reads the stack")
     }

@@ -18,7 +18,7 @@ from .test_adversarial import (
     key,
     test_each_submission_of_nbgraders_tests_has_its_verdict,
     test_hiding_the_traceback_is_noticed_in_the_students_kernel,
-    test_what_a_cell_does_ends_with_its_cage,
+    test_what_a_cell_does_ends_with_its_sandbox,
 )
 from .test_fidelity import (
     test_no_cheat_gets_points_here,
@@ -32,13 +32,13 @@ __all__ = [
     "test_each_submission_of_nbgraders_tests_has_its_verdict",
     "test_hiding_the_traceback_is_noticed_in_the_students_kernel",
     "test_no_cheat_gets_points_here",
-    "test_what_a_cell_does_ends_with_its_cage",
+    "test_what_a_cell_does_ends_with_its_sandbox",
     "test_what_one_kernel_cannot_prevent_is_known",
 ]
 
 
 @pytest.fixture(scope="session")
-def cages(docker_engine: DockerEngine, grading_image: str) -> Iterator[SandboxEngine]:
+def sandboxes(docker_engine: DockerEngine, grading_image: str) -> Iterator[SandboxEngine]:
     """In the place of those of this machine."""
     settings = SandboxSettings(image=grading_image, installation="cheats")
     engine = DockerSandboxes(settings, docker_options(docker_engine.url))
@@ -47,5 +47,5 @@ def cages(docker_engine: DockerEngine, grading_image: str) -> Iterator[SandboxEn
 
 
 @pytest.fixture(scope="session")
-def secret_check(cages: SandboxEngine) -> ReleaseCheck:
-    return check_release(cages, prepare("secret", cheats.source()), cheats.source())
+def secret_check(sandboxes: SandboxEngine) -> ReleaseCheck:
+    return check_release(sandboxes, prepare("secret", cheats.source()), cheats.source())

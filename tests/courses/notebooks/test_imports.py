@@ -1,4 +1,4 @@
-"""What an assignment imports is found in its cells, and is in a cage before it opens."""
+"""What an assignment imports is found in its cells, and is in a sandbox before it opens."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def test_a_module_of_the_assignment_is_not_that_of_the_environment() -> None:
     assert found(*cells, files=("ps1.ipynb", "helper.py", "parts/one.py")) == {"numpy"}
 
 
-def test_a_module_that_is_missing_or_fails_keeps_no_cage_from_opening() -> None:
+def test_a_module_that_is_missing_or_fails_keeps_no_sandbox_from_opening() -> None:
     need("bwrap", shutil.which("bwrap"), "bubblewrap is not installed")
-    # idlelib's idle starts a program as it is imported; in a cage there is no display.
+    # idlelib's idle starts a program as it is imported; in a sandbox there is no display.
     names = ("no_such_module", "idlelib.idle", "wave")
     engine = LocalSandboxes(SandboxSettings(imports=names))
     try:
-        cage = engine.open(SandboxLimits())
+        sandbox = engine.open(SandboxLimits())
         step = CellStep(cell_id="0", source="import sys; 'wave' in sys.modules")
-        (seen,) = cage.run([step])
-        cage.close()
+        (seen,) = sandbox.run([step])
+        sandbox.close()
     finally:
         engine.close()
     assert seen.status is CellStatus.OK

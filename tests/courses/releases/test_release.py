@@ -20,7 +20,7 @@ from ..course_site import files
 from ..notebook_samples import SOURCE
 
 
-class BrokenCages:
+class BrokenSandboxes:
     def open(self, limits: SandboxLimits, files: Mapping[str, bytes] | None = None) -> Sandbox:
         raise BackendFailed("bwrap is missing.")
 
@@ -32,16 +32,16 @@ def local(*, course: str, image: str, imports: tuple[str, ...]) -> LocalSandboxe
     return LocalSandboxes(SandboxSettings(image=image, imports=imports))
 
 
-def broken(*, course: str, image: str, imports: tuple[str, ...]) -> BrokenCages:
-    return BrokenCages()
+def broken(*, course: str, image: str, imports: tuple[str, ...]) -> BrokenSandboxes:
+    return BrokenSandboxes()
 
 
-def parcel(source: bytes) -> FileBundle:
+def bundle(source: bytes) -> FileBundle:
     return FileBundle.of([("ps1.ipynb", source)])
 
 
 def test_what_the_check_found_is_kept_with_the_release() -> None:
-    ready = prepare_release("ps1", parcel(SOURCE), sandboxes=local)
+    ready = prepare_release("ps1", bundle(SOURCE), sandboxes=local)
     assert ready.tried is not None
     assert ready.tried.seconds > 0
     assert ready.tried.apart == {"ps1": ("test-answer",)}
@@ -51,7 +51,7 @@ def test_what_the_check_found_is_kept_with_the_release() -> None:
 def test_a_solution_that_fails_is_not_released() -> None:
     wrong = SOURCE.replace(b"    return 42", b"    return 41")
     with pytest.raises(InvalidInput) as refused:
-        prepare_release("ps1", parcel(wrong), sandboxes=local)
+        prepare_release("ps1", bundle(wrong), sandboxes=local)
     assert refused.value.message.startswith(
         "The solution does not pass 'test-answer' of ps1.ipynb (failed)"
     )
@@ -75,7 +75,7 @@ def test_what_nbgrader_has_made_is_tried_by_the_source_that_came_along(tmp_path:
 
 
 def test_a_sandbox_that_fails_is_told_and_stops_no_release() -> None:
-    ready = prepare_release("ps1", parcel(SOURCE), sandboxes=broken)
+    ready = prepare_release("ps1", bundle(SOURCE), sandboxes=broken)
     assert ready.tried is None
     assert ready.warnings == (
         "It was not tried in the grading sandbox, which failed: bwrap is missing.",

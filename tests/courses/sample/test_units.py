@@ -18,18 +18,18 @@ MOST_SECONDS = 30
 
 
 @pytest.fixture(scope="module")
-def cages() -> Iterator[SandboxEngine]:
+def sandboxes() -> Iterator[SandboxEngine]:
     engine = create(SandboxSettings(imports=("numpy", "sklearn.datasets")))
     yield engine
     engine.close()
 
 
 @pytest.mark.parametrize("name", sample.unit_names())
-def test_a_unit_may_be_released(cages: SandboxEngine, name: str) -> None:
+def test_a_unit_may_be_released(sandboxes: SandboxEngine, name: str) -> None:
     source = {f"{name}.ipynb": (SOURCE / name / f"{name}.ipynb").read_bytes()}
     prepared = prepare(name, source)
     assert prepared.warnings == ()
-    found = check_release(cages, prepared, source)
+    found = check_release(sandboxes, prepared, source)
     assert found.problems == ()
     assert found.in_kernel == (), "every test looks at plain data only"
     assert found.solution_seconds < MOST_SECONDS

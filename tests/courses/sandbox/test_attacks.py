@@ -1,4 +1,4 @@
-"""Submissions that attack: denied in a cage, though each attack succeeds without one."""
+"""Submissions that attack: denied in a sandbox, though each attack succeeds without one."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def engine(course_data: Path) -> Iterator[LocalSandboxes]:
 
 
 @pytest.fixture
-def cage(engine: LocalSandboxes) -> Iterator[Sandbox]:
+def sandbox(engine: LocalSandboxes) -> Iterator[Sandbox]:
     made = engine.open(LIMITS)
     yield made
     made.close()
@@ -115,19 +115,19 @@ def words(run: CellRun) -> str:
     return "".join(str(each.get("text", "")) for each in run.outputs)
 
 
-def run(cage: Sandbox, *sources: str, marked: int = -1) -> list[CellRun]:
+def run(sandbox: Sandbox, *sources: str, marked: int = -1) -> list[CellRun]:
     steps = (
         CellStep(cell_id=str(number), source=source, mark=number == marked)
         for number, source in enumerate(sources)
     )
-    return list(cage.run(steps))
+    return list(sandbox.run(steps))
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=[each.name for each in ATTACKS])
-def test_an_attack_is_denied_in_a_cage(
-    attack: Attack, cage: Sandbox, at: dict[str, object]
+def test_an_attack_is_denied_in_a_sandbox(
+    attack: Attack, sandbox: Sandbox, at: dict[str, object]
 ) -> None:
-    found, after = run(cage, f"at = {at!r}\n{attack.source}", "1")
+    found, after = run(sandbox, f"at = {at!r}\n{attack.source}", "1")
 
     assert SUCCESS not in words(found), found
     assert found.status in (CellStatus.OK, CellStatus.ERROR) or found.cause is StopReason.MEMORY
@@ -143,11 +143,11 @@ def test_no_attack_succeeds_in_a_container(
         SandboxSettings(image=grading_image, installation="attacks", ahead=0),
         docker_options(docker_engine.url),
     )
-    cage = engine.open(LIMITS)
+    sandbox = engine.open(LIMITS)
     # What may end the kernel comes last.
     ordered = sorted(ATTACKS, key=lambda each: "memory" in each.name)
 
-    found = run(cage, *(f"at = {at!r}\n{each.source}" for each in ordered))
+    found = run(sandbox, *(f"at = {at!r}\n{each.source}" for each in ordered))
     engine.close()
 
     escaped = [
@@ -158,11 +158,11 @@ def test_no_attack_succeeds_in_a_container(
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=[each.name for each in ATTACKS])
-def test_the_same_attack_succeeds_without_a_cage(
+def test_the_same_attack_succeeds_without_a_sandbox(
     attack: Attack, at: dict[str, object], tmp_path: Path
 ) -> None:
     if attack.by_root:
-        need("root", os.geteuid() == 0, "only root succeeds without a cage")
+        need("root", os.geteuid() == 0, "only root succeeds without a sandbox")
     if "outside" in attack.source:
         need("network", at["outside"] != "192.0.2.1", "this machine has no network itself")
     program = tmp_path / "attack.py"
@@ -182,10 +182,10 @@ def test_the_same_attack_succeeds_without_a_cage(
     assert SUCCESS in done.stdout, done.stderr
 
 
-# -- one cage and another ----------------------------------------------------------------------
+# -- one sandbox and another ----------------------------------------------------------------------
 
 
-def test_one_cage_sees_nothing_of_another(engine: LocalSandboxes) -> None:
+def test_one_sandbox_sees_nothing_of_another(engine: LocalSandboxes) -> None:
     one, other = engine.open(LIMITS), engine.open(LIMITS)
     leave = """
 import os, time
@@ -212,7 +212,7 @@ print(sorted(int(name) for name in os.listdir("/proc") if name.isdigit()))
     other.close()
 
 
-def test_terminals_of_one_cage_are_not_those_of_another(engine: LocalSandboxes) -> None:
+def test_terminals_of_one_sandbox_are_not_those_of_another(engine: LocalSandboxes) -> None:
     look = "import os\nprint(sorted(os.listdir('/dev/pts')))"
     one, other = engine.open(LIMITS), engine.open(LIMITS)
     own = run(one, "import pty\nheld = pty.openpty()", look)[1]
@@ -235,22 +235,22 @@ def test_after_a_fork_bomb_the_next_submission_runs(engine: LocalSandboxes) -> N
     with_next.close()
 
 
-def test_course_data_can_be_read_and_not_changed(cage: Sandbox) -> None:
+def test_course_data_can_be_read_and_not_changed(sandbox: Sandbox) -> None:
     read, write = run(
-        cage, "print(open('/course/data/numbers.csv').read())", "open('/course/data/new', 'w')"
+        sandbox, "print(open('/course/data/numbers.csv').read())", "open('/course/data/new', 'w')"
     )
 
     assert words(read) == "1,2\n\n"
     assert write.status is CellStatus.ERROR
 
 
-HOLDS_A_CAGE = """
+HOLDS_A_SANDBOX = """
 import time
-from carrel.courses.sandbox.local.engine import LocalCages
-from carrel.courses.sandbox.interface import CageSettings, Limits, Step
-engine = LocalCages(CageSettings(imports=()))
-cage = engine.open(Limits())
-for found in cage.run([Step(cell_id="1", source={source!r}, mark=True)]):
+from carrel.courses.sandbox.local.engine import LocalSandboxes
+from carrel.courses.sandbox.interface import CellStep, SandboxLimits, SandboxSettings
+engine = LocalSandboxes(SandboxSettings(imports=()))
+sandbox = engine.open(SandboxLimits())
+for found in sandbox.run([CellStep(cell_id="1", source={source!r}, mark=True)]):
     print(found.outputs[0]["text"], flush=True)
 time.sleep(60)
 """
@@ -263,10 +263,10 @@ print("runs")
 """
 
 
-def test_cages_of_a_service_that_was_killed_end_with_it() -> None:
+def test_sandboxes_of_a_service_that_was_killed_end_with_it() -> None:
     need("bwrap", shutil.which("bwrap"), "bubblewrap is not installed")
     seconds = f"{60 + secrets.randbelow(10**6) / 10**6:.6f}"
-    program = HOLDS_A_CAGE.format(source=LASTS.format(seconds=seconds))
+    program = HOLDS_A_SANDBOX.format(source=LASTS.format(seconds=seconds))
 
     def lasting() -> list[int]:
         return [
@@ -309,14 +309,14 @@ print("alive" if beat() != before else "silent")
 """
 
 
-def test_what_a_cell_left_running_does_not_live_to_see_a_test(cage: Sandbox) -> None:
-    _, alive, _ = run(cage, DAEMON, BEATS.format(seconds=5), "", marked=2)
+def test_what_a_cell_left_running_does_not_live_to_see_a_test(sandbox: Sandbox) -> None:
+    _, alive, _ = run(sandbox, DAEMON, BEATS.format(seconds=5), "", marked=2)
 
     assert words(alive) == "alive\n"
-    assert words(cage.test("2", BEATS.format(seconds=0.5))) == "silent\n"
+    assert words(sandbox.test("2", BEATS.format(seconds=0.5))) == "silent\n"
 
 
-def test_a_snapshot_cannot_be_looked_into_by_later_cells(cage: Sandbox) -> None:
+def test_a_snapshot_cannot_be_looked_into_by_later_cells(sandbox: Sandbox) -> None:
     look = """
 import os
 for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
@@ -326,22 +326,22 @@ for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
         else: print("open")
 """
     start = "import subprocess\nstarted = subprocess.Popen(['sleep', '9'])"
-    _, denied, _, both = run(cage, "", look, start, look, marked=1)
+    _, denied, _, both = run(sandbox, "", look, start, look, marked=1)
 
     assert words(denied) == "denied\n"
     # An ordinary program is no snapshot: so the test can fail.
     assert words(both) == "denied\nopen\n"
 
 
-def test_a_killed_snapshot_is_a_test_that_did_not_run(cage: Sandbox) -> None:
+def test_a_killed_snapshot_is_a_test_that_did_not_run(sandbox: Sandbox) -> None:
     kill = """
 import os, signal
 for name in os.listdir("/proc"):
     if name.isdigit() and int(name) not in (1, os.getpid()): os.kill(int(name), signal.SIGKILL)
 """
-    run(cage, "", kill, marked=0)
+    run(sandbox, "", kill, marked=0)
 
-    assert cage.test("0", "1").status in (CellStatus.NOT_RUN, CellStatus.KILLED)
+    assert sandbox.test("0", "1").status in (CellStatus.NOT_RUN, CellStatus.KILLED)
 
 
 FORGE = """
@@ -359,16 +359,16 @@ for number in range(3, 64):
 """
 
 
-def test_forged_messages_make_no_test_pass(cage: Sandbox) -> None:
-    forged, wrong = run(cage, FORGE, "1 / 0")[:2]
-    run(cage, f"def f():\n    exec({FORGE!r})\n    return 1", "", marked=1)
+def test_forged_messages_make_no_test_pass(sandbox: Sandbox) -> None:
+    forged, wrong = run(sandbox, FORGE, "1 / 0")[:2]
+    run(sandbox, f"def f():\n    exec({FORGE!r})\n    return 1", "", marked=1)
 
     assert forged.status is CellStatus.OK
     assert wrong.status is CellStatus.ERROR
-    assert cage.test("1", "assert f() == 2").status is CellStatus.ERROR
+    assert sandbox.test("1", "assert f() == 2").status is CellStatus.ERROR
 
 
-def test_a_message_without_end_is_the_end_of_its_kernel_alone(cage: Sandbox) -> None:
+def test_a_message_without_end_is_the_end_of_its_kernel_alone(sandbox: Sandbox) -> None:
     flood = """
 import os
 for number in range(3, 64):
@@ -376,10 +376,10 @@ for number in range(3, 64):
     except OSError: pass
 1
 """
-    _, _, found = run(cage, "x = 1", "", flood, marked=1)
+    _, _, found = run(sandbox, "x = 1", "", flood, marked=1)
 
     assert (found.status, found.cause) == (CellStatus.KILLED, StopReason.OUTPUT)
-    assert cage.test("1", "assert x == 1").status is CellStatus.OK
+    assert sandbox.test("1", "assert x == 1").status is CellStatus.OK
 
 
 # -- tampering in the student's own kernel -----------------------------------------------------
@@ -397,25 +397,25 @@ TAMPERED = {
 
 
 @pytest.mark.parametrize("what", TAMPERED)
-def test_what_was_tampered_with_is_named(cage: Sandbox, what: str) -> None:
-    run(cage, TAMPERED[what], "", marked=1)
+def test_what_was_tampered_with_is_named(sandbox: Sandbox, what: str) -> None:
+    run(sandbox, TAMPERED[what], "", marked=1)
 
-    found = cage.test("1", "assert all([True])")
+    found = sandbox.test("1", "assert all([True])")
 
     # Who replaced how cells are run has not passed either.
     assert what in found.tampered or found.status is CellStatus.KILLED, found
 
 
 @pytest.mark.parametrize("name", ["isinstance", "len", "open", "dict", "print"])
-def test_who_breaks_the_kernel_by_its_builtins_has_not_passed(cage: Sandbox, name: str) -> None:
-    run(cage, f"import builtins\nbuiltins.{name} = lambda *a, **k: True", "", marked=1)
+def test_who_breaks_the_kernel_by_its_builtins_has_not_passed(sandbox: Sandbox, name: str) -> None:
+    run(sandbox, f"import builtins\nbuiltins.{name} = lambda *a, **k: True", "", marked=1)
 
-    found = cage.test("1", "assert 1 == 1")
+    found = sandbox.test("1", "assert 1 == 1")
 
     assert found.tampered or found.status is not CellStatus.OK
 
 
-def test_ordinary_work_is_not_taken_for_tampering(cage: Sandbox) -> None:
+def test_ordinary_work_is_not_taken_for_tampering(sandbox: Sandbox) -> None:
     usual = """
 import math, random, sys
 import numpy as np
@@ -430,14 +430,14 @@ def mean(values): return sum_of(values) / len(values)
 class list_of: pass
 _ = 5
 """
-    run(cage, usual, "input = [3, 4]", "mean([1, 2])", "1 / 0", "", marked=4)
+    run(sandbox, usual, "input = [3, 4]", "mean([1, 2])", "1 / 0", "", marked=4)
 
-    found = cage.test("4", "assert mean([1, 2]) == 1.5\nassert isinstance(np.ones(2), object)")
+    found = sandbox.test("4", "assert mean([1, 2]) == 1.5\nassert isinstance(np.ones(2), object)")
 
     assert (found.status, found.tampered) == (CellStatus.OK, ())
 
 
-def test_in_one_kernel_a_function_can_read_the_test_that_calls_it(cage: Sandbox) -> None:
+def test_in_one_kernel_a_function_can_read_the_test_that_calls_it(sandbox: Sandbox) -> None:
     """What cannot be prevented there, and why tests run apart where they can."""
     peek = """
 import sys
@@ -446,6 +446,6 @@ def f():
     frame = sys._getframe(1)
     print("".join(linecache.getlines(frame.f_code.co_filename)))
 """
-    run(cage, peek, "", marked=1)
+    run(sandbox, peek, "", marked=1)
 
-    assert "assert f() == 'secret'" in words(cage.test("1", "assert f() == 'secret'"))
+    assert "assert f() == 'secret'" in words(sandbox.test("1", "assert f() == 'secret'"))

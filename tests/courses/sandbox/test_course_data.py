@@ -25,14 +25,14 @@ def state(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_is_handed_in_reads_them_in_its_cage_and_cannot_write_them(state: Path) -> None:
+def test_what_is_handed_in_reads_them_in_its_sandbox_and_cannot_write_them(state: Path) -> None:
     data = StateFolder.at(state).course_data("cs101")
     engine = create(SandboxSettings(data={"/course/cs101": data}))
     try:
-        cage = engine.open(SandboxLimits(), {})
+        sandbox = engine.open(SandboxLimits(), {})
         steps = [CellStep(cell_id=name, source=name) for name in (READ, WRITE)]
-        read, written = cage.run(steps)
-        cage.close()
+        read, written = sandbox.run(steps)
+        sandbox.close()
     finally:
         engine.close()
     assert read.outputs[0]["data"] == {"text/plain": r"'1,2\n'"}

@@ -1,4 +1,4 @@
-"""Cages that an ordinary account makes: no cgroup, no rights; the walls are the same."""
+"""Sandboxes that an ordinary account makes: no cgroup, no rights; the walls are the same."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from carrel.courses.sandbox.interface import SandboxSettings
 from carrel.courses.sandbox.local import bubblewrap, doctor
-from carrel.courses.sandbox.local.engine import in_words
+from carrel.courses.sandbox.local.engine import explained
 from carrel.hub.errors import BackendFailed, InvalidInput
 from carrel.hub.records.diagnostics import Severity
 
@@ -28,11 +28,11 @@ PROGRAM = """
 import json
 from dataclasses import asdict
 from carrel.courses.sandbox.local.doctor import finding
-from carrel.courses.sandbox.local.engine import LocalCages
-from carrel.courses.sandbox.interface import CageSettings, Limits, Step
+from carrel.courses.sandbox.local.engine import LocalSandboxes
+from carrel.courses.sandbox.interface import CellStep, SandboxLimits, SandboxSettings
 
 MIB = 1 << 20
-limits = Limits(
+limits = SandboxLimits(
     cell_seconds=10, memory_bytes=200 * MIB, processes=40, disk_bytes=16 * MIB,
     file_bytes=8 * MIB,
 )
@@ -63,15 +63,15 @@ try:
 except OSError as error:
     print(error.strerror)
 '''
-engine = LocalCages(CageSettings(imports=()))
+engine = LocalSandboxes(SandboxSettings(imports=()))
 said = []
 for source in ("import os\\nprint(os.getuid(), sorted(os.listdir('/home/student')))",
                "held = bytearray(900 << 20)", SEVERAL, FORK, WRITE):
-    cage = engine.open(limits)
-    steps = [Step(cell_id="1", source="x = 1"), Step(cell_id="2", source=source, mark=True)]
-    said.append([asdict(each) for each in cage.run(steps)][-1])
-    said[-1]["test"] = cage.test("2", "x").status
-    cage.close()
+    sandbox = engine.open(limits)
+    steps = [CellStep(cell_id="1", source="x = 1"), CellStep(cell_id="2", source=source, mark=True)]
+    said.append([asdict(each) for each in sandbox.run(steps)][-1])
+    said[-1]["test"] = sandbox.test("2", "x").status
+    sandbox.close()
 engine.close()
 print(json.dumps({"said": said, "finding": asdict(finding())}))
 """
@@ -115,7 +115,7 @@ def elsewhere() -> Iterator[Path]:
 
 
 @pytest.mark.slow
-def test_an_ordinary_user_makes_cages_with_the_same_walls(elsewhere: Path) -> None:
+def test_an_ordinary_user_makes_sandboxes_with_the_same_walls(elsewhere: Path) -> None:
     done = subprocess.run(
         [
             *("setpriv", "--reuid", "65533", "--regid", "65533", "--clear-groups"),
@@ -142,7 +142,7 @@ def test_an_ordinary_user_makes_cages_with_the_same_walls(elsewhere: Path) -> No
     assert found["finding"]["verdict"] == "fine"
 
 
-def test_the_doctor_makes_a_cage_to_see_whether_it_can() -> None:
+def test_the_doctor_makes_a_sandbox_to_see_whether_it_can() -> None:
     need("bwrap", shutil.which("bwrap"), "bubblewrap is not installed")
 
     assert doctor.finding().verdict is Severity.FINE
@@ -159,9 +159,9 @@ def test_the_doctor_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_where_user_namespaces_are_forbidden_the_sentence_says_who_allows_them() -> None:
-    said = in_words("bwrap: No permissions to create new namespace, likely because …")
+    said = explained("bwrap: No permissions to create new namespace, likely because …")
 
-    assert said.startswith("this account may not make user namespaces.")
+    assert said.startswith("this account cannot create user namespaces.")
     assert "kernel.unprivileged_userns_clone=1" in said
 
 
