@@ -37,8 +37,6 @@ from .interfaces.backend import Backend
 from .jupyterhub.client import HubApi
 from .runtime.context import Context
 from .runtime.loop_metrics import LoopMetrics
-from .runtime.notifier import ChangeNotifier
-from .runtime.plan_cache import PlanCache
 from .runtime.progress_cache import ProgressCache
 from .store import open_store
 from .web.app import Server, build_app
@@ -76,27 +74,24 @@ def serve(state: StateFolder, settings: Settings) -> None:
     accounts = Accounts(state.accounts)
     hub = HubApi(settings.hub_api_url, secrets.service_token)
     backend = choose_backend(state, settings)
-    notifier = ChangeNotifier()
     homes = config_backend.homes(state, settings)
-    commands = Context(
+    context = Context(
         store=store,
         hub=hub,
         files=LocalFiles(homes=homes, outputs=state.outputs),
         backend=backend,
-        plan_cache=PlanCache(),
-        notifier=notifier,
         clock=time.time,
         progress=ProgressCache(store),
         claim_seconds=settings.claim_seconds,
         grace_seconds=settings.preemption_grace_seconds,
     )
-    idling = IdleCulling(commands, settings.idle_countdown_seconds)
-    vitals = LoopMetrics()
-    loop = Loop(commands, node=NODE, idling=idling, vitals=vitals)
+    idle_culling = IdleCulling(context, settings.idle_countdown_seconds)
+    metrics = LoopMetrics()
+    loop = Loop(context, node=NODE, idle_culling=idle_culling, metrics=metrics)
     loop.inventory()
     stopping = threading.Event()
     courses = CourseServices.build(
-        commands,
+        context,
         SqlCourseStore(store.transactions),
         FolderBlobs(state.blobs),
         sandboxes=partial(plugins.load_sandbox, state, settings),
@@ -118,17 +113,15 @@ def serve(state: StateFolder, settings: Settings) -> None:
                 await cycling
 
     app = build_app(
-        commands,
-        notifier,
+        context,
         HubSignIn.of(settings, secrets.service_token),
         settings,
         hub_token=secrets.hub_token,
         crypt_key=secrets.crypt_key,
         lifespan=lifespan,
-        idling=idling,
         accounts=accounts,
         metrics_token=secrets.metrics_token,
-        vitals=vitals,
+        vitals=metrics,
         checks={"store": store.check, "hub": hub.check},
         courses=courses,
     )

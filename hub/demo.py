@@ -37,27 +37,27 @@ def prepare_demo(courses: CourseServices, stopping: threading.Event) -> None:
             return
 
 
-def _has_group(commands: Context) -> bool:
+def _has_group(context: Context) -> bool:
     try:
-        commands.store.group(DEMO_GROUP)
+        context.store.group(DEMO_GROUP)
     except NotFound:
         return False
     return True
 
 
-def _prepare(commands: Context) -> None:
+def _prepare(context: Context) -> None:
     accounts = demo_accounts()
     for account in accounts:
         # The role of administrator comes from the account at sign-in: the hub lets no service
         # give it.
-        commands.hub.add_user(account.name, admin=False)
-        home = commands.files.home(account.name)
+        context.hub.add_user(account.name, admin=False)
+        home = context.files.home(account.name)
         copy_into(home)
         if account.role == "teacher":
             copy_course_into(home)
-    commands.hub.add_to_group(DEMO_GROUP, tuple(account.name for account in accounts))
+    context.hub.add_to_group(DEMO_GROUP, tuple(account.name for account in accounts))
     # The group comes last: its presence says that everything before it is done.
-    commands.store.put_group(
+    context.store.put_group(
         Group(
             name=DEMO_GROUP,
             max_devices=_MAX_DEVICES,
@@ -65,7 +65,7 @@ def _prepare(commands: Context) -> None:
         )
     )
     teachers = [account.name for account in accounts if account.role == "teacher"]
-    commands.store.set_teachers(DEMO_GROUP, teachers)
+    context.store.set_teachers(DEMO_GROUP, teachers)
 
 
 TITLE = "GPU programming for everybody"

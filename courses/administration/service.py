@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from ...hub.errors import Conflict, InvalidInput
 from ...hub.groups.quotas import GroupQuotas, check_group_name
+from ...hub.inventory.images import ImageCatalogue
 from ...hub.messages import units
 from ...hub.records.audit import AuditAction
 from ...hub.records.identity import Identity, check
@@ -211,7 +212,7 @@ class CourseAdministration:
     def _check_image(self, course: str, wanted: str) -> None:
         """Raises InvalidInput where no engine has the image."""
         if self.context.backend.images() is not None:
-            self.context.catalogue.choose(course, wanted)
+            ImageCatalogue.of(self.context).choose(course, wanted)
         elif wanted not in {"", LOCAL}:
             raise InvalidInput(
                 f"Work runs on this machine itself here: there is no image {wanted[:80]!r}.",
@@ -226,7 +227,7 @@ class CourseAdministration:
         asked = Reference.read(wanted) if wanted else Reference(name="")
         assert asked is not None, "checked before"
         body = PinIn(digest=asked.digest, until=self._end_of_term())
-        return self.context.catalogue.pin(who, course, asked.name, body).image
+        return ImageCatalogue.of(self.context).pin(who, course, asked.name, body).image
 
     def _end_of_term(self) -> str:
         """The last day of the current or the next term; empty where none is known."""

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from ...hub.admission.policy import ResourceRequest
-from ...hub.admission.request_factory import new_id
+from ...hub.admission.policy import ResourceRequest, admit
+from ...hub.admission.request_factory import grading_request, new_id
 from ...hub.errors import Conflict, InvalidInput
 from ...hub.interfaces.backend import OWN_WORK
 from ...hub.messages import requests as request_messages
 from ...hub.messages import units
 from ...hub.records.identity import Identity
-from ...hub.records.requests import JobSpec, NewRequest, RequestFilter, RequestRecord
+from ...hub.records.requests import RequestFilter, RequestRecord
 from ...hub.scheduling.model.snapshot import Kind, PriorityClass
 from ...hub.scheduling.model.states import LIVE, TERMINAL, State
 from ...hub.schemas.checks import RESULT, UNSEEN, CheckedCellOut, CheckOrderOut, CheckOut, ChecksOut
@@ -73,10 +73,11 @@ class CheckService:
         order = order_of(assignment, made, image=self.access.image_of(membership.course))
         limit = self.access.max_seconds(course)
         seconds = int(min(assignment.seconds + _START, LONGEST, limit))
-        self.access.context.admission.admit(
+        admit(
+            self.access.context.store,
             ResourceRequest(
                 owner=who.name, group=course, devices=assignment.devices, seconds=seconds
-            )
+            ),
         )
         labels = _MARK | {"course": course, "assignment": name, "sha256": sha256}
         with _ONE_BY_ONE:
@@ -122,18 +123,18 @@ class CheckService:
         try:
             context.files.put_input(request, order.model_dump_json().encode())
             record = context.store.submit(
-                NewRequest(
-                    id=request,
-                    kind=Kind.GRADING,
+                grading_request(
+                    request_id=request,
                     owner=who.name,
                     group=order.order.course,
                     devices=order.order.devices,
                     seconds=seconds,
                     idempotency_key=f"check {request}",
                     priority=PriorityClass.INTERACTIVE,
-                    job=JobSpec(notebook_name="", command=CHECKER, retries=1),
+                    command=CHECKER,
+                    retries=1,
                     labels=labels,
-                    expected=expected or None,
+                    expected=expected,
                 ),
                 context.clock(),
             )

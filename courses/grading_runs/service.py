@@ -12,17 +12,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...hub.admission.policy import ResourceRequest
-from ...hub.admission.request_factory import new_id
+from ...hub.admission.policy import ResourceRequest, admit
+from ...hub.admission.request_factory import grading_request, new_id
 from ...hub.errors import InvalidInput, NotFound, StaleEpoch
 from ...hub.interfaces.backend import OWN_WORK
 from ...hub.records.audit import AuditAction
 from ...hub.records.identity import Identity
 from ...hub.records.json_value import Json
 from ...hub.records.leases import LeaseState
-from ...hub.records.requests import JobSpec, NewRequest, RequestRecord
+from ...hub.records.requests import RequestRecord
 from ...hub.runtime.context import Context
-from ...hub.scheduling.model.snapshot import Kind
 from ...hub.scheduling.model.states import TERMINAL
 from ...hub.schemas.grading import (
     GradeIn,
@@ -108,10 +107,11 @@ class GradingService:
         expected = self._expected(made, verdicts, len(submissions))
         run = self._run(who, made, body, submissions, expected=expected)
         seconds = self._seconds(assignment, run)
-        self.context.admission.admit(
+        admit(
+            self.context.store,
             ResourceRequest(
                 owner=who.name, group=course, devices=assignment.devices, seconds=seconds
-            )
+            ),
         )
         target = f"{course}/{name}"
         after: dict[str, Json] = {
@@ -122,19 +122,19 @@ class GradingService:
         change = self.access.audit_entry(who, AuditAction.GRADE, target, after=after)
         self.store.add_run(run, change=change)
         record = self.context.store.submit(
-            NewRequest(
-                id=run.request,
-                kind=Kind.GRADING,
+            grading_request(
+                request_id=run.request,
                 owner=who.name,
                 group=course,
                 devices=assignment.devices,
                 seconds=seconds,
                 # Of two callers at the same time the second one gets the run of the first.
                 idempotency_key=f"grade {target} {body.person} {body.question} {len(same)}",
-                job=JobSpec(notebook_name="", command=GRADER, retries=_RETRIES),
+                command=GRADER,
+                retries=_RETRIES,
                 labels={"course": course, "assignment": name},
                 deadline=body.deadline,
-                expected=run.expected or None,
+                expected=run.expected,
             ),
             self.context.clock(),
         )

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from math import inf
 
 from ...hub.errors import Conflict, Forbidden
+from ...hub.inventory.images import ImageCatalogue
 from ...hub.records.audit import AuditAction, AuditEntry
 from ...hub.records.identity import Identity
 from ...hub.records.images import Reference
@@ -117,7 +118,7 @@ class CourseAccess:
         if self.context.backend.images() is None:
             return ""
         named = Reference.read(course.image)
-        found = self.context.catalogue.choose(course.name, named.name if named else "")
+        found = ImageCatalogue.of(self.context).choose(course.name, named.name if named else "")
         return found.digest if found else ""
 
     def max_seconds(self, course: str) -> float:

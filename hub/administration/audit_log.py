@@ -1,11 +1,53 @@
-"""Read the audit log as response bodies."""
+"""Read the audit log: which administrator changed what, and why."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ..errors import InvalidInput
+from ..interfaces.store import Store
 from ..records import json_value
-from ..records.audit import AuditAction, AuditEntry
-from ..schemas.admin import ChangeOut
+from ..records.audit import AuditAction, AuditEntry, ChangeFilter
+from ..records.identity import Identity, check
+from ..schemas.admin import ChangeOut, ChangesOut
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLog:
+    """The stored changes, for administrators."""
+
+    store: Store
+
+    def entries(
+        self,
+        who: Identity,
+        *,
+        by: str = "",
+        action: str = "",
+        target: str = "",
+        before: int | None = None,
+        limit: int = 100,
+    ) -> ChangesOut:
+        """Return a page of the entries, newest first.
+
+        Raises:
+            Forbidden: the caller is not an administrator.
+            InvalidInput: there is no such action.
+        """
+        check(who)
+        which = ChangeFilter(
+            who=by or None,
+            action=_action(action) if action else None,
+            target=target or None,
+            older_than=before,
+            limit=limit + 1,
+        )
+        found = self.store.changes(which)
+        shown = found[:limit]
+        return ChangesOut(
+            changes=[_change_out(change) for change in shown],
+            next=shown[-1].id if shown and len(found) > limit else None,
+        )
 
 
 def _action(text: str) -> AuditAction:

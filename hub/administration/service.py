@@ -10,11 +10,9 @@ from ..groups.calendar import GroupCalendar, ReservationPreview
 from ..groups.quotas import GroupQuotas
 from ..groups.users import Users
 from ..inventory.maintenance import NodeMaintenance
-from ..records.audit import ChangeFilter
 from ..records.identity import Identity, check
 from ..runtime.context import Context
 from ..schemas.admin import (
-    ChangesOut,
     ConsequencesOut,
     DrainIn,
     GroupIn,
@@ -26,7 +24,7 @@ from ..schemas.admin import (
     QuotaTreeOut,
 )
 from ..schemas.calendar import ReservationIn, ReservationOut, TermIn
-from .audit_log import _action, _change_out
+from .audit_log import AuditLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ class Administration:
         accounts: Carrel's own; None where people sign in with something else.
     """
 
-    commands: Context
+    context: Context
     accounts: Accounts | None = None
 
     # -- groups and quotas ----------------------------------------------------------------
@@ -59,25 +57,25 @@ class Administration:
         self._quotas.put(after, who=who.name)
         if body.teachers is not None:
             self._quotas.set_teachers(name, body.teachers, who=who.name)
-        self.commands.notifier.notify()
+        self.context.notifier.notify()
         return ConsequencesOut(sentences=said, saved=True, changes=bool(found))
 
     def remove_group(self, who: Identity, name: str) -> None:
         check(who)
         self._quotas.remove(name, who=who.name)
-        self.commands.notifier.notify()
+        self.context.notifier.notify()
 
     # -- terms and reservations -----------------------------------------------------------
 
     def put_term(self, who: Identity, name: str, body: TermIn) -> None:
         check(who)
         self.agenda.put_term(name, body.first, body.last, who=who.name)
-        self.commands.notifier.notify()
+        self.context.notifier.notify()
 
     def remove_term(self, who: Identity, name: str) -> None:
         check(who)
         self.agenda.remove_term(name, who=who.name)
-        self.commands.notifier.notify()
+        self.context.notifier.notify()
 
     def preview_reservation(self, who: Identity, body: ReservationIn) -> ReservationPreview:
         check(who)
@@ -86,17 +84,17 @@ class Administration:
     def reserve(self, who: Identity, body: ReservationIn) -> ReservationOut:
         check(who)
         made = self.agenda.reserve(body, who=who.name)
-        self.commands.notifier.notify()
+        self.context.notifier.notify()
         return made
 
     def unreserve(self, who: Identity, name: str) -> None:
         check(who)
         self.agenda.unreserve(name, who=who.name)
-        self.commands.notifier.notify()
+        self.context.notifier.notify()
 
     @property
     def agenda(self) -> GroupCalendar:
-        return GroupCalendar(self.commands.store, self.commands.clock)
+        return GroupCalendar(self.context.store, self.context.clock)
 
     # -- people ---------------------------------------------------------------------------
 
@@ -151,49 +149,27 @@ class Administration:
         check(who)
         return _done(self._pool.release(target, who=who.name))
 
-    # -- who changed what -----------------------------------------------------------------
+    # -- audit log ------------------------------------------------------------------------
 
-    def audit(
-        self,
-        who: Identity,
-        *,
-        by: str = "",
-        action: str = "",
-        target: str = "",
-        before: int | None = None,
-        limit: int = 100,
-    ) -> ChangesOut:
-        """Newest first. Raises InvalidInput for an action that there is not."""
-        check(who)
-        which = ChangeFilter(
-            who=by or None,
-            action=_action(action) if action else None,
-            target=target or None,
-            older_than=before,
-            limit=limit + 1,
-        )
-        found = self.commands.store.changes(which)
-        shown = found[:limit]
-        return ChangesOut(
-            changes=[_change_out(change) for change in shown],
-            next=shown[-1].id if shown and len(found) > limit else None,
-        )
+    @property
+    def audit_log(self) -> AuditLog:
+        return AuditLog(self.context.store)
 
     # -- within ---------------------------------------------------------------------------
 
     @property
     def _quotas(self) -> GroupQuotas:
-        return GroupQuotas(self.commands.store, self.commands.clock)
+        return GroupQuotas(self.context.store, self.context.clock)
 
     @property
     def _pool(self) -> NodeMaintenance:
         return NodeMaintenance(
-            self.commands.store, self.commands.clock, self.commands.notifier, self.commands.backend
+            self.context.store, self.context.clock, self.context.notifier, self.context.backend
         )
 
     @property
     def _people(self) -> Users:
-        c = self.commands
+        c = self.context
         return Users(c.store, c.clock, c.hub, self.accounts)
 
 

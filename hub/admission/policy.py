@@ -1,7 +1,4 @@
-"""May this person ask for this, and could it ever run? Refused at once, or let into the queue.
-
-Membership is read from JupyterHub now, not from a cached sign-in.
-"""
+"""Decide whether a request enters the queue: refused at once if it could never run."""
 
 from __future__ import annotations
 
@@ -11,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ..errors import InvalidInput, NotAMember, NotFound, OverMaximum
-from ..interfaces.jupyterhub import JupyterHub
+from ..errors import InvalidInput, OverMaximum
 from ..interfaces.store import Store
 from ..scheduling.explanation import admission_rules
 from ..scheduling.explanation.admission_rules import AdmissionRules, Rule
@@ -30,12 +26,12 @@ _FIELDS: Mapping[Rule, str] = MappingProxyType(
         Rule.NEEDLESS_MODEL: "model",
     }
 )
-"""The fields that rules are about, where it is not the number of devices."""
+"""The field that a rule is about, where it is not the number of devices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceRequest:
-    """What is asked for, whoever asks and whatever kind it is."""
+    """The resources of a request of any kind, with the owner and group that ask for them."""
 
     owner: str
     group: str
@@ -46,65 +42,19 @@ class ResourceRequest:
     preemptible: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """The rules, over the store and the hub."""
+def admit(store: Store, ask: ResourceRequest) -> None:
+    """Refuse what could never run with the groups and devices of now.
 
-    store: Store
-    hub: JupyterHub
-
-    def groups_of(self, owner: str) -> tuple[Group, ...]:
-        """Groups with a quota whose member (or teacher) the owner is now.
-
-        Raises:
-            NotFound: the hub has no such user.
-            Unavailable: the hub does not answer.
-        """
-        entitled = self.hub.user(owner).groups | self.store.taught_by(owner)
-        return tuple(group for group in self.store.groups() if group.name in entitled)
-
-    def choose_group(self, owner: str, wanted: str) -> str:
-        """The group that pays: the wanted one, or the only one there is.
-
-        Raises:
-            NotAMember: unknown group, or one of somebody else.
-            InvalidInput: none was named and there are several.
-        """
-        mine = [group.name for group in self.groups_of(owner)]
-        yours = (
-            f"Your groups: {', '.join(mine)}."
-            if mine
-            else ("You are in no group yet: ask your teacher or administrator to add you to one.")
-        )
-        if wanted in mine:
-            return wanted
-        if wanted:
-            try:
-                self.store.group(wanted)
-            except NotFound:
-                raise NotAMember(
-                    f"There is no group {wanted[:80]!r}.", accepted=yours, field="group"
-                ) from None
-            raise NotAMember(f"You are not a member of {wanted}.", accepted=yours, field="group")
-        if len(mine) == 1:
-            return mine[0]
-        if not mine:
-            raise NotAMember("Every request belongs to a group, and you have none.", accepted=yours)
-        raise InvalidInput("Say which group this is for.", accepted=yours, field="group")
-
-    def admit(self, ask: ResourceRequest) -> None:
-        """Whether it could ever run.
-
-        Raises:
-            InvalidInput: numbers that make no sense.
-            OverMaximum: more than the group, the user or the pool may ever have, or than is left
-                beside what others are guaranteed.
-        """
-        check_ask(ask, self.store.groups(), self.store.devices())
+    Raises:
+        InvalidInput: a number outside its range.
+        OverMaximum: more than the group, the user or the pool may ever have, or than is left
+            beside the guaranteed quota of others.
+    """
+    check_ask(ask, store.groups(), store.devices())
 
 
 def check_ask(ask: ResourceRequest, groups: Iterable[Group], devices: Iterable[Device]) -> None:
-    """``Admission.admit`` with what there is: raises as it does."""
+    """The same with these groups and devices; raises as ``admit`` does."""
     refusal = AdmissionRules(groups, devices).refusal(
         group=ask.group,
         devices=ask.devices,
@@ -121,12 +71,12 @@ def check_ask(ask: ResourceRequest, groups: Iterable[Group], devices: Iterable[D
 
 
 def class_of(kind: Kind) -> PriorityClass:
-    """Where nobody chose one: what somebody sits in front of goes before what runs alone."""
+    """Return the default class: sessions have a person waiting in front of them."""
     return PriorityClass.INTERACTIVE if kind is Kind.SESSION else PriorityClass.NORMAL
 
 
 def check_server_name(name: str) -> str:
-    """Raises InvalidInput unless JupyterHub takes it; "" is the default server."""
+    """Raise InvalidInput unless JupyterHub accepts the name; "" is the default server."""
     if name and (len(name) > SERVER_NAME_LENGTH or not _SERVER_NAME.fullmatch(name)):
         raise InvalidInput(
             f"The session name {name[:80]!r} cannot be used.",
@@ -137,7 +87,7 @@ def check_server_name(name: str) -> str:
 
 
 def seconds_of(hours: float) -> int:
-    """Whole seconds of a number of hours.
+    """Return a number of hours in whole seconds.
 
     Raises:
         InvalidInput: not a positive, finite number.

@@ -1,4 +1,4 @@
-"""What would happen to requests that nobody has sent yet, for forms that show the wait first."""
+"""Quotes: predict the wait of requests before they are submitted, for forms that show it."""
 
 from __future__ import annotations
 
@@ -6,29 +6,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import CarrelError, Refused
+from ..groups.membership import Membership
 from ..messages.requests import OwnUsage, quote_sentence
 from ..records.identity import Identity
 from ..runtime.context import Context
+from ..runtime.snapshots import SnapshotReader
 from ..scheduling.explanation.quotes import quotes
 from ..scheduling.model.plan import Reason, Wait
 from ..scheduling.model.snapshot import Kind, PendingRequest, Snapshot
 from ..scheduling.quota.tree import GroupTree, Tally
 from ..schemas import QuoteIn, QuoteOut
-from .policy import Admission, ResourceRequest, check_ask, class_of
+from .policy import ResourceRequest, check_ask, class_of
 
 
 @dataclass(slots=True)
 class _Groups:
-    """The group that each choice is charged to, asked of the hub once."""
+    """The group that each choice is charged to; JupyterHub is asked once for each."""
 
-    admission: Admission
+    membership: Membership
     owner: str
     known: dict[str, str | Refused]
 
     def of(self, wanted: str) -> str:
         if wanted not in self.known:
             try:
-                self.known[wanted] = self.admission.choose_group(self.owner, wanted)
+                self.known[wanted] = self.membership.choose_group(self.owner, wanted)
             except Refused as refusal:
                 self.known[wanted] = refusal
         found = self.known[wanted]
@@ -39,20 +41,20 @@ class _Groups:
 
 @dataclass(frozen=True, slots=True)
 class Quotes:
-    """Admission, order and placement, asked and not acted upon."""
+    """Runs admission, queue order and placement without storing anything."""
 
-    commands: Context
+    context: Context
 
     def quotes(self, who: Identity, asked: Sequence[QuoteIn]) -> list[QuoteOut]:
-        """One answer for each, in order; each as if it alone came now.
+        """Return one answer for each, in order, each as if it alone were submitted now.
 
         Raises:
-            Unavailable: the hub does not say which groups the person is in.
+            Unavailable: JupyterHub does not answer which groups the user is in.
         """
-        c = self.commands
+        c = self.context
         now = c.clock()
-        snapshot = c.placing.snapshot(now)
-        groups = _Groups(c.admission, who.name, {})
+        snapshot = SnapshotReader.of(c).snapshot(now)
+        groups = _Groups(Membership.of(c), who.name, {})
         answers: list[QuoteOut | None] = []
         admitted: list[PendingRequest] = []
         for number, each in enumerate(asked):
@@ -88,7 +90,7 @@ def _is_preemptible(asked: QuoteIn) -> bool:
 def _waiting(number: int, owner: str, group: str, asked: QuoteIn, now: float) -> PendingRequest:
     kind = Kind(asked.kind)
     return PendingRequest(
-        id=f"~{number}",  # sorts behind every id that there is
+        id=f"~{number}",  # sorts after every real id
         kind=kind,
         owner=owner,
         group=group,

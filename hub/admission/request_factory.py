@@ -1,25 +1,29 @@
-"""From what a person sent to a request that may be stored; nothing is written here."""
+"""Build requests from what users send, with every check; nothing is stored here."""
 
 from __future__ import annotations
 
 import json
 import re
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..errors import Forbidden, InvalidInput, TooLarge
+from ..groups.membership import Membership
 from ..insight.runtime_prediction import expected_seconds
 from ..interfaces.backend import Backend
 from ..interfaces.files import Files
+from ..interfaces.store import Store
 from ..inventory.images import ImageCatalogue
 from ..records.identity import Identity
 from ..records.images import Image
 from ..records.requests import JobSpec, NewRequest
+from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind, PriorityClass
 from ..schemas import JobIn, SessionIn
 from .archive import read_archive
 from .notebook import check_kernel, check_name, check_notebook, check_parameters
-from .policy import Admission, ResourceRequest, class_of, seconds_of
+from .policy import ResourceRequest, admit, class_of, seconds_of
 
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 _ID_LENGTH = 8
@@ -47,10 +51,21 @@ class AcceptedJob:
 class RequestFactory:
     """Every check of a request that does not depend on what is running now."""
 
-    admission: Admission
+    store: Store
+    membership: Membership
     backend: Backend
     files: Files
-    catalogue: ImageCatalogue
+    images: ImageCatalogue
+
+    @classmethod
+    def of(cls, context: Context) -> RequestFactory:
+        return cls(
+            context.store,
+            Membership.of(context),
+            context.backend,
+            context.files,
+            ImageCatalogue.of(context),
+        )
 
     def job(self, who: Identity, body: JobIn) -> AcceptedJob:
         """Raises a ``Refused`` that says what would be accepted."""
@@ -66,8 +81,9 @@ class RequestFactory:
         )
         labels = check_labels(body.labels)
         check_text(body.idempotency_key, "idempotency_key")
-        group = self.admission.choose_group(owner, body.group)
-        self.admission.admit(
+        group = self.membership.choose_group(owner, body.group)
+        admit(
+            self.store,
             ResourceRequest(
                 owner=owner,
                 group=group,
@@ -75,9 +91,9 @@ class RequestFactory:
                 seconds=body.seconds,
                 model=body.model,
                 preemptible=body.preemptible,
-            )
+            ),
         )
-        image = self.catalogue.choose(group, body.image, body.devices)
+        image = self.images.choose(group, body.image, body.devices)
         if body.notebook:
             self._check_kernel(owner, spec.kernel, image)
         priority = self._priority(who, group, body)
@@ -98,7 +114,7 @@ class RequestFactory:
             priority=priority,
             preemptible=body.preemptible,
             deadline=body.deadline,
-            expected=expected_seconds(self.admission.store, owner, spec, body.seconds),
+            expected=expected_seconds(self.store, owner, spec, body.seconds),
             image=image.reference if image else "",
         )
         notebook = body.notebook.content.encode() if body.notebook else None
@@ -107,8 +123,9 @@ class RequestFactory:
     def session(self, owner: str, server_name: str, options: SessionIn) -> NewRequest:
         """Raises a ``Refused`` that says what would be accepted."""
         seconds = seconds_of(options.hours)
-        group = self.admission.choose_group(owner, options.group)
-        self.admission.admit(
+        group = self.membership.choose_group(owner, options.group)
+        admit(
+            self.store,
             ResourceRequest(
                 owner=owner,
                 group=group,
@@ -116,7 +133,7 @@ class RequestFactory:
                 seconds=seconds,
                 model=options.model,
                 kind=Kind.SESSION,
-            )
+            ),
         )
         if options.claim and options.devices == 0:
             raise InvalidInput(
@@ -124,7 +141,7 @@ class RequestFactory:
                 accepted="Leave 'claim' out, or ask for at least one device.",
                 field="claim",
             )
-        image = self.catalogue.choose(group, options.image, options.devices)
+        image = self.images.choose(group, options.image, options.devices)
         request_id = new_id("s")
         return NewRequest(
             id=request_id,
@@ -159,7 +176,7 @@ class RequestFactory:
         return priority
 
     def _teaches(self, who: Identity, group: str) -> bool:
-        return group in self.admission.store.taught_by(who.name)
+        return group in self.store.taught_by(who.name)
 
     def _notebook(self, owner: str, body: JobIn) -> JobSpec:
         assert body.notebook is not None
@@ -223,6 +240,41 @@ class RequestFactory:
                 field="workdir",
             )
         return "" if found == home else str(found.relative_to(home))
+
+
+def grading_request(
+    *,
+    request_id: str,
+    owner: str,
+    group: str,
+    devices: int,
+    seconds: int,
+    command: tuple[str, ...],
+    retries: int,
+    labels: Mapping[str, str],
+    idempotency_key: str,
+    priority: PriorityClass = PriorityClass.NORMAL,
+    deadline: float | None = None,
+    expected: float | None = None,
+) -> NewRequest:
+    """Build the request of a command that the service itself runs for a course.
+
+    Its courses have checked who may ask for it; ``policy.admit`` checks its resources.
+    """
+    return NewRequest(
+        id=request_id,
+        kind=Kind.GRADING,
+        owner=owner,
+        group=group,
+        devices=devices,
+        seconds=seconds,
+        idempotency_key=idempotency_key,
+        priority=priority,
+        job=JobSpec(notebook_name="", command=command, retries=retries),
+        labels=labels,
+        deadline=deadline,
+        expected=expected or None,
+    )
 
 
 def _command(body: JobIn) -> JobSpec:

@@ -26,13 +26,13 @@ LOW_EVENT = "budget_low"
 class BudgetEnforcement:
     """Kept by the loop; what it does is in the store, and what it remembers may be lost."""
 
-    def __init__(self, commands: Context) -> None:
-        self._commands = commands
-        self._store = commands.store
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
         self._told: set[str] = set()
         """Requests that know that little is left."""
 
-    def act(self, pairs: Pairs, now: float) -> bool:
+    def reconcile(self, pairs: Pairs, now: float) -> bool:
         """Give notice to what runs on a used-up budget, and take it back where there is more."""
         lefts = self._store.budgets(now)
         low = {left.group: left for left in lefts if not used_up(left) and nearly(left)}
@@ -56,7 +56,7 @@ class BudgetEnforcement:
                     kind=kind,
                     message=notice_sentence(kind, empty, request.group),
                     given_at=now,
-                    stops_at=now + self._commands.grace_seconds,
+                    stops_at=now + self._context.grace_seconds,
                     group=empty,
                 )
                 changed |= self._store.notify(request.id, notice, now=now) != request

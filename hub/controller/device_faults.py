@@ -33,13 +33,13 @@ _ALL = 100_000
 class DeviceFaults:
     """Kept by the loop; all that it remembers may be lost."""
 
-    def __init__(self, commands: Context) -> None:
-        self._commands = commands
-        self._store = commands.store
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
         self._looked = 0.0
         """When the last look at the devices began that has come back."""
         self._acted = 0.0
-        """The look that the last ``act`` knew of."""
+        """The look that the last ``reconcile`` knew of."""
         self._ended: dict[str, float] = {}
         """When the end of an attempt was first seen that waits for a look."""
 
@@ -59,7 +59,7 @@ class DeviceFaults:
         self._looked = max(self._looked, began)
 
     def _set_aside(self, device: Device) -> None:
-        now = self._commands.clock()
+        now = self._context.clock()
         log.warning("%s is put into quarantine: %s", device.id, device.why)
         self._store.put_mark(
             Mark(target=device.id, kind=MarkKind.QUARANTINE, since=now, why=device.why),
@@ -92,7 +92,7 @@ class DeviceFaults:
 
     # -- acting on marks ------------------------------------------------------------------
 
-    def act(self, now: float) -> bool:
+    def reconcile(self, now: float) -> bool:
         """Stop what is on a device that failed, and what a drain leaves no more time."""
         self._acted = self._looked
         marks = self._store.marks()

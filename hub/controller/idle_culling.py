@@ -1,9 +1,8 @@
-"""Sessions that hold devices and do nothing: warned, kept once by a click, or stopped.
+"""Warn and stop idle sessions that hold devices.
 
-The rule is in ``scheduling.idleness``. Here is what it takes: looks at every running session
-that holds devices, and a memory of them. The warning itself is in the store, so that a service
-that was killed goes on with the same countdown; what was seen before it is not, and is gathered
-again.
+The rule is ``scheduling.model.idleness``. The culler samples every running session that holds
+devices and remembers the samples. Warnings are in the store, so that a restarted service goes on
+with the same countdown; samples are not, and are gathered again.
 """
 
 from __future__ import annotations
@@ -11,14 +10,10 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 
-from ..errors import Conflict, Forbidden, NotFound
 from ..interfaces.backend import ActivitySample
 from ..messages.requests import idle_cause
-from ..records.identity import Identity
 from ..records.leases import LeaseRecord
 from ..records.requests import Cause, CauseCode, RequestFilter, RequestRecord
-from ..requests import serializers
-from ..requests.presenter import dated_drains, drain_of
 from ..runtime.context import Context
 from ..scheduling.model import idleness
 from ..scheduling.model.idleness import (
@@ -32,11 +27,9 @@ from ..scheduling.model.idleness import (
 )
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
-from ..schemas import KernelsIn, RequestOut, WatchOut
-from ..sessions.activity import _WARNED_REPORT_SECONDS, SLOW_REPORT_SECONDS
 
 SETTLE_SECONDS = 60.0
-"""After its start the service waits this long for sessions to tell of their kernels."""
+"""How long the service waits after its start for sessions to report their kernels."""
 _ALL = 100_000
 
 log = logging.getLogger(__name__)
@@ -44,25 +37,23 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class IdleCulling:
-    """Everything about idle sessions: what the loop does, and what people and sessions ask.
+    """Called by the loop in a thread of its own, once at a time.
 
     Attributes:
         countdown: seconds between a warning and the end.
-        every: seconds between two looks, as the strictest group needs it.
+        every: seconds between two samples, as the strictest group needs it.
     """
 
-    commands: Context
+    context: Context
     countdown: float
     every: float = 1.0
-    # When it looked first, and what it knows of each lease.
+    # When it sampled first, and what it knows of each lease.
     _began: float | None = None
     _watches: dict[str, IdleWatch] = field(default_factory=dict)
 
-    # -- for the loop: asked in a thread of its own, once at a time -----------------------
-
-    def look(self) -> None:
-        """One look at every session in question, and what follows from it."""
-        c = self.commands
+    def reconcile(self) -> None:
+        """Sample every running session with devices; warn, withdraw or stop as the rule says."""
+        c = self.context
         idle_seconds = {group.name: group.idle_seconds for group in c.store.groups()}
         strictest = min(filter(None, idle_seconds.values()), default=self.countdown)
         self.every = idleness.sample_interval(strictest, self.countdown)
@@ -86,19 +77,19 @@ class IdleCulling:
             look = _look(lease, kernels, activity, now)
             watch = idleness.observed(self._watches.get(lease.id), look, every=self.every)
             self._watches[lease.id] = watch
-            # A group that is gone has no rule any more.
-            # Read again: the driver may have taken its time, and people act meanwhile.
+            # A removed group has no rule. The request is read again: the driver may have taken
+            # its time, and people act meanwhile.
             self._act(c.store.request(request.id), watch, idle_seconds.get(request.group, 0))
 
     def _act(self, request: RequestRecord, watch: IdleWatch, idle_seconds: float) -> None:
-        c, now = self.commands, watch.last.at
+        c, now = self.context, watch.last.at
         match idleness.decision(
             watch, request.warning, kept_at=request.kept_at, idle_seconds=idle_seconds
         ):
             case IdleDecision.LEAVE:
                 return
             case IdleDecision.WARN:
-                # After a gap the watch is young: the first warning knows it better.
+                # After a restart the samples are few: the first warning has better values.
                 first = request.warning
                 warning = IdleWarning(
                     warned_at=now,
@@ -117,54 +108,6 @@ class IdleCulling:
                 c.store.stop(request.id, State.CANCELLED, cause, now=now)
                 log.info("%s is stopped: %s", request.id, message)
         c.notifier.notify()
-
-    # -- for people and sessions ----------------------------------------------------------
-
-    def keep(self, who: Identity, request_id: str) -> RequestOut:
-        """Its owner keeps it, once; the idle time is counted anew.
-
-        Raises:
-            Conflict: it is not warned, or was kept before.
-        """
-        record = self._own(who, request_id, "keep")
-        self.commands.store.keep_idle(record.id, now=self.commands.clock())
-        self.commands.notifier.notify()
-        return self.commands.request(who, record.id)
-
-    def tell(self, who: Identity, request_id: str, body: KernelsIn) -> WatchOut:
-        """A session says what its kernels do, and hears whether it is about to be stopped."""
-        c, now = self.commands, self.commands.clock()
-        record = self._own(who, request_id, "speak for")
-        if record.kind is not Kind.SESSION or record.state is not State.RUNNING:
-            raise Conflict(f"{record.id} is no session that runs.")
-        cell_at = None if body.cell_seconds_ago is None else now - body.cell_seconds_ago
-        kernels = KernelReport(count=body.count, running=body.running, cell_at=cell_at)
-        c.kernel_reports.put(record.id, kernels, now=now)
-        drain = drain_of(record, dated_drains(c.store.marks()))
-        return WatchOut(
-            state=record.state.value,
-            warning=serializers.warning_out(record, drain),
-            again_seconds=self._again(record),
-        )
-
-    def _again(self, record: RequestRecord) -> float:
-        """After how many seconds the session shall tell again."""
-        try:
-            idle_seconds = self.commands.store.group(record.group).idle_seconds
-        except NotFound:
-            idle_seconds = 0
-        if not record.devices or idle_seconds <= 0:
-            return SLOW_REPORT_SECONDS
-        longest = (
-            idleness.MAX_REPORT_SECONDS if record.warning is None else (_WARNED_REPORT_SECONDS)
-        )
-        return min(longest, idleness.sample_interval(idle_seconds, self.countdown) / 2)
-
-    def _own(self, who: Identity, request_id: str, verb: str) -> RequestRecord:
-        record = self.commands.visible(who, request_id)
-        if record.owner != who.name:
-            raise Forbidden(f"Only its owner can {verb} {record.id}.")
-        return record
 
 
 def _look(

@@ -9,7 +9,7 @@ from ..errors import BackendFailed, Unavailable
 from ..interfaces.backend import LaunchOrder
 from ..records.leases import Handle, LeaseRecord
 from ..records.requests import Cause, CauseCode, RequestRecord
-from ..requests.attempt_reports import new_token, token_hash
+from ..requests.attempt_reports import AttemptReports, new_token, token_hash
 from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
@@ -24,11 +24,11 @@ _LOG_TAIL = 4000
 class JobController:
     """Jobs: the service itself runs them, through the backend."""
 
-    commands: Context
+    context: Context
 
     def start(self, lease: LeaseRecord, request: RequestRecord) -> Handle | None:
         """Write the intent, then start; None where the engine refused."""
-        c = self.commands
+        c = self.context
         if request.job is None:
             raise BackendFailed(f"{request.id} is no job.")
         token = new_token()
@@ -74,9 +74,9 @@ class JobController:
 
         ``known``: why, where the engine knows it.
         """
-        tail = self.commands.files.log(request.id, lease.epoch)[-_LOG_TAIL:]
+        tail = self.context.files.log(request.id, lease.epoch)[-_LOG_TAIL:]
         give_back_or_fail(
-            self.commands,
+            self.context,
             lease,
             request,
             known.message if known else "The job's runner ended before it began.",
@@ -85,10 +85,10 @@ class JobController:
 
     def collect(self, lease: LeaseRecord, request: RequestRecord) -> float:
         """Take in what the attempt wrote down and could not deliver; its last sign of life."""
-        folder = self.commands.files.attempt_folder(request.id, lease.epoch)
-        events = self.commands.backend.journal(folder)
+        folder = self.context.files.attempt_folder(request.id, lease.epoch)
+        events = self.context.backend.journal(folder)
         if events:
-            self.commands.take_events(lease.id, events)
+            AttemptReports(self.context).store_events(lease.id, events)
         return max((event.at for event in events), default=0.0)
 
     def died(
@@ -99,7 +99,7 @@ class JobController:
         known: Cause | None = None,
     ) -> None:
         """``running``, and no process is left. ``known``: why, where the engine knows it."""
-        c = self.commands
+        c = self.context
         last = self.collect(lease, request)
         now = c.clock()
         until = min(now, max(seen, last))

@@ -1,14 +1,14 @@
-"""The scheduling loop: watch what runs, decide who starts, act.
+"""The scheduling loop: reconcile, decide, act.
 
-Each cycle reads the store afresh and closes the gap between what is written and what is. A
-service that was killed anywhere in it does the same again after its restart:
+Each cycle reads the store again and closes the gap between the stored and the real state. A
+service that was killed anywhere in a cycle does the same after its restart:
 
-1. watch      ask the engine about every lease; renew, end, lose or return it
-2. limits     stop what is past its time, or past the grace time after it was asked back
-3. decide     snapshot → plan → leases, and notices to those whose devices are asked back
-4. act        start granted jobs, stop what is stopping, ask the hub for unattended sessions
+1. reconcile  ask the backend about every lease; renew, end, lose or return it
+2. limits     stop what is past its time limit, its grace period or its claim window
+3. decide     snapshot → plan → leases, and preemption notices
+4. act        start granted jobs, stop what is stopping, ask JupyterHub for unattended sessions
 
-What may take long (starting, stopping, asking the hub) runs in a small thread pool, once per
+What may take long (starts, stops, requests to JupyterHub) runs in a small thread pool, once per
 lease at a time; everything else is done before the next cycle begins.
 """
 
@@ -27,8 +27,10 @@ from ..records.leases import LeaseRecord
 from ..records.requests import Cause, CauseCode, RequestFilter, RequestRecord
 from ..runtime.context import Context
 from ..runtime.loop_metrics import LoopMetrics
+from ..runtime.snapshots import SnapshotReader
 from ..scheduling.model.snapshot import Device, Kind
 from ..scheduling.model.states import HOLDS_DEVICES, State
+from ..sessions.server_start import start_server
 from .budget_enforcement import BudgetEnforcement
 from .device_faults import DeviceFaults
 from .idle_culling import IdleCulling
@@ -39,6 +41,7 @@ from .planner import Planner
 from .preemption import PreemptionController
 from .reconciler import LEASE_SECONDS, Reconciler
 from .sessions import UNATTENDED_GRACE, SessionController
+from .time_limits import TimeLimits
 
 log = logging.getLogger(__name__)
 
@@ -48,15 +51,15 @@ INVENTORY_EVERY = 10.0
 TIDY_EVERY = 5.0
 ORPHANS_EVERY = 5.0
 HUB_WINDOW = 600.0
-"""How long a granted session is held for a hub that does not come."""
+"""How long a granted session waits for JupyterHub to start its server."""
 EXIT_GRACE = 3.0
 """How long a job that has reported its end may take to exit by itself."""
 IDLE_SECONDS = 1.0
 BUSY_SECONDS = 0.1
-"""Time between cycles without a beat: ordinarily, and while something is on its way out."""
+"""Time between cycles without a notification: ordinarily, and while requests are stopping."""
 
 _QUIET = frozenset({"inventory", "orphans", "idle", "tidy"})
-"""Duties after which nothing has to be decided anew."""
+"""Duties after which no new scheduling decision is needed."""
 _BY_ITSELF = frozenset(
     {
         CauseCode.SUCCEEDED,
@@ -70,89 +73,90 @@ _BY_ITSELF = frozenset(
 
 
 class Loop:
-    """One instance acts on one store; the state folder's lock sees to that."""
+    """One instance acts on one store; the lock of the state folder guarantees that."""
 
     def __init__(
         self,
-        commands: Context,
+        context: Context,
         *,
         node: str,
-        idling: IdleCulling | None = None,
-        vitals: LoopMetrics | None = None,
+        idle_culling: IdleCulling | None = None,
+        metrics: LoopMetrics | None = None,
     ) -> None:
-        self._commands = commands
-        self._store = commands.store
-        self._backend = commands.backend
-        self._plan_cache = commands.plan_cache
-        self._jobs = JobController(commands)
-        self._sessions = SessionController(commands)
-        self._faults = DeviceFaults(commands)
-        self._silence = NodeHealth(commands)
-        self._placing = commands.placing
+        self._context = context
+        self._store = context.store
+        self._backend = context.backend
+        self._plan_cache = context.plan_cache
+        self._jobs = JobController(context)
+        self._sessions = SessionController(context)
+        self._device_faults = DeviceFaults(context)
+        self._node_health = NodeHealth(context)
+        self._snapshots = SnapshotReader.of(context)
         self._node = node
-        self._idling = idling
-        self._vitals = vitals or LoopMetrics()
+        self._idle_culling = idle_culling
+        self._metrics = metrics or LoopMetrics()
         self._memory = LoopMemory()
-        self._watch = Reconciler(commands, self._faults, self._memory)
+        self._reconciler = Reconciler(context, self._device_faults, self._memory)
+        self._time_limits = TimeLimits(context)
         self._planner = Planner()
-        self._reclaiming = PreemptionController(commands)
-        self._budgeting = BudgetEnforcement(commands)
+        self._preemption = PreemptionController(context)
+        self._budgets = BudgetEnforcement(context)
         self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="act")
         self._in_flight: dict[str, Future[None]] = {}
 
     async def run(self) -> None:
         """Cycle until cancelled."""
-        notifier = self._commands.notifier
+        notifier = self._context.notifier
         while True:
             seen = notifier.version
             pause = IDLE_SECONDS
             try:
                 began = time.monotonic()
                 pause = await asyncio.to_thread(self.cycle)
-                self._vitals.cycled(time.monotonic() - began)
+                self._metrics.cycled(time.monotonic() - began)
             except CarrelError as error:
-                self._vitals.failed()
+                self._metrics.failed()
                 log.warning("cycle: %s", error)
             except Exception:
-                # A bug in one cycle must not end scheduling for everybody.
-                self._vitals.failed()
+                # A bug in one cycle must not end scheduling.
+                self._metrics.failed()
                 log.exception("cycle failed")
-            # Not to wait for anything: a plan over a long queue leaves time for requests.
+            # A decision about a long queue leaves the processor to those who submit.
             await asyncio.sleep(self._planner.rest)
             await notifier.wait(seen, pause)
 
     def close(self) -> None:
-        """Let what is under way finish; running work stays."""
+        """Wait for started actions; running work goes on."""
         self._threads.shutdown(wait=True, cancel_futures=True)
 
     def cycle(self) -> float:
-        """One pass over everything; returns how long to wait for a beat."""
-        now = self._commands.clock()
-        changed = self._silence.act(now)
-        changed |= self._faults.act(now)
+        """Run one cycle; return how long to wait for a notification before the next."""
+        now = self._context.clock()
+        changed = self._node_health.reconcile(now)
+        changed |= self._device_faults.reconcile(now)
         holding = self._store.requests(_filter(*HOLDS_DEVICES))
         pairs = [(request.lease, request) for request in holding if request.lease is not None]
-        changed |= self._watch.look(pairs, busy=set(self._in_flight), now=now)
-        changed |= self._watch.limits(pairs, now)
+        changed |= self._reconciler.reconcile(pairs, now, busy=set(self._in_flight))
+        changed |= self._time_limits.reconcile(pairs, now)
         if self._memory.due("budgets", BUDGETS_EVERY, now):
-            changed |= self._budgeting.act(pairs, now)
-        changed |= self._reclaiming.act(pairs, now)
+            changed |= self._budgets.reconcile(pairs, now)
+        changed |= self._preemption.reconcile(pairs, now)
         changed |= self._decide()
-        for key, tell in self._reclaiming.tellings(pairs):
+        for key, tell in self._preemption.tellings(pairs):
             self._once(key, tell)
         stopping = self._act(now)
         self._duties(now)
         if changed:
-            self._commands.notifier.notify()
+            self._context.notifier.notify()
         return min(BUSY_SECONDS if stopping else IDLE_SECONDS, max(0.0, self._planner.due_in()))
 
     # -- 3 decide -------------------------------------------------------------------------
 
     def _decide(self) -> bool:
-        snapshot = self._placing.snapshot(self._commands.clock())
-        # Later than whatever gave back the devices that are free in this snapshot: leases of one
-        # device then follow each other, and no moment of it is charged to two of them.
-        now = self._commands.clock()
+        snapshot = self._snapshots.snapshot(self._context.clock())
+        # Later than the release of all devices that are free in this snapshot: leases of one
+        # device then follow each other, and no moment of it is charged twice.
+        now = self._context.clock()
         plan = self._planner.plan(snapshot, now)
         if plan is None:
             return False
@@ -163,13 +167,13 @@ class Loop:
         )
         for lease in granted:
             log.info("granted %s: %s", lease.id, ", ".join(lease.devices) or "CPU")
-        asked = self._reclaiming.ask(plan.stops, now)
+        asked = self._preemption.ask(plan.stops, now)
         return self._plan_cache.publish(plan) or bool(granted) or asked
 
     # -- 4 act ----------------------------------------------------------------------------
 
     def _act(self, now: float) -> bool:
-        """Begin what is to be begun; returns whether something is on its way out."""
+        """Start and stop what is due; return whether anything is stopping."""
         stopping = False
         for request in self._store.requests(_filter(State.GRANTED, State.STOPPING)):
             lease = request.lease
@@ -195,14 +199,14 @@ class Loop:
         self._once(lease.id, partial(self._stop, lease))
 
     def _attend(self, now: float) -> None:
-        """Find waiting sessions that no spawner listens for, and ask the hub for one."""
+        """Ask JupyterHub for the server of each waiting session to which no spawner listens."""
         found = self._store.requests(_filter(State.QUEUED, State.GRANTED, kind=Kind.SESSION))
         waiting = [request for request in found if not request.unclaimed]
         before = self._memory.unattended
         self._memory.unattended = {
             request.id: before.get(request.id, now)
             for request in waiting
-            if not self._commands.spawner_listeners.attached(request.id)
+            if not self._context.spawner_listeners.attached(request.id)
         }
         for request in waiting:
             lease = request.lease
@@ -218,8 +222,8 @@ class Loop:
                 )
                 self._store.stop(request.id, State.FAILED, cause, now=now)
                 continue
-            self._memory.unattended[request.id] = now  # The next question after another grace.
-            self._once(f"hub/{request.id}", partial(self._sessions.ask_hub, request))
+            self._memory.unattended[request.id] = now  # Asked again after another grace period.
+            self._once(f"hub/{request.id}", partial(start_server, self._context, request))
 
     def _start(self, lease: LeaseRecord, request: RequestRecord) -> None:
         handle = self._jobs.start(lease, request)
@@ -242,25 +246,26 @@ class Loop:
             self._once("tidy", self._tidy)
         if self._memory.due("orphans", ORPHANS_EVERY, now):
             self._once("orphans", self._sessions.find_orphans)
-        if self._idling is not None and self._memory.due("idle", self._idling.every, now):
-            self._once("idle", self._idling.look)
+        culling = self._idle_culling
+        if culling is not None and self._memory.due("idle", culling.every, now):
+            self._once("idle", culling.reconcile)
 
     def inventory(self) -> None:
-        """Write down which devices there are now; a driver that hangs leaves the last list."""
-        before, began = self._store.devices(), self._commands.clock()
+        """Store which devices there are now; while the driver hangs, the last list stays."""
+        before, began = self._store.devices(), self._context.clock()
         try:
             seen = self._backend.inventory()
-            self._write_down(seen)
-            self._faults.found(seen, began=began)
+            self._store_devices(seen)
+            self._device_faults.found(seen, began=began)
         except Unavailable as error:
             log.warning("inventory: %s", error)
-            self._faults.looked(began)
+            self._device_faults.looked(began)
         self._store.note_capacity(began)
         if self._store.devices() != before:
-            self._commands.notifier.notify()
+            self._context.notifier.notify()
 
-    def _write_down(self, seen: Sequence[Device]) -> None:
-        """Of an engine with several machines each one's own; a silent one's stay as they were."""
+    def _store_devices(self, seen: Sequence[Device]) -> None:
+        """Store the devices of each node, except of nodes that do not answer."""
         states = self._backend.nodes()
         if not states:
             return self._store.sync_devices(self._node, seen)
@@ -279,7 +284,7 @@ class Loop:
     # -- threads --------------------------------------------------------------------------
 
     def _once(self, key: str, action: Callable[[], None]) -> None:
-        """Run it in a thread unless the same is under way."""
+        """Run the action in a thread, unless one with this key runs already."""
         if key in self._in_flight:
             return
         future = self._threads.submit(action)
@@ -294,7 +299,7 @@ class Loop:
         elif error is not None:
             log.error("%s failed", key, exc_info=error)
         if key not in _QUIET:
-            self._commands.notifier.notify()
+            self._context.notifier.notify()
 
 
 def _filter(*states: State, kind: Kind | None = None) -> RequestFilter:

@@ -20,12 +20,12 @@ SERVICE = "carrel"
 class NodeHealth:
     """Kept by the loop; what it finds is a mark on the node, so that everybody sees the same."""
 
-    commands: Context
+    context: Context
 
-    def act(self, now: float) -> bool:
+    def reconcile(self, now: float) -> bool:
         """Mark the nodes as they are now; returns whether anything has changed."""
-        store = self.commands.store
-        states = self.commands.backend.nodes()
+        store = self.context.store
+        states = self.context.backend.nodes()
         if not states:
             return False
         marked = {m.target: m for m in store.marks() if m.kind is MarkKind.SILENT}

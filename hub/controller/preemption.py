@@ -17,6 +17,7 @@ from ..records.leases import LeaseRecord
 from ..records.notices import NoticeKind, StopNotice
 from ..records.requests import Cause, CauseCode, RequestRecord
 from ..runtime.context import Context
+from ..runtime.snapshots import SnapshotReader
 from ..scheduling.cycle.reclaim_step import withdrawable
 from ..scheduling.model.plan import Reason, Stop
 from ..scheduling.model.snapshot import Kind
@@ -37,9 +38,9 @@ Telling = tuple[str, "partial[None]"]
 class PreemptionController:
     """Kept by the loop; what it remembers may be lost."""
 
-    def __init__(self, commands: Context) -> None:
-        self._commands = commands
-        self._store = commands.store
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
         self._told: set[str] = set()
         """Leases whose attempt knows of its notice."""
         self._looked_at = -inf
@@ -56,7 +57,7 @@ class PreemptionController:
                 kind=kind,
                 message=notice_sentence(kind, stop.group, before.group),
                 given_at=now,
-                stops_at=notice_end(now, self._commands.grace_seconds, ends),
+                stops_at=notice_end(now, self._context.grace_seconds, ends),
                 group=stop.group,
                 for_request=stop.for_request,
             )
@@ -69,7 +70,7 @@ class PreemptionController:
                 changed = True
         return changed
 
-    def act(self, pairs: Pairs, now: float) -> bool:
+    def reconcile(self, pairs: Pairs, now: float) -> bool:
         """Stop whose grace time is over; forget notices that serve nobody any more."""
         asked = {
             request.id: (request, request.notice)
@@ -104,7 +105,9 @@ class PreemptionController:
         over = {name for name in asked if now >= notices[name].stops_at}
         if asked and (over or now >= self._looked_at + SPARE_EVERY):
             self._looked_at = now
-            may_stay = withdrawable(self._commands.placing.snapshot(now), asked, now, expired=over)
+            may_stay = withdrawable(
+                SnapshotReader.of(self._context).snapshot(now), asked, now, expired=over
+            )
             found |= {name: f"{asked[name]} would start no sooner if it went." for name in may_stay}
         return found
 
@@ -121,14 +124,14 @@ class PreemptionController:
         return found
 
     def _tell(self, lease: LeaseRecord, request: RequestRecord) -> None:
-        c = self._commands
+        c = self._context
         folder = c.files.attempt_folder(request.id, lease.epoch)
         if request.notice is not None:
             c.backend.request_checkpoint(lease.id, lease.handle, folder, request.notice)
         self._told.add(lease.id)
 
     def _untell(self, lease: LeaseRecord) -> None:
-        c = self._commands
+        c = self._context
         c.backend.withdraw_notice(c.files.attempt_folder(lease.request_id, lease.epoch))
         self._told.discard(lease.id)
 

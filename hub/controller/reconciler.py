@@ -1,7 +1,7 @@
-"""What the loop sees of everything that holds a lease, and what it makes of it.
+"""Close the gap between the stored state of each lease and its processes.
 
-The engine is asked about each process; what has ended, was lost or never began is written down,
-and what lives is renewed. Then what is past its time is stopped, or no longer held.
+The backend is asked about every process. What has ended, was lost or never began is stored; the
+lease of what lives is renewed.
 """
 
 from __future__ import annotations
@@ -11,11 +11,8 @@ from collections.abc import Collection
 
 from ..errors import StaleEpoch
 from ..interfaces.backend import AttemptStatus, ProcessState
-from ..messages.requests import unclaimed_sentence
-from ..messages.units import duration
 from ..records.leases import LeaseRecord, LeaseState
-from ..records.requests import Cause, CauseCode, RequestRecord
-from ..requests.presenter import claim_by
+from ..records.requests import RequestRecord
 from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import MAY_RUN, State
@@ -28,43 +25,44 @@ log = logging.getLogger(__name__)
 
 LEASE_SECONDS = 30.0
 RENEW_EVERY = 5.0
-"""Between two writes of a sign of life; the loop's own memory is fresher."""
+"""Seconds between two stored renewals; the loop remembers newer signs of life."""
 
 
 class Reconciler:
-    """Kept by the loop; acts on one store, through a memory that both share."""
+    """Called by the loop in every cycle, with the loop's memory."""
 
-    def __init__(self, commands: Context, faults: DeviceFaults, memory: LoopMemory) -> None:
-        self._commands = commands
-        self._store = commands.store
-        self._jobs = JobController(commands)
-        self._sessions = SessionController(commands)
+    def __init__(self, context: Context, faults: DeviceFaults, memory: LoopMemory) -> None:
+        self._context = context
+        self._store = context.store
+        self._jobs = JobController(context)
+        self._sessions = SessionController(context)
         self._faults = faults
         self._memory = memory
 
-    def look(self, pairs: Pairs, *, busy: Collection[str], now: float) -> bool:
-        """Close the gap between what is written and what is; returns whether anything changed.
+    def reconcile(self, pairs: Pairs, now: float, *, busy: Collection[str]) -> bool:
+        """Store what became of each lease; return whether anything changed.
 
-        ``busy`` is what is being started or stopped meanwhile. It looks dead or alive by chance;
-        it tells by itself, and the next cycle sees it.
+        Args:
+            busy: leases that are being started or stopped in a thread. Whether they have a
+                process depends on chance, and the next cycle sees the result.
         """
         running = [(lease, request) for lease, request in pairs if request.state in MAY_RUN]
         handles = {
             lease.id: lease.handle or self._memory.handles.get(lease.id) for lease, _ in running
         }
-        sightings = self._commands.backend.status(handles) if handles else {}
+        sightings = self._context.backend.status(handles) if handles else {}
         changed = False
         for lease, request in running:
             if lease.id in busy and sightings[lease.id].life is ProcessState.DEAD:
                 continue
             try:
-                changed |= self._reconcile(lease, request, sightings[lease.id], now)
+                changed |= self._one(lease, request, sightings[lease.id], now)
             except StaleEpoch:
-                changed = True  # It moved on while we looked; the next cycle sees how.
+                changed = True  # Changed meanwhile; the next cycle sees how.
         self._renew(pairs, now)
         return changed
 
-    def _reconcile(
+    def _one(
         self, lease: LeaseRecord, request: RequestRecord, sighting: AttemptStatus, now: float
     ) -> bool:
         if sighting.life is ProcessState.UNKNOWN:
@@ -91,7 +89,7 @@ class Reconciler:
                 last = 0.0 if session else self._jobs.collect(lease, request)
                 until = min(now, max(seen, last))
                 if self._store.finish(lease.id, now=now, charge_until=until).state is State.QUEUED:
-                    self._commands.progress.requeued(request.id)
+                    self._context.progress.requeued(request.id)
         self._memory.forget(lease.id)
         return True
 
@@ -103,9 +101,9 @@ class Reconciler:
         if (
             starting
             and sighting.handle
-            and not self._commands.spawner_listeners.attached(request.id)
+            and not self._context.spawner_listeners.attached(request.id)
         ):
-            # Its hub died between the fork and the report: the process is adopted.
+            # JupyterHub died between the fork and the report: the process is adopted.
             self._store.started(lease.id, sighting.handle, now=now)
             return True
         return False
@@ -124,37 +122,8 @@ class Reconciler:
             self._store.suspect(overdue)
         if not self._memory.due("renew", RENEW_EVERY, now):
             return
-        # What is granted and not yet launched is held by the service itself.
+        # A lease that is granted and not launched yet is held by the service itself.
         held = [lease.id for lease, request in pairs if request.state is State.GRANTED]
         alive = [lease_id for lease_id, at in seen.items() if at == now]
         if held or alive:
             self._store.renew([*held, *alive], now=now, until=now + LEASE_SECONDS)
-
-    # -- limits ---------------------------------------------------------------------------
-
-    def limits(self, pairs: Pairs, now: float) -> bool:
-        """Stop what is past its time."""
-        changed = False
-        for lease, request in pairs:
-            held_until = claim_by(request, self._commands.claim_seconds)
-            if held_until is not None:
-                changed |= self._hold(request, held_until, now)
-                continue
-            over = now - lease.granted_at >= request.seconds
-            if over and request.state in (State.GRANTED, State.STARTING, State.RUNNING):
-                cause = Cause(
-                    code=CauseCode.TIME_LIMIT,
-                    message=f"Its time limit of {duration(request.seconds)} is over.",
-                )
-                self._store.stop(request.id, State.TIMED_OUT, cause, now=now)
-                changed = True
-        return changed
-
-    def _hold(self, request: RequestRecord, until: float, now: float) -> bool:
-        """Give up what nobody has claimed; the next in line gets it in this same cycle."""
-        if now < until:
-            return False
-        message = unclaimed_sentence(self._commands.claim_seconds, request.devices)
-        cause = Cause(code=CauseCode.UNCLAIMED, message=message)
-        self._store.unclaimed(request.id, cause, now=now, charge_until=until)
-        return True

@@ -22,46 +22,46 @@ ENGINE_AWAY = "engine_away"
 
 
 def give_back_or_fail(
-    commands: Context, lease: LeaseRecord, request: RequestRecord, why: str, details: str = ""
+    context: Context, lease: LeaseRecord, request: RequestRecord, why: str, details: str = ""
 ) -> None:
     """Nothing ran: another attempt, or the end after too many."""
-    now = commands.clock()
-    came_to_nothing = _came_to_nothing(commands, request)
+    now = context.clock()
+    came_to_nothing = _came_to_nothing(context, request)
     try:
         if came_to_nothing < MAX_ATTEMPTS:
-            commands.store.give_back(lease.id, now=now, charge_until=lease.granted_at)
+            context.store.give_back(lease.id, now=now, charge_until=lease.granted_at)
         else:
             cause = Cause(
                 code=CauseCode.START_FAILED,
                 message=f"{why} ({came_to_nothing} attempts)",
                 details=details,
             )
-            commands.store.stop(request.id, State.FAILED, cause, now=now)
-            commands.store.finish(lease.id, now=now, charge_until=lease.granted_at)
+            context.store.stop(request.id, State.FAILED, cause, now=now)
+            context.store.finish(lease.id, now=now, charge_until=lease.granted_at)
     except StaleEpoch:
         log.info("%s moved on by itself", lease.id)
-    commands.notifier.notify()
+    context.notifier.notify()
 
 
-def _came_to_nothing(commands: Context, request: RequestRecord) -> int:
+def _came_to_nothing(context: Context, request: RequestRecord) -> int:
     """How many of its attempts were started and never ran.
 
     Not those that were lost, which have a limit of their own, nor those whose device failed or
     whose engine did not answer.
     """
-    moves = _moves(commands, request)
+    moves = _moves(context, request)
     excused = {epoch for epoch, state in moves if state in (State.LOST, State.HALTED)}
-    away = commands.store.events(request.id, kinds=frozenset({ENGINE_AWAY}))
+    away = context.store.events(request.id, kinds=frozenset({ENGINE_AWAY}))
     excused |= {event.epoch for event in away}
     return len({epoch for epoch, state in moves if state == State.STARTING} - excused)
 
 
-def _times_lost(commands: Context, request: RequestRecord) -> int:
+def _times_lost(context: Context, request: RequestRecord) -> int:
     """How many of its attempts ran and were lost; those that were given back are not."""
-    return sum(state == State.LOST for _, state in _moves(commands, request))
+    return sum(state == State.LOST for _, state in _moves(context, request))
 
 
-def _moves(commands: Context, request: RequestRecord) -> list[tuple[int, Json]]:
+def _moves(context: Context, request: RequestRecord) -> list[tuple[int, Json]]:
     """What states its attempts went through, in order."""
-    found = commands.store.events(request.id, kinds=frozenset({"state"}))
+    found = context.store.events(request.id, kinds=frozenset({"state"}))
     return [(event.epoch, event.data.get("state")) for event in found]

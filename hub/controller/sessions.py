@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 
-from ..errors import NotFound
-from ..records.json_value import Json
 from ..records.leases import LeaseRecord
 from ..records.requests import Cause, CauseCode, RequestFilter, RequestRecord
 from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
+from ..sessions.server_start import start_server
 from .retries import give_back_or_fail
-
-log = logging.getLogger(__name__)
 
 LAUNCH_GRACE = 90.0
 """Seconds that an attended session may take between ``starting`` and its first process."""
-
-
 UNATTENDED_GRACE = 3.0
 """Seconds that a session may be without a spawner at the hub before the hub is asked for one."""
-
-
 TELLING_GRACE = 3.0
 """Seconds after the last sign of life in which a spawner says why what it brings up died."""
-
-
 SETTLED = 5.0
 """Seconds after which a running session must be known to the hub."""
 
@@ -36,11 +26,11 @@ SETTLED = 5.0
 class SessionController:
     """Sessions: the hub's spawners run them; the service watches and asks."""
 
-    commands: Context
+    context: Context
 
     def not_started(self, lease: LeaseRecord, request: RequestRecord) -> bool:
         """``starting``, and no process. Returns whether anything was changed."""
-        c = self.commands
+        c = self.context
         since = c.clock() - (lease.launched_at or lease.granted_at)
         patience = LAUNCH_GRACE if c.spawner_listeners.attached(request.id) else UNATTENDED_GRACE
         if since < patience:
@@ -60,7 +50,7 @@ class SessionController:
         A spawner that is just bringing it up notices too, and says why it did not start, with
         the end of its log: it is given a moment. Returns whether anything was changed.
         """
-        c = self.commands
+        c = self.context
         now = c.clock()
         if (
             known is None
@@ -74,30 +64,13 @@ class SessionController:
         c.store.finish(lease.id, now=now, charge_until=min(now, seen))
         return True
 
-    def ask_hub(self, request: RequestRecord) -> None:
-        """Have the hub start (or take up again) this session's server."""
-        c = self.commands
-        log.info("asking the hub for %s of %s", request.server_name or "default", request.owner)
-        options: dict[str, Json] = {
-            "devices": request.devices,
-            "hours": request.seconds / 3600,
-            "group": request.group,
-            **({"model": request.model} if request.model else {}),
-        }
-        c.pending_server_starts.note(request.owner, request.server_name, request.id, now=c.clock())
-        try:
-            c.hub.start_server(request.owner, request.server_name, options)
-        except NotFound as error:
-            cause = Cause(code=CauseCode.START_FAILED, message=str(error))
-            c.store.stop(request.id, State.FAILED, cause, now=c.clock())
-
     def tell_hub(self, request: RequestRecord) -> None:
         """Let the hub know at once that a session ends; it would notice by itself later."""
-        self.commands.hub.stop_server(request.owner, request.server_name)
+        self.context.hub.stop_server(request.owner, request.server_name)
 
     def find_orphans(self) -> None:
         """Have the hub adopt running sessions that it does not know (it died while starting)."""
-        c = self.commands
+        c = self.context
         running = c.store.requests(
             RequestFilter(kind=Kind.SESSION, states=frozenset({State.RUNNING}), limit=100_000)
         )
@@ -109,4 +82,4 @@ class SessionController:
         }
         for request in settled:
             if (request.owner, request.server_name) not in known:
-                self.ask_hub(request)
+                start_server(c, request)

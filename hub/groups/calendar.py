@@ -1,10 +1,10 @@
-"""Terms and reservations as administrators make them, each with its line in the audit list."""
+"""Terms and reservations: administrators change them (audited), members see them."""
 
 from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import date, time
 from itertools import islice
@@ -13,12 +13,14 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from ..errors import InvalidInput, NotFound
 from ..records.audit import AuditAction
 from ..records.calendar import WEEKDAYS, Reservation, Term
+from ..records.identity import Identity
 from ..records.json_value import Json
 from ..runtime.audit_trail import AuditTrail
 from ..scheduling.model.snapshot import ReservedSpan
 from ..scheduling.quota.tree import group_max
 from ..schemas import NAME
 from ..schemas.calendar import ReservationIn, ReservationOut, TermOut
+from .membership import Membership
 
 WHEN_HELP = "Tue 10:00-12:00 Europe/Berlin, or 2026-12-01 10:00-12:00 Europe/Berlin for one day"
 _WHEN = re.compile(
@@ -95,6 +97,25 @@ class GroupCalendar(AuditTrail):
         found = [self._shown(each, now) for each in self.store.reservations()]
         coming = [each for each in found if each.starts_at is not None]
         return sorted(coming, key=lambda each: (each.starts_at or 0.0, each.id))
+
+    def reservations_for(
+        self,
+        who: Identity | None,
+        membership: Membership,
+        *,
+        groups_of: Collection[str] | None = None,
+    ) -> list[ReservationOut]:
+        """List them for this viewer: only members of its group see what one is for.
+
+        ``groups_of``: the viewer's groups where they are known already.
+        """
+        found = self.reservations()
+        if not found or (who is not None and who.admin):
+            return found
+        mine = membership.names(who, groups_of) | self.store.taught_by(who.name) if who else set()
+        return [
+            each if each.group in mine else each.model_copy(update={"why": ""}) for each in found
+        ]
 
     def preview(self, body: ReservationIn) -> ReservationPreview:
         """What it would mean. Raises InvalidInput or NotFound as making it would."""

@@ -18,6 +18,7 @@ from ..records.audit import AuditAction, AuditEntry
 from ..records.identity import Identity
 from ..records.images import ACCEPTED, Image, Pin, Reference, newest
 from ..records.json_value import Json
+from ..runtime.context import Context
 from ..scheduling.model.snapshot import Device
 from ..scheduling.quota.tree import GroupTree
 from ..schemas.images import ImageOut, ImagesOut, NeededOut, NeedsOut, PinIn, PinOut
@@ -30,6 +31,10 @@ class ImageCatalogue:
     source: ImageSource
     store: Store
     clock: Clock
+
+    @classmethod
+    def of(cls, context: Context) -> ImageCatalogue:
+        return cls(context.backend, context.store, context.clock)
 
     # -- choosing -------------------------------------------------------------------------
 

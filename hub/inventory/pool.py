@@ -2,18 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
-from ..records.identity import Viewer
+from ..groups.calendar import GroupCalendar
+from ..groups.membership import Membership, viewer_of
+from ..interfaces.store import Store
+from ..records.identity import Identity, Viewer
+from ..runtime.context import Context
 from ..scheduling.model.snapshot import Allocation, Device, Health
 from ..schemas import DeviceOut, PoolOut
+from ..schemas.calendar import ReservationOut
 
 RESERVED_SHOWN = 10
-"""How many reservations stand beside the devices."""
+"""How many reservations are listed with the devices."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolQueries:
+    """The device pool as each viewer may see it."""
+
+    store: Store
+    membership: Membership
+    calendar: GroupCalendar
+
+    @classmethod
+    def of(cls, context: Context) -> PoolQueries:
+        calendar = GroupCalendar(context.store, context.clock)
+        return cls(context.store, Membership.of(context), calendar)
+
+    def reservations(
+        self, who: Identity | None, *, groups_of: Collection[str] | None = None
+    ) -> list[ReservationOut]:
+        """Return the reservations that are not over, the next one first.
+
+        ``groups_of``: the viewer's groups where they are known already.
+        """
+        return self.calendar.reservations_for(who, self.membership, groups_of=groups_of)
+
+    def pool(self, who: Identity | None, *, groups_of: Collection[str] | None = None) -> PoolOut:
+        """Return the devices and the next reservations; ``groups_of`` as in ``reservations``."""
+        reserved = self.reservations(who, groups_of=groups_of)
+        store = self.store
+        viewer = viewer_of(store, who)
+        with store.together():
+            seen = store.devices(), store.holdings(), store.waiting_for_devices()
+        devices = pool_of(*seen, viewer)
+        return devices.model_copy(update={"reservations": reserved[:RESERVED_SHOWN]})
 
 
 def device_out(device: Device, holding: Allocation | None, viewer: Viewer) -> DeviceOut:
-    """A tile of the pool."""
+    """Return one device as a tile of the pool."""
     if holding is not None:
         state = "yours" if holding.owner == viewer.name else "taken"
     elif device.quarantine is not None and device.health is not Health.GONE:
@@ -45,7 +84,7 @@ def device_out(device: Device, holding: Allocation | None, viewer: Viewer) -> De
 
 
 def why_not_lent(device: Device) -> str:
-    """The sentence on its tile; empty where it is lent as ever."""
+    """Say why it takes no new requests; empty if it does."""
     if device.quarantine is not None:
         return f"In quarantine: {device.quarantine.why}"
     if device.health is not Health.OK:
@@ -58,7 +97,7 @@ def why_not_lent(device: Device) -> str:
 def pool_of(
     devices: Sequence[Device], holdings: Iterable[Allocation], waiting: int, viewer: Viewer
 ) -> PoolOut:
-    """The pool as the viewer may see it."""
+    """Return the pool as the viewer may see it."""
     held = {name: holding for holding in holdings for name in holding.devices}
     tiles = [device_out(device, held.get(device.id), viewer) for device in devices]
     return PoolOut(

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ..admission.policy import ResourceRequest
+from ..admission.policy import ResourceRequest, admit
 from ..errors import Conflict, OverMaximum
+from ..groups.membership import Membership
 from ..records.identity import Identity
 from ..records.requests import RequestChange, RequestRecord, more_than_now
 from ..runtime.context import Context
@@ -18,13 +19,15 @@ from ..scheduling.model.states import MAY_RUN, State
 from ..scheduling.model.text import span
 from ..scheduling.quota import tree
 from ..schemas import ChangeIn, RequestOut
+from .access import RequestAccess
+from .queries import RequestQueries
 
 
 @dataclass(frozen=True, slots=True)
 class Amendments:
     """The rules by which a request that waits may become another one."""
 
-    commands: Context
+    context: Context
 
     def change(self, who: Identity, request_id: str, body: ChangeIn) -> RequestOut:
         """Fewer devices, a shorter limit, another model or another group, asked for by its owner.
@@ -35,8 +38,8 @@ class Amendments:
             Conflict: it does not wait any more, or more was asked for.
             Refused: the group does not let it in.
         """
-        c = self.commands
-        record = c.own(who, request_id)
+        c = self.context
+        record = RequestAccess(c.store).owned(who, request_id)
         wanted = RequestChange(
             devices=body.devices,
             seconds=body.seconds,
@@ -49,7 +52,7 @@ class Amendments:
             self._let_in(record, record.group, wanted)
         c.store.change(record.id, wanted, now=c.clock())
         c.notifier.notify()
-        return c.request(who, request_id)
+        return RequestQueries(c).request(who, request_id)
 
     def _move_to(self, record: RequestRecord, group: str, wanted: RequestChange) -> None:
         if record.priority is PriorityClass.URGENT:
@@ -57,12 +60,13 @@ class Amendments:
                 f"{record.id} is urgent for {record.group}: it stays there.",
                 accepted="Fewer devices or a shorter time limit.",
             )
-        self.commands.admission.choose_group(record.owner, group)
+        Membership.of(self.context).choose_group(record.owner, group)
         self._let_in(record, group, wanted)
 
     def _let_in(self, record: RequestRecord, group: str, wanted: RequestChange) -> None:
         """As if it were submitted there now."""
-        self.commands.admission.admit(
+        admit(
+            self.context.store,
             ResourceRequest(
                 owner=record.owner,
                 group=group,
@@ -71,7 +75,7 @@ class Amendments:
                 model=record.model if wanted.model is None else wanted.model or None,
                 kind=record.kind,
                 preemptible=record.preemptible,
-            )
+            ),
         )
 
 
@@ -93,7 +97,7 @@ _KEPT: Mapping[Reason, str] = MappingProxyType(
 class TimeExtensions:
     """The rules by which a time limit may grow."""
 
-    commands: Context
+    context: Context
 
     def extend(
         self, who: Identity, request_id: str, seconds: int, *, seen: int | None = None
@@ -107,8 +111,8 @@ class TimeExtensions:
                 kept for others: for a reservation, or for what is guaranteed.
             OverMaximum: it would run for longer than its group allows, counted from now.
         """
-        c = self.commands
-        record = c.visible(who, request_id)
+        c = self.context
+        record = RequestAccess(c.store).visible(who, request_id)
         now = c.clock()
         added = more_than_now(record, seconds, seen)
         if added and record.state in MAY_RUN - {State.STOPPING}:
@@ -119,10 +123,10 @@ class TimeExtensions:
                 self._check_what_is_kept(record, added, snapshot, now)
         c.store.extend(request_id, seconds, by=who.name, now=now, seen=seen)
         c.notifier.notify()
-        return c.request(who, request_id)
+        return RequestQueries(c).request(who, request_id)
 
     def _check_length(self, record: RequestRecord, seconds: int, now: float) -> None:
-        limits = tree.limits(tree.GroupTree(self.commands.store.groups()), record.group)
+        limits = tree.limits(tree.GroupTree(self.context.store.groups()), record.group)
         most = limits.max_seconds if limits else 0
         granted = record.lease.granted_at if record.lease else now
         room = int(most - max(0.0, granted + record.seconds - now))

@@ -1,13 +1,12 @@
-"""Why a request waits, told to whoever may see it."""
+"""Explain to a viewer why a request waits, and what would start it sooner."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from ..admission.policy import Admission
 from ..errors import NotFound, Unavailable
-from ..interfaces.clock import Clock
+from ..groups.membership import Membership, viewer_of
 from ..messages import requests as request_messages
 from ..messages.wait_reasons import (
     MayNameGroup,
@@ -15,36 +14,42 @@ from ..messages.wait_reasons import (
     suggestion_sentence,
     why_sentences,
 )
-from ..records.identity import Viewer
+from ..records.identity import Identity
 from ..records.requests import RequestRecord
-from ..runtime.plan_cache import PlanCache
+from ..runtime.context import Context
 from ..runtime.snapshots import SnapshotReader
 from ..scheduling.explanation.explanation import Explanation, explain
 from ..scheduling.model.states import State
 from ..schemas.explanation import AheadOut, QuotaStateOut, SuggestionOut, WhyOut
+from .access import RequestAccess
 from .serializers import wait_out
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class WaitExplanations:
-    """Asks the core about one request, with the places of the last plan."""
+    """Asks the scheduler about one request, with the queue positions of the last plan."""
 
-    placing: SnapshotReader
-    plan_cache: PlanCache
-    admission: Admission
-    clock: Clock
+    context: Context
 
-    def why(self, record: RequestRecord, viewer: Viewer) -> WhyOut:
-        """The names of groups that are neither the owner's nor the reader's are left out."""
+    def why(self, who: Identity | None, request_id: str) -> WhyOut:
+        """Explain the wait of a request.
+
+        The names of groups that are neither the owner's nor the viewer's are left out.
+
+        Raises:
+            NotFound: there is none that the caller may see.
+        """
+        c = self.context
+        record, viewer = RequestAccess(c.store).visible(who, request_id), viewer_of(c.store, who)
         if record.state is not State.QUEUED:
-            return _elsewhere(record)
-        now, own = self.clock(), self._groups(record)
+            return _not_queued(record)
+        now, own = c.clock(), self._groups(record)
         known = frozenset(own) | viewer.teaches
         found = explain(
-            self.placing.snapshot(now),
+            SnapshotReader.of(c).snapshot(now),
             record.id,
             now,
-            waits=tuple(self.plan_cache.waits.values()),
+            waits=tuple(c.plan_cache.waits.values()),
             groups=own,
         )
         if found is None:
@@ -55,9 +60,9 @@ class WaitExplanations:
         return why_out(found, lambda group: viewer.sees_all or group in known, yours=yours)
 
     def _groups(self, record: RequestRecord) -> tuple[str, ...]:
-        """Those of its owner; none while the hub does not say."""
+        """Return the owner's groups; none while JupyterHub does not answer."""
         try:
-            return tuple(group.name for group in self.admission.groups_of(record.owner))
+            return tuple(g.name for g in Membership.of(self.context).groups_of(record.owner))
         except (Unavailable, NotFound):
             return ()
 
@@ -101,6 +106,6 @@ def _suggestions(found: Explanation) -> Iterable[SuggestionOut]:
         )
 
 
-def _elsewhere(record: RequestRecord) -> WhyOut:
+def _not_queued(record: RequestRecord) -> WhyOut:
     meaning = request_messages.state_meaning(record.state.value)
     return WhyOut(request_id=record.id, sentences=[f"It is not queued: {meaning}."])

@@ -1,26 +1,69 @@
-"""The same job once more: its settings and files, as they would be submitted again."""
+"""Submit jobs, and submit a stored job again."""
 
 from __future__ import annotations
 
 import base64
+from dataclasses import dataclass
 from pathlib import Path
 
+from ..admission.request_factory import RequestFactory
 from ..errors import NotFound
+from ..groups.membership import viewer_of
 from ..interfaces.files import Files
+from ..records.identity import Identity
 from ..records.json_value import plain
 from ..records.requests import RequestRecord
+from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind, PriorityClass
-from ..schemas import JobIn, NotebookIn
+from ..schemas import JobIn, NotebookIn, RequestOut
+from .access import RequestAccess
+from .presenter import RequestPresenter
 
 _REPEATED = (PriorityClass.OPPORTUNISTIC,)
-"""Classes that a job has again; what was urgent then need not be so now."""
+"""Classes that a repeated job keeps; an urgent job need not be urgent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobService:
+    """Stores jobs with their files."""
+
+    context: Context
+
+    def submit(self, who: Identity, body: JobIn) -> RequestOut:
+        """Queue a notebook or a command; nothing is stored unless all of it is accepted.
+
+        Raises:
+            Refused: with what would be accepted.
+        """
+        c = self.context
+        accepted = RequestFactory.of(c).job(who, body)
+        made = accepted.request
+        stored = False
+        try:
+            if accepted.notebook is not None:
+                c.files.put_input(made.id, accepted.notebook)
+            if accepted.archive is not None:
+                c.files.put_archive(made.id, accepted.archive)
+            record = c.store.submit(made, c.clock())
+            # Else its idempotency key belongs to a job that is stored already.
+            stored = record.id == made.id
+        finally:
+            if not stored:
+                c.files.discard(made.id)
+        c.notifier.notify()
+        return RequestPresenter.of(c).one(record, viewer_of(c.store, who))
+
+    def same_job(self, who: Identity, request_id: str) -> JobIn:
+        """Return the body that submits a stored job again. Raises NotFound."""
+        record = RequestAccess(self.context.store).visible(who, request_id)
+        return same_job(record, self.context.files)
 
 
 def same_job(record: RequestRecord, files: Files) -> JobIn:
-    """What was submitted, without its idempotency key.
+    """Return what was submitted, without its idempotency key.
 
     Raises:
-        NotFound: it is a session or the service's own work, or its files are no longer there.
+        NotFound: it is a session or a grading run, or its files were removed.
     """
     job = record.job
     if job is None:

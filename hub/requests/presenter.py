@@ -1,4 +1,4 @@
-"""Records as the people who look at them may see them, with what else is known of each."""
+"""Show request records to a viewer, with everything else that is known of each."""
 
 from __future__ import annotations
 
@@ -7,27 +7,37 @@ from dataclasses import dataclass
 
 from ..interfaces.clock import Clock
 from ..interfaces.store import Store
-from ..inventory.pool import pool_of
 from ..records.identity import Viewer
-from ..records.requests import RequestFilter, RequestRecord
+from ..records.requests import RequestRecord
+from ..runtime.context import Context
 from ..runtime.plan_cache import PlanCache
 from ..runtime.progress_cache import ProgressCache
 from ..scheduling.model.plan import Wait
 from ..scheduling.model.snapshot import Mark
 from ..scheduling.model.states import TERMINAL, State
-from ..schemas import PoolOut, QueueOut, RequestOut
+from ..schemas import RequestOut
 from . import serializers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestPresenter:
-    """Reads what belongs to a record elsewhere: devices, charges, place, progress."""
+    """Adds what is stored elsewhere: devices, charges, queue position, progress."""
 
     store: Store
     plan_cache: PlanCache
     progress: ProgressCache
     clock: Clock
     claim_seconds: float
+
+    @classmethod
+    def of(cls, context: Context) -> RequestPresenter:
+        return cls(
+            store=context.store,
+            plan_cache=context.plan_cache,
+            progress=context.progress,
+            clock=context.clock,
+            claim_seconds=context.claim_seconds,
+        )
 
     def one(self, record: RequestRecord, viewer: Viewer) -> RequestOut:
         return self.all([record], viewer)[0]
@@ -39,7 +49,7 @@ class RequestPresenter:
         with store.together():
             devices = {device.id: device for device in store.devices()} if leases else {}
             drains = dated_drains(store.marks()) if held else {}
-            # Whatever never had a lease cost nothing.
+            # A request without a lease was never charged.
             charged = store.charged([lease.request_id for lease in leases]) if leases else {}
         now = self.clock()
         return [
@@ -57,7 +67,7 @@ class RequestPresenter:
         ]
 
     def brief(self, records: Sequence[RequestRecord], viewer: Viewer) -> list[RequestOut]:
-        """Only what a long list shows of each: for that nothing more is read."""
+        """Return only what a long list shows, without reading anything else."""
         return [
             serializers.brief_out(
                 record,
@@ -72,37 +82,14 @@ class RequestPresenter:
     def _wait_of(self, record: RequestRecord) -> Wait | None:
         return self.plan_cache.wait_of(record.id) if record.state is State.QUEUED else None
 
-    def pool(self, viewer: Viewer) -> PoolOut:
-        store = self.store
-        with store.together():
-            seen = store.devices(), store.holdings(), store.waiting_for_devices()
-        return pool_of(*seen, viewer)
-
-    def queue(self, viewer: Viewer, limit: int) -> QueueOut:
-        """The head of the queue, as the last cycle left it."""
-        waits = self.plan_cache.queue(limit)
-        found = self.store.requests(
-            RequestFilter(ids=frozenset(wait.request_id for wait in waits), limit=limit)
-        )
-        # One that was granted or cancelled since does not wait any more.
-        waiting = {record.id: record for record in found if record.state is State.QUEUED}
-        return QueueOut(
-            queue=[
-                serializers.queue_entry_out(wait, waiting[wait.request_id], viewer)
-                for wait in waits
-                if wait.request_id in waiting
-            ],
-            total=max(len(waiting), self.plan_cache.waiting),
-        )
-
 
 def dated_drains(marks: Iterable[Mark]) -> Mapping[str, Mark]:
-    """Of devices and nodes on which what is left will be stopped."""
+    """Return the drains that will stop running requests, by device or node."""
     return {mark.target: mark for mark in marks if mark.until is not None}
 
 
 def drain_of(record: RequestRecord, drains: Mapping[str, Mark]) -> Mark | None:
-    """The one that will stop it first."""
+    """Return the drain that will stop the request first."""
     lease = record.lease
     if lease is None or lease.released_at is not None:
         return None
@@ -111,7 +98,7 @@ def drain_of(record: RequestRecord, drains: Mapping[str, Mark]) -> Mark | None:
 
 
 def claim_by(record: RequestRecord, window: float) -> float | None:
-    """Until when its device is held for its owner; None where nothing is held."""
+    """Return until when its device is held for the owner; None where none is held."""
     if record.state is not State.GRANTED or not record.unclaimed or record.lease is None:
         return None
     return record.lease.granted_at + min(window, record.seconds)

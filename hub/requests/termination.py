@@ -1,14 +1,20 @@
-"""How requests come to their end, as values: what was reported, what was asked, what was seen."""
+"""End requests: who ends one, in which state, with which cause."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from ..groups.membership import viewer_of
 from ..records.audit import AuditAction, AuditEntry
+from ..records.identity import Identity
 from ..records.requests import Cause, CauseCode, RequestRecord
+from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import MAY_RUN, State
-from ..schemas import StopIn
+from ..schemas import RequestOut, StopIn
+from .access import RequestAccess
+from .presenter import RequestPresenter
 
 _SESSION_ENDS: Mapping[str, tuple[CauseCode, State, str]] = {
     "stopped": (CauseCode.STOPPED, State.SUCCEEDED, "Stopped by its owner."),
@@ -18,8 +24,31 @@ _SESSION_ENDS: Mapping[str, tuple[CauseCode, State, str]] = {
 }
 
 
-def asked_by(name: str, request: RequestRecord, reason: str = "") -> tuple[State, Cause]:
-    """Somebody ends a request: a running session is stopped, everything else cancelled."""
+@dataclass(frozen=True, slots=True)
+class RequestTermination:
+    """Ends requests for people."""
+
+    context: Context
+
+    def cancel(self, who: Identity, request_id: str, reason: str = "") -> RequestOut:
+        """End a request: a queued one at once, a running one after its processes are gone.
+
+        Its owner sees the reason. Ending the request of another user is audited.
+
+        Raises:
+            NotFound: there is none that the caller may see.
+        """
+        c = self.context
+        record, now = RequestAccess(c.store).visible(who, request_id), c.clock()
+        target, cause = by_person(who.name, record, reason)
+        change = audit_entry(who.name, record, reason, now)
+        ended = c.store.stop(record.id, target, cause, now=now, change=change)
+        c.notifier.notify()
+        return RequestPresenter.of(c).one(ended, viewer_of(c.store, who))
+
+
+def by_person(name: str, request: RequestRecord, reason: str = "") -> tuple[State, Cause]:
+    """Return the end that a person asks for: a running session is stopped, others cancelled."""
     by = "its owner" if name == request.owner else name
     said = f"{by}: {reason}" if reason else f"{by}."
     if request.kind is Kind.SESSION and request.state in MAY_RUN:
@@ -27,8 +56,8 @@ def asked_by(name: str, request: RequestRecord, reason: str = "") -> tuple[State
     return State.CANCELLED, Cause(code=CauseCode.CANCELLED, message=f"Cancelled by {said}")
 
 
-def audited(name: str, request: RequestRecord, reason: str, now: float) -> AuditEntry | None:
-    """The line in the audit list; none for what is somebody's own."""
+def audit_entry(name: str, request: RequestRecord, reason: str, now: float) -> AuditEntry | None:
+    """Return the audit entry; None for the person's own request."""
     if name == request.owner:
         return None
     return AuditEntry(
@@ -41,20 +70,20 @@ def audited(name: str, request: RequestRecord, reason: str, now: float) -> Audit
     )
 
 
-def told_by_spawner(body: StopIn) -> tuple[State, Cause]:
-    """The hub's spawner says how a session came to its end."""
+def by_spawner(body: StopIn) -> tuple[State, Cause]:
+    """Return the end of a session as its spawner reports it."""
     code, target, message = _SESSION_ENDS[body.cause]
     return target, Cause(code=code, message=body.message or message, details=body.details)
 
 
 def is_loss(request: RequestRecord, cause: Cause) -> bool:
-    """Whether the service's own work was torn off: what it has done is kept, and it goes on."""
-    torn = cause.code in (CauseCode.COMMAND_FAILED, CauseCode.OUT_OF_MEMORY)
-    return request.kind is Kind.GRADING and torn
+    """Whether a grading run was killed: it keeps what it has done and runs again."""
+    killed = cause.code in (CauseCode.COMMAND_FAILED, CauseCode.OUT_OF_MEMORY)
+    return request.kind is Kind.GRADING and killed
 
 
-def reported(data: Mapping[str, object]) -> tuple[State, Cause]:
-    """The end of a job as its runner classified it."""
+def by_runner(data: Mapping[str, object]) -> tuple[State, Cause]:
+    """Return the end of a job as its runner classified it."""
     try:
         code = CauseCode(str(data.get("code")))
     except ValueError:

@@ -1,7 +1,4 @@
-"""What a decision is made from: the stored snapshot, and which machines may take what waits.
-
-Of several machines, those that have its image.
-"""
+"""Read the snapshot for the scheduler: the stored state, with the nodes that have each image."""
 
 from __future__ import annotations
 
@@ -12,13 +9,14 @@ from ..errors import Unavailable
 from ..interfaces.images import ImageSource
 from ..interfaces.store import Store
 from ..scheduling.model.snapshot import Allocation, PendingRequest, Snapshot, open_nodes
+from .context import Context
 
 _One = TypeVar("_One", PendingRequest, Allocation)
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotReader:
-    """What the engines have, for the scheduler: it knows no images, only nodes.
+    """Limits each request to the nodes that have its image: the scheduler knows nodes only.
 
     Attributes:
         grace: seconds, as in ``Snapshot``.
@@ -28,12 +26,16 @@ class SnapshotReader:
     source: ImageSource
     grace: float
 
+    @classmethod
+    def of(cls, context: Context) -> SnapshotReader:
+        return cls(context.store, context.backend, context.grace_seconds)
+
     def snapshot(self, now: float) -> Snapshot:
-        """Everything that a decision of now depends on."""
+        """Read everything that a scheduling decision at ``now`` depends on."""
         return replace(self._placed(self.store.snapshot(now)), grace=self.grace)
 
     def _placed(self, snapshot: Snapshot) -> Snapshot:
-        """The same, with the nodes of all whose image is not on each of them."""
+        """Set the nodes of all requests whose image is missing on some node."""
         if not snapshot.pending:
             return snapshot
         nodes = self.store.nodes()
@@ -53,10 +55,10 @@ class SnapshotReader:
         )
 
     def _partly(self, nodes: frozenset[str]) -> dict[str, frozenset[str]]:
-        """Where images are that some nodes lack, by reference."""
+        """Return the nodes of each image that some nodes lack, by reference."""
         try:
             images = self.source.images() or ()
         except Unavailable:
-            return {}  # nobody knows; what starts without its image says so
+            return {}  # not known; an attempt that starts without its image reports it
         having = {image.reference: frozenset(image.nodes) for image in images}
         return {name: found for name, found in having.items() if not nodes <= found}

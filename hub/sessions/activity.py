@@ -1,9 +1,85 @@
-"""Record what a session reports of its kernels, and keep an idle session."""
+"""What sessions and their owners say about idleness: report kernel activity, keep a session."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from ..errors import Conflict, Forbidden, NotFound
+from ..records.identity import Identity
+from ..records.requests import RequestRecord
+from ..requests import serializers
+from ..requests.access import RequestAccess
+from ..requests.presenter import dated_drains, drain_of
+from ..requests.queries import RequestQueries
+from ..runtime.context import Context
+from ..scheduling.model import idleness
+from ..scheduling.model.idleness import KernelReport
+from ..scheduling.model.snapshot import Kind
+from ..scheduling.model.states import State
+from ..schemas import KernelsIn, RequestOut, WatchOut
+
 SLOW_REPORT_SECONDS = 60.0
-"""How often a session tells that no idle rule is about."""
-
-
+"""How often a session reports where no idle rule applies to it."""
 _WARNED_REPORT_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionActivity:
+    """Reports of running sessions, and the owner's answer to an idle warning.
+
+    Attributes:
+        countdown: seconds between an idle warning and the end of the session.
+    """
+
+    context: Context
+    countdown: float
+
+    def keep(self, who: Identity, request_id: str) -> RequestOut:
+        """Keep an idle session, once; its idle time starts again.
+
+        Raises:
+            Conflict: it has no warning, or was kept before.
+            Forbidden: the caller is not its owner.
+        """
+        record = self._own(who, request_id, "keep")
+        self.context.store.keep_idle(record.id, now=self.context.clock())
+        self.context.notifier.notify()
+        return RequestQueries(self.context).request(who, record.id)
+
+    def report(self, who: Identity, request_id: str, body: KernelsIn) -> WatchOut:
+        """Store what the kernels of a session do; answer whether it is about to be stopped.
+
+        Raises:
+            Conflict: it is not a running session.
+            Forbidden: the caller is not its owner.
+        """
+        c, now = self.context, self.context.clock()
+        record = self._own(who, request_id, "speak for")
+        if record.kind is not Kind.SESSION or record.state is not State.RUNNING:
+            raise Conflict(f"{record.id} is not a running session.")
+        cell_at = None if body.cell_seconds_ago is None else now - body.cell_seconds_ago
+        kernels = KernelReport(count=body.count, running=body.running, cell_at=cell_at)
+        c.kernel_reports.put(record.id, kernels, now=now)
+        drain = drain_of(record, dated_drains(c.store.marks()))
+        return WatchOut(
+            state=record.state.value,
+            warning=serializers.warning_out(record, drain),
+            again_seconds=self._next_report(record),
+        )
+
+    def _next_report(self, record: RequestRecord) -> float:
+        """Return after how many seconds the session shall report again."""
+        try:
+            idle_seconds = self.context.store.group(record.group).idle_seconds
+        except NotFound:
+            idle_seconds = 0
+        if not record.devices or idle_seconds <= 0:
+            return SLOW_REPORT_SECONDS
+        longest = idleness.MAX_REPORT_SECONDS if record.warning is None else _WARNED_REPORT_SECONDS
+        return min(longest, idleness.sample_interval(idle_seconds, self.countdown) / 2)
+
+    def _own(self, who: Identity, request_id: str, verb: str) -> RequestRecord:
+        record = RequestAccess(self.context.store).visible(who, request_id)
+        if record.owner != who.name:
+            raise Forbidden(f"Only its owner can {verb} {record.id}.")
+        return record

@@ -1,17 +1,53 @@
-"""What people see of budgets: used, running, left, and a warning in time."""
+"""Budgets as people see them: used, running, left, and a warning when little is left."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
+from ..groups.membership import Membership
+from ..interfaces.clock import Clock
+from ..interfaces.store import Store
 from ..messages.requests import budget_warning
 from ..records.calendar import Term, span_of
+from ..records.identity import Identity
 from ..scheduling.model.snapshot import BudgetBalance, Group
 from ..scheduling.quota.tree import GroupTree
 from ..schemas import BudgetOut
 
 EARLY = 0.8
-"""The part of a budget from which people are warned."""
+"""The used part of a budget from which people are warned."""
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetQueries:
+    """The budgets that bind the requests of one user."""
+
+    store: Store
+    clock: Clock
+    membership: Membership
+
+    def budgets(
+        self, who: Identity, group: str = "", *, groups_of: Collection[str] | None = None
+    ) -> list[BudgetOut]:
+        """Return the budgets that bind in the user's groups, or in the named one of them.
+
+        ``groups_of``: the user's groups where they are known already.
+        """
+        groups = self.store.groups()
+        if all(each.budget is None for each in groups):
+            return []
+        # Before the transaction: JupyterHub is never asked within one.
+        names = (
+            {each.name for each in groups} if who.admin else self.membership.names(who, groups_of)
+        )
+        with self.store.together():
+            names |= self.store.taught_by(who.name)
+            if group:
+                names &= {group}
+            now = self.clock()
+            lefts, terms = self.store.budgets(now), self.store.terms()
+            return budgets_out(lefts, self.store.groups(), terms, names, now)
 
 
 def budgets_out(
@@ -21,7 +57,7 @@ def budgets_out(
     names: Iterable[str],
     now: float,
 ) -> list[BudgetOut]:
-    """Those that bind in the groups of these names, for people."""
+    """Return the budgets that bind in the groups of these names."""
     tree = GroupTree(groups)
     binding = {above.name for name in names for above in tree.ancestry(name)}
     found = []

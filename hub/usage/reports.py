@@ -14,13 +14,15 @@ from types import MappingProxyType
 from typing import get_args
 
 from ..errors import Forbidden, InvalidInput, NotFound
+from ..interfaces.clock import Clock
+from ..interfaces.store import Store
 from ..records.identity import Identity, Viewer
 from ..records.usage import DAY, LedgerFilter, UsageBy, UsageRow, WaitRow, Window
-from ..runtime.context import Context
 from ..scheduling.quota.tree import GroupTree
 from ..schemas import UsageReport, UsageRowOut
 from ..schemas.pool_history import HistoryOut, PeriodOut, Span, WaitsOut
 from . import aggregation
+from .budgets import BudgetQueries
 from .pool_history import PoolHistoryCache
 from .rollup import regrouped
 from .serializers import ledger_out, usage_out
@@ -61,24 +63,36 @@ class UsageQuery:
 class UsageReports:
     """Asked by people for themselves; what they may not see is left out, or does not exist."""
 
-    commands: Context
+    store: Store
+    clock: Clock
+    budgets: BudgetQueries
     past: PoolHistoryCache = field(default_factory=PoolHistoryCache)
 
-    def usage(
+    def totals(self, who: Identity) -> UsageReport:
+        """Return what the user was charged in all, by group."""
+        by_group = self.store.usage(now=self.clock(), owner=who.name)
+        return UsageReport(
+            device_seconds=sum(usage.total for usage in by_group),
+            by_group=[usage_out(usage) for usage in by_group],
+            ledger=[],
+            ledger_complete=False,
+        )
+
+    def report(
         self, who: Identity, asked: UsageQuery, *, groups_of: Collection[str] | None = None
     ) -> UsageReport:
-        """Sums, what they are made of, and the lines of the ledger.
+        """Return sums, what they are made of, and the lines of the ledger.
 
-        ``groups_of``: as in ``Looking.budgets``.
+        ``groups_of``: the user's groups where they are known already.
 
         Raises:
             InvalidInput: the span ends before it begins.
             NotFound: an administrator names a group that there never was.
         """
         _check_span(asked.since, asked.until)
-        store, now = self.commands.store, self.commands.clock()
+        store, now = self.store, self.clock()
         which = self._which(who, asked)
-        budgets = self.commands.budgets(who, asked.group, groups_of=groups_of)
+        budgets = self.budgets.budgets(who, asked.group, groups_of=groups_of)
         with store.together():
             by_owner = store.used(which, UsageBy.OWNER, now=now)
             if asked.group and not by_owner and who.admin:
@@ -112,9 +126,9 @@ class UsageReports:
         )
 
     def used(self, who: Identity, asked: UsageQuery, by: UsageBy) -> tuple[UsageRow, ...]:
-        """What ``usage`` tells the sum of, added up for something else as well."""
+        """Return the same device-seconds as ``report``, summed by something else."""
         which = self._which(who, asked)
-        return self.commands.store.used(which, by, now=self.commands.clock())
+        return self.store.used(which, by, now=self.clock())
 
     def pool(self, who: Identity, span: str, group: str = "") -> HistoryOut:
         """How full the pool was and how long waits were, of one group or of all.
@@ -134,18 +148,18 @@ class UsageReports:
 
     def check_course(self, who: Identity, group: str) -> None:
         """Raises NotFound unless they teach the group, or are an administrator."""
-        known = {each.name for each in self.commands.store.groups()}
+        known = {each.name for each in self.store.groups()}
         if group not in known or not (who.admin or group in self.teaches(who)):
             raise NotFound(f"There is no group {group} that you teach.")
 
     def teaches(self, who: Identity) -> list[str]:
-        return sorted(self.commands.store.taught_by(who.name))
+        return sorted(self.store.taught_by(who.name))
 
     # -- within ---------------------------------------------------------------------------
 
     def _which(self, who: Identity, asked: UsageQuery) -> LedgerFilter:
         mine = not asked.group if asked.mine is None else asked.mine
-        teaches = self.commands.store.taught_by(who.name)
+        teaches = self.store.taught_by(who.name)
         viewer = Viewer(identity=who, teaches=teaches)
         return LedgerFilter(
             owner=who.name if mine else None,
@@ -157,10 +171,10 @@ class UsageReports:
         )
 
     def _with_those_below(self, group: str) -> frozenset[str]:
-        return GroupTree(self.commands.store.groups()).subtree(group) | {group}
+        return GroupTree(self.store.groups()).subtree(group) | {group}
 
     def _history(self, span: Span, group: str) -> HistoryOut:
-        store, now = self.commands.store, self.commands.clock()
+        store, now = self.store, self.clock()
         window = window_of(span, now, group)
         with store.together():
             found, healthy_at = self.past.read(store, window, now), store.capacity(now)

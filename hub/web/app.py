@@ -21,16 +21,25 @@ from ..accounts.store import Accounts
 from ..administration.service import Administration
 from ..admission.quotes import Quotes
 from ..config.settings import LOCALHOST, SERVICE_PREFIX, Settings
-from ..controller.idle_culling import IdleCulling
+from ..groups.membership import Membership
 from ..interfaces.clock import Clock
+from ..inventory.images import ImageCatalogue
+from ..inventory.pool import PoolQueries
 from ..messages import requests as request_messages
 from ..messages import units
 from ..messages import usage as usage_messages
 from ..requests.amendments import Amendments, TimeExtensions
+from ..requests.attempt_reports import AttemptReports
+from ..requests.explanation import WaitExplanations
+from ..requests.jobs import JobService
+from ..requests.queries import RequestQueries
+from ..requests.termination import RequestTermination
 from ..runtime.context import Context
 from ..runtime.loop_metrics import LoopMetrics
-from ..runtime.notifier import ChangeNotifier
+from ..sessions.activity import SessionActivity
 from ..sessions.held import HeldSessions
+from ..sessions.lifecycle import SessionLifecycle
+from ..usage.budgets import BudgetQueries
 from ..usage.reports import UsageReports
 from .api import admin as admin_api
 from .api import calendar as calendar_api
@@ -119,8 +128,7 @@ _GRACE_SECONDS = 3
 
 
 def build_app(
-    commands: Context,
-    notifier: ChangeNotifier,
+    context: Context,
     auth: SignIn,
     settings: Settings,
     *,
@@ -129,7 +137,6 @@ def build_app(
     metrics_token: str = "",
     clock: Clock = time.time,
     lifespan: Lifespan | None = None,
-    idling: IdleCulling | None = None,
     accounts: Accounts | None = None,
     vitals: LoopMetrics | None = None,
     checks: Mapping[str, Check] | None = None,
@@ -143,7 +150,6 @@ def build_app(
         crypt_key: signs cookies and form tokens; whoever is signed in stays so while it stays.
         lifespan: what shall run as long as the application does (the scheduling loop);
             the notifier is bound to the event loop before it is entered.
-        idling: the one that the loop looks with; without it sessions are not looked at.
         accounts: Carrel's own, for administrators to change.
         metrics_token: reads ``/metrics``; without one only tokens of the hub do.
         vitals: signs of life of the loop; ``checks``: what else ``/readyz`` asks.
@@ -152,7 +158,7 @@ def build_app(
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
-        notifier.bind()
+        context.notifier.bind()
         if lifespan is None:
             yield
         else:
@@ -168,24 +174,36 @@ def build_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    seal, streams, signs = Signer(crypt_key), Streams(notifier), vitals or LoopMetrics()
+    seal, streams, signs = Signer(crypt_key), Streams(context.notifier), vitals or LoopMetrics()
+    membership = Membership.of(context)
+    budgets = BudgetQueries(context.store, context.clock, membership)
     app.state.web = WebContext(
-        commands=commands,
-        claims=HeldSessions(commands),
-        changing=Amendments(commands),
-        extending=TimeExtensions(commands),
-        quotes=Quotes(commands),
-        idling=idling or IdleCulling(commands, settings.idle_countdown_seconds),
-        administration=Administration(commands, accounts),
-        courses=courses or _forgetful(commands),
-        groups=GroupChoiceCache(commands, clock),
-        figures=UsageReports(commands),
-        metrics=Metrics(commands, signs, streams),
+        context=context,
+        membership=membership,
+        pool=PoolQueries.of(context),
+        images=ImageCatalogue.of(context),
+        requests=RequestQueries(context),
+        jobs=JobService(context),
+        explanations=WaitExplanations(context),
+        termination=RequestTermination(context),
+        amendments=Amendments(context),
+        time_extensions=TimeExtensions(context),
+        attempts=AttemptReports(context),
+        sessions=SessionLifecycle(context),
+        held_sessions=HeldSessions(context),
+        activity=SessionActivity(context, settings.idle_countdown_seconds),
+        quotes=Quotes(context),
+        budgets=budgets,
+        usage=UsageReports(context.store, context.clock, budgets),
+        administration=Administration(context, accounts),
+        courses=courses or _forgetful(context),
+        groups=GroupChoiceCache(membership, clock),
+        metrics=Metrics(context, signs, streams),
         readiness=Readiness({"loop": partial(going_round, signs), **(checks or {})}),
         gate=CallerAccess(auth, seal, Csrf(seal, settings.url), hub_token, metrics_token),
         seal=seal,
         streams=streams,
-        looks=ChangeFeed(commands, notifier),
+        looks=ChangeFeed(context.store, context.plan_cache, context.notifier),
         settings=settings,
         templates=_templates(),
         clock=clock,
@@ -200,8 +218,8 @@ def build_app(
     return app
 
 
-def _forgetful(commands: Context) -> CourseServices:
-    return CourseServices.build(commands, MemoryCourseStore(commands.store), MemoryBlobs())
+def _forgetful(context: Context) -> CourseServices:
+    return CourseServices.build(context, MemoryCourseStore(context.store), MemoryBlobs())
 
 
 def _route(app: FastAPI) -> None:

@@ -20,7 +20,9 @@ from tempfile import TemporaryDirectory
 
 from carrel.hub.controller.loop import Loop
 from carrel.hub.records.requests import JobSpec
+from carrel.hub.requests.jobs import JobService
 from carrel.hub.requests.pagination import RequestQuery
+from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.runtime.context import Context
 from carrel.hub.store import open_store
 from carrel.spawners.fake import FakeBackend
@@ -48,38 +50,38 @@ def measure(depth: int, pairs: int, burst: int) -> Found:
     with TemporaryDirectory() as folder:
         sides = [(found.empty, *_side(Path(folder), 0)), (found.full, *_side(Path(folder), depth))]
         for pair in range(pairs):
-            for spent, commands, loop in sides if pair % 2 else reversed(sides):
-                spent.extend(_burst(commands, loop, burst))
+            for spent, context, loop in sides if pair % 2 else reversed(sides):
+                spent.extend(_burst(context, loop, burst))
             began = time.perf_counter()
             sides[1][1].find_requests(STUDENT1, RequestQuery(mine=True))
             found.pages.append(time.perf_counter() - began)
-        for _, commands, loop in sides:
+        for _, context, loop in sides:
             loop.close()
-            commands.store.close()
+            context.store.close()
     return found
 
 
-def _burst(commands: Context, loop: Loop, count: int) -> list[float]:
+def _burst(context: Context, loop: Loop, count: int) -> list[float]:
     """Submit one after the other; what they took. Nothing of it is left in the queue."""
     made, spent = [], []
-    with _cycling(commands, loop):
+    with _cycling(context, loop):
         for _ in range(count):
             began = time.perf_counter()
-            made.append(commands.submit_job(STUDENT1, command(devices=1)))
+            made.append(JobService(context).submit(STUDENT1, command(devices=1)))
             spent.append(time.perf_counter() - began)
     for request in made:
-        commands.cancel(STUDENT1, request.id)
+        RequestTermination(context).cancel(STUDENT1, request.id)
     return spent
 
 
 @contextmanager
-def _cycling(commands: Context, loop: Loop) -> Iterator[None]:
+def _cycling(context: Context, loop: Loop) -> Iterator[None]:
     """The loop in an event loop of its own, in its first cycle when this begins."""
     running, over = threading.Event(), asyncio.Event()
     events = asyncio.new_event_loop()
 
     async def run() -> None:
-        commands.notifier.bind()
+        context.notifier.bind()
         cycles = asyncio.create_task(loop.run())
         running.set()
         await over.wait()
@@ -103,17 +105,17 @@ def _side(folder: Path, depth: int) -> tuple[Context, Loop]:
     folder.mkdir()
     clock = Clock()
     backend = FakeBackend(devices=(device(0),), clock=clock)
-    commands = build(open_store(folder / "c.db"), backend, FakeHub(), clock, folder, devices=1)
-    commands.submit_job(STUDENT2, command(devices=1))
-    loop = Loop(commands, node="local")
+    context = build(open_store(folder / "c.db"), backend, FakeHub(), clock, folder, devices=1)
+    JobService(context).submit(STUDENT2, command(devices=1))
+    loop = Loop(context, node="local")
     loop.cycle()  # the one device is taken from here on
     spec = JobSpec(notebook_name="", command=("true",))
     for number in range(depth):
         new = replace(stored_job(str(number), owner="student1"), group="cs101", job=spec)
-        commands.store.submit(new, clock())
+        context.store.submit(new, clock())
     clock.pass_(1.0)
     loop.cycle()
-    return commands, loop
+    return context, loop
 
 
 def main() -> int:

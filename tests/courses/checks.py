@@ -11,12 +11,12 @@ from carrel.hub.schemas.grading import VerdictIn
 
 
 def came_out(
-    commands: Context, request: str, result: VerdictIn | None, state: State = State.SUCCEEDED
+    context: Context, request: str, result: VerdictIn | None, state: State = State.SUCCEEDED
 ) -> None:
-    store, now = commands.store, commands.clock()
+    store, now = context.store, context.clock()
     (lease,) = store.grant([Start(request_id=request, devices=())], now=now, lease_seconds=60.0)
     store.launch(lease.id, now=now)
-    folder = commands.files.attempt_folder(request, lease.epoch)
+    folder = context.files.attempt_folder(request, lease.epoch)
     if result is not None:
         (folder / RESULT).write_text(result.model_dump_json())
     cause = Cause(code=CauseCode.SUCCEEDED, message="The engine is away.")

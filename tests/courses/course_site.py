@@ -62,10 +62,10 @@ def build_site(
 ) -> CourseSite:
     clock, hub, backend = Clock(START), FakeHub(), FakeBackend()
     hub.people.add("gus")
-    commands = build(MemoryStore(), backend, hub, clock, folder)
+    context = build(MemoryStore(), backend, hub, clock, folder)
     services = CourseServices.build(
-        commands,
-        MemoryCourseStore(commands.store),
+        context,
+        MemoryCourseStore(context.store),
         MemoryBlobs(),
         sandboxes=sandboxes,
         root=root,

@@ -141,8 +141,8 @@ def in_a_terminal(why: WhyOut, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def on_a_page(why: WhyOut, run: Run) -> list[str]:
     world = World()
     world.app.state.web = replace(world.web, clock=lambda: NOW)
-    world.commands.put(session(id=why.request_id))
-    world.commands.reasons[why.request_id] = why
+    world.service.put(session(id=why.request_id))
+    world.service.reasons[why.request_id] = why
     html = world.browser().get(f"{PREFIX}requests/{why.request_id}/why").text
     one = re.compile(r'<time datetime="([^"]*)" data-show="([^"]*)">[^<]*</time>')
     times = [

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from carrel.hub.config.settings import CLAIM_SECONDS, PREEMPTION_GRACE_SECONDS
 from carrel.hub.errors import NotFound, Unavailable
 from carrel.hub.files.home_folders import HomeFolders
 from carrel.hub.files.local import LocalFiles
@@ -15,8 +16,6 @@ from carrel.hub.interfaces.store import Store
 from carrel.hub.records.identity import Identity
 from carrel.hub.records.json_value import Json
 from carrel.hub.runtime.context import Context
-from carrel.hub.runtime.notifier import ChangeNotifier
-from carrel.hub.runtime.plan_cache import PlanCache
 from carrel.hub.runtime.progress_cache import ProgressCache
 from carrel.hub.scheduling.model.snapshot import Device, Group
 
@@ -112,7 +111,7 @@ def device(index: int, *, node: str = "local") -> Device:
 def build(
     store: Store, backend: Backend, hub: FakeHub, clock: Clock, folder: Path, *, devices: int = 2
 ) -> Context:
-    """Commands over one group, cs101 (at most 4 devices, 2 per user, 8 h), and some devices."""
+    """A context with one group, cs101 (at most 4 devices, 2 per user, 8 h), and some devices."""
     store.put_group(
         Group(name="cs101", max_devices=4, max_devices_per_user=2, max_seconds=8 * 3600)
     )
@@ -126,8 +125,8 @@ def build(
             outputs=folder / "outputs",
         ),
         backend=backend,
-        plan_cache=PlanCache(),
-        notifier=ChangeNotifier(),
         clock=clock,
         progress=ProgressCache(store),
+        claim_seconds=CLAIM_SECONDS,
+        grace_seconds=PREEMPTION_GRACE_SECONDS,
     )

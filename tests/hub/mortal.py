@@ -61,12 +61,12 @@ class Mortal:
         return act(*words, **more)
 
 
-def mortal(commands: Context, fuse: Fuse) -> Context:
+def mortal(context: Context, fuse: Fuse) -> Context:
     """The same service, reaching its store and its engine only as long as it lives."""
     return replace(
-        commands,
-        store=cast(Store, Mortal(commands.store, fuse)),
-        backend=cast(Backend, Mortal(commands.backend, fuse)),
+        context,
+        store=cast(Store, Mortal(context.store, fuse)),
+        backend=cast(Backend, Mortal(context.backend, fuse)),
     )
 
 

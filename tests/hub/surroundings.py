@@ -18,6 +18,7 @@ from carrel.hub.errors import CarrelError
 from carrel.hub.interfaces.store import Store
 from carrel.hub.records.leases import LeaseRecord
 from carrel.hub.records.requests import RequestRecord
+from carrel.hub.requests.attempt_reports import AttemptReports
 from carrel.hub.runtime.kernel_reports import KernelReports
 from carrel.hub.runtime.notifier import ChangeNotifier
 from carrel.hub.runtime.pending_server_starts import PendingServerStarts
@@ -52,9 +53,7 @@ class Surroundings(RuleBasedStateMachine):
         devices = tuple(map(device, range(DEVICES)))
         self.backend = Guarded(devices=devices, clock=self.clock, store=self.store)
         where = Path(self.folder.name)
-        self.commands = build(
-            self.store, self.backend, self.hub, self.clock, where, devices=DEVICES
-        )
+        self.context = build(self.store, self.backend, self.hub, self.clock, where, devices=DEVICES)
         self.ordinary_limits()
         self.hands = Hands()
         self.loop = self.service()
@@ -70,8 +69,8 @@ class Surroundings(RuleBasedStateMachine):
         """A new one: only the store and the engine are what they were."""
         self.fuse.left = None
         self.hands = Hands()
-        self.commands = replace(
-            self.commands,
+        self.context = replace(
+            self.context,
             plan_cache=PlanCache(),
             spawner_listeners=SpawnerListeners(),
             pending_server_starts=PendingServerStarts(),
@@ -79,7 +78,7 @@ class Surroundings(RuleBasedStateMachine):
             notifier=ChangeNotifier(),
             progress=ProgressCache(self.store),
         )
-        loop = Loop(mortal(self.commands, self.fuse), node="local")
+        loop = Loop(mortal(self.context, self.fuse), node="local")
         loop._threads = self.hands  # type: ignore[assignment]  # of what it has, one is used
         return loop
 
@@ -139,7 +138,7 @@ class Surroundings(RuleBasedStateMachine):
 
     def report(self, lease: str, seq: int, code: str) -> None:
         event = EventIn(seq=seq, at=self.clock.now, kind="ended", data={"code": code})
-        self.commands.add_events(lease, EventsIn(events=[event]))
+        AttemptReports(self.context).add_events(lease, EventsIn(events=[event]))
 
     def allowed(self, act: Callable[P, object], *words: P.args, **more: P.kwargs) -> None:
         """It may be refused, in words."""

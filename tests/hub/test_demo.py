@@ -25,34 +25,34 @@ from .doubles import Clock, FakeHub, build
 
 
 @pytest.fixture
-def commands(tmp_path: Path) -> Context:
+def context(tmp_path: Path) -> Context:
     made = build(MemoryStore(), FakeBackend(), FakeHub(), Clock(), tmp_path)
     # Without the group that other tests begin with.
     return replace(made, store=MemoryStore())
 
 
 @pytest.fixture
-def desk(commands: Context) -> CourseServices:
-    return CourseServices.build(commands, MemoryCourseStore(commands.store), MemoryBlobs())
+def desk(context: Context) -> CourseServices:
+    return CourseServices.build(context, MemoryCourseStore(context.store), MemoryBlobs())
 
 
 def test_the_teacher_gets_the_course_and_students_do_not(
-    commands: Context, desk: CourseServices
+    context: Context, desk: CourseServices
 ) -> None:
     demo.prepare_demo(desk, threading.Event())
-    students, teacher = commands.files.home("student1"), commands.files.home("teacher")
+    students, teacher = context.files.home("student1"), context.files.home("teacher")
     assert [each.name for each in students.iterdir()] == ["digits.ipynb"]
     course = teacher / COURSE_FOLDER
     assert (teacher / "digits.ipynb").is_file()
     assert "Handing out" in (course / "TEACHING.md").read_text()
     for unit in unit_names():
         nbformat.validate(nbformat.read(course / "source" / unit / f"{unit}.ipynb", as_version=4))
-    assert commands.store.group(DEMO_GROUP).max_devices == 4
+    assert context.store.group(DEMO_GROUP).max_devices == 4
 
 
-def test_later_starts_touch_nothing(commands: Context, desk: CourseServices) -> None:
+def test_later_starts_touch_nothing(context: Context, desk: CourseServices) -> None:
     demo.prepare_demo(desk, threading.Event())
-    course = commands.files.home("teacher") / COURSE_FOLDER
+    course = context.files.home("teacher") / COURSE_FOLDER
     (course / "TEACHING.md").unlink()
     demo.prepare_demo(desk, threading.Event())
     assert not (course / "TEACHING.md").exists()

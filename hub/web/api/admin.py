@@ -156,6 +156,6 @@ def audit(
 
     `cli:NAME` is somebody at the command line of the machine itself, `carrel` the service.
     """
-    return web.administration.audit(
+    return web.administration.audit_log.entries(
         who, by=by, action=action, target=target, before=before, limit=limit
     )

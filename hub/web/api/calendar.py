@@ -44,7 +44,7 @@ def remove_term(web: Carrel, who: Writer, name: TermName) -> None:
 @router.get("/reservations", summary="Devices that are reserved")
 def reservations(web: Carrel, who: Reader) -> ReservationsOut:
     """Those that are not over, the next one first. What one is for is told to its group."""
-    return ReservationsOut(reservations=web.commands.reservations(who))
+    return ReservationsOut(reservations=web.pool.reservations(who))
 
 
 @router.post(

@@ -24,14 +24,14 @@ def images(web: Carrel, who: Reader) -> ImagesOut:
 
     `choice` is false where work runs on the machine itself, not in images.
     """
-    return web.commands.images(who)
+    return web.images.shown(who, web.membership.names(who))
 
 
 @router.get("/images/needed", summary="The builds that must stay")
 def needed(web: Carrel, who: Reader) -> NeedsOut:
     """For administrators: a course has pinned it, something runs in it, or an output names it."""
     check(who)
-    return web.commands.catalogue.needed(web.commands.files)
+    return web.images.needed(web.context.files)
 
 
 @router.put(
@@ -51,10 +51,10 @@ def pin(
     Who asks for the image by its bare name as a member of the group, or of one below it, gets
     this build until the last day is over.
     """
-    return web.commands.catalogue.pin(who, group, image, body)
+    return web.images.pin(who, group, image, body)
 
 
 @router.delete("/groups/{group}/pins/{image}", status_code=204, summary="Take a pin away")
 def unpin(web: Carrel, who: Writer, group: GroupName, image: ImageName) -> None:
     """The bare name stands for the newest build again."""
-    web.commands.catalogue.unpin(who, group, image)
+    web.images.unpin(who, group, image)

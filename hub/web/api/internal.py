@@ -29,7 +29,7 @@ def _hub(request: Request) -> None:
 
 def _attempt(request: Request, lease_id: Lease) -> None:
     web = web_of(request)
-    web.gate.attempt(request, lease_id, web.commands)
+    web.gate.attempt(request, lease_id, web.attempts)
 
 
 def _hub_or_attempt(request: Request, lease_id: Lease) -> None:
@@ -52,7 +52,7 @@ def open_session(
     web: Carrel, body: Annotated[OpenSessionIn, Depends(json_body(OpenSessionIn))]
 ) -> RequestOut:
     """The live request of this server, or a new one: safe to repeat."""
-    return web.commands.open_session(body)
+    return web.sessions.open(body)
 
 
 @router.get(
@@ -77,7 +77,7 @@ def end_session(
     web: Carrel, request_id: RequestId, body: Annotated[StopIn, Depends(json_body(StopIn))]
 ) -> RequestOut:
     """The first cause stands; devices come free once death is confirmed."""
-    return web.commands.end_session(request_id, body)
+    return web.sessions.end(request_id, body)
 
 
 @router.post(
@@ -88,7 +88,7 @@ def end_session(
 )
 def launch(web: Carrel, lease_id: Lease) -> RequestOut:
     """`granted` becomes `starting`. A lease that was given back answers 409: start nothing."""
-    return web.commands.launch(lease_id)
+    return web.attempts.launch(lease_id)
 
 
 @router.post(
@@ -102,7 +102,7 @@ def started(
     web: Carrel, lease_id: Lease, body: Annotated[StartedIn, Depends(json_body(StartedIn))]
 ) -> RequestOut:
     """The claim: nothing is executed before this answers 200; on 409 the process ends at once."""
-    return web.commands.started(lease_id, body)
+    return web.attempts.started(lease_id, body)
 
 
 @router.post(
@@ -116,7 +116,7 @@ def add_events(
     web: Carrel, lease_id: Lease, body: Annotated[EventsIn, Depends(json_body(EventsIn))]
 ) -> AcceptedOut:
     """Events are counted by `seq` from 1; what was seen before is dropped."""
-    return AcceptedOut(accepted=web.commands.add_events(lease_id, body))
+    return AcceptedOut(accepted=web.attempts.add_events(lease_id, body))
 
 
 @router.get(

@@ -40,7 +40,7 @@ def pool(web: Carrel, who: ReaderOrHub) -> PoolOut:
     administrators always. `simulated` marks devices that exist only in name. `reservations` are
     the next ones of everybody; what one is for only its group is told.
     """
-    return web.commands.pool(who, groups_of=() if who is None else web.groups.names(who))
+    return web.pool.pool(who, groups_of=() if who is None else web.groups.names(who))
 
 
 @router.get("/queue", tags=["pool"], summary="Who waits, in order, and why")
@@ -48,4 +48,4 @@ def queue(
     web: Carrel, who: ReaderOrHub, limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = 200
 ) -> QueueOut:
     """The head of the one queue. Whose a place is, only those see who are entitled to."""
-    return web.commands.queue(who, limit)
+    return web.requests.queue(who, limit)

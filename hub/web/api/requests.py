@@ -49,7 +49,7 @@ def submit(
     its kernel, an uploaded archive, the group, the quota. The same `idempotency_key` of the
     same owner returns the first request, so that a lost answer may safely be asked for again.
     """
-    return web.commands.submit_job(who, body)
+    return web.jobs.submit(who, body)
 
 
 @router.get("/requests", tags=["requests"], summary="List requests")
@@ -89,7 +89,7 @@ def list_requests(
 
     What is submitted while you page comes before the first page and shifts none of the others.
     """
-    return web.commands.find_requests(
+    return web.requests.find(
         who,
         RequestQuery(
             kind=kind,
@@ -109,7 +109,7 @@ def list_requests(
 @router.get("/requests/{request_id}", tags=["requests"], summary="One request")
 def show(web: Carrel, who: ReaderOrHub, request_id: RequestId) -> RequestOut:
     """Place and reason while it waits, devices and progress while it runs, then its cause."""
-    return web.commands.request(who, request_id)
+    return web.requests.request(who, request_id)
 
 
 @router.get("/requests/{request_id}/why", tags=["requests"], summary="Why a request waits")
@@ -119,7 +119,7 @@ def why(web: Carrel, who: ReaderOrHub, request_id: RequestId) -> WhyOut:
     Each of the `suggestions` was tried on a copy of the queue: so changed, it starts now, or
     at `expected_at`, which is sooner.
     """
-    return web.commands.why(who, request_id)
+    return web.explanations.why(who, request_id)
 
 
 @router.delete("/requests/{request_id}", tags=["requests"], summary="Cancel a request")
@@ -135,7 +135,7 @@ def cancel(
 
     One that has ended stays as it is.
     """
-    return web.commands.cancel(who, request_id, reason.strip())
+    return web.termination.cancel(who, request_id, reason.strip())
 
 
 @router.get(
@@ -161,7 +161,7 @@ def events(
     with its `id` (from the beginning, or after `Last-Event-ID`); `end` after the terminal
     status, and then the stream closes. A comment line every 15 s keeps it open.
     """
-    web.commands.request(who, request_id)  # what is missing or hidden is answered as an error
+    web.requests.request(who, request_id)  # what is missing or hidden is answered as an error
     last = _event_number(came_last) or after
     return EventStream(request_events(web, who, request_id, last))
 
@@ -175,7 +175,7 @@ def events(
 )
 def output(web: Carrel, who: Reader, request_id: RequestId) -> Response:
     """As far as it has come: it is saved after each cell, also of a job that failed."""
-    name, content = web.commands.output(who, request_id)
+    name, content = web.requests.output(who, request_id)
     return Response(
         content,
         media_type="application/x-ipynb+json",
@@ -192,7 +192,7 @@ def list_files(web: Carrel, who: Reader, request_id: RequestId) -> FilesOut:
 
     Links, special files and names that are no UTF-8 are not offered; `left_out` counts them.
     """
-    return web.commands.files_of(who, request_id)
+    return web.requests.files_of(who, request_id)
 
 
 @router.get(
@@ -210,7 +210,7 @@ def read_file(
 ) -> Response:
     """As it is at this moment; a job that still runs may be writing to it."""
     return OpenFileResponse(
-        web.commands.open_file(who, request_id, name),
+        web.requests.open_file(who, request_id, name),
         headers={"Content-Disposition": attachment(name.rpartition("/")[2]), **SAFE_CONTENT},
     )
 
@@ -254,7 +254,7 @@ def extend(
     where it would run for longer than its group allows, counted from now. For its owner, teachers
     of its group and administrators.
     """
-    return web.extending.extend(who, request_id, body.seconds, seen=body.seen_seconds)
+    return web.time_extensions.extend(who, request_id, body.seconds, seen=body.seen_seconds)
 
 
 @router.post(
@@ -274,7 +274,7 @@ def change(
     It keeps its id and its age in the queue, and is safe to repeat. Refused with 409 where it does
     not wait any more, or where more is asked for than before. Only its owner can do this.
     """
-    return web.changing.change(who, request_id, body)
+    return web.amendments.change(who, request_id, body)
 
 
 @router.get(
@@ -291,7 +291,7 @@ def log(
     offset: Annotated[int, Query(ge=0, le=LARGEST, description="First byte wanted.")] = 0,
 ) -> Response:
     """From a byte on, at most 1 MiB; `X-Carrel-Offset` is where to go on."""
-    data = web.commands.log(who, request_id, offset)
+    data = web.requests.log(who, request_id, offset)
     return Response(
         data,
         media_type="text/plain; charset=utf-8",

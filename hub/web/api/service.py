@@ -20,10 +20,10 @@ def health() -> dict[str, str]:
 @router.get("/me", tags=["service"], summary="Who am I?")
 def me(web: Carrel, who: Reader) -> MeOut:
     """The caller's name, groups as JupyterHub has them now, and the groups they teach."""
-    return web.commands.me(who)
+    return web.membership.me(who)
 
 
 @router.get("/groups", tags=["service"], summary="The groups I may use")
 def groups(web: Carrel, who: Reader) -> GroupsOut:
     """With the limits that hold for the caller now."""
-    return web.commands.groups(who)
+    return web.membership.groups(who)

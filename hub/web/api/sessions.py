@@ -27,7 +27,7 @@ def claim(web: Carrel, who: Writer, request_id: RequestId) -> RequestOut:
     Twice is the same as once. While it still waits in the queue the answer is 409. Only its
     owner can do this.
     """
-    return web.claims.claim(who, request_id)
+    return web.held_sessions.claim(who, request_id)
 
 
 @router.post(
@@ -42,7 +42,7 @@ def keep_place(web: Carrel, who: Writer, request_id: RequestId) -> RequestOut:
     request moves to a name of its own (`server_name`) if it had that one. Safe to repeat. Only
     its owner can do this.
     """
-    return web.claims.keep_place(who, request_id)
+    return web.held_sessions.keep_place(who, request_id)
 
 
 @router.post(
@@ -64,14 +64,14 @@ def start_session(
     has a name of its own: the one in the address, or for `-` one that is free.
     """
     if body.claim:
-        return web.claims.start(who, server_of(server), body)
-    return web.commands.start_session(who, server_of(server), body)
+        return web.held_sessions.start(who, server_of(server), body)
+    return web.sessions.start(who, server_of(server), body)
 
 
 @router.delete("/sessions/{server}", status_code=204, tags=["sessions"], summary="Stop a session")
 def stop_session(web: Carrel, who: Writer, server: Server) -> None:
     """Gives the devices back once its processes are gone; a waiting one leaves the queue."""
-    web.commands.stop_session(who, server_of(server))
+    web.sessions.stop(who, server_of(server))
 
 
 @router.post("/requests/{request_id}/keep", tags=["sessions"], summary="Keep an idle session")
@@ -80,7 +80,7 @@ def keep(web: Carrel, who: Writer, request_id: RequestId) -> RequestOut:
 
     A second time, and without a warning, the answer is 409. Only its owner can do this.
     """
-    return web.idling.keep(who, request_id)
+    return web.activity.keep(who, request_id)
 
 
 @router.post(
@@ -98,4 +98,4 @@ def kernels(
     """Sent by the server of a running session, with the session's own token, every
     `again_seconds`. A session that does not tell counts as working. Only for its owner.
     """
-    return web.idling.tell(who, request_id, body)
+    return web.activity.report(who, request_id, body)

@@ -56,7 +56,7 @@ def usage(
     asked = UsageQuery(
         group=group, since=since, until=until, by=by, mine=mine, lines=lines, before=before
     )
-    return web.figures.usage(who, asked)
+    return web.usage.report(who, asked)
 
 
 @router.get("/history", summary="How full the pool was, and how long waits were")
@@ -73,4 +73,4 @@ def history(
 
     A wait is the time until the first grant, of requests for devices; it counts where it ended.
     """
-    return web.figures.pool(who, span, group)
+    return web.usage.pool(who, span, group)

@@ -14,12 +14,22 @@ from ....courses.services import CourseServices
 from ...administration.service import Administration
 from ...admission.quotes import Quotes
 from ...config.settings import Settings
-from ...controller.idle_culling import IdleCulling
+from ...groups.membership import Membership
 from ...interfaces.clock import Clock
+from ...inventory.images import ImageCatalogue
+from ...inventory.pool import PoolQueries
 from ...records.identity import Identity
 from ...requests.amendments import Amendments, TimeExtensions
+from ...requests.attempt_reports import AttemptReports
+from ...requests.explanation import WaitExplanations
+from ...requests.jobs import JobService
+from ...requests.queries import RequestQueries
+from ...requests.termination import RequestTermination
 from ...runtime.context import Context
+from ...sessions.activity import SessionActivity
 from ...sessions.held import HeldSessions
+from ...sessions.lifecycle import SessionLifecycle
+from ...usage.budgets import BudgetQueries
 from ...usage.reports import UsageReports
 from ..live.change_feed import ChangeFeed
 from ..live.sse import Streams
@@ -34,15 +44,25 @@ from .group_choices import GroupChoiceCache
 class WebContext:
     """Passed around whole; made once by ``build_app``."""
 
-    commands: Context
-    claims: HeldSessions
-    changing: Amendments
-    extending: TimeExtensions
+    context: Context
+    membership: Membership
+    pool: PoolQueries
+    images: ImageCatalogue
+    requests: RequestQueries
+    jobs: JobService
+    explanations: WaitExplanations
+    termination: RequestTermination
+    amendments: Amendments
+    time_extensions: TimeExtensions
+    attempts: AttemptReports
+    sessions: SessionLifecycle
+    held_sessions: HeldSessions
+    activity: SessionActivity
     quotes: Quotes
-    idling: IdleCulling
+    budgets: BudgetQueries
+    usage: UsageReports
     administration: Administration
     courses: CourseServices
-    figures: UsageReports
     metrics: Metrics
     readiness: Readiness
     groups: GroupChoiceCache
@@ -58,7 +78,7 @@ class WebContext:
         """A page or a part of one."""
         given = values.get("who")
         who = given if isinstance(given, Identity) else None
-        teaches = self.figures.teaches(who) if who else []
+        teaches = self.usage.teaches(who) if who else []
         runs_courses = who and (who.admin or teaches or self.courses.access.grades_somewhere(who))
         return self.templates.get_template(template).render(
             settings=self.settings,
@@ -88,7 +108,7 @@ def of_one_moment(route: Callable[P, T]) -> Callable[P, T]:
     def reads(*given: P.args, **named: P.kwargs) -> T:
         web = named["web"]
         assert isinstance(web, WebContext), "routes are called with their arguments by name"
-        with web.commands.store.together():
+        with web.context.store.together():
             return route(*given, **named)
 
     return reads

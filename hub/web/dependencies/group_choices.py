@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import inf
 
-from ...groups.membership import GroupChoice
+from ...groups.membership import GroupChoice, Membership
 from ...interfaces.clock import Clock
 from ...records.identity import Identity
-from ...runtime.context import Context
 
 _OPENED_SECONDS = 5.0
 _LIVE_SECONDS = 300.0
@@ -26,7 +25,7 @@ Choices = list[GroupChoice]
 class GroupChoiceCache:
     """For display only: admission asks the hub itself."""
 
-    commands: Context
+    membership: Membership
     clock: Clock
     _known: dict[str, tuple[float, Choices]] = field(default_factory=dict)
 
@@ -45,7 +44,7 @@ class GroupChoiceCache:
     def _since(self, who: Identity, earliest: float) -> Choices:
         asked_at, found = self._known.get(who.name, (-inf, []))
         if asked_at <= earliest:
-            asked_at, found = self.clock(), self.commands.groups_for(who)
+            asked_at, found = self.clock(), self.membership.choices(who)
             if len(self._known) >= _MOST:
                 self._known.clear()
             self._known[who.name] = (asked_at, found)

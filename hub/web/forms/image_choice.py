@@ -30,7 +30,7 @@ def image_choices(
     """
     try:
         # A name stands for what their own groups have pinned, for administrators too.
-        found = web.commands.images(replace(who, admin=False), groups_of=groups)
+        found = web.images.shown(replace(who, admin=False), groups)
     except Unavailable:
         return []  # Admission says so in its own words, if that is still true then.
     newest = [image for image in found.images if image.newest]

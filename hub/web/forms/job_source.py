@@ -44,7 +44,7 @@ def with_notebook(web: WebContext, who: Identity, form: JobForm, sent: Sent) -> 
 def from_home(web: WebContext, who: Identity, path: str) -> ChosenNotebook:
     """Raises CarrelError, beside the field ``notebook``."""
     try:
-        return ChosenNotebook.read(*HomeNotebooks(web.commands.files).notebook(who.name, path))
+        return ChosenNotebook.read(*HomeNotebooks(web.context.files).notebook(who.name, path))
     except CarrelError as error:
         error.field = "notebook"
         raise
@@ -56,7 +56,7 @@ def of_job(web: WebContext, who: Identity, request_id: str) -> JobForm:
     Raises:
         NotFound: there is no such job, or its files are not kept any more.
     """
-    job = web.commands.same_job(who, request_id)
+    job = web.jobs.same_job(who, request_id)
     form = JobForm(
         kind="notebook" if job.notebook else "command",
         group=job.group,
@@ -81,7 +81,7 @@ def of_job(web: WebContext, who: Identity, request_id: str) -> JobForm:
 
 
 def _again(web: WebContext, who: Identity, form: JobForm) -> JobForm:
-    return _with_job(form, web.commands.same_job(who, form.source.removeprefix(AGAIN)))
+    return _with_job(form, web.jobs.same_job(who, form.source.removeprefix(AGAIN)))
 
 
 def _with_job(form: JobForm, job: JobIn) -> JobForm:

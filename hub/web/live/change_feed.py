@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from starlette.concurrency import run_in_threadpool
 
+from ...interfaces.store import Store
 from ...records.events import ChangeDigest
 from ...records.identity import Identity, Viewer
-from ...runtime.context import Context
 from ...runtime.notifier import ChangeNotifier
+from ...runtime.plan_cache import PlanCache
 
 _REMEMBERED = 10_000
 _LONG_AGO = 60.0
@@ -49,8 +50,9 @@ class StreamCursor:
 class ChangeFeed:
     """The newest look, and when something last happened to each request and for each reader."""
 
-    def __init__(self, commands: Context, notifier: ChangeNotifier) -> None:
-        self._commands = commands
+    def __init__(self, store: Store, plan_cache: PlanCache, notifier: ChangeNotifier) -> None:
+        self._store = store
+        self._plan_cache = plan_cache
         self._notifier = notifier
         self._newest: FeedView | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -80,7 +82,7 @@ class ChangeFeed:
         at = asyncio.get_running_loop().time()
         after = before.glance.last if before and at - before.at < _LONG_AGO else None
         try:
-            glance = await run_in_threadpool(self._commands.glance, after)
+            glance = await run_in_threadpool(self._store.glance, after)
         finally:
             self._reading = None
         if after is None:
@@ -100,7 +102,7 @@ class ChangeFeed:
         return (
             self._of_request.get(request_id, self._forgotten),
             look.viewer(who).teaches,
-            self._commands.waits().get(request_id),
+            self._plan_cache.waits.get(request_id),
             request_id in look.glance.suspect,
         )
 

@@ -33,23 +33,24 @@ async def request_events(
         async for part in _follow(web, who, request_id, after):
             yield part
         return
-    await run_in_threadpool(web.commands.attach, request_id)
+    await run_in_threadpool(web.context.spawner_listeners.attach, request_id)
     try:
         async for part in _follow(web, None, request_id, after):
             yield part
     finally:
         with anyio.CancelScope(shield=True):
-            await run_in_threadpool(web.commands.detach, request_id)
+            await run_in_threadpool(web.context.spawner_listeners.detach, request_id)
+            web.context.notifier.notify()
 
 
 async def _follow(
     web: WebContext, who: Identity | None, request_id: str, after: int
 ) -> AsyncGenerator[bytes, None]:
     def request() -> RequestOut:
-        return web.commands.request(who, request_id)
+        return web.requests.request(who, request_id)
 
     def batch() -> list[EventOut]:
-        return web.commands.events(who, request_id, after)
+        return web.requests.events(who, request_id, after)
 
     shown: str | None = None
     told = StreamCursor()

@@ -6,6 +6,7 @@ import hashlib
 
 from starlette.concurrency import run_in_threadpool
 
+from ...inventory.pool import pool_of
 from ...records.identity import Identity, Viewer
 from ...scheduling.model.states import LIVE, TERMINAL
 from ..dependencies.context import WebContext
@@ -41,7 +42,7 @@ class PageFingerprint:
         return (self._requests, self._pool)
 
     async def _look_at_requests(self, look: FeedView, viewer: Viewer, silence: bool) -> None:
-        waits = self._web.commands.waits()
+        waits = self._web.context.plan_cache.waits
         newest = self._web.looks.newest_event(viewer)
 
         def clues() -> Clues:
@@ -57,7 +58,7 @@ class PageFingerprint:
         found = [
             request
             for states in (LIVE, TERMINAL)
-            for request in self._web.commands.requests(
+            for request in self._web.requests.requests(
                 self._who, kind=None, states=states, mine=False, limit=200
             )
         ]
@@ -73,6 +74,8 @@ class PageFingerprint:
         if standing == self._standing:
             return
         self._standing = standing
-        pool = await run_in_threadpool(self._web.commands.pool_at, glance, viewer)
+        pool = await run_in_threadpool(
+            pool_of, glance.devices, glance.holdings, glance.waiting, viewer
+        )
         self._pool = pool.model_dump_json()
         self.charging = any(tile.state == "yours" for tile in pool.devices)

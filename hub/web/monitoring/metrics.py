@@ -38,7 +38,7 @@ _UNDECIDED = "undecided"
 class Metrics:
     """A collector over what the service knows."""
 
-    commands: Context
+    context: Context
     vitals: LoopMetrics
     streams: Streams
     clock: Callable[[], float] = time.monotonic
@@ -71,7 +71,7 @@ class Metrics:
         with self._lock:
             now = self.clock()
             if self._known is None or now - self._known[0] >= _FRESH_SECONDS:
-                self._known = (now, self.commands.store.census(), self.commands.store.snapshot(now))
+                self._known = (now, self.context.store.census(), self.context.store.snapshot(now))
             return self._known[1:]
 
     def _queue(self, snapshot: Snapshot) -> Metric:
@@ -80,7 +80,7 @@ class Metrics:
         )
         found = Counter[tuple[str, str]]()
         for waiting in snapshot.pending:
-            wait = self.commands.plan_cache.wait_of(waiting.id)
+            wait = self.context.plan_cache.wait_of(waiting.id)
             found[str(wait.reason) if wait else _UNDECIDED, str(waiting.kind)] += 1
         for labels, number in sorted(found.items()):
             family.add_metric(labels, number)

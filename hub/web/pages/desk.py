@@ -38,10 +38,10 @@ def desk_live(web: Carrel, visitor: Guest) -> Response:
     """The part of the desk that changes by itself."""
     who = visitor.identity
     groups = web.groups.lately(who)
-    with web.commands.store.together():
+    with web.context.store.together():
         page = web.render(
             "desk_live.html",
-            desk=gather(web.commands, who, groups, now=web.clock()),
+            desk=gather(web, who, groups, now=web.clock()),
             who=who,
             csrf=web.gate.csrf.issue(visitor.session),
         )
@@ -69,8 +69,8 @@ def desk_page(
     """The desk, with the start form as it was filled in and with what could not be done."""
     who = visitor.identity
     groups = web.groups.now(who)
-    with web.commands.store.together():
-        desk = gather(web.commands, who, groups, now=web.clock())
+    with web.context.store.together():
+        desk = gather(web, who, groups, now=web.clock())
         if not form.problem:
             form = SessionForm.beside(desk.sessions, server_name=form.server_name, wanted=form.next)
         page = web.render(

@@ -11,11 +11,11 @@ from ...interfaces.files import HomeUse
 from ...messages import requests as request_messages
 from ...records.identity import Identity
 from ...requests.pagination import RequestQuery
-from ...runtime.context import Context
 from ...scheduling.model.snapshot import Kind
 from ...scheduling.model.states import LIVE, TERMINAL
 from ...schemas import BudgetOut, DeviceOut, PoolOut, RequestOut, UsageReport
 from ...schemas.calendar import ReservationOut
+from ..dependencies.context import WebContext
 
 _LISTED = 200
 _JOBS_LIVE = 20
@@ -158,7 +158,7 @@ class Desk:
 
 
 def gather(
-    commands: Context, who: Identity, groups: Sequence[GroupChoice] = (), *, now: float
+    web: WebContext, who: Identity, groups: Sequence[GroupChoice] = (), *, now: float
 ) -> Desk:
     """Reads the desk of one person, without asking the hub for anything: within ``together``."""
     lists = [
@@ -168,27 +168,27 @@ def gather(
         RequestQuery(kind=Kind.JOB, states=LIVE, limit=_JOBS_LIVE),
         RequestQuery(kind=Kind.JOB, states=TERMINAL, limit=_JOBS_ENDED),
     ]
-    if who.admin or commands.store.taught_by(who.name):
+    if who.admin or web.context.store.taught_by(who.name):
         lists.append(RequestQuery(states=LIVE, mine=False, limit=2 * _OTHERS_SHOWN, brief=True))
-    pages = commands.several(who, lists)
+    pages = web.requests.several(who, lists)
     sessions, ended, live, done, *seen = (tuple(page.requests) for page in pages)
     names = [group.name for group in groups]
     return Desk(
         sessions=sessions,
         mishaps=tuple(r for r in ended if _mishap(r, now))[:3],
         jobs=(*live, *done),
-        first_in_line=commands.next_in_line(who),
-        others=_others(commands, who, *seen),
-        pool=commands.pool(who, groups_of=names),
-        usage=commands.usage(who),
-        budgets=tuple(commands.budgets(who, groups_of=names)),
+        first_in_line=web.requests.next_in_line(who),
+        others=_others(web, who, *seen),
+        pool=web.pool.pool(who, groups_of=names),
+        usage=web.usage.totals(who),
+        budgets=tuple(web.budgets.budgets(who, groups_of=names)),
         groups=tuple(groups),
-        home=commands.home_use(who),
+        home=web.context.files.home_use(who.name),
     )
 
 
 def _others(
-    commands: Context, who: Identity, live: Sequence[RequestOut] | None = None
+    web: WebContext, who: Identity, live: Sequence[RequestOut] | None = None
 ) -> tuple[RequestOut, ...]:
     """What runs and waits first, then what has ended; nothing is asked for a plain member."""
     if live is None:
@@ -196,7 +196,7 @@ def _others(
     found = [request for request in live if request.owner != who.name]
     if len(found) < _OTHERS_SHOWN:
         ended = RequestQuery(states=TERMINAL, mine=False, limit=2 * _OTHERS_SHOWN, brief=True)
-        seen = commands.several(who, [ended])[0].requests
+        seen = web.requests.several(who, [ended])[0].requests
         found += [request for request in seen if request.owner != who.name]
     return tuple(found[:_OTHERS_SHOWN])
 

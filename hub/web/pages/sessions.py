@@ -43,7 +43,7 @@ def quote_form(web: Carrel, visitor: Guest, fields: Form) -> Response:
     """The part of a form that says what its choices would have to expect."""
     who = visitor.identity
     held: dict[str, int] = {}
-    for request in web.commands.requests(who, kind=None, states=LIVE, mine=True, limit=200):
+    for request in web.requests.requests(who, kind=None, states=LIVE, mine=True, limit=200):
         if request.lease is not None:
             held[request.group] = held.get(request.group, 0) + len(request.lease.devices)
     view = quote(web.quotes, who, fields, web.groups.lately(who), held)
@@ -56,7 +56,7 @@ def keep_place(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form)
     return _acted(
         web,
         visitor,
-        lambda: web.claims.keep_place(visitor.identity, request_id),
+        lambda: web.held_sessions.keep_place(visitor.identity, request_id),
         wait_url("", fields.get("next", "")),
     )
 
@@ -64,9 +64,9 @@ def keep_place(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form)
 @router.post("/requests/{request_id}/claim")
 def claim(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
     """On to the waiting page of the session, whose device is there."""
-    name = web.commands.request(visitor.identity, request_id).server_name
+    name = web.requests.request(visitor.identity, request_id).server_name
     return _acted(
-        web, visitor, lambda: web.claims.claim(visitor.identity, request_id), wait_url(name)
+        web, visitor, lambda: web.held_sessions.claim(visitor.identity, request_id), wait_url(name)
     )
 
 
@@ -78,7 +78,7 @@ def extend(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> 
     return _acted(
         web,
         visitor,
-        lambda: web.extending.extend(
+        lambda: web.time_extensions.extend(
             visitor.identity,
             request_id,
             EXTEND_SECONDS,
@@ -91,12 +91,12 @@ def extend(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> 
 @router.post("/requests/{request_id}/change")
 def change(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
     """What a page said would help, done; back to where it waits."""
-    request = web.commands.request(visitor.identity, request_id)
+    request = web.requests.request(visitor.identity, request_id)
     session = request.kind == "session"
     return _acted(
         web,
         visitor,
-        lambda: web.changing.change(visitor.identity, request_id, _wanted(fields)),
+        lambda: web.amendments.change(visitor.identity, request_id, _wanted(fields)),
         wait_url(request.server_name) if session else f"{SERVICE_PREFIX}requests/{request_id}",
     )
 
@@ -128,7 +128,7 @@ def _acted(
 @router.post("/requests/{request_id}/keep")
 def keep_form(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
     """The button beside the countdown."""
-    web.idling.keep(visitor.identity, request_id)
+    web.activity.keep(visitor.identity, request_id)
     return RedirectResponse(SERVICE_PREFIX, SEE_OTHER)
 
 
@@ -142,12 +142,12 @@ def start_session(web: Carrel, visitor: Guest, fields: Form) -> Response:
     now_on_cpu = fields.get("how") == "cpu"
     try:
         if now_on_cpu:
-            made = web.claims.start(who, form.server_name, form.options())
-            web.claims.keep_place(who, made.id)
+            made = web.held_sessions.start(who, form.server_name, form.options())
+            web.held_sessions.keep_place(who, made.id)
         else:
-            web.commands.start_session(who, form.server_name, form.options())
+            web.sessions.start(who, form.server_name, form.options())
     except CarrelError as error:
-        refused = form.refused(error, web.commands.groups_for(who))
+        refused = form.refused(error, web.membership.choices(who))
         return desk_page(web, visitor, refused, status=error.http_status)
     # What opens next: the CPU session, or the session itself.
     return RedirectResponse(wait_url("" if now_on_cpu else form.server_name, form.next), SEE_OTHER)
@@ -155,7 +155,7 @@ def start_session(web: Carrel, visitor: Guest, fields: Form) -> Response:
 
 @router.post("/sessions/stop")
 def stop_session(web: Carrel, visitor: Guest, fields: Form) -> Response:
-    web.commands.stop_session(visitor.identity, fields.get("server_name", ""))
+    web.sessions.stop(visitor.identity, fields.get("server_name", ""))
     return RedirectResponse(SERVICE_PREFIX, SEE_OTHER)
 
 
@@ -173,7 +173,7 @@ async def _session_soon(web: WebContext, who: Identity, server_name: str) -> Req
         async with asyncio.timeout(_SOON_SECONDS), aclosing(web.streams.rounds()) as rounds:
             async for _ in rounds:
                 found = await run_in_threadpool(
-                    session_of, web.commands, who, server_name, now=web.clock()
+                    session_of, web.requests, who, server_name, now=web.clock()
                 )
                 if found is not None and not found.ended:
                     break
@@ -186,7 +186,7 @@ def _wait_page(
     who, name = visitor.identity, server_of(server)
     if request is None:
         return RedirectResponse(SERVICE_PREFIX, SEE_OTHER)
-    if request.state == "running" and web.commands.server_ready(who.name, name):
+    if request.state == "running" and web.sessions.ready(who.name, name):
         return RedirectResponse(door(who.name, name, wanted), SEE_OTHER)
     return html(
         web.render(
@@ -210,6 +210,6 @@ def enter(web: Carrel, visitor: Guest, server: Server, next: Next = "") -> Respo
 
 @router.get("/wait/{server}/events")
 def wait_stream(web: Carrel, visitor: Follower, server: Server, request_id: str) -> Response:
-    web.commands.request(visitor.identity, request_id)
+    web.requests.request(visitor.identity, request_id)
     csrf = web.gate.csrf.issue(visitor.session)
     return EventStream(wait_events(web, visitor.identity, request_id, csrf))

@@ -115,7 +115,7 @@ def usage(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
     # The hub is asked first: nothing waits for it within a transaction.
     mine = web.groups.names(visitor.identity)
     error = None
-    with web.commands.store.together():
+    with web.context.store.together():
         try:
             found = _used(web, visitor, chosen, mine)
         except CarrelError as refused:
@@ -125,7 +125,7 @@ def usage(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
         report = found["usage"]
         named = {*(line.group for line in report.by_group), *filter(None, [chosen.group])}
         if visitor.identity.admin:
-            named |= {each.name for each in web.commands.store.groups()}
+            named |= {each.name for each in web.context.store.groups()}
         page = web.render(
             "usage.html",
             title="Usage" if chosen.whose == "all" else "My usage",
@@ -142,7 +142,7 @@ def usage(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
 def usage_live(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
     """The part of that page that changes by itself."""
     mine = web.groups.names(visitor.identity)
-    with web.commands.store.together():
+    with web.context.store.together():
         return html(web.render("usage_live.html", **_used(web, visitor, chosen, mine)))
 
 
@@ -161,13 +161,13 @@ def _used(web: WebContext, visitor: Visitor, chosen: UsageChoice, mine: Collecti
     """Raises InvalidInput, NotFound."""
     who, asked = visitor.identity, chosen.asked()
     by = UsageBy(chosen.by)
-    report = web.figures.usage(who, asked, groups_of=mine)
-    days = web.figures.used(who, asked, UsageBy.DAY)
+    report = web.usage.report(who, asked, groups_of=mine)
+    days = web.usage.used(who, asked, UsageBy.DAY)
     plot = usage_plots_pages.by_day(report, _all_days(report, days, web.clock()))
-    models = [row_out(each) for each in web.figures.used(who, asked, UsageBy.MODEL)]
+    models = [row_out(each) for each in web.usage.used(who, asked, UsageBy.MODEL)]
     rows = []
     if by in usage_messages.HEADS and by is not UsageBy.MODEL:
-        known = days if by is UsageBy.DAY else web.figures.used(who, asked, by)
+        known = days if by is UsageBy.DAY else web.usage.used(who, asked, by)
         rows = [row_out(each) for each in known]
     return {
         "usage": report,
@@ -184,12 +184,12 @@ def _used(web: WebContext, visitor: Visitor, chosen: UsageChoice, mine: Collecti
 def use(web: Carrel, visitor: Guest, span: Span = "week", group: Group = "") -> Response:
     """How full the pool was, and how long waits were."""
     check(visitor.identity)
-    found = web.figures.pool(visitor.identity, span, group)
+    found = web.usage.pool(visitor.identity, span, group)
     page = web.render(
         "admin_use.html",
         found=found,
         plots=_plots(found),
-        groups=[each.name for each in web.commands.store.groups()],
+        groups=[each.name for each in web.context.store.groups()],
         **_around(visitor, web),
     )
     return html(page)
@@ -200,7 +200,7 @@ def use(web: Carrel, visitor: Guest, span: Span = "week", group: Group = "") -> 
 def use_live(web: Carrel, visitor: Guest, span: Span = "week", group: Group = "") -> Response:
     """The plots alone, for the page that watches them."""
     check(visitor.identity)
-    found = web.figures.pool(visitor.identity, span, group)
+    found = web.usage.pool(visitor.identity, span, group)
     return html(web.render("history_plots.html", found=found, plots=_plots(found)))
 
 
@@ -224,17 +224,17 @@ def course_live(web: Carrel, visitor: Guest, group: Course, span: Span = "week")
 def _course(web: WebContext, visitor: Visitor, group: str, span: str) -> dict[str, object]:
     """Raises NotFound."""
     who = visitor.identity
-    web.figures.check_course(who, group)
-    found = web.figures.pool(who, span, group)
+    web.usage.check_course(who, group)
+    found = web.usage.pool(who, span, group)
     since = found.periods[0].starts_at
     live = RequestQuery(group=group, mine=False, states=LIVE, limit=_LIVE_SHOWN, brief=True)
     used = UsageQuery(group=group, since=since, by=UsageBy.USER, lines=0)
     # Whoever may see a course is told of its budgets and reservations, member or not.
-    coming = web.commands.reservations(who, groups_of=())
+    coming = web.pool.reservations(who, groups_of=())
     return {
         "group": group,
-        "live": web.commands.find_requests(who, live),
-        "usage": web.figures.usage(who, used, groups_of=()),
+        "live": web.requests.find(who, live),
+        "usage": web.usage.report(who, used, groups_of=()),
         "reservations": [each for each in coming if each.group == group],
         "found": found,
         "plots": _plots(found),

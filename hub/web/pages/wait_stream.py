@@ -26,7 +26,7 @@ async def wait_events(
     """Follows one session from the queue into the open door."""
 
     def read() -> tuple[WaitView, str]:
-        view = WaitView(request=web.commands.request(who, request_id))
+        view = WaitView(request=web.requests.request(who, request_id))
         return view, web.render("wait_status.html", view=view, csrf=csrf)
 
     shown: str | None = None
@@ -51,9 +51,7 @@ async def wait_events(
             if view.request.ended:
                 yield message("status", html) + message("end")
                 return
-            if await run_in_threadpool(
-                web.commands.server_ready, who.name, view.request.server_name
-            ):
+            if await run_in_threadpool(web.sessions.ready, who.name, view.request.server_name):
                 yield message("ready") + message("end")
                 return
             yield ALIVE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...records.identity import Identity
-from ...runtime.context import Context
+from ...requests.queries import RequestQueries
 from ...scheduling.model.snapshot import Kind
 from ...scheduling.model.states import LIVE, TERMINAL, State
 from ...schemas import RequestOut
@@ -38,12 +38,12 @@ class WaitView:
 
 
 def session_of(
-    commands: Context, who: Identity, server_name: str, *, now: float
+    requests: RequestQueries, who: Identity, server_name: str, *, now: float
 ) -> RequestOut | None:
     """The request to show for a server: the live one, else one that just ended badly."""
 
     def newest_of(states: frozenset[State]) -> RequestOut | None:
-        found = commands.requests(who, kind=Kind.SESSION, states=states, mine=True, limit=_LISTED)
+        found = requests.requests(who, kind=Kind.SESSION, states=states, mine=True, limit=_LISTED)
         return next((request for request in found if request.server_name == server_name), None)
 
     live = newest_of(LIVE)

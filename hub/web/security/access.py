@@ -18,7 +18,7 @@ from starlette.requests import Request
 
 from ...errors import Forbidden, NotSignedIn
 from ...records.identity import Identity
-from ...runtime.context import Context
+from ...requests.attempt_reports import AttemptReports
 from .csrf import HEADER, Csrf
 from .hub_oauth import ACCESS_SCOPE, METRICS_SCOPE, READ_SCOPE, SUBMIT_SCOPE, SignIn, TokenHolder
 from .signer import Signer, same
@@ -96,7 +96,7 @@ class CallerAccess:
         if not self.is_hub(token):
             raise Forbidden("This is for the hub itself.", accepted="Only its own token opens it.")
 
-    def attempt(self, request: Request, lease_id: str, commands: Context) -> None:
+    def attempt(self, request: Request, lease_id: str, reports: AttemptReports) -> None:
         """Raises Forbidden unless the token is the one of this lease. Blocks."""
         token = token_of(request)
         if token is None:
@@ -104,7 +104,7 @@ class CallerAccess:
                 "This is for the attempt that runs under the lease.",
                 accepted="It sends the token that it was started with.",
             )
-        if commands.lease_of_token(token) != lease_id:
+        if reports.lease_of_token(token) != lease_id:
             raise Forbidden("This token belongs to another lease.")
 
     async def monitor(self, request: Request) -> None:

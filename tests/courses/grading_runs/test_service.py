@@ -10,6 +10,7 @@ from carrel.hub.errors import Forbidden, InvalidInput, NotFound, StaleEpoch
 from carrel.hub.records.events import NewEvent
 from carrel.hub.records.leases import LeaseRecord
 from carrel.hub.records.requests import Cause, CauseCode
+from carrel.hub.requests.attempt_reports import AttemptReports
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Kind
 from carrel.hub.scheduling.model.states import State
@@ -154,9 +155,9 @@ def test_a_grader_that_was_torn_off_is_no_end_of_the_run(kit: CourseSite) -> Non
     lease = granted(kit, run.request)
     told = {"code": "command_failed", "message": "`python` was ended by SIGKILL"}
     event = NewEvent(seq=1, at=kit.clock(), kind="ended", data=told)
-    commands = kit.services.access.context
-    commands.take_events(lease.id, [event])
-    assert commands.store.request(run.request).state is State.STARTING
+    context = kit.services.access.context
+    AttemptReports(context).store_events(lease.id, [event])
+    assert context.store.request(run.request).state is State.STARTING
 
 
 def test_what_cannot_be_graded_is_said(kit: CourseSite) -> None:

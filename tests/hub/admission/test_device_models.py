@@ -16,10 +16,16 @@ from carrel.hub.admission.quotes import Quotes
 from carrel.hub.cli import cli
 from carrel.hub.client import Client
 from carrel.hub.errors import CarrelError, Conflict, InvalidInput, OverMaximum
+from carrel.hub.groups.membership import Membership
+from carrel.hub.inventory.pool import PoolQueries
 from carrel.hub.requests.amendments import Amendments
+from carrel.hub.requests.explanation import WaitExplanations
+from carrel.hub.requests.jobs import JobService
+from carrel.hub.requests.queries import RequestQueries
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import ChangeIn, JobIn, QuoteIn, RequestOut, SessionIn
 from carrel.hub.schemas.explanation import WhyOut
+from carrel.hub.sessions.lifecycle import SessionLifecycle
 
 from ..controller.test_loop import World
 from ..doubles import STUDENT1, STUDENT2, device
@@ -50,14 +56,14 @@ class Terminal:
         pass
 
     def why(self, request_id: str) -> WhyOut:
-        return self.world.commands.why(STUDENT1, request_id)
+        return WaitExplanations(self.world.context).why(STUDENT1, request_id)
 
     def change(self, request_id: str, wanted: ChangeIn) -> RequestOut:
         sent = ChangeIn.model_validate_json(wanted.model_dump_json(exclude_unset=True))
-        return Amendments(self.world.commands).change(STUDENT1, request_id, sent)
+        return Amendments(self.world.context).change(STUDENT1, request_id, sent)
 
     def request(self, request_id: str) -> RequestOut:
-        return self.world.commands.request(STUDENT1, request_id)
+        return RequestQueries(self.world.context).request(STUDENT1, request_id)
 
 
 @pytest.fixture
@@ -65,7 +71,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     """One device of each of two models."""
     made = World.over(tmp_path, devices=0)
     made.backend.devices = POOL
-    made.commands.store.sync_devices("local", POOL)
+    made.context.store.sync_devices("local", POOL)
     yield made
     made.loop.close()
 
@@ -79,10 +85,10 @@ def carrel(world: World, monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 def group(world: World, name: str = "cs101", **changes: object) -> None:
     """The group as it is, or a new one that the student is in, with these changes."""
-    known = {each.name: each for each in world.commands.store.groups()}
+    known = {each.name: each for each in world.context.store.groups()}
     values = {"name": name, "max_devices": 4, "max_devices_per_user": 2, "max_seconds": 28800}
     found = known.get(name) or Group(**values)  # type: ignore[arg-type]  # as written above
-    world.commands.store.put_group(replace(found, **changes))  # type: ignore[arg-type]
+    world.context.store.put_group(replace(found, **changes))  # type: ignore[arg-type]
     world.hub.members.setdefault(name, set()).add("student1")
 
 
@@ -99,7 +105,7 @@ def model_of(world: World, request: RequestOut) -> str:
 
 @pytest.mark.parametrize("model", [OLD, NEW])
 def test_a_job_gets_a_device_of_its_model(world: World, model: str) -> None:
-    made = world.commands.submit_job(STUDENT1, job(model=model))
+    made = JobService(world.context).submit(STUDENT1, job(model=model))
     world.settle()
     assert made.model == model
     assert model_of(world, made) == model
@@ -107,28 +113,28 @@ def test_a_job_gets_a_device_of_its_model(world: World, model: str) -> None:
 
 def test_a_session_gets_a_device_of_its_model(world: World) -> None:
     options = SessionIn(devices=1, model=NEW, hours=1.0)
-    made = world.commands.start_session(STUDENT1, "", options)
+    made = SessionLifecycle(world.context).start(STUDENT1, "", options)
     world.settle()
     assert model_of(world, made) == NEW
 
 
 def test_it_waits_for_its_model_while_others_are_free(world: World) -> None:
-    world.commands.submit_job(STUDENT2, job(model=NEW))
+    JobService(world.context).submit(STUDENT2, job(model=NEW))
     world.settle()
-    made = world.commands.submit_job(STUDENT1, job(model=NEW))
+    made = JobService(world.context).submit(STUDENT1, job(model=NEW))
     world.settle()
     found = world.see(made)
     assert found.lease is None
     assert found.wait is not None
     assert f"Not enough {NEW} devices" in found.wait.sentence
-    assert world.commands.pool(STUDENT1).free == 1
+    assert PoolQueries.of(world.context).pool(STUDENT1).free == 1
 
 
 def test_a_quote_is_one_for_the_model(world: World) -> None:
-    world.commands.submit_job(STUDENT2, job(model=NEW))
+    JobService(world.context).submit(STUDENT2, job(model=NEW))
     world.settle()
     asked = [QuoteIn(devices=1, model=model) for model in (NEW, OLD, "Abacus")]
-    new, old, unknown = Quotes(world.commands).quotes(STUDENT1, asked)
+    new, old, unknown = Quotes(world.context).quotes(STUDENT1, asked)
     assert (new.starts_now, old.starts_now, unknown.admitted) == (False, True, False)
     assert "no device of the model Abacus" in unknown.sentence
 
@@ -139,9 +145,9 @@ def test_a_quote_is_one_for_the_model(world: World) -> None:
 def refusal(world: World, **asked: object) -> CarrelError:
     """Of a job; a session is refused with the same words."""
     with pytest.raises(CarrelError) as of_job:
-        world.commands.submit_job(STUDENT1, job(**asked))
+        JobService(world.context).submit(STUDENT1, job(**asked))
     with pytest.raises(CarrelError) as of_session:
-        world.commands.start_session(STUDENT1, "", SessionIn.model_validate(asked))
+        SessionLifecycle(world.context).start(STUDENT1, "", SessionIn.model_validate(asked))
     assert str(of_job.value) == str(of_session.value)
     assert of_job.value.field == of_session.value.field == "model"
     return of_job.value
@@ -168,7 +174,7 @@ def test_a_model_that_the_group_may_not_use_is_refused(world: World) -> None:
     assert str(found) == (
         f"cs101 may not use devices of the model {NEW}. Any model, or one of: {OLD}."
     )
-    world.commands.submit_job(STUDENT1, job(model=OLD))
+    JobService(world.context).submit(STUDENT1, job(model=OLD))
 
 
 def test_a_model_that_a_group_above_may_not_use_is_refused(world: World) -> None:
@@ -190,9 +196,9 @@ def test_what_is_no_name_is_refused_before_anything_else(model: object) -> None:
 @pytest.fixture
 def waits(world: World) -> RequestOut:
     """A job for the new model, whose only device student2 has."""
-    world.commands.submit_job(STUDENT2, job(model=NEW, seconds=1800))
+    JobService(world.context).submit(STUDENT2, job(model=NEW, seconds=1800))
     world.settle()
-    made = world.commands.submit_job(STUDENT1, job(model=NEW))
+    made = JobService(world.context).submit(STUDENT1, job(model=NEW))
     world.settle()
     return made
 
@@ -222,7 +228,7 @@ def test_it_is_changed_to_another_model(world: World, waits: RequestOut, carrel:
 
 
 def test_a_change_is_refused_like_a_new_request(world: World, waits: RequestOut) -> None:
-    change = Amendments(world.commands).change
+    change = Amendments(world.context).change
     with pytest.raises(InvalidInput, match="Abacus"):
         change(STUDENT1, waits.id, ChangeIn(model="Abacus"))
     group(world, models=frozenset({NEW}))
@@ -236,32 +242,32 @@ def test_a_change_is_refused_like_a_new_request(world: World, waits: RequestOut)
 
 
 def test_what_is_left_out_keeps_the_model(world: World, waits: RequestOut) -> None:
-    found = Amendments(world.commands).change(STUDENT1, waits.id, ChangeIn(seconds=300))
+    found = Amendments(world.context).change(STUDENT1, waits.id, ChangeIn(seconds=300))
     assert (found.seconds, found.model) == (300, NEW)
 
 
 def test_what_runs_keeps_its_model(world: World) -> None:
-    made = world.commands.submit_job(STUDENT1, job(model=NEW))
+    made = JobService(world.context).submit(STUDENT1, job(model=NEW))
     world.settle()
     with pytest.raises(Conflict):
-        Amendments(world.commands).change(STUDENT1, made.id, ChangeIn(model=None))
+        Amendments(world.context).change(STUDENT1, made.id, ChangeIn(model=None))
 
 
 def test_it_is_shown_and_run_again_with_it(
     world: World, waits: RequestOut, carrel: Terminal
 ) -> None:
     assert f"1 device ({NEW})" in carrel("show", waits.id).output
-    assert world.commands.same_job(STUDENT1, waits.id).model == NEW
+    assert JobService(world.context).same_job(STUDENT1, waits.id).model == NEW
     assert waits.model == NEW
 
 
 def test_the_groups_say_which_models_they_may_use(world: World) -> None:
     group(world, models=frozenset({NEW, OLD}))
-    (found,) = world.commands.groups(STUDENT1).groups
+    (found,) = Membership.of(world.context).groups(STUDENT1).groups
     assert found.models == [OLD, NEW]
 
 
 def test_the_hub_is_asked_for_a_session_of_this_model(world: World) -> None:
-    world.commands.start_session(STUDENT1, "", SessionIn(devices=1, model=NEW))
+    SessionLifecycle(world.context).start(STUDENT1, "", SessionIn(devices=1, model=NEW))
     world.settle()
     assert world.hub.options["student1", ""]["model"] == NEW

@@ -12,6 +12,8 @@ import pytest
 from carrel.hub.admission.quotes import Quotes
 from carrel.hub.errors import Unavailable
 from carrel.hub.records.requests import NewRequest
+from carrel.hub.requests.jobs import JobService
+from carrel.hub.requests.queries import RequestQueries
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.model.plan import Start
@@ -32,33 +34,33 @@ def hub() -> FakeHub:
 
 
 @pytest.fixture
-def commands(tmp_path: Path, hub: FakeHub) -> Context:
+def context(tmp_path: Path, hub: FakeHub) -> Context:
     return build(MemoryStore(), FakeBackend(), hub, Clock(), tmp_path, devices=1)
 
 
-def granted(commands: Context) -> None:
-    made = commands.submit_job(STUDENT2, job(seconds=1800))
+def granted(context: Context) -> None:
+    made = JobService(context).submit(STUDENT2, job(seconds=1800))
     start = Start(request_id=made.id, devices=("SIM-0",))
-    commands.store.grant([start], now=commands.clock(), lease_seconds=30)
+    context.store.grant([start], now=context.clock(), lease_seconds=30)
 
 
-def test_what_is_free_starts_at_once(commands: Context) -> None:
-    (found,) = Quotes(commands).quotes(STUDENT1, [ONE])
+def test_what_is_free_starts_at_once(context: Context) -> None:
+    (found,) = Quotes(context).quotes(STUDENT1, [ONE])
     assert (found.admitted, found.starts_now, found.sentence) == (
         True, True, "Starts immediately.",
     )  # fmt: skip  # grouped by meaning
     assert (found.group, found.device_seconds) == ("cs101", 3600)
-    assert commands.queue(None).total == 0, "nothing was sent"
+    assert RequestQueries(context).queue(None).total == 0, "nothing was sent"
 
 
-def test_a_job_is_quoted_as_it_would_be_submitted(commands: Context) -> None:
+def test_a_job_is_quoted_as_it_would_be_submitted(context: Context) -> None:
     """All is guaranteed to others: who may not be preempted could never start."""
     math = Group(name="math", max_devices=1, max_devices_per_user=1, guaranteed=1)
-    commands.store.put_group(math)
+    context.store.put_group(math)
     preemptible = ONE.model_copy(update={"kind": "job"})
     lasting = preemptible.model_copy(update={"preemptible": False})
 
-    found = Quotes(commands).quotes(STUDENT1, [preemptible, lasting, ONE])
+    found = Quotes(context).quotes(STUDENT1, [preemptible, lasting, ONE])
 
     assert [each.admitted for each in found] == [True, False, False]
     assert found[1].sentence == (
@@ -68,13 +70,13 @@ def test_a_job_is_quoted_as_it_would_be_submitted(commands: Context) -> None:
     )
 
 
-def test_what_is_taken_is_waited_for(commands: Context) -> None:
-    granted(commands)
-    commands.submit_job(STUDENT1, job(seconds=600))
+def test_what_is_taken_is_waited_for(context: Context) -> None:
+    granted(context)
+    JobService(context).submit(STUDENT1, job(seconds=600))
     asked = [ONE.model_copy(update={"kind": "job"}), ONE, QuoteIn(devices=0)]
-    wait, session, cpu = Quotes(commands).quotes(STUDENT1, asked)
+    wait, session, cpu = Quotes(context).quotes(STUDENT1, asked)
     assert (wait.place, wait.ahead, wait.starts_now) == (2, 1, False)
-    assert wait.expected_at == commands.clock() + 2400
+    assert wait.expected_at == context.clock() + 2400
     assert wait.sentence == (
         "Queued at position 2, starts in about 40 min. 1 request is ahead of it."
     )
@@ -83,14 +85,14 @@ def test_what_is_taken_is_waited_for(commands: Context) -> None:
 
 
 def test_a_quote_names_the_maximum_per_member_that_holds_it(hub: FakeHub, tmp_path: Path) -> None:
-    commands = build(MemoryStore(), FakeBackend(), hub, Clock(), tmp_path, devices=2)
-    store = commands.store
+    context = build(MemoryStore(), FakeBackend(), hub, Clock(), tmp_path, devices=2)
+    store = context.store
     store.put_group(replace(store.group("cs101"), max_devices_per_user=1))
-    made = commands.submit_job(STUDENT1, job(seconds=7200))
+    made = JobService(context).submit(STUDENT1, job(seconds=7200))
     start = Start(request_id=made.id, devices=("SIM-0",))
-    store.grant([start], now=commands.clock(), lease_seconds=30)
+    store.grant([start], now=context.clock(), lease_seconds=30)
 
-    (found,) = Quotes(commands).quotes(STUDENT1, [ONE])
+    (found,) = Quotes(context).quotes(STUDENT1, [ONE])
 
     assert found.sentence == (
         "Queued at position 1, starts in about 2 h. "
@@ -98,9 +100,9 @@ def test_a_quote_names_the_maximum_per_member_that_holds_it(hub: FakeHub, tmp_pa
     )
 
 
-def test_what_would_be_asked_back_is_there_after_the_notice(commands: Context) -> None:
+def test_what_would_be_asked_back_is_there_after_the_notice(context: Context) -> None:
     """And not when those who borrow it end by themselves."""
-    store = commands.store
+    store = context.store
     store.put_group(replace(store.group("cs101"), guaranteed=1))
     store.put_group(Group(name="math", max_devices=1, max_devices_per_user=1))
     new = NewRequest(
@@ -113,21 +115,21 @@ def test_what_would_be_asked_back_is_there_after_the_notice(commands: Context) -
         preemptible=True,
         idempotency_key="borrows",
     )
-    store.submit(new, commands.clock())
+    store.submit(new, context.clock())
     start = Start(request_id="j-borrows", devices=("SIM-0",))
-    store.grant([start], now=commands.clock(), lease_seconds=30)
+    store.grant([start], now=context.clock(), lease_seconds=30)
 
-    (found,) = Quotes(commands).quotes(STUDENT1, [ONE])
+    (found,) = Quotes(context).quotes(STUDENT1, [ONE])
 
-    assert found.expected_at == commands.clock() + commands.grace_seconds
+    assert found.expected_at == context.clock() + context.grace_seconds
     assert found.sentence == (
         "Queued at position 1, starts in about 2 min. Borrowed devices would be preempted "
         "for it, after a notice to their users."
     )
 
 
-def test_a_refusal_is_an_answer_like_any_other(commands: Context) -> None:
-    too_many, elsewhere, fine = Quotes(commands).quotes(
+def test_a_refusal_is_an_answer_like_any_other(context: Context) -> None:
+    too_many, elsewhere, fine = Quotes(context).quotes(
         STUDENT1, [QuoteIn(devices=99), QuoteIn(group="math"), ONE]
     )
     assert not too_many.admitted
@@ -138,22 +140,22 @@ def test_a_refusal_is_an_answer_like_any_other(commands: Context) -> None:
     assert fine.admitted
 
 
-def test_who_has_no_group_is_told_whom_to_ask(commands: Context) -> None:
-    (found,) = Quotes(commands).quotes(STRANGER, [ONE])
+def test_who_has_no_group_is_told_whom_to_ask(context: Context) -> None:
+    (found,) = Quotes(context).quotes(STRANGER, [ONE])
     assert not found.admitted
     assert "ask your teacher" in found.accepted
 
 
-def test_without_the_hub_nothing_is_said(commands: Context, hub: FakeHub) -> None:
+def test_without_the_hub_nothing_is_said(context: Context, hub: FakeHub) -> None:
     hub.away = True
     with pytest.raises(Unavailable):
-        Quotes(commands).quotes(STUDENT1, [ONE])
+        Quotes(context).quotes(STUDENT1, [ONE])
 
 
 def test_eight_choices_behind_5000_requests_cost_no_eight_decisions(tmp_path: Path) -> None:
-    commands = build(MemoryStore(), FakeBackend(), FakeHub(), Clock(), tmp_path, devices=8)
+    context = build(MemoryStore(), FakeBackend(), FakeHub(), Clock(), tmp_path, devices=8)
     for number in range(5000):
-        commands.store.submit(
+        context.store.submit(
             NewRequest(
                 id=f"j-{number}",
                 kind=Kind.JOB,
@@ -163,16 +165,16 @@ def test_eight_choices_behind_5000_requests_cost_no_eight_decisions(tmp_path: Pa
                 seconds=3600,
                 idempotency_key=str(number),
             ),
-            commands.clock(),
+            context.clock(),
         )
     asked = [
         QuoteIn(kind="job", devices=devices, seconds=3600 * hours)
         for devices in (0, 1)
         for hours in (1, 2, 4, 8)
     ]
-    found = Quotes(commands).quotes(STUDENT1, asked)
-    quoted = _least(lambda: Quotes(commands).quotes(STUDENT1, asked))
-    decided = _least(lambda: decide(commands.store.snapshot(commands.clock()), commands.clock()))
+    found = Quotes(context).quotes(STUDENT1, asked)
+    quoted = _least(lambda: Quotes(context).quotes(STUDENT1, asked))
+    decided = _least(lambda: decide(context.store.snapshot(context.clock()), context.clock()))
     assert quoted < 4 * decided
     assert found[-1].ahead == 5000 // 90, "those of its owner, whose own maximum holds it"
 

@@ -10,10 +10,14 @@ import pytest
 
 from carrel.hub.controller.loop import Loop
 from carrel.hub.errors import OverMaximum
+from carrel.hub.groups.membership import Membership
 from carrel.hub.groups.quotas import GroupQuotas
+from carrel.hub.requests.explanation import WaitExplanations
+from carrel.hub.requests.jobs import JobService
 from carrel.hub.scheduling.model.snapshot import Budget, Group, Period
 from carrel.hub.schemas import RequestOut
 from carrel.hub.store.memory import MemoryStore
+from carrel.hub.usage.budgets import BudgetQueries
 from carrel.spawners.fake import FakeBackend
 
 from ..doubles import ADMIN, STRANGER, STUDENT1, Clock, FakeHub, build, device
@@ -28,16 +32,16 @@ def world(tmp_path: Path) -> Iterator[World]:
     clock = Clock(now=MONDAY + 3600)
     hub = FakeHub()
     backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
-    commands = build(MemoryStore(), backend, hub, clock, tmp_path)
-    made = World(commands, backend, hub, clock, Loop(commands, node="local"))
+    context = build(MemoryStore(), backend, hub, clock, tmp_path)
+    made = World(context, backend, hub, clock, Loop(context, node="local"))
     yield made
     made.loop.close()
 
 
 def give(world: World, device_seconds: float, period: Period = Period.WEEK) -> Group:
-    before = world.commands.store.group("cs101")
+    before = world.context.store.group("cs101")
     after = replace(before, budget=Budget(device_seconds=device_seconds, period=period))
-    world.commands.store.put_group(after)
+    world.context.store.put_group(after)
     return after
 
 
@@ -50,7 +54,9 @@ def live(world: World, seconds: float) -> None:
 
 
 def shown(world: World) -> tuple[float, float, float, str]:
-    (budget,) = world.commands.budgets(STUDENT1)
+    (budget,) = BudgetQueries(
+        world.context.store, world.context.clock, Membership.of(world.context)
+    ).budgets(STUDENT1)
     return budget.used, budget.running, budget.left, budget.warning
 
 
@@ -60,12 +66,19 @@ def test_what_is_used_runs_and_is_left_is_shown_to_its_group_alone(world: World)
     assert shown(world) == (0, runs.seconds, 1000, "")
     world.clock.pass_(100)
     world.settle()
-    world.commands.store.charge(now=world.clock())
+    world.context.store.charge(now=world.clock())
     assert shown(world) == (100, runs.seconds - 100, 900, "")
-    (for_admin,) = world.commands.budgets(ADMIN)
+    (for_admin,) = BudgetQueries(
+        world.context.store, world.context.clock, Membership.of(world.context)
+    ).budgets(ADMIN)
     assert for_admin.used == 100
     assert for_admin.ends_at == MONDAY + 7 * 86400
-    assert world.commands.budgets(STRANGER) == []
+    assert (
+        BudgetQueries(
+            world.context.store, world.context.clock, Membership.of(world.context)
+        ).budgets(STRANGER)
+        == []
+    )
 
 
 def test_people_are_warned_at_four_fifths_and_at_the_end(world: World) -> None:
@@ -81,9 +94,9 @@ def test_people_are_warned_at_four_fifths_and_at_the_end(world: World) -> None:
         ),
     ):
         world.clock.pass_(seconds)
-        (lease,) = world.commands.store.leases()
-        world.commands.store.renew([lease.id], now=world.clock(), until=world.clock() + 30)
-        world.commands.store.charge(now=world.clock())
+        (lease,) = world.context.store.leases()
+        world.context.store.renew([lease.id], now=world.clock(), until=world.clock() + 30)
+        world.context.store.charge(now=world.clock())
         assert shown(world)[3] == warning
 
 
@@ -94,7 +107,7 @@ def test_what_runs_is_told_once_that_little_is_left(world: World) -> None:
     world.restart()
     world.clock.pass_(10)
     world.settle()
-    events = world.commands.store.events(runs.id, kinds=frozenset({"budget_low"}))
+    events = world.context.store.events(runs.id, kinds=frozenset({"budget_low"}))
     (told,) = events
     assert str(told.data["message"]).startswith("cs101 has used 8")
     assert (told.data["group"], told.data["of"]) == ("cs101", 600)
@@ -160,8 +173,8 @@ def test_what_runs_without_a_device_and_between_terms_goes_on(world: World) -> N
 def test_the_preview_says_what_a_budget_means_now(world: World) -> None:
     world.running_job()
     live(world, 300)
-    tree = GroupQuotas(world.commands.store, world.clock)
-    group = world.commands.store.group("cs101")
+    tree = GroupQuotas(world.context.store, world.clock)
+    group = world.context.store.group("cs101")
     low = replace(group, budget=Budget(device_seconds=60, period=Period.WEEK))
     assert any("has used 0.1 device-hours of these 0.02 already" in s for s in tree.preview(low))
     term = replace(group, budget=Budget(device_seconds=60, period=Period.TERM))
@@ -174,17 +187,17 @@ def test_what_the_whole_budget_cannot_pay_is_refused_and_what_a_later_one_pays_w
     running = world.running_job()
     give(world, running.seconds)  # it holds all of it, up to its time limit
     with pytest.raises(OverMaximum, match=r"budget of 0\.2 device-hours in a week") as refused:
-        world.commands.submit_job(STUDENT1, job(devices=1, seconds=running.seconds + 60))
+        JobService(world.context).submit(STUDENT1, job(devices=1, seconds=running.seconds + 60))
     assert refused.value.accepted == "Ask for at most 10 minutes."
-    waits = world.commands.submit_job(STUDENT1, job(devices=1, seconds=running.seconds))
+    waits = JobService(world.context).submit(STUDENT1, job(devices=1, seconds=running.seconds))
     world.settle()
-    why = world.commands.why(STUDENT1, waits.id)
+    why = WaitExplanations(world.context).why(STUDENT1, waits.id)
     assert why.sentences[:2] == [
         "Queued at position 1. cs101 has used up its budget for this period.",
         "cs101 has used 0.0 of its budget of 0.2 device-hours.",
     ]
     assert why.refills_at == MONDAY + 7 * 86400
     give(world, running.seconds, Period.TERM)
-    without = world.commands.why(STUDENT1, waits.id)
+    without = WaitExplanations(world.context).why(STUDENT1, waits.id)
     assert without.sentences[1] == "cs101 has no budget now. No later term is defined."
     assert without.refills_at is None

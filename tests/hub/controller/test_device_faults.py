@@ -9,6 +9,8 @@ import pytest
 from carrel.hub.controller.loop import Loop
 from carrel.hub.controller.retries import MAX_ATTEMPTS
 from carrel.hub.records.audit import SERVICE, AuditAction, ChangeFilter
+from carrel.hub.requests.jobs import JobService
+from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.scheduling.model.snapshot import Health, Mark, MarkKind
 from carrel.hub.schemas import RequestOut
 
@@ -39,9 +41,9 @@ def test_a_job_on_a_failed_device_is_tried_again_in_its_old_place(
 ) -> None:
     made = world.running_job()
     world.clock.pass_(1)
-    other = world.commands.submit_job(STUDENT2, job(devices=1))
+    other = JobService(world.context).submit(STUDENT2, job(devices=1))
     world.clock.pass_(1)
-    last = world.commands.submit_job(STUDENT2, job(devices=1))
+    last = JobService(world.context).submit(STUDENT2, job(devices=1))
     world.settle()
     assert held(world, made) == ["SIM-0"]
     assert held(world, other) == ["SIM-1"]
@@ -70,7 +72,7 @@ def test_the_attempt_is_charged_nothing_and_the_ledger_says_why(world: World) ->
     fail(world)
     world.settle(3)
     assert charged(world, made) == 0
-    lines = world.commands.store.ledger(request_id=made.id)
+    lines = world.context.store.ledger(request_id=made.id)
     assert [line.kind for line in lines][-1] == "credit"
     assert sum(line.device_seconds for line in lines) == 0
     assert (lines[-1].starts_at, lines[-1].ends_at) == (lines[0].starts_at, lines[-2].ends_at)
@@ -80,7 +82,7 @@ def test_the_history_names_the_fault_and_its_evidence(world: World) -> None:
     made = world.running_job()
     fail(world)
     world.settle(3)
-    events = world.commands.store.events(made.id)
+    events = world.context.store.events(made.id)
     halted = [event for event in events if event.data.get("state") == "halted"]
     assert [event.data["cause"] for event in halted] == [
         {
@@ -89,7 +91,7 @@ def test_the_history_names_the_fault_and_its_evidence(world: World) -> None:
             "again in its old place, and this attempt is not charged.",
         }
     ]
-    (change,) = world.commands.store.changes(EVERY)
+    (change,) = world.context.store.changes(EVERY)
     assert (change.who, change.action, change.target, change.why) == (
         SERVICE,
         AuditAction.QUARANTINE,
@@ -124,7 +126,7 @@ def test_what_reports_its_own_end_while_it_is_stopped_is_tried_again_all_the_sam
 
 
 def test_an_attempt_whose_device_failed_is_no_retry(world: World) -> None:
-    made = world.commands.submit_job(STUDENT1, job(devices=1, retries=1))
+    made = JobService(world.context).submit(STUDENT1, job(devices=1, retries=1))
     world.settle()
     world.claim(made)
     fail(world)
@@ -144,7 +146,11 @@ def test_an_attempt_whose_device_failed_is_no_retry(world: World) -> None:
 def test_a_failed_device_takes_away_no_start_that_may_come_to_nothing(
     world: World, started: bool
 ) -> None:
-    made = world.running_job() if started else world.commands.submit_job(STUDENT1, job(devices=1))
+    made = (
+        world.running_job()
+        if started
+        else JobService(world.context).submit(STUDENT1, job(devices=1))
+    )
     if not started:
         world.loop._decide()  # Granted, and its device fails before anything is started.
     fail(world)
@@ -161,7 +167,7 @@ def test_its_owner_can_still_cancel_it(world: World) -> None:
     world.backend.attempts[world.lease(made)].stubborn = True
     fail(world)
     world.settle()
-    world.commands.cancel(STUDENT1, made.id)
+    RequestTermination(world.context).cancel(STUDENT1, made.id)
     world.backend.attempts[world.lease(made)].stubborn = False
     world.settle(3)
     assert world.see(made).state == "cancelled"
@@ -172,10 +178,10 @@ def test_a_device_that_reports_well_again_stays_in_quarantine(world: World) -> N
     world.backend.set_health("SIM-0", Health.OK)
     world.loop.inventory()
     world.loop.close()
-    world.loop = Loop(world.commands, node="local")
+    world.loop = Loop(world.context, node="local")
     world.loop.inventory()
-    both = world.commands.submit_job(STUDENT2, job(devices=2))
-    one = world.commands.submit_job(STUDENT1, job(devices=1))
+    both = JobService(world.context).submit(STUDENT2, job(devices=2))
+    one = JobService(world.context).submit(STUDENT1, job(devices=1))
     world.settle(2)
     waits = world.see(both).wait
     assert waits is not None
@@ -214,8 +220,8 @@ def test_a_device_that_only_vanished_comes_back_by_itself(world: World) -> None:
     world.loop.inventory()
     world.backend.devices = (device(0), device(1))
     world.loop.inventory()
-    assert world.commands.store.marks() == ()
-    assert all(each.lendable for each in world.commands.store.devices())
+    assert world.context.store.marks() == ()
+    assert all(each.lendable for each in world.context.store.devices())
 
 
 def drain(world: World, target: str, until: float | None = None) -> None:
@@ -227,7 +233,7 @@ def drain(world: World, target: str, until: float | None = None) -> None:
         until=until,
         why="fan",
     )
-    world.commands.store.put_mark(mark)
+    world.context.store.put_mark(mark)
 
 
 @pytest.mark.parametrize("target", ["SIM-0", "local"])
@@ -253,10 +259,10 @@ def test_a_drain_stops_what_is_left_at_its_date_and_charges_it(world: World, tar
 
 def test_nothing_starts_on_a_drained_node_not_even_on_cpu(world: World) -> None:
     drain(world, "local")
-    made = world.commands.submit_job(STUDENT1, job(devices=0))
+    made = JobService(world.context).submit(STUDENT1, job(devices=0))
     world.settle(2)
     seen = world.see(made)
     assert (seen.state, seen.wait and seen.wait.reason) == ("queued", "draining")
-    world.commands.store.remove_mark("local", MarkKind.DRAIN)
+    world.context.store.remove_mark("local", MarkKind.DRAIN)
     world.settle(2)
     assert world.see(made).state == "starting"

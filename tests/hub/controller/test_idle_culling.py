@@ -12,9 +12,14 @@ from carrel.hub.controller.idle_culling import SETTLE_SECONDS, IdleCulling
 from carrel.hub.controller.loop import Loop
 from carrel.hub.errors import Conflict, Forbidden, NotFound
 from carrel.hub.records.leases import Handle
+from carrel.hub.requests.attempt_reports import AttemptReports
+from carrel.hub.requests.queries import RequestQueries
+from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.idleness import ActivityLevel, DeviceActivity
 from carrel.hub.schemas import KernelsIn, RequestOut, SessionIn, StartedIn
+from carrel.hub.sessions.activity import SessionActivity
+from carrel.hub.sessions.lifecycle import SessionLifecycle
 from carrel.hub.store.memory import MemoryStore
 from carrel.spawners.fake import FakeAttempt, FakeBackend
 
@@ -28,26 +33,34 @@ NOTHING = KernelsIn(count=1, running=0)
 class Room:
     """One session on one device, and what watches it."""
 
-    commands: Context
+    context: Context
     backend: FakeBackend
     clock: Clock
-    idling: IdleCulling
+    culling: IdleCulling
     session: str = ""
     tells: KernelsIn | None = NOTHING
 
     def start(self, *, devices: int = 1) -> None:
-        made = self.commands.start_session(STUDENT1, "", SessionIn(devices=devices, hours=8.0))
+        made = SessionLifecycle(self.context).start(
+            STUDENT1, "", SessionIn(devices=devices, hours=8.0)
+        )
         self.session = made.id
-        loop = Loop(self.commands, node="local")
+        loop = Loop(self.context, node="local")
         loop.cycle()
         loop.close()
-        self.commands.launch(self.lease)
+        AttemptReports(self.context).launch(self.lease)
         handle = Handle(pid=77, started_at=self.clock.now)
         self.backend.attempts[self.lease] = FakeAttempt(
             order=None,  # type: ignore[arg-type]  # only jobs have one
             handle=handle,
         )
-        self.commands.started(self.lease, StartedIn(pid=77, started_at=self.clock.now))
+        AttemptReports(self.context).started(
+            self.lease, StartedIn(pid=77, started_at=self.clock.now)
+        )
+
+    @property
+    def activity(self) -> SessionActivity:
+        return SessionActivity(self.context, COUNTDOWN)
 
     @property
     def lease(self) -> str:
@@ -56,25 +69,25 @@ class Room:
         return lease.id
 
     def now(self) -> RequestOut:
-        return self.commands.request(None, self.session)
+        return RequestQueries(self.context).request(None, self.session)
 
     def pass_(self, seconds: float) -> RequestOut:
         """Time, in which the session tells of its kernels and is looked at."""
         until = self.clock.now + seconds
         while self.clock.now < until:
-            self.clock.pass_(min(self.idling.every, until - self.clock.now))
+            self.clock.pass_(min(self.culling.every, until - self.clock.now))
             if self.tells is not None and self.now().state == "running":
-                self.idling.tell(STUDENT1, self.session, self.tells)
-            self.idling.look()
+                self.activity.report(STUDENT1, self.session, self.tells)
+            self.culling.reconcile()
         return self.now()
 
     def restart(self) -> None:
         """kill -9 of the service: only the store and the engine are left."""
-        self.commands.kernel_reports.keep_only(())
-        self.idling = IdleCulling(self.commands, COUNTDOWN)
+        self.context.kernel_reports.keep_only(())
+        self.culling = IdleCulling(self.context, COUNTDOWN)
 
     def history(self) -> list[str]:
-        events = self.commands.events(None, self.session)
+        events = RequestQueries(self.context).events(None, self.session)
         return [event.kind for event in events if event.kind.startswith("idle_")]
 
 
@@ -82,9 +95,9 @@ class Room:
 def room(tmp_path: Path) -> Room:
     clock = Clock()
     backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
-    commands = build(MemoryStore(), backend, FakeHub(), clock, tmp_path)
-    made = Room(commands, backend, clock, IdleCulling(commands, COUNTDOWN))
-    made.idling.look()
+    context = build(MemoryStore(), backend, FakeHub(), clock, tmp_path)
+    made = Room(context, backend, clock, IdleCulling(context, COUNTDOWN))
+    made.culling.reconcile()
     made.start()
     return made
 
@@ -107,30 +120,30 @@ def test_a_session_without_work_is_warned_and_stopped_with_what_was_seen(room: R
     assert ended.cause.code == "idle"
     assert ended.cause.message.startswith("Stopped after being idle for 40 min. Its kernel ran")
     assert ended.warning is None
-    assert room.commands.store.request(room.session).target == "cancelled"
+    assert room.context.store.request(room.session).target == "cancelled"
     assert room.history() == ["idle_warning"]
 
 
 def test_the_loop_looks_in_a_thread_as_often_as_the_groups_need_it(room: Room) -> None:
-    loop = Loop(room.commands, node="local", idling=room.idling)
+    loop = Loop(room.context, node="local", idle_culling=room.culling)
     room.backend.uses["SIM-0"] = DeviceActivity(name="GPU", use=ActivityLevel.WORKED)
     for _ in range(2):
         room.clock.pass_(30)
-        room.idling.tell(STUDENT1, room.session, NOTHING)
+        room.activity.report(STUDENT1, room.session, NOTHING)
         loop.cycle()
         assert not wait(list(loop._in_flight.values()), timeout=60).not_done
     loop.close()
-    assert room.idling.every == 30
-    assert room.idling._watches[room.lease].work == "GPU worked."
+    assert room.culling.every == 30
+    assert room.culling._watches[room.lease].work == "GPU worked."
 
 
 def test_a_look_that_finds_nothing_wakes_nobody(room: Room) -> None:
     room.pass_(30)
-    loop, beats = Loop(room.commands, node="local"), room.commands.notifier.version
-    loop._once("idle", room.idling.look)
+    loop, beats = Loop(room.context, node="local"), room.context.notifier.version
+    loop._once("idle", room.culling.reconcile)
     assert not wait(list(loop._in_flight.values()), timeout=60).not_done
     loop.close()
-    assert room.commands.notifier.version == beats
+    assert room.context.notifier.version == beats
 
 
 def test_a_silent_cell_is_work_and_so_is_cpu_without_any_cell(room: Room) -> None:
@@ -166,37 +179,37 @@ def test_work_takes_the_warning_back_and_says_what_it_was(room: Room) -> None:
     room.tells = replace_kernels(running=1)
     assert room.pass_(30).warning is None
     assert room.history() == ["idle_warning", "idle_over"]
-    over = room.commands.events(None, room.session)[-1]
+    over = RequestQueries(room.context).events(None, room.session)[-1]
     assert over.data == {"why": "Its kernel runs a cell."}
 
 
 def test_it_is_kept_once_and_its_time_is_counted_anew(room: Room) -> None:
     room.pass_(1830)
-    kept = room.idling.keep(STUDENT1, room.session)
+    kept = room.activity.keep(STUDENT1, room.session)
     assert kept.warning is None
     assert room.pass_(1740).warning is None
     again = room.pass_(120).warning
     assert again is not None
     assert not again.can_keep
     with pytest.raises(Conflict, match=r"kept once already.*Run a cell"):
-        room.idling.keep(STUDENT1, room.session)
+        room.activity.keep(STUDENT1, room.session)
     assert room.pass_(700).state == "stopping"
     assert room.history() == ["idle_warning", "idle_kept", "idle_warning"]
 
 
 def test_nothing_is_kept_that_is_not_warned(room: Room) -> None:
     with pytest.raises(Conflict, match="not about to be stopped"):
-        room.idling.keep(STUDENT1, room.session)
+        room.activity.keep(STUDENT1, room.session)
 
 
 def test_only_its_owner_keeps_it_or_tells_of_its_kernels(room: Room) -> None:
     room.pass_(1900)
     with pytest.raises(NotFound):
-        room.idling.keep(STUDENT2, room.session)
+        room.activity.keep(STUDENT2, room.session)
     with pytest.raises(Forbidden, match="owner"):
-        room.idling.keep(ADMIN, room.session)
+        room.activity.keep(ADMIN, room.session)
     with pytest.raises(Forbidden, match="owner"):
-        room.idling.tell(ADMIN, room.session, NOTHING)
+        room.activity.report(ADMIN, room.session, NOTHING)
 
 
 def test_the_countdown_goes_on_when_the_service_was_killed(room: Room) -> None:
@@ -204,7 +217,7 @@ def test_the_countdown_goes_on_when_the_service_was_killed(room: Room) -> None:
     assert warning is not None
     room.restart()
     room.tells = None
-    room.idling.look()
+    room.culling.reconcile()
     room.pass_(SETTLE_SECONDS - 30)
     assert room.now().warning == warning  # nobody has told yet: nothing is concluded
     room.tells = NOTHING
@@ -225,27 +238,27 @@ def test_a_countdown_that_ended_while_the_service_was_away_begins_again(room: Ro
 
 
 def test_a_group_may_be_without_the_rule_and_may_lose_it(room: Room) -> None:
-    group = room.commands.store.group("cs101")
-    room.commands.store.put_group(replace(group, idle_seconds=0))
+    group = room.context.store.group("cs101")
+    room.context.store.put_group(replace(group, idle_seconds=0))
     assert room.pass_(4000).warning is None
-    room.commands.store.put_group(group)
+    room.context.store.put_group(group)
     assert room.pass_(60).warning is not None
-    room.commands.store.put_group(replace(group, idle_seconds=0))
+    room.context.store.put_group(replace(group, idle_seconds=0))
     assert room.pass_(30).warning is None
     assert room.history() == ["idle_warning", "idle_over"]
 
 
 def test_a_session_on_cpu_is_left_alone_and_seldom_asked(room: Room) -> None:
-    room.commands.cancel(STUDENT1, room.session)
-    room.commands.store.finish(room.lease, now=room.clock.now, charge_until=room.clock.now)
+    RequestTermination(room.context).cancel(STUDENT1, room.session)
+    room.context.store.finish(room.lease, now=room.clock.now, charge_until=room.clock.now)
     room.start(devices=0)
     assert room.pass_(4000).warning is None
-    assert room.idling.tell(STUDENT1, room.session, NOTHING).again_seconds == 60
+    assert room.activity.report(STUDENT1, room.session, NOTHING).again_seconds == 60
 
 
 def test_the_session_hears_of_its_warning_and_is_asked_more_often(room: Room) -> None:
-    calm = room.idling.tell(STUDENT1, room.session, NOTHING)
+    calm = room.activity.report(STUDENT1, room.session, NOTHING)
     assert (calm.warning, calm.again_seconds) == (None, 15)
     warning = room.pass_(1900).warning
-    told = room.idling.tell(STUDENT1, room.session, NOTHING)
+    told = room.activity.report(STUDENT1, room.session, NOTHING)
     assert (told.warning, told.again_seconds) == (warning, 5)

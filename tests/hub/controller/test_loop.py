@@ -17,12 +17,18 @@ from carrel.hub.controller.reconciler import LEASE_SECONDS
 from carrel.hub.controller.retries import MAX_ATTEMPTS
 from carrel.hub.errors import StaleEpoch
 from carrel.hub.interfaces.backend import AttemptStatus, LaunchOrder
+from carrel.hub.inventory.pool import PoolQueries
 from carrel.hub.records.events import NewEvent
 from carrel.hub.records.leases import Handle, LeaseState
+from carrel.hub.requests.attempt_reports import AttemptReports
+from carrel.hub.requests.jobs import JobService
+from carrel.hub.requests.queries import RequestQueries
+from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.runtime.context import Context
 from carrel.hub.runtime.spawner_listeners import SpawnerListeners
 from carrel.hub.scheduling.model.snapshot import Health
 from carrel.hub.schemas import EventIn, EventsIn, RequestOut, SessionIn, StartedIn
+from carrel.hub.sessions.lifecycle import SessionLifecycle
 from carrel.hub.store.memory import MemoryStore
 from carrel.spawners.fake import FakeAttempt, FakeBackend
 
@@ -34,7 +40,7 @@ from ..requests.test_life_of_requests import job
 class World:
     """A service without its web side, cycled by hand."""
 
-    commands: Context
+    context: Context
     backend: FakeBackend
     hub: FakeHub
     clock: Clock
@@ -45,8 +51,8 @@ class World:
         """An empty one."""
         clock, hub = Clock(), FakeHub()
         backend = FakeBackend(devices=tuple(map(device, range(devices))), clock=clock)
-        commands = build(MemoryStore(), backend, hub, clock, folder, devices=devices)
-        return cls(commands, backend, hub, clock, Loop(commands, node="local"))
+        context = build(MemoryStore(), backend, hub, clock, folder, devices=devices)
+        return cls(context, backend, hub, clock, Loop(context, node="local"))
 
     def settle(self, cycles: int = 1) -> None:
         """Cycle, and let everything that a cycle began come to its end."""
@@ -57,11 +63,11 @@ class World:
     def restart(self) -> None:
         """kill -9 of the service: only the store and the engine are left."""
         self.loop.close()
-        self.commands = replace(self.commands, spawner_listeners=SpawnerListeners())
-        self.loop = Loop(self.commands, node="local")
+        self.context = replace(self.context, spawner_listeners=SpawnerListeners())
+        self.loop = Loop(self.context, node="local")
 
     def see(self, request: RequestOut) -> RequestOut:
-        return self.commands.request(None, request.id)
+        return RequestQueries(self.context).request(None, request.id)
 
     def lease(self, request: RequestOut) -> str:
         lease = self.see(request).lease
@@ -71,34 +77,38 @@ class World:
     def claim(self, request: RequestOut) -> None:
         """The runner of a job reports itself."""
         handle = self.backend.attempts[self.lease(request)].handle
-        self.commands.started(
+        AttemptReports(self.context).started(
             self.lease(request), StartedIn(pid=handle.pid, started_at=handle.started_at)
         )
 
     def report(self, request: RequestOut, kind: str, **data: object) -> None:
         event = EventIn.model_validate({"seq": 1, "at": self.clock.now, "kind": kind, "data": data})
-        self.commands.add_events(self.lease(request), EventsIn(events=[event]))
+        AttemptReports(self.context).add_events(self.lease(request), EventsIn(events=[event]))
 
     def running_job(self) -> RequestOut:
-        made = self.commands.submit_job(STUDENT1, job())
+        made = JobService(self.context).submit(STUDENT1, job())
         self.settle()
         self.claim(made)
         return made
 
     def running_session(self, server: str = "") -> RequestOut:
         """Queued, granted, and started by a spawner of the hub."""
-        made = self.commands.start_session(STUDENT1, server, SessionIn(devices=1, hours=1.0))
-        self.commands.attach(made.id)
+        made = SessionLifecycle(self.context).start(
+            STUDENT1, server, SessionIn(devices=1, hours=1.0)
+        )
+        self.context.spawner_listeners.attach(made.id)
         self.settle()
-        self.commands.launch(self.lease(made))
+        AttemptReports(self.context).launch(self.lease(made))
         self.process(made)
-        self.commands.started(self.lease(made), StartedIn(pid=77, started_at=self.clock.now))
-        self.commands.detach(made.id)
+        AttemptReports(self.context).started(
+            self.lease(made), StartedIn(pid=77, started_at=self.clock.now)
+        )
+        self.context.spawner_listeners.detach(made.id)
         return made
 
     def runs(self, request: RequestOut) -> None:
         """A session's process is there; nobody has reported it."""
-        self.commands.launch(self.lease(request))
+        AttemptReports(self.context).launch(self.lease(request))
         self.process(request)
         self.settle()
 
@@ -118,7 +128,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def charged(world: World, request: RequestOut) -> float:
-    return world.commands.store.charged([request.id])[request.id]
+    return world.context.store.charged([request.id])[request.id]
 
 
 def test_a_job_runs_to_its_end_and_is_charged_for_it(world: World) -> None:
@@ -132,7 +142,7 @@ def test_a_job_runs_to_its_end_and_is_charged_for_it(world: World) -> None:
     ended = world.see(made)
     assert (ended.state, ended.cause and ended.cause.message) == ("succeeded", "All 2 cells ran.")
     assert charged(world, made) == pytest.approx(100)
-    assert world.commands.pool(STUDENT1).free == 2
+    assert PoolQueries.of(world.context).pool(STUDENT1).free == 2
 
 
 def test_a_finished_request_is_never_admitted_again(world: World) -> None:
@@ -148,7 +158,7 @@ def test_a_finished_request_is_never_admitted_again(world: World) -> None:
 
 
 def test_case_01_killed_between_the_lease_and_the_start(world: World) -> None:
-    made = world.commands.submit_job(STUDENT1, job())
+    made = JobService(world.context).submit(STUDENT1, job())
     world.loop._decide()  # the lease is written, and that was its last act
     assert world.see(made).state == "granted"
     world.restart()
@@ -158,10 +168,10 @@ def test_case_01_killed_between_the_lease_and_the_start(world: World) -> None:
 
 
 def test_case_01_killed_between_the_intent_and_the_start(world: World) -> None:
-    made = world.commands.submit_job(STUDENT1, job())
+    made = JobService(world.context).submit(STUDENT1, job())
     world.loop._decide()
     first = world.lease(made)
-    world.commands.store.launch(first, now=world.clock.now, token_hash="x")
+    world.context.store.launch(first, now=world.clock.now, token_hash="x")
     world.clock.pass_(50)
     world.restart()
     world.settle(2)
@@ -173,7 +183,7 @@ def test_case_01_killed_between_the_intent_and_the_start(world: World) -> None:
 
 
 def test_case_02_killed_after_the_start_before_the_acknowledgement(world: World) -> None:
-    made = world.commands.submit_job(STUDENT1, job())
+    made = JobService(world.context).submit(STUDENT1, job())
     world.settle()
     world.restart()
     world.settle(3)
@@ -185,16 +195,16 @@ def test_case_04_a_stop_that_fails_keeps_the_device_until_death(world: World) ->
     made = world.running_job()
     lease = world.lease(made)
     world.backend.attempts[lease].stubborn = True
-    world.commands.cancel(STUDENT1, made.id)
+    RequestTermination(world.context).cancel(STUDENT1, made.id)
     world.settle(3)
     assert world.see(made).state == "stopping"
-    assert world.commands.pool(STUDENT1).free == 1
+    assert PoolQueries.of(world.context).pool(STUDENT1).free == 1
     world.clock.pass_(20)
     world.settle()
     world.backend.attempts[lease].stubborn = False
     world.settle(3)
     assert world.see(made).state == "cancelled"
-    assert world.commands.pool(STUDENT1).free == 2
+    assert PoolQueries.of(world.context).pool(STUDENT1).free == 2
     assert charged(world, made) == pytest.approx(20)
 
 
@@ -205,9 +215,11 @@ def test_case_10_what_comes_back_late_is_fenced(world: World) -> None:
     world.settle()
     assert world.see(made).state == "failed"
     with pytest.raises(StaleEpoch):
-        world.commands.started(old, StartedIn(pid=1, started_at=1.0))
+        AttemptReports(world.context).started(old, StartedIn(pid=1, started_at=1.0))
     with pytest.raises(StaleEpoch):
-        world.commands.add_events(old, EventsIn(events=[EventIn(seq=9, at=1.0, kind="ended")]))
+        AttemptReports(world.context).add_events(
+            old, EventsIn(events=[EventIn(seq=9, at=1.0, kind="ended")])
+        )
 
 
 def test_a_job_whose_processes_disappear_is_lost(world: World) -> None:
@@ -223,7 +235,7 @@ def test_a_job_whose_processes_disappear_is_lost(world: World) -> None:
 
 
 def test_a_lost_job_is_tried_again_as_often_as_was_asked(world: World) -> None:
-    made = world.commands.submit_job(STUDENT1, job(retries=1))
+    made = JobService(world.context).submit(STUDENT1, job(retries=1))
     world.settle()
     world.claim(made)
     first = world.lease(made)
@@ -235,7 +247,7 @@ def test_a_lost_job_is_tried_again_as_often_as_was_asked(world: World) -> None:
     assert again.lease is not None
     assert (again.lease.id, again.lease.epoch) == (f"{made.id}.2", 2)
     with pytest.raises(StaleEpoch):
-        world.commands.started(first, StartedIn(pid=1, started_at=1.0))
+        AttemptReports(world.context).started(first, StartedIn(pid=1, started_at=1.0))
     assert charged(world, made) == pytest.approx(10), "the first attempt did run"
 
     world.claim(made)
@@ -244,19 +256,19 @@ def test_a_lost_job_is_tried_again_as_often_as_was_asked(world: World) -> None:
     ended = world.see(made)
     assert (ended.state, ended.cause and ended.cause.code) == ("failed", "lost")
     assert list(world.backend.attempts) == [first, f"{made.id}.2"]
-    ledger = world.commands.store.ledger(request_id=made.id)
+    ledger = world.context.store.ledger(request_id=made.id)
     spent = {e.lease_id: 0.0 for e in ledger}
     for entry in ledger:
         spent[entry.lease_id] += entry.device_seconds
     assert spent == {first: pytest.approx(10), f"{made.id}.2": pytest.approx(5)}
-    states = [e.data["state"] for e in world.commands.store.events(made.id) if e.kind == "state"]
+    states = [e.data["state"] for e in world.context.store.events(made.id) if e.kind == "state"]
     attempt = ["queued", "granted", "starting", "running", "lost"]
     assert states == [*attempt, *attempt, "failed"]
-    assert world.commands.pool(STUDENT1).free == 2
+    assert PoolQueries.of(world.context).pool(STUDENT1).free == 2
 
 
 def test_an_attempt_that_never_ran_is_no_retry(world: World) -> None:
-    made = world.commands.submit_job(STUDENT1, job(retries=1))
+    made = JobService(world.context).submit(STUDENT1, job(retries=1))
     world.backend.refuse_starts = "No space left on device."
     world.settle()
     world.backend.refuse_starts = ""
@@ -268,7 +280,7 @@ def test_an_attempt_that_never_ran_is_no_retry(world: World) -> None:
     world.settle()
     again = world.see(made)
     assert (again.state, world.lease(made)) == ("starting", f"{made.id}.3")
-    told = [e.data["cause"] for e in world.commands.store.events(made.id) if "cause" in e.data]
+    told = [e.data["cause"] for e in world.context.store.events(made.id) if "cause" in e.data]
     assert "(retry 1 of 1)" in str(told)
 
     world.claim(made)
@@ -280,7 +292,7 @@ def test_an_attempt_that_never_ran_is_no_retry(world: World) -> None:
 
 
 def test_retries_give_no_more_starts_that_come_to_nothing(world: World) -> None:
-    made = world.commands.submit_job(STUDENT1, job(retries=5))
+    made = JobService(world.context).submit(STUDENT1, job(retries=5))
     world.settle()
     world.claim(made)
     _lose_after(world, made, 10)
@@ -295,9 +307,9 @@ def test_retries_give_no_more_starts_that_come_to_nothing(world: World) -> None:
 
 def test_a_job_cannot_write_its_own_moves(world: World) -> None:
     made = world.running_job()
-    before = [event.data["state"] for event in world.commands.store.events(made.id)]
+    before = [event.data["state"] for event in world.context.store.events(made.id)]
     world.report(made, "state", state="lost")
-    assert [event.data["state"] for event in world.commands.store.events(made.id)] == before
+    assert [event.data["state"] for event in world.context.store.events(made.id)] == before
 
 
 def _lose_after(world: World, request: RequestOut, seconds: float) -> None:
@@ -331,7 +343,7 @@ def test_case_12_killed_between_the_report_of_an_end_and_the_end(world: World, a
     data: dict[str, JsonValue] = {"code": "succeeded", "message": "Ran 2 cells."}
     world.backend.report(world.lease(made), "ended", data, at=world.clock.now)
     report = NewEvent(seq=1, at=world.clock.now, kind="ended", data=data)
-    world.commands.store.add_events(world.lease(made), [report])
+    world.context.store.add_events(world.lease(made), [report])
     world.restart()
     if again == "delivered":  # its runner got no answer, and repeats itself
         world.report(made, "ended", **data)
@@ -351,7 +363,7 @@ def test_an_engine_that_does_not_answer_frees_nothing(world: World) -> None:
     assert seen.state == "running"
     assert seen.lease is not None
     assert seen.lease.state == LeaseState.SUSPECT
-    assert world.commands.pool(STUDENT1).free == 1
+    assert PoolQueries.of(world.context).pool(STUDENT1).free == 1
     world.backend.silent = False
     world.settle()
     world.clock.pass_(6)
@@ -373,13 +385,13 @@ def test_the_time_limit_stops_a_job_with_its_cause(world: World) -> None:
 
 def test_an_engine_that_refuses_three_times_fails_the_job(world: World) -> None:
     world.backend.refuse_starts = "No space left on device."
-    made = world.commands.submit_job(STUDENT1, job())
+    made = JobService(world.context).submit(STUDENT1, job())
     world.settle(6)
     ended = world.see(made)
     assert ended.state == "failed"
     assert ended.cause is not None
     assert "No space left" in ended.cause.message
-    assert world.commands.pool(STUDENT1).free == 2
+    assert PoolQueries.of(world.context).pool(STUDENT1).free == 2
 
 
 def test_a_job_that_ended_gets_time_to_exit_by_itself(world: World) -> None:
@@ -396,8 +408,8 @@ def test_a_waiting_session_starts_when_the_one_before_it_dies(world: World) -> N
     """Case 16: the server dies; the device goes to the next one in line."""
     first = world.running_session("a")
     second = world.running_session("b")
-    third = world.commands.start_session(STUDENT2, "", SessionIn(devices=1))
-    world.commands.attach(third.id)
+    third = SessionLifecycle(world.context).start(STUDENT2, "", SessionIn(devices=1))
+    world.context.spawner_listeners.attach(third.id)
     world.settle()
     waiting = world.see(third)
     assert waiting.wait is not None
@@ -412,7 +424,7 @@ def test_a_waiting_session_starts_when_the_one_before_it_dies(world: World) -> N
 
 def test_who_brings_a_session_up_may_say_first_why_it_did_not_start(world: World) -> None:
     made = world.running_session()
-    world.commands.attach(made.id)
+    world.context.spawner_listeners.attach(made.id)
     world.settle()
     world.backend.end(world.lease(made))
     world.settle()
@@ -421,7 +433,7 @@ def test_who_brings_a_session_up_may_say_first_why_it_did_not_start(world: World
     world.settle()
     ended = world.see(made)
     assert (ended.state, ended.cause and ended.cause.code) == ("failed", "server_died")
-    assert world.commands.pool(STUDENT1).free == 2
+    assert PoolQueries.of(world.context).pool(STUDENT1).free == 2
 
 
 def test_a_device_is_granted_no_earlier_than_it_was_given_back(
@@ -430,8 +442,8 @@ def test_a_device_is_granted_no_earlier_than_it_was_given_back(
     """Time goes on within a cycle: the one that ends a lease also grants the next one."""
     first = world.running_session("a")
     world.running_session("b")
-    third = world.commands.start_session(STUDENT2, "", SessionIn(devices=1))
-    world.commands.attach(third.id)
+    third = SessionLifecycle(world.context).start(STUDENT2, "", SessionIn(devices=1))
+    world.context.spawner_listeners.attach(third.id)
 
     def tick(clock: Clock) -> float:
         clock.now += 0.01
@@ -449,7 +461,7 @@ def test_a_device_is_granted_no_earlier_than_it_was_given_back(
 
 
 def test_a_session_that_nobody_attends_is_offered_to_the_hub_again(world: World) -> None:
-    made = world.commands.start_session(STUDENT1, "", SessionIn())
+    made = SessionLifecycle(world.context).start(STUDENT1, "", SessionIn())
     world.hub.asked.clear()
     world.settle()
     assert world.hub.asked == []
@@ -462,25 +474,25 @@ def test_a_session_that_nobody_attends_is_offered_to_the_hub_again(world: World)
 def test_a_granted_session_is_given_up_after_the_claim_window(world: World) -> None:
     world.hub.away = True
     world.hub.away = False
-    made = world.commands.start_session(STUDENT1, "", SessionIn(devices=1))
+    made = SessionLifecycle(world.context).start(STUDENT1, "", SessionIn(devices=1))
     world.settle()
     world.hub.away = True
     for _ in range(4):
         world.clock.pass_(HUB_WINDOW / 3)
         world.settle()
     assert world.see(made).state == "failed"
-    assert world.commands.pool(STUDENT1).free == 2
+    assert PoolQueries.of(world.context).pool(STUDENT1).free == 2
 
 
 def test_case_14_a_hub_killed_between_fork_and_report_leaves_an_adopted_process(
     world: World,
 ) -> None:
-    made = world.commands.start_session(STUDENT1, "", SessionIn(devices=1))
-    world.commands.attach(made.id)
+    made = SessionLifecycle(world.context).start(STUDENT1, "", SessionIn(devices=1))
+    world.context.spawner_listeners.attach(made.id)
     world.settle()
-    world.commands.launch(world.lease(made))
+    AttemptReports(world.context).launch(world.lease(made))
     world.process(made)
-    world.commands.detach(made.id)
+    world.context.spawner_listeners.detach(made.id)
     world.settle()
     assert world.see(made).state == "running"
 
@@ -496,7 +508,7 @@ def test_a_running_session_that_the_hub_forgot_is_offered_to_it(world: World) ->
 
 def test_stopping_a_running_session_ends_it_as_its_owner_wished(world: World) -> None:
     made = world.running_session()
-    world.commands.stop_session(STUDENT1, "")
+    SessionLifecycle(world.context).stop(STUDENT1, "")
     world.settle(3)
     ended = world.see(made)
     assert (ended.state, ended.cause and ended.cause.code) == ("succeeded", "stopped")
@@ -506,12 +518,15 @@ def test_stopping_a_running_session_ends_it_as_its_owner_wished(world: World) ->
 def test_case_07_a_device_in_foreign_use_is_not_lent(world: World) -> None:
     world.backend.set_health("SIM-0", Health.BUSY, "in use by a process that is not ours")
     world.loop.inventory()
-    made = world.commands.submit_job(STUDENT1, job())
+    made = JobService(world.context).submit(STUDENT1, job())
     world.settle()
     seen = world.see(made)
     assert seen.lease is not None
     assert [held.id for held in seen.lease.devices] == ["SIM-1"]
-    tiles = {tile.id: (tile.state, tile.why) for tile in world.commands.pool(STUDENT2).devices}
+    tiles = {
+        tile.id: (tile.state, tile.why)
+        for tile in PoolQueries.of(world.context).pool(STUDENT2).devices
+    }
     assert tiles == {
         "SIM-0": ("busy", "in use by a process that is not ours"),
         "SIM-1": ("taken", ""),
@@ -521,8 +536,8 @@ def test_case_07_a_device_in_foreign_use_is_not_lent(world: World) -> None:
 def test_case_08_a_driver_that_hangs_leaves_the_service_going(world: World) -> None:
     world.backend.silent = True
     world.loop.inventory()
-    assert len(world.commands.pool(STUDENT1).devices) == 2
-    made = world.commands.start_session(STUDENT1, "", SessionIn(devices=0))
+    assert len(PoolQueries.of(world.context).pool(STUDENT1).devices) == 2
+    made = SessionLifecycle(world.context).start(STUDENT1, "", SessionIn(devices=0))
     world.settle()
     assert world.see(made).state == "granted"
 
@@ -531,7 +546,7 @@ def test_case_11_a_clock_that_jumps_back_charges_nothing_twice(world: World) -> 
     made = world.running_job()
     world.clock.pass_(100)
     world.settle()
-    world.commands.store.charge(now=world.clock.now)
+    world.context.store.charge(now=world.clock.now)
     world.clock.pass_(-3600)
     world.settle()
     world.report(made, "ended", code="succeeded")
@@ -567,9 +582,9 @@ def test_a_start_that_finishes_while_the_engine_is_asked_is_not_taken_for_dead(
 ) -> None:
     backend = Overlapping(devices=(device(0),))
     backend.asked, backend.started = threading.Event(), threading.Event()
-    commands = build(MemoryStore(), backend, FakeHub(), Clock(), tmp_path)
-    world = World(commands, backend, FakeHub(), Clock(), Loop(commands, node="local"))
-    made = commands.submit_job(STUDENT1, job())
+    context = build(MemoryStore(), backend, FakeHub(), Clock(), tmp_path)
+    world = World(context, backend, FakeHub(), Clock(), Loop(context, node="local"))
+    made = JobService(context).submit(STUDENT1, job())
     world.loop.cycle()
     starting = world.loop._in_flight[world.lease(made)]
     starting.add_done_callback(lambda _: backend.started.set())

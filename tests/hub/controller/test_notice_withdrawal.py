@@ -10,6 +10,8 @@ import pytest
 from carrel.hub.controller.loop import Loop
 from carrel.hub.controller.preemption import SPARE_EVERY
 from carrel.hub.requests.amendments import Amendments
+from carrel.hub.requests.jobs import JobService
+from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import ChangeIn, RequestOut
 
@@ -26,11 +28,11 @@ def world(tmp_path: Path) -> Iterator[World]:
     made = World.over(tmp_path, devices=4)
     made.loop.close()
     for name in ("cs101", "lab"):
-        made.commands.store.put_group(
+        made.context.store.put_group(
             Group(name=name, max_devices=4, max_devices_per_user=4, guaranteed=2)
         )
     made.hub.members = {"cs101": {"student1"}, "lab": {"student2"}}
-    made.loop = Loop(made.commands, node="local")
+    made.loop = Loop(made.context, node="local")
     yield made
     made.loop.close()
 
@@ -38,7 +40,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 @pytest.fixture
 def borrowed(world: World) -> list[RequestOut]:
     """Four jobs of lab on all four devices."""
-    made = [world.commands.submit_job(STUDENT2, job(group="lab")) for _ in range(4)]
+    made = [JobService(world.context).submit(STUDENT2, job(group="lab")) for _ in range(4)]
     world.settle()
     for each in made:
         world.claim(each)
@@ -54,7 +56,7 @@ def states(world: World, requests: list[RequestOut]) -> list[str]:
 
 
 def asks(world: World, devices: int) -> RequestOut:
-    made = world.commands.submit_job(STUDENT1, job(group="cs101", devices=devices))
+    made = JobService(world.context).submit(STUDENT1, job(group="cs101", devices=devices))
     world.settle(2)
     return made
 
@@ -65,7 +67,7 @@ def test_whoever_asks_for_less_than_was_asked_back_has_one_of_them_stopped(
     wants = asks(world, 2)
     assert len(warned(world, borrowed)) == 2
 
-    Amendments(world.commands).change(STUDENT1, wants.id, ChangeIn(devices=1))
+    Amendments(world.context).change(STUDENT1, wants.id, ChangeIn(devices=1))
     world.clock.pass_(SPARE_EVERY)
     world.settle(2)
     (asked,) = warned(world, borrowed)
@@ -85,7 +87,7 @@ def test_where_another_one_ends_meanwhile_only_what_is_lacking_is_stopped(
     asked = warned(world, borrowed)
     (ends, _) = (each for each in borrowed if each not in asked)
 
-    world.commands.cancel(STUDENT2, ends.id)
+    RequestTermination(world.context).cancel(STUDENT2, ends.id)
     world.settle(3)
     world.clock.pass_(GRACE)
     world.settle(4)
@@ -99,7 +101,7 @@ def test_for_whom_something_else_holds_at_the_end_of_the_notice_nobody_is_stoppe
 ) -> None:
     wants = asks(world, 2)
     assert len(warned(world, borrowed)) == 2
-    world.commands.store.put_group(
+    world.context.store.put_group(
         Group(name="cs101", max_devices=1, max_devices_per_user=1, guaranteed=1)
     )
     world.clock.pass_(SPARE_EVERY)
@@ -117,12 +119,12 @@ def test_for_whom_something_else_holds_at_the_end_of_the_notice_nobody_is_stoppe
 def test_whoever_may_stay_is_told_why(world: World, borrowed: list[RequestOut]) -> None:
     wants = asks(world, 2)
     asked = warned(world, borrowed)
-    Amendments(world.commands).change(STUDENT1, wants.id, ChangeIn(devices=1))
+    Amendments(world.context).change(STUDENT1, wants.id, ChangeIn(devices=1))
     world.clock.pass_(SPARE_EVERY)
     world.settle()
 
     (stays,) = (each for each in asked if not world.see(each).warning)
-    events = world.commands.store.events(stays.id, kinds=frozenset({"notice_over"}))
+    events = world.context.store.events(stays.id, kinds=frozenset({"notice_over"}))
     assert [event.data["why"] for event in events] == [
         f"{wants.id} would start no sooner if it went."
     ]

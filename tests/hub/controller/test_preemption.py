@@ -11,6 +11,9 @@ from carrel.hub.controller.loop import Loop
 from carrel.hub.records.events import NewEvent
 from carrel.hub.records.leases import LeaseRecord
 from carrel.hub.records.requests import RequestRecord
+from carrel.hub.requests.attempt_reports import AttemptReports
+from carrel.hub.requests.jobs import JobService
+from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.scheduling.model.plan import Reason, Start, Stop
 from carrel.hub.schemas import RequestOut
 from carrel.hub.store.memory import MemoryStore
@@ -29,8 +32,8 @@ def world(tmp_path: Path) -> Iterator[World]:
     clock = Clock()
     hub = FakeHub()
     backend = FakeBackend(devices=(device(0),), clock=clock)
-    commands = build(MemoryStore(), backend, hub, clock, tmp_path, devices=1)
-    made = World(commands, backend, hub, clock, Loop(commands, node="local"))
+    context = build(MemoryStore(), backend, hub, clock, tmp_path, devices=1)
+    made = World(context, backend, hub, clock, Loop(context, node="local"))
     yield made
     made.loop.close()
 
@@ -44,13 +47,13 @@ def ask(world: World, victim: RequestOut, waits: RequestOut, *, moved: bool = Fa
         lost=1.0,
         relocated=moved,
     )
-    world.loop._reclaiming.ask([stop], world.clock())
+    world.loop._preemption.ask([stop], world.clock())
 
 
 def pair(world: World) -> tuple[RequestOut, RequestOut]:
     """One that runs on the only device and was asked back, and the one that waits for it."""
     runs = world.running_job()
-    waits = world.commands.submit_job(STUDENT2, job())
+    waits = JobService(world.context).submit(STUDENT2, job())
     world.settle()
     ask(world, runs, waits)
     return runs, waits
@@ -58,7 +61,7 @@ def pair(world: World) -> tuple[RequestOut, RequestOut]:
 
 def went(world: World, request: RequestOut) -> list[object]:
     """The states of its first attempt, up to its way back."""
-    events = world.commands.store.events(request.id, kinds=frozenset({"state"}))
+    events = world.context.store.events(request.id, kinds=frozenset({"state"}))
     return [event.data["state"] for event in events][: len(FIRST_ATTEMPT)]
 
 
@@ -96,7 +99,7 @@ def test_after_the_grace_time_it_is_stopped_and_queued_again(world: World) -> No
 
 def test_what_is_moved_is_told_so_and_is_back_before_all_others(world: World) -> None:
     runs = world.running_job()
-    waits = world.commands.submit_job(STUDENT2, job())
+    waits = JobService(world.context).submit(STUDENT2, job())
     world.settle()
     ask(world, runs, waits, moved=True)
     world.settle()
@@ -109,7 +112,7 @@ def test_what_is_moved_is_told_so_and_is_back_before_all_others(world: World) ->
     world.clock.pass_(GRACE)
     while world.see(runs).state != "queued":
         world.settle()
-    assert world.commands.store.request(runs.id).moved_for == waits.id
+    assert world.context.store.request(runs.id).moved_for == waits.id
 
 
 @pytest.mark.parametrize("killed", ["asked", "told", "stopping"])
@@ -124,7 +127,7 @@ def test_a_service_killed_in_between_goes_on_from_there(world: World, killed: st
         world.settle()
     world.clock.pass_(GRACE)
     if killed == "stopping":
-        world.loop._reclaiming.act(pairs_of(world), world.clock())
+        world.loop._preemption.reconcile(pairs_of(world), world.clock())
         assert world.see(runs).state == "stopping"
         world.restart()
     world.settle(4)
@@ -133,8 +136,8 @@ def test_a_service_killed_in_between_goes_on_from_there(world: World, killed: st
 
 
 def pairs_of(world: World) -> list[tuple[LeaseRecord, RequestRecord]]:
-    (lease,) = world.commands.store.leases()
-    return [(lease, world.commands.store.request(lease.request_id))]
+    (lease,) = world.context.store.leases()
+    return [(lease, world.context.store.request(lease.request_id))]
 
 
 def test_one_that_ends_by_itself_during_the_grace_time_has_ended(world: World) -> None:
@@ -151,7 +154,7 @@ def test_one_that_ends_by_itself_during_the_grace_time_has_ended(world: World) -
 def test_a_notice_that_serves_nobody_any_more_is_taken_back(world: World) -> None:
     runs, waits = pair(world)
     world.settle()
-    world.commands.cancel(STUDENT2, waits.id)
+    RequestTermination(world.context).cancel(STUDENT2, waits.id)
     world.settle(2)
     assert world.see(runs).warning is None
     assert notices(world) == []
@@ -162,10 +165,10 @@ def test_a_notice_that_serves_nobody_any_more_is_taken_back(world: World) -> Non
 
 def test_what_has_not_begun_is_queued_at_once(world: World) -> None:
     world.backend.refuse_starts = "not now"
-    made = world.commands.submit_job(STUDENT2, job())
-    store, now = world.commands.store, world.clock()
+    made = JobService(world.context).submit(STUDENT2, job())
+    store, now = world.context.store, world.clock()
     store.grant([Start(request_id=made.id, devices=("SIM-0",))], now=now, lease_seconds=30)
-    ask(world, made, world.commands.submit_job(STUDENT2, job()))
+    ask(world, made, JobService(world.context).submit(STUDENT2, job()))
     assert world.see(made).state == "queued"
     assert charged(world, made) == 0
 
@@ -173,5 +176,5 @@ def test_what_has_not_begun_is_queued_at_once(world: World) -> None:
 def test_a_job_says_when_its_work_is_saved(world: World) -> None:
     runs = world.running_job()
     event = NewEvent(seq=1, at=world.clock.now, kind="saved")
-    world.commands.take_events(world.lease(runs), [event])
-    assert world.commands.store.holdings()[0].saved_at == world.clock.now
+    AttemptReports(world.context).store_events(world.lease(runs), [event])
+    assert world.context.store.holdings()[0].saved_at == world.clock.now

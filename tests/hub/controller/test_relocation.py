@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.interfaces.backend import NodeState
+from carrel.hub.requests.explanation import WaitExplanations
+from carrel.hub.requests.jobs import JobService
+from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import RequestOut
 
@@ -29,7 +32,7 @@ def world(tmp_path: Path) -> World:
     )
     made.backend.machines = (NodeState(name="local"), NodeState(name="far"))
     for name in ("cs101", "lab"):
-        made.commands.store.put_group(
+        made.context.store.put_group(
             Group(name=name, max_devices=4, max_devices_per_user=4, guaranteed=2)
         )
     made.hub.members = {"cs101": {"student1"}, "lab": {"student2"}}
@@ -46,7 +49,7 @@ def on(world: World, request: RequestOut) -> str:
 
 def in_pieces(world: World) -> tuple[RequestOut, RequestOut]:
     """A job of lab on each machine: four ran, and one on each has ended."""
-    made = [world.commands.submit_job(STUDENT2, job(group="lab")) for _ in range(4)]
+    made = [JobService(world.context).submit(STUDENT2, job(group="lab")) for _ in range(4)]
     world.settle()
     for each in made:
         world.claim(each)
@@ -54,7 +57,7 @@ def in_pieces(world: World) -> tuple[RequestOut, RequestOut]:
     for each in made:
         by_node.setdefault(on(world, each), []).append(each)
     for _, ends in by_node.values():
-        world.commands.cancel(STUDENT2, ends.id)
+        RequestTermination(world.context).cancel(STUDENT2, ends.id)
     world.settle(4)
     stay = tuple(first for first, _ in by_node.values())
     assert {on(world, each) for each in stay} == {"far", "local"}
@@ -63,10 +66,10 @@ def in_pieces(world: World) -> tuple[RequestOut, RequestOut]:
 
 def test_both_run_after_one_grace_time_on_machines_of_their_own(world: World) -> None:
     small = in_pieces(world)
-    wants = world.commands.submit_job(STUDENT1, job(devices=2, group="cs101"))
+    wants = JobService(world.context).submit(STUDENT1, job(devices=2, group="cs101"))
     world.settle(2)
     (moved,) = (each for each in small if world.see(each).warning)
-    why = world.commands.why(STUDENT1, wants.id)
+    why = WaitExplanations(world.context).why(STUDENT1, wants.id)
     assert why.sentences[0] == (
         "Queued at position 1. Devices in use are being preempted for it; it starts when the "
         "grace period ends."
@@ -83,7 +86,7 @@ def test_what_has_run_for_longer_and_never_saved_is_left_alone(world: World) -> 
     small = in_pieces(world)
     world.clock.pass_(301)
     world.settle()
-    wants = world.commands.submit_job(STUDENT1, job(devices=2, group="cs101"))
+    wants = JobService(world.context).submit(STUDENT1, job(devices=2, group="cs101"))
     world.settle(3)
     assert world.see(wants).state == "queued"
     assert not any(world.see(each).warning for each in small)

@@ -30,9 +30,13 @@ from carrel.hub.interfaces.store import Store
 from carrel.hub.records.identity import Identity
 from carrel.hub.records.leases import LeaseRecord, LeaseState
 from carrel.hub.records.ledger import LedgerKind
+from carrel.hub.requests.attempt_reports import AttemptReports
+from carrel.hub.requests.jobs import JobService
+from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.scheduling.model.snapshot import Budget, Health, Kind, MarkKind, Period
 from carrel.hub.scheduling.model.states import HOLDS_DEVICES, TABLE, TERMINAL, State
 from carrel.hub.schemas import SessionIn, StartedIn
+from carrel.hub.sessions.lifecycle import SessionLifecycle
 from carrel.hub.store import open_store
 
 from ...property_settings import examples
@@ -89,19 +93,21 @@ class Lives(Surroundings):
     @rule(who=PEOPLE, what=JOBS)
     def submit(self, who: Identity, what: dict[str, object]) -> None:
         body = job(**what, notebook=None, command=["true"], parameters={})
-        self.allowed(self.commands.submit_job, who, body)
+        self.allowed(JobService(self.context).submit, who, body)
 
     @rule(who=PEOPLE, devices=st.integers(0, 1))
     def start_a_session(self, who: Identity, devices: int) -> None:
         """With no more than its group is guaranteed: it may not borrow."""
         wanted = SessionIn(devices=devices, hours=1.0, group="cs101")
-        self.allowed(self.commands.start_session, who, "", wanted)
+        self.allowed(SessionLifecycle(self.context).start, who, "", wanted)
 
     @rule(pick=PICK)
     def cancel(self, pick: int) -> None:
         """Also what has ended: that changes nothing."""
         for request in picked(self.requests(*State), pick):
-            self.allowed(self.commands.cancel, Identity(name=request.owner), request.id)
+            self.allowed(
+                RequestTermination(self.context).cancel, Identity(name=request.owner), request.id
+            )
 
     @rule(
         most=st.sampled_from([0, 1, 2, 3, 3]),
@@ -122,14 +128,14 @@ class Lives(Surroundings):
         """For a session that was granted; its hub may die before there is a process."""
         for request in picked(self.requests(State.GRANTED, kind=Kind.SESSION), pick):
             assert request.lease is not None
-            self.commands.launch(request.lease.id)
+            AttemptReports(self.context).launch(request.lease.id)
             if forks:
                 self.backend.fork(request.lease.id)
 
     @rule(pick=PICK)
     def an_attempt_reports_itself(self, pick: int) -> None:
         for lease in picked(self.backend.alive(), pick):
-            self.allowed(self.commands.started, lease, self.handle_of(lease))
+            self.allowed(AttemptReports(self.context).started, lease, self.handle_of(lease))
 
     @rule(pick=PICK, code=CODES, delivered=st.booleans(), exits=st.booleans())
     def work_ends(self, pick: int, code: str, delivered: bool, exits: bool) -> None:
@@ -156,8 +162,8 @@ class Lives(Surroundings):
     def something_comes_back_late(self, pick: int, what: str) -> None:
         """Rule 6: from any attempt that there ever was."""
         late: dict[str, Callable[[str], object]] = {
-            "launch": self.commands.launch,
-            "started": lambda lease: self.commands.started(lease, STRANGER),
+            "launch": AttemptReports(self.context).launch,
+            "started": lambda lease: AttemptReports(self.context).started(lease, STRANGER),
             "ended": lambda lease: self.report(lease, 99, "succeeded"),
         }
         stale = [lease for lease in self.leases() if lease.state is LeaseState.RELEASED]
@@ -173,7 +179,7 @@ class Lives(Surroundings):
             assert request.lease is not None
             before = everything(self.store)
             with pytest.raises(StaleEpoch):
-                self.commands.started(request.lease.id, STRANGER)
+                AttemptReports(self.context).started(request.lease.id, STRANGER)
             assert everything(self.store) == before
 
     # -- the engine ---------------------------------------------------------------------------
@@ -215,7 +221,7 @@ class Lives(Surroundings):
         self.cycle()
         self.work_all()
         for lease in self.backend.alive():
-            self.allowed(self.commands.started, lease, self.handle_of(lease))
+            self.allowed(AttemptReports(self.context).started, lease, self.handle_of(lease))
         self.time_goes_on(seconds, settle=True)
 
     @rule()
@@ -360,13 +366,13 @@ class Lives(Surroundings):
     def all_goes_well(self) -> None:
         for request in self.requests(State.GRANTED, kind=Kind.SESSION):
             assert request.lease is not None
-            self.commands.launch(request.lease.id)
+            AttemptReports(self.context).launch(request.lease.id)
             self.backend.fork(request.lease.id)
         for lease in self.backend.alive():
             self.backend.attempts[lease].stubborn = False
             state = self.store.request(self.store.lease(lease).request_id).state
             if state is State.STARTING:
-                self.commands.started(lease, self.handle_of(lease))
+                AttemptReports(self.context).started(lease, self.handle_of(lease))
             elif state is State.RUNNING:
                 self.work_ends(self.backend.alive().index(lease), "succeeded", True, True)
                 break

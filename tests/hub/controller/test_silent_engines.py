@@ -9,7 +9,9 @@ import pytest
 
 from carrel.hub.controller.retries import MAX_ATTEMPTS
 from carrel.hub.interfaces.backend import NodeState
+from carrel.hub.inventory.pool import PoolQueries
 from carrel.hub.records.requests import Cause, CauseCode
+from carrel.hub.requests.jobs import JobService
 from carrel.hub.schemas import RequestOut
 
 from ..doubles import STUDENT1, device
@@ -33,7 +35,7 @@ def waits(world: World, request: RequestOut) -> str:
 @pytest.mark.parametrize("devices", [0, 1])
 def test_what_it_would_run_waits_with_that_reason(world: World, devices: int) -> None:
     world.backend.machines = (NodeState(name="local", why_not=DOWN),)
-    made = world.commands.submit_job(STUDENT1, job(devices=devices))
+    made = JobService(world.context).submit(STUDENT1, job(devices=devices))
     world.settle(3)
     assert world.see(made).state == "queued"
     assert DOWN in waits(world, made)
@@ -45,12 +47,12 @@ def test_what_it_would_run_waits_with_that_reason(world: World, devices: int) ->
 def test_its_devices_are_shown_as_out_of_reach(world: World) -> None:
     world.backend.machines = (NodeState(name="local", why_not=DOWN),)
     world.settle()
-    assert {(each.state, each.why) for each in world.commands.pool(STUDENT1).devices} == {
-        ("gone", DOWN)
-    }
+    assert {
+        (each.state, each.why) for each in PoolQueries.of(world.context).pool(STUDENT1).devices
+    } == {("gone", DOWN)}
     world.backend.machines = (NodeState(name="local"),)
     world.settle()
-    assert {each.state for each in world.commands.pool(STUDENT1).devices} == {"free"}
+    assert {each.state for each in PoolQueries.of(world.context).pool(STUDENT1).devices} == {"free"}
 
 
 def test_a_machine_that_answers_goes_on_working(world: World) -> None:
@@ -58,7 +60,7 @@ def test_a_machine_that_answers_goes_on_working(world: World) -> None:
     world.backend.machines = (NodeState(name="local", why_not=DOWN), NodeState(name="n2"))
     world.settle()
     world.loop.inventory()
-    made = world.commands.submit_job(STUDENT1, job(devices=1))
+    made = JobService(world.context).submit(STUDENT1, job(devices=1))
     world.settle(2)
     lease = world.see(made).lease
     assert lease is not None
@@ -67,7 +69,7 @@ def test_a_machine_that_answers_goes_on_working(world: World) -> None:
 
 
 def test_starts_that_were_not_answered_do_not_count(world: World) -> None:
-    made = world.commands.submit_job(STUDENT1, job(devices=1))
+    made = JobService(world.context).submit(STUDENT1, job(devices=1))
     for _ in range(MAX_ATTEMPTS + 1):
         world.backend.silent = True
         world.settle(2)

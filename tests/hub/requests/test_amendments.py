@@ -9,6 +9,8 @@ import pytest
 
 from carrel.hub.errors import Conflict, Forbidden, NotAMember, NotFound, OverMaximum
 from carrel.hub.requests.amendments import Amendments
+from carrel.hub.requests.explanation import WaitExplanations
+from carrel.hub.requests.jobs import JobService
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import ChangeIn
 
@@ -21,7 +23,7 @@ from .test_life_of_requests import job
 def world(tmp_path: Path) -> Iterator[World]:
     """Two devices, one of which student2 has."""
     made = World.over(tmp_path, devices=2)
-    made.commands.submit_job(STUDENT2, job(seconds=1800))
+    JobService(made.context).submit(STUDENT2, job(seconds=1800))
     made.settle()
     yield made
     made.loop.close()
@@ -29,13 +31,13 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture
 def changing(world: World) -> Amendments:
-    return Amendments(world.commands)
+    return Amendments(world.context)
 
 
 def test_what_was_suggested_is_done_and_starts(world: World, changing: Amendments) -> None:
-    made = world.commands.submit_job(STUDENT1, job(devices=2))
+    made = JobService(world.context).submit(STUDENT1, job(devices=2))
     world.settle()
-    (suggestion,) = world.commands.why(STUDENT1, made.id).suggestions
+    (suggestion,) = WaitExplanations(world.context).why(STUDENT1, made.id).suggestions
     assert suggestion.sentence == "With 1 device instead of 2 it starts now."
 
     changing.change(STUDENT1, made.id, ChangeIn(devices=suggestion.devices))
@@ -50,7 +52,7 @@ def test_what_was_suggested_is_done_and_starts(world: World, changing: Amendment
 def test_a_teacher_sees_it_and_leaves_it_and_others_do_not_see_it(
     world: World, changing: Amendments
 ) -> None:
-    made = world.commands.submit_job(STUDENT1, job(devices=2))
+    made = JobService(world.context).submit(STUDENT1, job(devices=2))
     for who, error in ((TEACHER, Forbidden), (ADMIN, Forbidden), (STUDENT2, NotFound)):
         with pytest.raises(error):
             changing.change(who, made.id, ChangeIn(devices=1))
@@ -60,9 +62,9 @@ def test_a_teacher_sees_it_and_leaves_it_and_others_do_not_see_it(
 def test_another_group_lets_it_in_as_if_it_were_submitted_there(
     world: World, changing: Amendments
 ) -> None:
-    store = world.commands.store
+    store = world.context.store
     store.put_group(Group(name="math", max_devices=1, max_devices_per_user=1, max_seconds=8 * 3600))
-    made = world.commands.submit_job(STUDENT1, job(devices=2))
+    made = JobService(world.context).submit(STUDENT1, job(devices=2))
     math = ChangeIn(group="math")
     with pytest.raises(NotAMember):
         changing.change(STUDENT1, made.id, math)
@@ -76,6 +78,6 @@ def test_another_group_lets_it_in_as_if_it_were_submitted_there(
 def test_what_is_urgent_for_one_group_is_not_so_for_another(
     world: World, changing: Amendments
 ) -> None:
-    made = world.commands.submit_job(TEACHER, job(devices=2, priority="urgent"))
+    made = JobService(world.context).submit(TEACHER, job(devices=2, priority="urgent"))
     with pytest.raises(Conflict, match="urgent for cs101"):
         changing.change(TEACHER, made.id, ChangeIn(group="math"))

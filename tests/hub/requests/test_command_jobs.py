@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from carrel.hub.errors import CarrelError, InvalidInput, NotFound
+from carrel.hub.groups.membership import Membership
 from carrel.hub.records.events import EventRecord
+from carrel.hub.requests.jobs import JobService
 from carrel.hub.requests.pagination import RequestQuery
+from carrel.hub.requests.queries import RequestQueries
 from carrel.hub.runtime.context import Context
 from carrel.hub.runtime.progress_cache import progress_after
 from carrel.hub.schemas import JobIn
@@ -22,7 +25,7 @@ from .test_life_of_requests import job, named, stored
 
 
 @pytest.fixture
-def commands(tmp_path: Path) -> Context:
+def context(tmp_path: Path) -> Context:
     return build(MemoryStore(), FakeBackend(), FakeHub(), Clock(), tmp_path)
 
 
@@ -31,39 +34,39 @@ def command(**changes: Any) -> JobIn:
     return JobIn(**{**values, **changes})
 
 
-def test_a_command_is_queued_with_its_archive(commands: Context) -> None:
+def test_a_command_is_queued_with_its_archive(context: Context) -> None:
     archive = packed(member("train.py", size=3), content=b"1+1")
-    made = commands.submit_job(
+    made = JobService(context).submit(
         STUDENT1, command(archive=text(archive), memory_bytes=8 << 30, retries=2)
     )
     assert (made.command, made.notebook, made.memory_bytes, made.retries) == (
         ["python", "train.py"], "", 8 << 30, 2,
     )  # fmt: skip  # grouped by meaning
-    assert commands.files.archive_path(made.id).read_bytes() == archive
-    assert not commands.files.input_path(made.id).exists()
+    assert context.files.archive_path(made.id).read_bytes() == archive
+    assert not context.files.input_path(made.id).exists()
     with pytest.raises(NotFound, match="is a command"):
-        commands.output(STUDENT1, made.id)
+        RequestQueries(context).output(STUDENT1, made.id)
 
 
 def test_a_job_without_the_internet_is_taken_where_the_engine_can_keep_it(tmp_path: Path) -> None:
     engine = FakeBackend(keeps_inside=True)
-    commands = build(MemoryStore(), engine, FakeHub(), Clock(), tmp_path)
-    made = commands.submit_job(STUDENT1, command(internet=False))
+    context = build(MemoryStore(), engine, FakeHub(), Clock(), tmp_path)
+    made = JobService(context).submit(STUDENT1, command(internet=False))
     assert not made.internet
-    assert not commands.same_job(STUDENT1, made.id).internet
-    assert commands.submit_job(STUDENT1, command()).internet
+    assert not JobService(context).same_job(STUDENT1, made.id).internet
+    assert JobService(context).submit(STUDENT1, command()).internet
 
 
-def test_a_working_folder_lies_below_the_home(commands: Context) -> None:
-    home = commands.files.home("student1")
+def test_a_working_folder_lies_below_the_home(context: Context) -> None:
+    home = context.files.home("student1")
     (home / "code").mkdir()
     (home / "link").symlink_to(home / "code")
     (home / "out").symlink_to("/etc")
     for given, kept in (("code", "code"), ("./code/../code", "code"), ("link", "code"), (".", "")):
-        assert commands.submit_job(STUDENT1, command(workdir=given)).workdir == kept
+        assert JobService(context).submit(STUDENT1, command(workdir=given)).workdir == kept
     for bad in ("../student2", "/etc", "out", "no", "code\0", "x" * 1000, str(home) + "2"):
         with pytest.raises(InvalidInput, match="no folder"):
-            commands.submit_job(STUDENT1, command(workdir=bad))
+            JobService(context).submit(STUDENT1, command(workdir=bad))
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
@@ -91,28 +94,29 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_gets_a_sentence_and_nothing_is_stored(case: str, commands: Context) -> None:
+def test_bad_input_gets_a_sentence_and_nothing_is_stored(case: str, context: Context) -> None:
     changes, words = BAD[case]
     with pytest.raises(CarrelError, match=words) as refused:
-        commands.submit_job(STUDENT1, command(**changes))
+        JobService(context).submit(STUDENT1, command(**changes))
     assert refused.value.accepted
-    assert stored(commands) == 0
+    assert stored(context) == 0
 
 
-def test_pages_by_label_owner_and_cursor(commands: Context) -> None:
+def test_pages_by_label_owner_and_cursor(context: Context) -> None:
     made = [
-        commands.submit_job(STUDENT1, command(labels={"sweep": str(n % 2)})).id for n in range(5)
+        JobService(context).submit(STUDENT1, command(labels={"sweep": str(n % 2)})).id
+        for n in range(5)
     ]
-    theirs = commands.submit_job(STUDENT2, command(labels={"sweep": "0"})).id
+    theirs = JobService(context).submit(STUDENT2, command(labels={"sweep": "0"})).id
 
     def ids(who: Any, **wanted: Any) -> list[str]:
-        found = commands.find_requests(who, RequestQuery(**wanted))
+        found = RequestQueries(context).find(who, RequestQuery(**wanted))
         return [request.id for request in found.requests]
 
     assert ids(STUDENT1, labels=("sweep=0",)) == [made[4], made[2], made[0]]
-    first = commands.find_requests(STUDENT1, RequestQuery(limit=2))
+    first = RequestQueries(context).find(STUDENT1, RequestQuery(limit=2))
     assert first.next == made[3]
-    last = commands.find_requests(STUDENT1, RequestQuery(limit=3, cursor=first.next))
+    last = RequestQueries(context).find(STUDENT1, RequestQuery(limit=3, cursor=first.next))
     assert ([r.id for r in last.requests], last.next) == ([made[2], made[1], made[0]], "")
     assert ids(STUDENT1, owner="student2") == []
     assert ids(TEACHER, owner="student2") == [theirs]
@@ -126,20 +130,20 @@ def test_pages_by_label_owner_and_cursor(commands: Context) -> None:
             ids(STUDENT1, labels=(label,))
 
 
-def test_files_of_somebody_else_do_not_exist(commands: Context) -> None:
-    made = commands.submit_job(STUDENT1, job())
+def test_files_of_somebody_else_do_not_exist(context: Context) -> None:
+    made = JobService(context).submit(STUDENT1, job())
     for ask in (
-        lambda: commands.files_of(STUDENT2, made.id),
-        lambda: commands.open_file(STUDENT2, made.id, "a"),
-        lambda: commands.events(STUDENT2, made.id),
-        lambda: commands.log(STUDENT2, made.id),
+        lambda: RequestQueries(context).files_of(STUDENT2, made.id),
+        lambda: RequestQueries(context).open_file(STUDENT2, made.id, "a"),
+        lambda: RequestQueries(context).events(STUDENT2, made.id),
+        lambda: RequestQueries(context).log(STUDENT2, made.id),
     ):
         with pytest.raises(NotFound, match=f"There is no request {made.id}"):
             ask()
 
 
-def test_groups_come_with_limits_and_teachers(commands: Context) -> None:
-    (group,) = commands.groups(STUDENT1).groups
+def test_groups_come_with_limits_and_teachers(context: Context) -> None:
+    (group,) = Membership.of(context).groups(STUDENT1).groups
     assert (group.name, group.max_devices_per_user, group.teachers) == ("cs101", 2, ["teacher"])
     assert group.idle_seconds == 1800
 

@@ -8,6 +8,10 @@ import pytest
 
 from carrel.hub.errors import NotFound
 from carrel.hub.messages.wait_reasons import ahead_sentences, why_sentences
+from carrel.hub.requests.explanation import WaitExplanations
+from carrel.hub.requests.jobs import JobService
+from carrel.hub.requests.queries import RequestQueries
+from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.cycle.start_estimates import FIRST_PAGE
@@ -33,27 +37,27 @@ def hub() -> FakeHub:
 
 
 @pytest.fixture
-def commands(tmp_path: Path, hub: FakeHub) -> Context:
+def context(tmp_path: Path, hub: FakeHub) -> Context:
     return build(MemoryStore(), FakeBackend(), hub, Clock(), tmp_path, devices=2)
 
 
-def planned(commands: Context) -> None:
+def planned(context: Context) -> None:
     """A cycle of the loop, without acting on it."""
-    commands.plan_cache.publish(decide(commands.store.snapshot(commands.clock()), commands.clock()))
+    context.plan_cache.publish(decide(context.store.snapshot(context.clock()), context.clock()))
 
 
-def one_is_taken(commands: Context) -> None:
-    made = commands.submit_job(STUDENT2, job(seconds=1800))
+def one_is_taken(context: Context) -> None:
+    made = JobService(context).submit(STUDENT2, job(seconds=1800))
     start = Start(request_id=made.id, devices=("SIM-0",))
-    commands.store.grant([start], now=commands.clock(), lease_seconds=30)
+    context.store.grant([start], now=context.clock(), lease_seconds=30)
 
 
-def test_what_would_help_is_said_and_comes_true(commands: Context) -> None:
-    one_is_taken(commands)
-    made = commands.submit_job(STUDENT1, job(devices=2))
-    planned(commands)
+def test_what_would_help_is_said_and_comes_true(context: Context) -> None:
+    one_is_taken(context)
+    made = JobService(context).submit(STUDENT1, job(devices=2))
+    planned(context)
 
-    found = commands.why(STUDENT1, made.id)
+    found = WaitExplanations(context).why(STUDENT1, made.id)
 
     assert found.wait is not None
     assert found.wait.reason == "no_free_device"
@@ -61,68 +65,68 @@ def test_what_would_help_is_said_and_comes_true(commands: Context) -> None:
     assert [each.sentence for each in found.suggestions] == [
         "With 1 device instead of 2 it starts now."
     ]
-    commands.cancel(STUDENT1, made.id)
-    again = commands.submit_job(STUDENT1, job(devices=found.suggestions[0].devices))
-    plan = decide(commands.store.snapshot(commands.clock()), commands.clock())
+    RequestTermination(context).cancel(STUDENT1, made.id)
+    again = JobService(context).submit(STUDENT1, job(devices=found.suggestions[0].devices))
+    plan = decide(context.store.snapshot(context.clock()), context.clock())
     assert [start.request_id for start in plan.starts] == [again.id]
 
 
-def test_another_group_of_the_owner_is_tried(commands: Context, hub: FakeHub) -> None:
-    commands.store.put_group(Group(name="cs101", max_devices=1, max_devices_per_user=1))
-    commands.store.put_group(
+def test_another_group_of_the_owner_is_tried(context: Context, hub: FakeHub) -> None:
+    context.store.put_group(Group(name="cs101", max_devices=1, max_devices_per_user=1))
+    context.store.put_group(
         Group(name="math", max_devices=1, max_devices_per_user=1, max_seconds=8 * 3600)
     )
     hub.members["math"] = {"student1"}
-    one_is_taken(commands)
-    made = commands.submit_job(STUDENT1, job(devices=1, group="cs101"))
-    planned(commands)
+    one_is_taken(context)
+    made = JobService(context).submit(STUDENT1, job(devices=1, group="cs101"))
+    planned(context)
 
-    found = commands.why(STUDENT1, made.id)
+    found = WaitExplanations(context).why(STUDENT1, made.id)
 
     assert found.quota is not None
     assert (found.quota.reason, found.quota.held, found.quota.most) == ("group_maximum", 1, 1)
     assert [each.sentence for each in found.suggestions] == ["In the group math it starts now."]
 
     hub.away = True
-    assert commands.why(STUDENT1, made.id).suggestions == []
+    assert WaitExplanations(context).why(STUDENT1, made.id).suggestions == []
 
 
-def test_past_the_first_page_whoever_asks_is_told_when_it_starts(commands: Context) -> None:
-    commands.store.put_group(
+def test_past_the_first_page_whoever_asks_is_told_when_it_starts(context: Context) -> None:
+    context.store.put_group(
         Group(name="cs101", max_devices=4, max_devices_per_user=4, max_seconds=8 * 3600)
     )
-    running = commands.submit_job(STUDENT2, job(devices=2, seconds=600))
+    running = JobService(context).submit(STUDENT2, job(devices=2, seconds=600))
     start = Start(request_id=running.id, devices=("SIM-0", "SIM-1"))
-    commands.store.grant([start], now=commands.clock(), lease_seconds=30)
+    context.store.grant([start], now=context.clock(), lease_seconds=30)
     for _ in range(FIRST_PAGE + 1):
-        commands.submit_job(STUDENT1, job(devices=2))
-    planned(commands)
-    (behind,) = (each for each in commands.plan_cache.waits.values() if each.place > FIRST_PAGE)
+        JobService(context).submit(STUDENT1, job(devices=2))
+    planned(context)
+    (behind,) = (each for each in context.plan_cache.waits.values() if each.place > FIRST_PAGE)
 
-    found = commands.why(STUDENT1, behind.request_id)
+    found = WaitExplanations(context).why(STUDENT1, behind.request_id)
 
     assert behind.estimate is None
-    expected = commands.clock() + 600 * (FIRST_PAGE + 1)
+    expected = context.clock() + 600 * (FIRST_PAGE + 1)
     assert found.wait is not None
     assert (found.wait.expected_at, found.wait.latest_at) == (expected, expected)
 
 
-def test_only_those_who_may_see_a_request_are_told(commands: Context) -> None:
-    one_is_taken(commands)
-    made = commands.submit_job(STUDENT1, job(devices=2))
-    planned(commands)
+def test_only_those_who_may_see_a_request_are_told(context: Context) -> None:
+    one_is_taken(context)
+    made = JobService(context).submit(STUDENT1, job(devices=2))
+    planned(context)
 
-    assert commands.why(TEACHER, made.id).wait is not None
+    assert WaitExplanations(context).why(TEACHER, made.id).wait is not None
     with pytest.raises(NotFound):
-        commands.why(STUDENT2, made.id)
+        WaitExplanations(context).why(STUDENT2, made.id)
 
 
 def test_a_row_of_the_queue_has_its_reason_apart_for_those_who_may_see_it(
-    commands: Context,
+    context: Context,
 ) -> None:
-    one_is_taken(commands)
-    commands.submit_job(STUDENT1, job(devices=2))
-    planned(commands)
+    one_is_taken(context)
+    JobService(context).submit(STUDENT1, job(devices=2))
+    planned(context)
     why = "Not enough devices are free; it gets the next ones that are released."
 
     for who, sentence, reason in (
@@ -130,17 +134,19 @@ def test_a_row_of_the_queue_has_its_reason_apart_for_those_who_may_see_it(
         (TEACHER, f"Queued at position 1. {why}", why),
         (STUDENT2, "Queued at position 1.", ""),
     ):
-        (row,) = commands.queue(who).queue
+        (row,) = RequestQueries(context).queue(who).queue
         assert (row.sentence, row.why) == (sentence, reason)
 
 
-def test_what_does_not_wait_says_how_it_stands(commands: Context) -> None:
-    made = commands.submit_job(STUDENT1, job())
-    assert commands.why(STUDENT1, made.id).sentences == [
+def test_what_does_not_wait_says_how_it_stands(context: Context) -> None:
+    made = JobService(context).submit(STUDENT1, job())
+    assert WaitExplanations(context).why(STUDENT1, made.id).sentences == [
         "Its position in the queue is being computed."
     ]
-    commands.cancel(STUDENT1, made.id)
-    assert commands.why(STUDENT1, made.id).sentences == ["It is not queued: cancelled."]
+    RequestTermination(context).cancel(STUDENT1, made.id)
+    assert WaitExplanations(context).why(STUDENT1, made.id).sentences == [
+        "It is not queued: cancelled."
+    ]
 
 
 @pytest.mark.parametrize("rule", Precedence)

@@ -18,9 +18,13 @@ from carrel.hub.errors import (
     TooLarge,
 )
 from carrel.hub.records.requests import RequestFilter
+from carrel.hub.requests.jobs import JobService
+from carrel.hub.requests.queries import RequestQueries
+from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import JobIn, NotebookIn, OpenSessionIn, SessionIn, StopIn
+from carrel.hub.sessions.lifecycle import SessionLifecycle
 from carrel.hub.store.memory import MemoryStore
 from carrel.spawners.fake import FakeBackend
 
@@ -34,7 +38,7 @@ def hub() -> FakeHub:
 
 
 @pytest.fixture
-def commands(tmp_path: Path, hub: FakeHub) -> Context:
+def context(tmp_path: Path, hub: FakeHub) -> Context:
     return build(MemoryStore(), FakeBackend(), hub, Clock(), tmp_path)
 
 
@@ -53,31 +57,31 @@ def named(name: str, content: str | None = None) -> NotebookIn:
     return NotebookIn(name=name, content=notebook("1") if content is None else content)
 
 
-def stored(commands: Context) -> int:
-    return len(commands.store.requests(RequestFilter()))
+def stored(context: Context) -> int:
+    return len(context.store.requests(RequestFilter()))
 
 
-def test_a_job_is_queued_with_its_notebook(commands: Context) -> None:
-    made = commands.submit_job(STUDENT1, job())
+def test_a_job_is_queued_with_its_notebook(context: Context) -> None:
+    made = JobService(context).submit(STUDENT1, job())
     assert (made.state, made.owner, made.group, made.devices) == ("queued", "student1", "cs101", 1)
     assert made.output == "train.ipynb"
-    assert commands.files.input_path(made.id).exists()
+    assert context.files.input_path(made.id).exists()
 
 
-def test_sources_as_lists_of_lines_are_read(commands: Context) -> None:
+def test_sources_as_lists_of_lines_are_read(context: Context) -> None:
     """That is how notebooks lie on disk."""
     content = json.loads(notebook("print(lr)"))
     content["cells"][0]["source"] = ["lr = 0.1\n", "epochs = 3"]
-    made = commands.submit_job(STUDENT1, job(notebook=named("a.ipynb", json.dumps(content))))
+    made = JobService(context).submit(STUDENT1, job(notebook=named("a.ipynb", json.dumps(content))))
     assert made.parameters == {"lr": 0.05}
 
 
-def test_the_same_key_makes_one_job(commands: Context) -> None:
-    first = commands.submit_job(STUDENT1, job(idempotency_key="once"))
-    again = commands.submit_job(STUDENT1, job(idempotency_key="once"))
+def test_the_same_key_makes_one_job(context: Context) -> None:
+    first = JobService(context).submit(STUDENT1, job(idempotency_key="once"))
+    again = JobService(context).submit(STUDENT1, job(idempotency_key="once"))
     assert first.id == again.id
-    assert stored(commands) == 1
-    assert len(list((commands.files.input_path(first.id).parents[1]).iterdir())) == 1
+    assert stored(context) == 1
+    assert len(list((context.files.input_path(first.id).parents[1]).iterdir())) == 1
 
 
 BAD_JOBS: dict[str, tuple[dict[str, Any], type[CarrelError], str]] = {
@@ -141,36 +145,38 @@ BAD_JOBS: dict[str, tuple[dict[str, Any], type[CarrelError], str]] = {
 
 
 @pytest.mark.parametrize("case", BAD_JOBS)
-def test_bad_input_gets_a_sentence_and_nothing_is_stored(case: str, commands: Context) -> None:
+def test_bad_input_gets_a_sentence_and_nothing_is_stored(case: str, context: Context) -> None:
     changes, kind, words = BAD_JOBS[case]
     with pytest.raises(kind) as refused:
-        commands.submit_job(STUDENT1, job(**changes))
+        JobService(context).submit(STUDENT1, job(**changes))
     assert words in str(refused.value)
     assert refused.value.accepted
-    assert stored(commands) == 0
-    assert not list(commands.files.input_path("x").parents[1].glob("j-*"))
+    assert stored(context) == 0
+    assert not list(context.files.input_path("x").parents[1].glob("j-*"))
 
 
 def test_more_devices_than_one_node_has_are_refused_with_what_a_node_has(
-    commands: Context,
+    context: Context,
 ) -> None:
     """A request is never spread over nodes, however many devices these have together."""
     wide = Group(name="cs101", max_devices=8, max_devices_per_user=8, max_seconds=8 * 3600)
-    commands.store.put_group(wide)
-    commands.store.sync_devices("other", [device(index, node="other") for index in (2, 3)])
+    context.store.put_group(wide)
+    context.store.sync_devices("other", [device(index, node="other") for index in (2, 3)])
     for ask in (
-        lambda: commands.submit_job(STUDENT1, job(devices=3)),
-        lambda: commands.start_session(STUDENT1, "", SessionIn(devices=3, hours=1, group="cs101")),
+        lambda: JobService(context).submit(STUDENT1, job(devices=3)),
+        lambda: SessionLifecycle(context).start(
+            STUDENT1, "", SessionIn(devices=3, hours=1, group="cs101")
+        ),
     ):
         with pytest.raises(OverMaximum) as refused:
             ask()
         assert str(refused.value) == (
             "No node has more than 2 devices; you asked for 3. Ask for 0 to 2."
         )
-    assert stored(commands) == 0
+    assert stored(context) == 0
 
 
-def test_names_as_people_give_them_are_taken(commands: Context) -> None:
+def test_names_as_people_give_them_are_taken(context: Context) -> None:
     for name in (
         "Übung 1 \N{EN DASH} Lösung, Teil 2.ipynb",
         "Ada's notes & [draft].ipynb",
@@ -178,10 +184,10 @@ def test_names_as_people_give_them_are_taken(commands: Context) -> None:
         "U\N{COMBINING DIAERESIS}bung.ipynb",  # as some file systems spell it
         "_tmp.ipynb",
     ):
-        assert commands.submit_job(STUDENT1, job(notebook=named(name))).notebook == name
+        assert JobService(context).submit(STUDENT1, job(notebook=named(name))).notebook == name
 
 
-def test_case_27_names_that_traverse_or_format_are_refused(commands: Context) -> None:
+def test_case_27_names_that_traverse_or_format_are_refused(context: Context) -> None:
     for name in (
         "../x.ipynb",
         "a/b.ipynb",
@@ -195,81 +201,83 @@ def test_case_27_names_that_traverse_or_format_are_refused(commands: Context) ->
         "a\t.ipynb",
     ):
         with pytest.raises(InvalidInput):
-            commands.submit_job(STUDENT1, job(output=name))
+            JobService(context).submit(STUDENT1, job(output=name))
         with pytest.raises(InvalidInput):
-            commands.submit_job(STUDENT1, job(notebook=named(name)))
+            JobService(context).submit(STUDENT1, job(notebook=named(name)))
 
 
-def test_who_is_no_member_is_told_so(commands: Context) -> None:
+def test_who_is_no_member_is_told_so(context: Context) -> None:
     with pytest.raises(NotAMember, match="not a member of cs101"):
-        commands.submit_job(STRANGER, job())
+        JobService(context).submit(STRANGER, job())
 
 
-def test_membership_is_read_from_the_hub_at_admission(commands: Context, hub: FakeHub) -> None:
+def test_membership_is_read_from_the_hub_at_admission(context: Context, hub: FakeHub) -> None:
     hub.members["cs101"].discard("student1")
     with pytest.raises(NotAMember):
-        commands.submit_job(STUDENT1, job())
+        JobService(context).submit(STUDENT1, job())
 
 
-def test_a_session_is_queued_and_the_hub_is_asked(commands: Context, hub: FakeHub) -> None:
-    made = commands.start_session(STUDENT1, "", SessionIn(devices=1, hours=1.5, group=""))
+def test_a_session_is_queued_and_the_hub_is_asked(context: Context, hub: FakeHub) -> None:
+    made = SessionLifecycle(context).start(STUDENT1, "", SessionIn(devices=1, hours=1.5, group=""))
     assert (made.state, made.seconds, made.group) == ("queued", 5400, "cs101")
     assert hub.asked == [("start", "student1", "")]
 
 
 def test_a_session_survives_a_hub_that_is_away_after_admission(
-    commands: Context, hub: FakeHub
+    context: Context, hub: FakeHub
 ) -> None:
     def away(user: str, server: str, options: object) -> None:
         hub.away = True
         hub._answer()
 
     hub.start_server = away  # type: ignore[method-assign, assignment]
-    made = commands.start_session(STUDENT1, "", SessionIn())
-    assert commands.request(STUDENT1, made.id).state == "queued"
+    made = SessionLifecycle(context).start(STUDENT1, "", SessionIn())
+    assert RequestQueries(context).request(STUDENT1, made.id).state == "queued"
 
 
-def test_a_session_has_no_log_and_no_output(commands: Context) -> None:
-    session = commands.start_session(STUDENT1, "", SessionIn(devices=0, hours=1, group="cs101"))
+def test_a_session_has_no_log_and_no_output(context: Context) -> None:
+    session = SessionLifecycle(context).start(
+        STUDENT1, "", SessionIn(devices=0, hours=1, group="cs101")
+    )
     assert session is not None
     with pytest.raises(NotFound, match="is a session: what its notebooks print is in them"):
-        commands.log(STUDENT1, session.id)
+        RequestQueries(context).log(STUDENT1, session.id)
     with pytest.raises(NotFound, match="is a session: it has no output notebook"):
-        commands.output(STUDENT1, session.id)
+        RequestQueries(context).output(STUDENT1, session.id)
 
 
-def test_a_second_session_of_the_same_name_is_refused(commands: Context) -> None:
-    commands.start_session(STUDENT1, "lab", SessionIn())
+def test_a_second_session_of_the_same_name_is_refused(context: Context) -> None:
+    SessionLifecycle(context).start(STUDENT1, "lab", SessionIn())
     with pytest.raises(Conflict, match="already"):
-        commands.start_session(STUDENT1, "lab", SessionIn())
+        SessionLifecycle(context).start(STUDENT1, "lab", SessionIn())
 
 
-def test_the_spawner_gets_the_live_request_again(commands: Context) -> None:
+def test_the_spawner_gets_the_live_request_again(context: Context) -> None:
     asked = OpenSessionIn(owner="student1", server_name="lab", options={"devices": 1})
-    first = commands.open_session(asked)
-    assert commands.open_session(asked).id == first.id
-    commands.end_session(first.id, StopIn(cause="cancelled"))
-    assert commands.open_session(asked).id != first.id
+    first = SessionLifecycle(context).open(asked)
+    assert SessionLifecycle(context).open(asked).id == first.id
+    SessionLifecycle(context).end(first.id, StopIn(cause="cancelled"))
+    assert SessionLifecycle(context).open(asked).id != first.id
 
 
-def test_a_session_cancelled_while_the_hub_is_asked_does_not_come_back(commands: Context) -> None:
+def test_a_session_cancelled_while_the_hub_is_asked_does_not_come_back(context: Context) -> None:
     spawner = OpenSessionIn(owner="student1", server_name="lab", options={"devices": 1})
-    asked = commands.start_session(STUDENT1, "lab", SessionIn(devices=1))
-    commands.cancel(STUDENT1, asked.id)
+    asked = SessionLifecycle(context).start(STUDENT1, "lab", SessionIn(devices=1))
+    RequestTermination(context).cancel(STUDENT1, asked.id)
     with pytest.raises(Conflict, match=r"has ended: Cancelled by its owner\."):
-        commands.open_session(spawner)
+        SessionLifecycle(context).open(spawner)
     # Whoever starts it at the hub after that wants a new one.
-    assert commands.open_session(spawner).id != asked.id
+    assert SessionLifecycle(context).open(spawner).id != asked.id
 
 
 def test_a_session_that_the_hub_has_come_for_may_be_started_anew_at_the_hub(
-    commands: Context,
+    context: Context,
 ) -> None:
     spawner = OpenSessionIn(owner="student1", server_name="lab", options={"devices": 1})
-    asked = commands.start_session(STUDENT1, "lab", SessionIn(devices=1))
-    assert commands.open_session(spawner).id == asked.id
-    commands.cancel(STUDENT1, asked.id)
-    assert commands.open_session(spawner).id != asked.id
+    asked = SessionLifecycle(context).start(STUDENT1, "lab", SessionIn(devices=1))
+    assert SessionLifecycle(context).open(spawner).id == asked.id
+    RequestTermination(context).cancel(STUDENT1, asked.id)
+    assert SessionLifecycle(context).open(spawner).id != asked.id
 
 
 BAD_OPTIONS: dict[str, dict[str, Any]] = {
@@ -289,49 +297,51 @@ BAD_OPTIONS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", BAD_OPTIONS)
-def test_case_29_options_of_the_wrong_kind_are_refused(case: str, commands: Context) -> None:
+def test_case_29_options_of_the_wrong_kind_are_refused(case: str, context: Context) -> None:
     asked = OpenSessionIn.model_construct(
         owner="student1", server_name="", options=BAD_OPTIONS[case]
     )
     with pytest.raises(CarrelError) as refused:
-        commands.open_session(asked)
+        SessionLifecycle(context).open(asked)
     assert 400 <= refused.value.http_status < 500
     assert refused.value.accepted
-    assert stored(commands) == 0
+    assert stored(context) == 0
 
 
 @pytest.mark.parametrize("name", ["../x", "Lab", "-a", "a--b", "x" * 31, "a b", "ä"])
-def test_session_names_are_those_of_the_hub(name: str, commands: Context) -> None:
+def test_session_names_are_those_of_the_hub(name: str, context: Context) -> None:
     with pytest.raises(InvalidInput, match="lower-case letters"):
-        commands.start_session(STUDENT1, name, SessionIn())
+        SessionLifecycle(context).start(STUDENT1, name, SessionIn())
 
 
-def test_others_see_no_request_of_mine(commands: Context) -> None:
-    made = commands.submit_job(STUDENT1, job())
+def test_others_see_no_request_of_mine(context: Context) -> None:
+    made = JobService(context).submit(STUDENT1, job())
     with pytest.raises(NotFound):
-        commands.request(STUDENT2, made.id)
+        RequestQueries(context).request(STUDENT2, made.id)
     with pytest.raises(NotFound):
-        commands.cancel(STUDENT2, made.id)
+        RequestTermination(context).cancel(STUDENT2, made.id)
     with pytest.raises(NotFound):
-        commands.output(STUDENT2, made.id)
-    assert commands.requests(STUDENT2, mine=False) == []
+        RequestQueries(context).output(STUDENT2, made.id)
+    assert RequestQueries(context).requests(STUDENT2, mine=False) == []
 
 
-def test_teachers_see_their_group_and_administrators_all(commands: Context) -> None:
-    made = commands.submit_job(STUDENT1, job())
+def test_teachers_see_their_group_and_administrators_all(context: Context) -> None:
+    made = JobService(context).submit(STUDENT1, job())
     for who in (TEACHER, ADMIN):
-        assert [found.id for found in commands.requests(who, mine=False)] == [made.id]
-        assert commands.requests(who, mine=True) == []
+        assert [found.id for found in RequestQueries(context).requests(who, mine=False)] == [
+            made.id
+        ]
+        assert RequestQueries(context).requests(who, mine=True) == []
 
 
-def test_cancelling_a_waiting_job_ends_it_at_once(commands: Context) -> None:
-    made = commands.submit_job(STUDENT1, job())
-    ended = commands.cancel(STUDENT1, made.id)
+def test_cancelling_a_waiting_job_ends_it_at_once(context: Context) -> None:
+    made = JobService(context).submit(STUDENT1, job())
+    ended = RequestTermination(context).cancel(STUDENT1, made.id)
     assert (ended.state, ended.cause and ended.cause.code) == ("cancelled", "cancelled")
-    assert commands.cancel(STUDENT1, made.id).state == "cancelled"
+    assert RequestTermination(context).cancel(STUDENT1, made.id).state == "cancelled"
 
 
-def test_a_job_that_has_not_run_has_no_output_and_says_so(commands: Context) -> None:
-    made = commands.submit_job(STUDENT1, job())
+def test_a_job_that_has_not_run_has_no_output_and_says_so(context: Context) -> None:
+    made = JobService(context).submit(STUDENT1, job())
     with pytest.raises(NotFound, match="no output notebook yet"):
-        commands.output(STUDENT1, made.id)
+        RequestQueries(context).output(STUDENT1, made.id)

@@ -12,9 +12,13 @@ import pytest
 from carrel.hub.errors import Conflict, NotFound, OverMaximum
 from carrel.hub.records.calendar import Reservation
 from carrel.hub.requests.amendments import TimeExtensions
+from carrel.hub.requests.attempt_reports import AttemptReports
+from carrel.hub.requests.jobs import JobService
+from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.scheduling.model.snapshot import Budget, Period
 from carrel.hub.scheduling.model.text import span
 from carrel.hub.schemas import SessionIn
+from carrel.hub.sessions.lifecycle import SessionLifecycle
 
 from ..controller.test_loop import World
 from ..doubles import ADMIN, STUDENT1, STUDENT2, TEACHER
@@ -33,7 +37,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture
 def extending(world: World) -> TimeExtensions:
-    return TimeExtensions(world.commands)
+    return TimeExtensions(world.context)
 
 
 def test_a_session_runs_on_after_its_first_limit(world: World, extending: TimeExtensions) -> None:
@@ -57,7 +61,7 @@ def test_a_job_is_extended_too_and_by_those_who_teach_or_administrate(
     for who in (STUDENT1, TEACHER, ADMIN):
         extending.extend(who, made.id, 60)
     assert world.see(made).seconds == 600 + 180
-    told = [e.data["by"] for e in world.commands.store.events(made.id) if e.kind == "extended"]
+    told = [e.data["by"] for e in world.context.store.events(made.id) if e.kind == "extended"]
     assert told == ["student1", "teacher", "admin"]
     with pytest.raises(NotFound):
         extending.extend(STUDENT2, made.id, 60)
@@ -67,12 +71,12 @@ def test_repeated_after_a_lost_answer_it_adds_once(world: World, extending: Time
     made = world.running_session()
     for _ in range(2):
         assert extending.extend(STUDENT1, made.id, 1800, seen=HOUR).seconds == HOUR + 1800
-    assert len([e for e in world.commands.store.events(made.id) if e.kind == "extended"]) == 1
+    assert len([e for e in world.context.store.events(made.id) if e.kind == "extended"]) == 1
     # Also where somebody has come to wait, or the group's limit was reached by the first one.
-    waits = world.commands.submit_job(STUDENT2, job())
+    waits = JobService(world.context).submit(STUDENT2, job())
     world.settle()
     assert extending.extend(STUDENT1, made.id, 1800, seen=HOUR).seconds == HOUR + 1800
-    world.commands.cancel(STUDENT2, waits.id)
+    RequestTermination(world.context).cancel(STUDENT2, waits.id)
     most = extending.extend(STUDENT1, made.id, 7 * HOUR, seen=HOUR)
     assert extending.extend(STUDENT1, made.id, 7 * HOUR, seen=HOUR) == most
     # Who has seen the new end means to add to it.
@@ -83,22 +87,22 @@ def test_repeated_after_a_lost_answer_it_adds_once(world: World, extending: Time
 
 def test_not_while_somebody_waits_for_its_device(world: World, extending: TimeExtensions) -> None:
     made = world.running_session()
-    waits = world.commands.submit_job(STUDENT2, job())
+    waits = JobService(world.context).submit(STUDENT2, job())
     world.settle()
     with pytest.raises(Conflict, match="somebody in the queue waits for the device") as refused:
         extending.extend(STUDENT1, made.id, 60)
     assert "student2" not in str(refused.value)
-    world.commands.cancel(STUDENT2, waits.id)
+    RequestTermination(world.context).cancel(STUDENT2, waits.id)
     assert extending.extend(STUDENT1, made.id, 60).seconds == HOUR + 60
 
 
 def test_a_session_on_cpu_is_in_nobodys_way(world: World, extending: TimeExtensions) -> None:
-    desk = world.commands.start_session(STUDENT1, "cpu", SessionIn(devices=0, hours=1.0))
-    world.commands.attach(desk.id)
+    desk = SessionLifecycle(world.context).start(STUDENT1, "cpu", SessionIn(devices=0, hours=1.0))
+    world.context.spawner_listeners.attach(desk.id)
     world.settle()
-    world.commands.launch(world.lease(desk))
+    AttemptReports(world.context).launch(world.lease(desk))
     world.running_job()
-    world.commands.submit_job(STUDENT2, job())
+    JobService(world.context).submit(STUDENT2, job())
     world.settle()
     assert extending.extend(STUDENT1, desk.id, 60).seconds == HOUR + 60
 
@@ -116,10 +120,10 @@ def test_no_longer_than_the_group_allows_from_now(world: World, extending: TimeE
 
 
 def test_what_waits_or_has_ended_is_not_extended(world: World, extending: TimeExtensions) -> None:
-    made = world.commands.submit_job(STUDENT1, job())
+    made = JobService(world.context).submit(STUDENT1, job())
     with pytest.raises(Conflict, match="it is queued"):
         extending.extend(STUDENT1, made.id, 60)
-    world.commands.cancel(STUDENT1, made.id)
+    RequestTermination(world.context).cancel(STUDENT1, made.id)
     with pytest.raises(Conflict, match="it is cancelled"):
         extending.extend(STUDENT1, made.id, 60)
 
@@ -127,7 +131,7 @@ def test_what_waits_or_has_ended_is_not_extended(world: World, extending: TimeEx
 def reserve(world: World, devices: int, starts_at: float, hours: int = 2) -> None:
     """For lab."""
     begins, ends = (datetime.fromtimestamp(at, UTC) for at in (starts_at, starts_at + hours * HOUR))
-    store = world.commands.store
+    store = world.context.store
     store.put_group(replace(store.group("cs101"), name="lab"))
     store.put_reservation(
         Reservation(
@@ -173,7 +177,7 @@ def test_past_a_reservation_that_has_enough_beside_it(tmp_path: Path) -> None:
     ends = world.see(made).ends_by
     assert ends is not None
     reserve(world, 1, minute_after(ends + 1200))
-    assert TimeExtensions(world.commands).extend(STUDENT1, made.id, HOUR).seconds == 2 * HOUR
+    assert TimeExtensions(world.context).extend(STUDENT1, made.id, HOUR).seconds == 2 * HOUR
     world.loop.close()
 
 
@@ -200,7 +204,7 @@ def test_a_session_that_borrows_is_not_extended_where_others_could_not_have_thei
     world: World, extending: TimeExtensions
 ) -> None:
     made = world.running_session()
-    store = world.commands.store
+    store = world.context.store
     store.put_group(replace(store.group("cs101"), name="lab", guaranteed=1))
     with pytest.raises(Conflict, match="could not give back what other groups are guaranteed"):
         extending.extend(STUDENT1, made.id, 60)
@@ -210,7 +214,7 @@ def test_a_session_that_borrows_is_not_extended_where_others_could_not_have_thei
 
 def test_not_when_the_budget_is_promised_already(world: World, extending: TimeExtensions) -> None:
     made = world.running_session()
-    store = world.commands.store
+    store = world.context.store
     whole = Budget(device_seconds=HOUR, period=Period.WEEK)
     store.put_group(replace(store.group("cs101"), budget=whole))
     with pytest.raises(Conflict, match="budget of this period is promised already"):

@@ -9,6 +9,9 @@ import pytest
 
 from carrel.hub.errors import InvalidInput
 from carrel.hub.interfaces.backend import NodeState
+from carrel.hub.requests.explanation import WaitExplanations
+from carrel.hub.requests.jobs import JobService
+from carrel.hub.runtime.snapshots import SnapshotReader
 from carrel.hub.schemas import RequestOut
 
 from ..controller.test_loop import World
@@ -38,7 +41,7 @@ def world(tmp_path: Path) -> World:
 
 def asked(world: World, name: str, digest: str, devices: int = 1) -> RequestOut:
     who = STUDENT1 if devices else STUDENT2
-    return world.commands.submit_job(who, job(devices=devices, image=f"{name}@{digest}"))
+    return JobService(world.context).submit(who, job(devices=devices, image=f"{name}@{digest}"))
 
 
 def place(world: World, request: RequestOut) -> str:
@@ -56,7 +59,7 @@ def test_what_runs_could_go_on_only_where_its_image_is(world: World) -> None:
     asked(world, "torch", NEW)
     world.settle()
     asked(world, "torch", NEW)
-    placed = world.commands.placing.snapshot(world.clock())
+    placed = SnapshotReader.of(world.context).snapshot(world.clock())
     assert [each.nodes for each in placed.allocations] == [frozenset({"far"})]
 
 
@@ -67,7 +70,7 @@ def test_it_waits_for_that_machine_and_others_pass(world: World) -> None:
     third = asked(world, "base", BASE)
     world.settle()
     assert [place(world, each) for each in (first, second, third)] == ["far", "", "local"]
-    why = world.commands.why(STUDENT1, second.id)
+    why = WaitExplanations(world.context).why(STUDENT1, second.id)
     assert "Its image is on far." in why.sentences
     assert "It asks for 1 device; 0 of 1 device are free now." in why.sentences
 

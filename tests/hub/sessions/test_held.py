@@ -11,8 +11,12 @@ from carrel.hub.controller.loop import HUB_WINDOW
 from carrel.hub.controller.reconciler import LEASE_SECONDS
 from carrel.hub.errors import Conflict, Forbidden, InvalidInput, NotFound, Refused
 from carrel.hub.interfaces.jupyterhub import HubServer
+from carrel.hub.requests.attempt_reports import AttemptReports
+from carrel.hub.requests.queries import RequestQueries
+from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.schemas import OpenSessionIn, RequestOut, SessionIn, StopIn
 from carrel.hub.sessions.held import HeldSessions
+from carrel.hub.sessions.lifecycle import SessionLifecycle
 
 from ..controller.test_loop import World, charged
 from ..doubles import ADMIN, STUDENT1, STUDENT2, TEACHER
@@ -31,18 +35,18 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture
 def claims(world: World) -> HeldSessions:
-    return HeldSessions(world.commands)
+    return HeldSessions(world.context)
 
 
 def spawner_opens(world: World, owner: str, server: str) -> RequestOut:
     """The hub's spawner for a server asks which request it is for."""
-    return world.commands.open_session(OpenSessionIn(owner=owner, server_name=server))
+    return SessionLifecycle(world.context).open(OpenSessionIn(owner=owner, server_name=server))
 
 
 def live(world: World, owner: str, server: str) -> RequestOut:
-    found = world.commands.store.live_session(owner, server)
+    found = world.context.store.live_session(owner, server)
     assert found is not None
-    return world.commands.request(None, found.id)
+    return RequestQueries(world.context).request(None, found.id)
 
 
 class TestStarting:
@@ -76,7 +80,7 @@ class TestStarting:
             owner="student1", server_name="x", options={"devices": 1, "claim": True}
         )
         with pytest.raises(InvalidInput, match="does not wait to be claimed"):
-            world.commands.open_session(asked)
+            SessionLifecycle(world.context).open(asked)
 
 
 class TestClaiming:
@@ -127,7 +131,7 @@ class TestClaiming:
     ) -> None:
         made = claims.start(STUDENT1, "lab", GPU)
         world.settle()
-        world.commands.store.claim(made.id, now=world.clock.now)  # and that was its last act
+        world.context.store.claim(made.id, now=world.clock.now)  # and that was its last act
         world.restart()
         world.settle()
         world.clock.pass_(4)
@@ -157,7 +161,7 @@ class TestClaiming:
         world.settle()
         claims.claim(STUDENT1, made.id)
         world.hub.away = True
-        lease, store = world.lease(made), world.commands.store
+        lease, store = world.lease(made), world.context.store
         store.launch(lease, now=world.clock.now)
         world.clock.pass_(HUB_WINDOW + 1)
         store.give_back(lease, now=world.clock.now, charge_until=world.clock.now)
@@ -232,8 +236,8 @@ class TestKeepingThePlace:
     def waiting(self, world: World) -> RequestOut:
         """Of student2, on the default server, with a spawner that listens."""
         world.running_session("a")
-        made = world.commands.start_session(STUDENT2, "", GPU)
-        world.commands.attach(made.id)
+        made = SessionLifecycle(world.context).start(STUDENT2, "", GPU)
+        world.context.spawner_listeners.attach(made.id)
         world.settle()
         world.hub.asked.clear()
         return made
@@ -249,8 +253,8 @@ class TestKeepingThePlace:
         assert (desk.devices, desk.group, desk.seconds) == (0, "cs101", 8 * 3600)
         assert world.hub.asked == [("stop", "student2", ""), ("start", "student2", "")]
         # The hub's cancelled spawner says so; the place is kept all the same.
-        world.commands.end_session(kept.id, StopIn(cause="cancelled"))
-        world.commands.detach(kept.id)
+        SessionLifecycle(world.context).end(kept.id, StopIn(cause="cancelled"))
+        world.context.spawner_listeners.detach(kept.id)
         assert spawner_opens(world, "student2", "").id == desk.id
         world.clock.pass_(30)
         world.settle()
@@ -262,11 +266,11 @@ class TestKeepingThePlace:
         self, world: World, claims: HeldSessions, waiting: RequestOut
     ) -> None:
         kept = claims.keep_place(STUDENT2, waiting.id)
-        world.commands.detach(kept.id)
+        world.context.spawner_listeners.detach(kept.id)
         world.settle()
         desk = live(world, "student2", "")
         world.runs(desk)
-        world.commands.stop_session(STUDENT1, "a")
+        SessionLifecycle(world.context).stop(STUDENT1, "a")
         world.settle(3)
         assert world.see(kept).claim_by is not None
         claims.claim(STUDENT2, kept.id)
@@ -307,20 +311,20 @@ class TestKeepingThePlace:
         self, world: World, claims: HeldSessions, waiting: RequestOut
     ) -> None:
         """It was about to launch when the place was kept: its lease is held now."""
-        world.commands.stop_session(STUDENT1, "a")
+        SessionLifecycle(world.context).stop(STUDENT1, "a")
         world.settle(3)
         assert world.see(waiting).state == "granted"
         claims.keep_place(STUDENT2, waiting.id)
         with pytest.raises(Conflict, match="is held for its owner"):
-            world.commands.launch(world.lease(waiting))
+            AttemptReports(world.context).launch(world.lease(waiting))
         assert spawner_opens(world, "student2", "").devices == 0
 
     def test_a_named_session_keeps_its_name_and_a_desk_that_runs_is_left_alone(
         self, world: World, claims: HeldSessions
     ) -> None:
         world.running_session("a")
-        desk = world.commands.start_session(STUDENT2, "", SessionIn(devices=0))
-        waiting = world.commands.start_session(STUDENT2, "thesis", GPU)
+        desk = SessionLifecycle(world.context).start(STUDENT2, "", SessionIn(devices=0))
+        waiting = SessionLifecycle(world.context).start(STUDENT2, "thesis", GPU)
         world.settle()
         world.runs(desk)
         world.hub.asked.clear()
@@ -332,13 +336,13 @@ class TestKeepingThePlace:
         self, world: World, claims: HeldSessions, waiting: RequestOut
     ) -> None:
         claims.keep_place(STUDENT2, waiting.id)
-        assert world.commands.request(None, waiting.id).claim
+        assert RequestQueries(world.context).request(None, waiting.id).claim
 
     def test_what_is_kept_can_be_given_up(
         self, world: World, claims: HeldSessions, waiting: RequestOut
     ) -> None:
         claims.keep_place(STUDENT2, waiting.id)
-        assert world.commands.cancel(STUDENT2, waiting.id).state == "cancelled"
+        assert RequestTermination(world.context).cancel(STUDENT2, waiting.id).state == "cancelled"
         with pytest.raises(Conflict, match="does not wait any more"):
             claims.keep_place(STUDENT2, waiting.id)
 

@@ -16,9 +16,11 @@ from carrel.hub.controller.loop import HUB_WINDOW, Loop
 from carrel.hub.errors import CarrelError
 from carrel.hub.records.identity import Identity
 from carrel.hub.records.requests import RequestFilter, RequestRecord
+from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.schemas import SessionIn
 from carrel.hub.sessions.held import HeldSessions
+from carrel.hub.sessions.lifecycle import SessionLifecycle
 from carrel.hub.store.memory import MemoryStore
 from carrel.spawners.fake import FakeBackend
 
@@ -40,9 +42,9 @@ class HeldLeases(RuleBasedStateMachine):
         clock, hub = Clock(), FakeHub()
         backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
         made = build(MemoryStore(), backend, hub, clock, Path(self.folder.name))
-        commands = replace(made, claim_seconds=WINDOW)
-        self.world = World(commands, backend, hub, clock, Loop(commands, node="local"))
-        self.claims = HeldSessions(commands)
+        context = replace(made, claim_seconds=WINDOW)
+        self.world = World(context, backend, hub, clock, Loop(context, node="local"))
+        self.claims = HeldSessions(context)
 
     def teardown(self) -> None:
         self.world.loop.close()
@@ -54,7 +56,7 @@ class HeldLeases(RuleBasedStateMachine):
         if claim:
             self._try(lambda: self.claims.start(who, "", options))
         else:
-            self._try(lambda: self.world.commands.start_session(who, "", options))
+            self._try(lambda: SessionLifecycle(self.world.context).start(who, "", options))
 
     @rule(who=PEOPLE, pick=PICKS)
     def keep(self, who: Identity, pick: int) -> None:
@@ -66,7 +68,9 @@ class HeldLeases(RuleBasedStateMachine):
 
     @rule(who=PEOPLE, pick=PICKS)
     def cancel(self, who: Identity, pick: int) -> None:
-        self._of(who, pick, lambda found: self.world.commands.cancel(who, found.id))
+        self._of(
+            who, pick, lambda found: RequestTermination(self.world.context).cancel(who, found.id)
+        )
 
     @rule(seconds=st.sampled_from([1.0, 5.0, WINDOW / 2, WINDOW]))
     def time_goes_on(self, seconds: float) -> None:
@@ -79,12 +83,12 @@ class HeldLeases(RuleBasedStateMachine):
 
     @invariant()
     def no_device_has_two_holders(self) -> None:
-        held = [name for lease in self.world.commands.store.leases() for name in lease.devices]
+        held = [name for lease in self.world.context.store.leases() for name in lease.devices]
         assert len(held) == len(set(held))
 
     @invariant()
     def no_moment_of_a_device_is_charged_twice(self) -> None:
-        store = self.world.commands.store
+        store = self.world.context.store
         spans = sorted(
             (name, entry.starts_at, entry.ends_at)
             for entry in store.ledger()
@@ -105,12 +109,12 @@ class HeldLeases(RuleBasedStateMachine):
             assert now - since <= HUB_WINDOW + 10 or record.unclaimed
 
     def _of(self, who: Identity, pick: int, act: Callable[[RequestRecord], object]) -> None:
-        mine = self.world.commands.store.requests(RequestFilter(owner=who.name))
+        mine = self.world.context.store.requests(RequestFilter(owner=who.name))
         if mine:
             self._try(lambda: act(mine[pick % len(mine)]))
 
     def _requests(self, state: State) -> tuple[RequestRecord, ...]:
-        return self.world.commands.store.requests(RequestFilter(states=frozenset({state})))
+        return self.world.context.store.requests(RequestFilter(states=frozenset({state})))
 
     @staticmethod
     def _try(act: Callable[[], object]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import Forbidden, InvalidInput, NotFound
+from carrel.hub.groups.membership import Membership
 from carrel.hub.interfaces.jupyterhub import HubUser
 from carrel.hub.records.calendar import Term
 from carrel.hub.records.identity import Identity
@@ -18,6 +19,7 @@ from carrel.hub.records.usage import UsageBy
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.snapshot import Budget, Group, Period
 from carrel.hub.store import MemoryStore
+from carrel.hub.usage.budgets import BudgetQueries
 from carrel.hub.usage.reports import UsageQuery, UsageReports
 from carrel.spawners.fake import FakeBackend
 
@@ -28,8 +30,16 @@ TINA = replace(TEACHER, name="tina", groups=frozenset())
 """She teaches a department and none of its courses."""
 
 
+def budgets(context: Context) -> BudgetQueries:
+    return BudgetQueries(context.store, context.clock, Membership.of(context))
+
+
+def reports(context: Context) -> UsageReports:
+    return UsageReports(context.store, context.clock, budgets(context))
+
+
 @pytest.fixture
-def commands(tmp_path: Path) -> Context:
+def context(tmp_path: Path) -> Context:
     """student1 and student2 each use a device of cs101 for 100 s, student1 one of lab too."""
     clock = Clock()
     made = build(MemoryStore(), FakeBackend(clock=clock), FakeHub(), clock, tmp_path, devices=3)
@@ -58,24 +68,24 @@ def commands(tmp_path: Path) -> Context:
     ],
 )
 def test_everybody_sees_their_own_teachers_their_groups_administrators_all(
-    commands: Context, who: Identity, asked: UsageQuery, expected: set[tuple[str, str]]
+    context: Context, who: Identity, asked: UsageQuery, expected: set[tuple[str, str]]
 ) -> None:
     for by in UsageBy:
-        found = UsageReports(commands).usage(who, replace(asked, by=by))
+        found = reports(context).report(who, replace(asked, by=by))
         assert {(line.owner, line.group) for line in found.by_group} == expected
         assert found.device_seconds == 100 * len(expected)
         assert sum(row.charged + row.open for row in found.rows) == found.device_seconds
 
 
 @pytest.fixture
-def department(commands: Context) -> Context:
+def department(context: Context) -> Context:
     """cs101 and lab are below cs, which tina teaches; nobody used a device in cs itself."""
-    store = commands.store
+    store = context.store
     store.put_group(Group(name="cs", max_devices=9, max_devices_per_user=9))
     for name in ("cs101", "lab"):
         store.put_group(replace(store.group(name), parent="cs"))
     store.set_teachers("cs", ["tina"])
-    return commands
+    return context
 
 
 @pytest.mark.parametrize(
@@ -98,7 +108,7 @@ def test_by_group_each_line_counts_those_below_as_far_as_the_asker_may_see_them(
     asked: UsageQuery,
     expected: list[tuple[str, float, float]],
 ) -> None:
-    found = UsageReports(department).usage(who, replace(asked, by=UsageBy.GROUP))
+    found = reports(department).report(who, replace(asked, by=UsageBy.GROUP))
     assert [(row.group, row.charged + row.open, row.own) for row in found.rows] == expected
     assert sum(row.own or 0.0 for row in found.rows) == found.device_seconds
 
@@ -107,7 +117,7 @@ def test_a_named_group_has_the_ledger_of_those_below_it(department: Context) -> 
     store, now = department.store, department.clock()
     store.renew([lease.id for lease in store.leases()], now=now, until=now + 30)
     store.charge(now=now)
-    found = UsageReports(department).usage(ADMIN, UsageQuery(group="cs"))
+    found = reports(department).report(ADMIN, UsageQuery(group="cs"))
     assert {(line.owner, line.group) for line in found.by_group} == {
         ("student1", "cs101"),
         ("student2", "cs101"),
@@ -116,13 +126,13 @@ def test_a_named_group_has_the_ledger_of_those_below_it(department: Context) -> 
     assert len(found.ledger) == 3
 
 
-def test_by_user_week_and_term(commands: Context) -> None:
-    now = datetime.fromtimestamp(commands.clock(), UTC).date()
-    figures = UsageReports(commands)
+def test_by_user_week_and_term(context: Context) -> None:
+    now = datetime.fromtimestamp(context.clock(), UTC).date()
+    figures = reports(context)
     asked = UsageQuery(mine=False)
 
     def rows(by: UsageBy, who: Identity = ADMIN) -> list[tuple[str, float]]:
-        found = figures.usage(who, replace(asked, by=by)).rows
+        found = figures.report(who, replace(asked, by=by)).rows
         return [(row.owner or row.week or row.term, row.charged + row.open) for row in found]
 
     assert rows(UsageBy.USER) == [("student1", 200), ("student2", 100)]
@@ -131,36 +141,36 @@ def test_by_user_week_and_term(commands: Context) -> None:
     monday = now - timedelta(days=now.weekday())
     assert rows(UsageBy.WEEK) == [(monday.isoformat(), 300)]
     assert rows(UsageBy.TERM) == [("", 300)]
-    commands.store.put_term(Term(name="winter", first=monday, last=now))
+    context.store.put_term(Term(name="winter", first=monday, last=now))
     assert rows(UsageBy.TERM) == [("winter", 300)]
 
 
-def test_lines_are_the_newest_oldest_first(commands: Context) -> None:
-    now = commands.clock()
+def test_lines_are_the_newest_oldest_first(context: Context) -> None:
+    now = context.clock()
     for back in (20, 10, 0):
-        live = [lease.id for lease in commands.store.leases()]
-        commands.store.renew(live, now=now - back, until=now + 30)
-        commands.store.charge(now=now - back)
-    mine = UsageReports(commands).usage(STUDENT2, UsageQuery(lines=2))
+        live = [lease.id for lease in context.store.leases()]
+        context.store.renew(live, now=now - back, until=now + 30)
+        context.store.charge(now=now - back)
+    mine = reports(context).report(STUDENT2, UsageQuery(lines=2))
     assert [line.ends_at for line in mine.ledger] == [now - 10, now]
     assert not mine.ledger_complete
-    older = UsageReports(commands).usage(STUDENT2, UsageQuery(lines=2, before=mine.ledger[0].id))
+    older = reports(context).report(STUDENT2, UsageQuery(lines=2, before=mine.ledger[0].id))
     assert [line.ends_at for line in older.ledger] == [now - 20]
 
 
-def test_a_span_that_ends_before_it_begins_is_refused(commands: Context) -> None:
+def test_a_span_that_ends_before_it_begins_is_refused(context: Context) -> None:
     with pytest.raises(InvalidInput, match="ends before it begins"):
-        UsageReports(commands).usage(STUDENT1, UsageQuery(since=2.0, until=1.0))
+        reports(context).report(STUDENT1, UsageQuery(since=2.0, until=1.0))
 
 
-def test_an_administrator_is_told_of_a_group_that_there_is_not(commands: Context) -> None:
+def test_an_administrator_is_told_of_a_group_that_there_is_not(context: Context) -> None:
     with pytest.raises(NotFound, match=r"cs999.*Groups: cs101, lab"):
-        UsageReports(commands).usage(ADMIN, UsageQuery(group="cs999"))
+        reports(context).report(ADMIN, UsageQuery(group="cs999"))
 
 
-def test_how_full_the_pool_was_is_for_administrators_and_teachers(commands: Context) -> None:
-    figures, store = UsageReports(commands), commands.store
-    store.note_capacity(commands.clock() - 50)
+def test_how_full_the_pool_was_is_for_administrators_and_teachers(context: Context) -> None:
+    figures, store = reports(context), context.store
+    store.note_capacity(context.clock() - 50)
     found = figures.pool(ADMIN, "day")
     assert (len(found.periods), found.waits[0].count) == (24, 3)
     assert found.periods[-1].healthy == 3
@@ -177,25 +187,25 @@ def test_how_full_the_pool_was_is_for_administrators_and_teachers(commands: Cont
 
 
 def test_budgets_are_those_of_ones_groups_and_the_hub_is_asked_before_the_store_is_read(
-    commands: Context, monkeypatch: pytest.MonkeyPatch
+    context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    group = commands.store.group("cs101")
+    group = context.store.group("cs101")
     budget = Budget(device_seconds=36000, period=Period.WEEK)
-    commands.store.put_group(replace(group, budget=budget))
+    context.store.put_group(replace(group, budget=budget))
 
     def no_call_to_the_hub(name: str) -> HubUser:
         raise AssertionError(f"the hub is asked for {name} within a transaction")
 
-    ask = commands.hub.user
+    ask = context.hub.user
 
     @contextmanager
     def together() -> Iterator[None]:
         with monkeypatch.context() as within:
-            within.setattr(commands.hub, "user", no_call_to_the_hub)
+            within.setattr(context.hub, "user", no_call_to_the_hub)
             yield
 
-    monkeypatch.setattr(commands.store, "together", together)
-    assert commands.hub.user == ask
+    monkeypatch.setattr(context.store, "together", together)
+    assert context.hub.user == ask
     for who, named, known, expected in (
         (STUDENT1, "", None, ["cs101"]),
         (STUDENT1, "", ["lab"], []),
@@ -203,15 +213,15 @@ def test_budgets_are_those_of_ones_groups_and_the_hub_is_asked_before_the_store_
         (STRANGER, "", None, []),
         (ADMIN, "", None, ["cs101"]),
     ):
-        found = commands.budgets(who, named, groups_of=known)
+        found = budgets(context).budgets(who, named, groups_of=known)
         assert [each.group for each in found] == expected, (who.name, named, known)
-    assert UsageReports(commands).usage(STUDENT1, UsageQuery()).budgets
+    assert reports(context).report(STUDENT1, UsageQuery()).budgets
 
 
-def test_a_page_need_not_know_how_many_sums_it_leaves_out(commands: Context) -> None:
+def test_a_page_need_not_know_how_many_sums_it_leaves_out(context: Context) -> None:
     asked = UsageQuery(by=UsageBy.REQUEST, mine=False, rows=1)
     for counted, expected in ((True, 2), (False, 1)):
-        found = UsageReports(commands).usage(ADMIN, replace(asked, counted=counted))
+        found = reports(context).report(ADMIN, replace(asked, counted=counted))
         assert (len(found.rows), found.rows_left_out) == (1, expected)
-    every = UsageReports(commands).usage(ADMIN, replace(asked, counted=False, rows=3))
+    every = reports(context).report(ADMIN, replace(asked, counted=False, rows=3))
     assert (len(every.rows), every.rows_left_out) == (3, 0)

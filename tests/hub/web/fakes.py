@@ -1,26 +1,33 @@
-"""Stand-ins for the commands and for the hub's sign-in, and the application around them."""
+"""Fakes of the services behind the web layer and of JupyterHub's sign-in, and an app with them."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import httpx
 from fastapi import FastAPI
 
-from carrel.hub.config.settings import SERVICE_PREFIX, Settings
+from carrel.hub.config.settings import (
+    CLAIM_SECONDS,
+    PREEMPTION_GRACE_SECONDS,
+    SERVICE_PREFIX,
+    Settings,
+)
 from carrel.hub.errors import CarrelError, Forbidden, NotFound, NotSignedIn, Unavailable
 from carrel.hub.groups.membership import GroupChoice
-from carrel.hub.interfaces.files import HomeUse
+from carrel.hub.interfaces.files import Files, HomeUse
 from carrel.hub.records.events import ChangeDigest, Touched
-from carrel.hub.records.identity import Identity, Viewer
+from carrel.hub.records.identity import Identity
 from carrel.hub.requests.pagination import RequestQuery
 from carrel.hub.runtime.context import Context
 from carrel.hub.runtime.notifier import ChangeNotifier
-from carrel.hub.scheduling.model.plan import Wait
+from carrel.hub.runtime.progress_cache import ProgressCache
+from carrel.hub.runtime.spawner_listeners import SpawnerListeners
 from carrel.hub.schemas import (
     BudgetOut,
     CauseOut,
@@ -49,11 +56,16 @@ from carrel.hub.schemas.calendar import ReservationOut
 from carrel.hub.schemas.explanation import WhyOut
 from carrel.hub.schemas.images import ImagesOut
 from carrel.hub.store import MemoryStore
+from carrel.hub.usage.reports import UsageReports
 from carrel.hub.web import TokenHolder, build_app
 from carrel.hub.web.dependencies.context import WebContext
+from carrel.hub.web.dependencies.group_choices import GroupChoiceCache
+from carrel.hub.web.live.change_feed import ChangeFeed
 from carrel.hub.web.security.access import SESSION_COOKIE, SESSION_PURPOSE
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE, READ_SCOPE, SUBMIT_SCOPE
 from carrel.spawners.fake import FakeBackend
+
+from ..doubles import FakeHub
 
 HUB_TOKEN = "hub-token-of-this-installation"
 PREFIX = SERVICE_PREFIX
@@ -102,8 +114,8 @@ class FakeSignIn:
         return f"/hub/api/oauth2/authorize?state={state}"
 
 
-class FakeCommands:
-    """Keeps requests in a dict, records calls, and refuses with ``refusal`` where it is set."""
+class FakeService:
+    """Stands for all services: keeps requests, records calls, refuses with ``refusal``."""
 
     def __init__(self, notifier: ChangeNotifier) -> None:
         self.notifier = notifier
@@ -118,7 +130,7 @@ class FakeCommands:
         self.reasons: dict[str, WhyOut] = {}
         self.wanted: list[RequestQuery] = []
         self.waiting = 0
-        self.choices = [
+        self.offered = [
             GroupChoice(name="cs101", max_devices=2, max_devices_per_user=1, max_seconds=14400)
         ]
         self.report = UsageReport(device_seconds=0.0, by_group=[], ledger=[])
@@ -127,7 +139,7 @@ class FakeCommands:
         self.backend = FakeBackend()
         self.catalogue = ImagesOut(choice=False, images=[], pins=[])
         self.leases = {"attempt-token": "j-aaaaaaaa.1", "other-attempt": "j-bbbbbbbb.1"}
-        self.ready: set[tuple[str, str]] = set()
+        self.ready_servers: set[tuple[str, str]] = set()
         self.teachers: dict[str, frozenset[str]] = {}
         self.refusal: CarrelError | None = None
         self.calls: list[tuple[object, ...]] = []
@@ -169,32 +181,38 @@ class FakeCommands:
         )
         self._touched.append(touched)
 
-    # -- Commands ---
+    # -- what the web layer calls ---
+
+    def now(self) -> float:
+        return self.clock()
 
     def me(self, who: Identity) -> MeOut:
         teaches = sorted(self.teachers.get(who.name, frozenset()))
         return MeOut(name=who.name, admin=who.admin, groups=sorted(who.groups), teaches=teaches)
 
-    def groups_for(self, who: Identity) -> list[GroupChoice]:
-        return self.choices
+    def choices(self, who: Identity) -> list[GroupChoice]:
+        return self.offered
 
-    def submit_job(self, who: Identity, body: JobIn) -> RequestOut:
+    def names(self, who: Identity) -> set[str]:
+        return {choice.name for choice in self.offered}
+
+    def submit(self, who: Identity, body: JobIn) -> RequestOut:
         self._called("submit_job", who.name, body)
         name = body.notebook.name if body.notebook else ""
         made = job(owner=who.name, notebook=name, command=body.command, group=body.group)
         self.put(made)
         return made
 
-    def start_session(self, who: Identity, server_name: str, options: SessionIn) -> RequestOut:
+    def start(self, who: Identity, server_name: str, options: SessionIn) -> RequestOut:
         self._called("start_session", who.name, server_name, options)
         made = session(owner=who.name, server_name=server_name, devices=options.devices)
         self.put(made)
         return made
 
-    def stop_session(self, who: Identity, server_name: str) -> None:
+    def stop(self, who: Identity, server_name: str) -> None:
         self._called("stop_session", who.name, server_name)
 
-    def open_session(self, body: OpenSessionIn) -> RequestOut:
+    def open(self, body: OpenSessionIn) -> RequestOut:
         self._called("open_session", body)
         return session(owner=body.owner, server_name=body.server_name)
 
@@ -226,7 +244,7 @@ class FakeCommands:
         ]
         return sorted(found, key=lambda request: -request.submitted_at)[:limit]
 
-    def find_requests(self, who: Identity, wanted: RequestQuery) -> RequestsOut:
+    def find(self, who: Identity, wanted: RequestQuery) -> RequestsOut:
         self.wanted.append(wanted)
         if self.refusal is not None:
             raise self.refusal
@@ -252,8 +270,8 @@ class FakeCommands:
         ]
         return [RequestsOut(requests=found) for found in lists]
 
-    def home_use(self, who: Identity) -> HomeUse | None:
-        return self.homes.get(who.name)
+    def home_use(self, owner: str) -> HomeUse | None:
+        return self.homes.get(owner)
 
     def next_in_line(self, who: Identity) -> RequestOut | None:
         waiting = [r for r in self.found.values() if r.owner == who.name and r.wait is not None]
@@ -271,7 +289,7 @@ class FakeCommands:
         self._called("cancel", who.name, request_id, *filter(None, [reason]))
         return self.request(who, request_id)
 
-    def end_session(self, request_id: str, body: StopIn) -> RequestOut:
+    def end(self, request_id: str, body: StopIn) -> RequestOut:
         self._called("end_session", request_id, body)
         return self.request(None, request_id)
 
@@ -300,9 +318,6 @@ class FakeCommands:
             reservations=self.reserved,
         )
 
-    def pool_at(self, glance: ChangeDigest, viewer: Viewer) -> PoolOut:
-        return self.pool(viewer.identity)
-
     def glance(self, after: int | None) -> ChangeDigest:
         self.glances += 1
         return ChangeDigest(
@@ -311,14 +326,11 @@ class FakeCommands:
             suspect=frozenset(),
             devices=(),
             holdings=(),
-            waiting=self.glances,  # so that the tiles are looked at each time
+            waiting=self.waiting,
             taught=self.teachers,
         )
 
-    def waits(self) -> Mapping[str, Wait]:
-        return {}
-
-    def usage(self, who: Identity) -> UsageReport:
+    def totals(self, who: Identity) -> UsageReport:
         return self.report
 
     def budgets(self, who: Identity, group: str = "", **_: object) -> list[BudgetOut]:
@@ -327,7 +339,7 @@ class FakeCommands:
     def reservations(self, who: Identity, **_: object) -> list[ReservationOut]:
         return self.reserved
 
-    def images(self, who: Identity, **_: object) -> ImagesOut:
+    def shown(self, who: Identity, groups: Collection[str]) -> ImagesOut:
         return self.catalogue
 
     def ledger(self, who: Identity, request_id: str) -> list[LedgerOut]:
@@ -350,8 +362,8 @@ class FakeCommands:
             raise Forbidden("This token belongs to no attempt.")
         return self.leases[token]
 
-    def server_ready(self, owner: str, server_name: str) -> bool:
-        return (owner, server_name) in self.ready
+    def ready(self, owner: str, server_name: str) -> bool:
+        return (owner, server_name) in self.ready_servers
 
     def attach(self, request_id: str) -> None:
         with self.changed:
@@ -372,6 +384,43 @@ class FakeCommands:
         if self.refusal is not None:
             raise self.refusal
         self.calls.append(call)
+
+
+def context_of(service: FakeService) -> Context:
+    return Context(
+        store=service.store,
+        hub=FakeHub(),
+        files=cast(Files, service),
+        backend=service.backend,
+        clock=service.now,
+        progress=ProgressCache(service.store),
+        claim_seconds=CLAIM_SECONDS,
+        grace_seconds=PREEMPTION_GRACE_SECONDS,
+        notifier=service.notifier,
+        spawner_listeners=cast(SpawnerListeners, service),
+    )
+
+
+def with_fakes(web: WebContext, service: FakeService) -> WebContext:
+    """The same with every service that the fake stands for."""
+    fake = cast(Any, service)
+    reports = replace(web.usage, budgets=fake)
+    return replace(
+        web,
+        membership=fake,
+        pool=fake,
+        images=fake,
+        requests=fake,
+        jobs=fake,
+        explanations=fake,
+        termination=fake,
+        attempts=fake,
+        sessions=fake,
+        budgets=fake,
+        usage=cast(UsageReports, FakeUsage(service, reports)),
+        groups=GroupChoiceCache(fake, web.clock),
+        looks=ChangeFeed(fake, web.context.plan_cache, service.notifier),
+    )
 
 
 class Client:
@@ -406,23 +455,37 @@ class Client:
         return self.request("DELETE", path, **more)
 
 
+class FakeUsage:
+    """Reports over the store of the service, with its totals."""
+
+    def __init__(self, service: FakeService, reports: UsageReports) -> None:
+        self._service = service
+        self._reports = reports
+
+    def totals(self, who: Identity) -> UsageReport:
+        return self._service.totals(who)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reports, name)
+
+
 class World:
     """One application with its fakes, and clients for its kinds of callers."""
 
     def __init__(self, *, demo: bool = False, metrics_token: str = "") -> None:
-        self.notifier = ChangeNotifier()
-        self.commands = FakeCommands(self.notifier)
+        self.service = FakeService(ChangeNotifier())
         self.sign_in = FakeSignIn()
         self.settings = Settings(demo=demo)
+        self.context = context_of(self.service)
         self.app: FastAPI = build_app(
-            cast(Context, self.commands),
-            self.notifier,
+            self.context,
             self.sign_in,
             self.settings,
             hub_token=HUB_TOKEN,
             crypt_key="signs",
             metrics_token=metrics_token,
         )
+        self.app.state.web = with_fakes(self.web, self.service)
 
     @property
     def web(self) -> WebContext:
@@ -551,9 +614,9 @@ def line(number: int, **changes: object) -> LedgerOut:
 
 def full(world: World) -> None:
     """A desk with something of everything on it."""
-    commands = world.commands
+    service = world.service
     mine = device(1, state="yours", request_id="s-bbbbbbbb")
-    commands.devices = [
+    service.devices = [
         device(0, state="taken"),
         mine,
         device(2),
@@ -562,8 +625,8 @@ def full(world: World) -> None:
         device(4, state="sick", why="It reports uncorrectable memory errors."),
         device(5, state="gone"),
     ]  # fmt: skip  # grouped by meaning
-    commands.waiting = 3
-    commands.put(
+    service.waiting = 3
+    service.put(
         session(
             id="s-bbbbbbbb",
             server_name="experiments",
@@ -626,8 +689,8 @@ def full(world: World) -> None:
         ),
         job(id="j-eeeeeeee", owner="ben", notebook="bens.ipynb", submitted_at=NOW - 50),
     )
-    commands.logs["j-bbbbbbbb"] = "epoch 1: loss 0.91\nepoch 2: loss 0.44 — ü\n".encode()
-    commands.report = UsageReport(
+    service.logs["j-bbbbbbbb"] = "epoch 1: loss 0.91\nepoch 2: loss 0.44 — ü\n".encode()
+    service.report = UsageReport(
         device_seconds=12345.6,
         by_group=[UsageOut(owner="ada", group="cs101", charged=12000.0, open=345.6)],
         ledger=[line(1), line(2, lease_id="j-bbbbbbbb.1", request_id="j-bbbbbbbb")],

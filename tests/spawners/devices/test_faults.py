@@ -15,6 +15,8 @@ import pytest
 from carrel.hub.controller.loop import Loop
 from carrel.hub.interfaces.backend_settings import BackendSettings
 from carrel.hub.records.leases import Handle
+from carrel.hub.requests.jobs import JobService
+from carrel.hub.requests.queries import RequestQueries
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.snapshot import Device
 from carrel.hub.schemas import RequestOut
@@ -38,7 +40,7 @@ class Machine(FakeBackend):
 
 @dataclass
 class Site:
-    commands: Context
+    context: Context
     backend: Machine
     clock: Clock
     loop: Loop
@@ -49,18 +51,18 @@ class Site:
             wait(list(self.loop._in_flight.values()), timeout=30)
 
     def running(self) -> RequestOut:
-        made = self.commands.submit_job(STUDENT1, job())
+        made = JobService(self.context).submit(STUDENT1, job())
         self.settle(1)
-        lease = self.commands.request(ADMIN, made.id).lease
+        lease = RequestQueries(self.context).request(ADMIN, made.id).lease
         assert lease is not None
         handle = self.backend.attempts[lease.id].handle
-        self.commands.store.started(
+        self.context.store.started(
             lease.id, Handle(pid=handle.pid, started_at=handle.started_at), now=self.clock.now
         )
         return made
 
     def device_of(self, request: RequestOut) -> str:
-        lease = self.commands.request(ADMIN, request.id).lease
+        lease = RequestQueries(self.context).request(ADMIN, request.id).lease
         assert lease is not None
         return lease.devices[0].id[-2:]
 
@@ -72,8 +74,8 @@ def site(tmp_path: Path, driver: Driver) -> Iterator[Site]:
     backend = Machine(clock=clock)
     settings = BackendSettings(state=tmp_path, service_url="http://127.0.0.1:1")
     backend.local = LocalBackend(settings, node="local")
-    commands = build(MemoryStore(), backend, FakeHub(), clock, tmp_path, devices=0)
-    found = Site(commands, backend, clock, Loop(commands, node="local"))
+    context = build(MemoryStore(), backend, FakeHub(), clock, tmp_path, devices=0)
+    found = Site(context, backend, clock, Loop(context, node="local"))
     found.loop.inventory()
     yield found
     found.loop.close()
@@ -100,15 +102,15 @@ def test_its_job_goes_on_elsewhere_uncharged(
     site.loop.inventory()
     site.settle()
 
-    (mark,) = site.commands.store.marks()
+    (mark,) = site.context.store.marks()
     assert mark.fault
     assert evidence in mark.why
     assert site.device_of(made) == "01"
-    assert site.commands.store.charged([made.id]) == {made.id: 0.0}
+    assert site.context.store.charged([made.id]) == {made.id: 0.0}
 
     driver(GPUS=2)
     site.loop.inventory()
-    first = next(d for d in site.commands.store.devices() if d.id.endswith("00"))
+    first = next(d for d in site.context.store.devices() if d.id.endswith("00"))
     assert not first.lendable
 
 
@@ -117,5 +119,5 @@ def test_a_driver_that_hangs_puts_nothing_into_quarantine(site: Site, driver: Dr
     driver(INIT=999)
     site.loop.inventory()
     site.settle()
-    assert site.commands.store.marks() == ()
-    assert site.commands.request(ADMIN, made.id).state == "running"
+    assert site.context.store.marks() == ()
+    assert RequestQueries(site.context).request(ADMIN, made.id).state == "running"

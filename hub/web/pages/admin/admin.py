@@ -86,7 +86,7 @@ def _quotas(
         tree=web.administration.tree(visitor.identity),
         form=form,
         blank=GroupForm(max_devices_per_user="1"),
-        models=sorted({device.model for device in web.commands.store.devices()}),
+        models=sorted({device.model for device in web.context.store.devices()}),
         said=said,
         error=error,
         **_around(web, visitor),
@@ -246,7 +246,7 @@ def _pool(
 
 
 def _devices(web: WebContext, visitor: Visitor) -> dict[str, object]:
-    found = web.commands.pool(visitor.identity)
+    found = web.pool.pool(visitor.identity)
     nodes = web.administration.nodes(visitor.identity)
     return {
         "nodes": nodes,
@@ -271,7 +271,7 @@ def audit(
     before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
 ) -> Response:
     """Newest first; every filter and every page has its own address."""
-    found = web.administration.audit(
+    found = web.administration.audit_log.entries(
         visitor.identity, by=who.strip(), action=action, target=target.strip(), before=before
     )
     chosen = {"who": who.strip(), "action": action, "target": target.strip()}

@@ -97,8 +97,8 @@ def _page(
     page = web.render(
         "admin_calendar.html",
         terms=web.administration.agenda.terms(),
-        reservations=web.commands.reservations(visitor.identity),
-        groups=[group.name for group in web.commands.store.groups()],
+        reservations=web.pool.reservations(visitor.identity),
+        groups=[group.name for group in web.context.store.groups()],
         said=said,
         error=error,
         filled=filled or {},

@@ -43,9 +43,9 @@ def _do(web: WebContext, who: Identity, fields: Mapping[str, str]) -> None:
     match fields.get("do", ""):
         case "pin":
             body = PinIn(digest=digest[:71], until=fields.get("until", "").strip()[:10])
-            web.commands.catalogue.pin(who, group, name, body)
+            web.images.pin(who, group, name, body)
         case "unpin":
-            web.commands.catalogue.unpin(who, group, name)
+            web.images.unpin(who, group, name)
         case _:
             raise InvalidInput("The form says nothing to do.", accepted="Use its buttons.")
 
@@ -59,7 +59,7 @@ def _page(
 ) -> Response:
     who = visitor.identity
     try:
-        found = web.commands.images(who)
+        found = web.images.shown(who, web.membership.names(who))
     except Unavailable as away:
         found, error = ImagesOut(choice=True, images=[], pins=[]), error or away
     page = web.render(

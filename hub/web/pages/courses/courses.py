@@ -67,11 +67,11 @@ def _page(
     who = visitor.identity
     mine = [each for each in web.courses.administration.courses(who).courses if each.role in _STAFF]
     known = {course.name for course in mine}
-    groups = [group.name for group in web.commands.store.groups()] if who.admin else []
+    groups = [group.name for group in web.context.store.groups()] if who.admin else []
     page = web.render(
         "courses.html",
         courses=mine,
-        others=[name for name in web.figures.teaches(who) if name not in known],
+        others=[name for name in web.usage.teaches(who) if name not in known],
         form=form,
         said=said,
         made=made,

@@ -33,9 +33,9 @@ def show(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
     """Everything that is stored; what comes later is appended by the feed."""
     who = visitor.identity
     # In this order: the feed goes on after the events, and sends a newer state by itself.
-    request = web.commands.request(who, request_id)
+    request = web.requests.request(who, request_id)
     csrf = web.gate.csrf.issue(visitor.session)
-    with web.commands.store.together():
+    with web.context.store.together():
         told = _events(web, who, request_id) if request.kind != "session" else []
         values = page_values(web, visitor, request, csrf)
     history = JobTimeline.of(told)
@@ -48,11 +48,11 @@ def why(web: Carrel, visitor: Follower, request_id: RequestId) -> Response:
 
     They tell the expected start themselves, where the plan has one.
     """
-    request = web.commands.request(visitor.identity, request_id)
+    request = web.requests.request(visitor.identity, request_id)
     return html(
         web.render(
             "why.html",
-            why=web.commands.why(visitor.identity, request_id),
+            why=web.explanations.why(visitor.identity, request_id),
             yours=request.owner == visitor.identity.name,
             told=request.wait is not None and request.wait.expected_at is not None,
             csrf=web.gate.csrf.issue(visitor.session),
@@ -70,7 +70,7 @@ def feed(
     after: Annotated[int, Query(ge=0, le=2**62)] = 0,
     epoch: Annotated[int, Query(ge=0, le=2**31)] = 0,
 ) -> Response:
-    web.commands.request(visitor.identity, request_id)
+    web.requests.request(visitor.identity, request_id)
     last = max(after, last_event_id(request))
     return EventStream(
         job_feed(JobFeed(web=web, visitor=visitor, request_id=request_id, after=last, epoch=epoch))
@@ -95,7 +95,7 @@ def output(
 @router.get("/requests/{request_id}/notebook")
 def notebook(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
     """The output notebook as far as it is, framed."""
-    request = web.commands.request(visitor.identity, request_id)
+    request = web.requests.request(visitor.identity, request_id)
     return html(
         web.render(
             "notebook.html",
@@ -110,7 +110,7 @@ def notebook(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
 def notebook_content(
     web: Carrel, visitor: Follower, request: Request, request_id: RequestId
 ) -> Response:
-    name, written = web.commands.output(visitor.identity, request_id)
+    name, written = web.requests.output(visitor.identity, request_id)
     page = notebook_page(name, written, theme_of(request))
     return Response(page, media_type="text/html; charset=utf-8", headers=SANDBOXED)
 
@@ -118,30 +118,28 @@ def notebook_content(
 @router.post("/requests/{request_id}/again")
 def again(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
     """The same job with the same settings, as a request of whoever asks."""
-    made = web.commands.submit_job(
-        visitor.identity, web.commands.same_job(visitor.identity, request_id)
-    )
+    made = web.jobs.submit(visitor.identity, web.jobs.same_job(visitor.identity, request_id))
     return RedirectResponse(f"{SERVICE_PREFIX}requests/{made.id}", SEE_OTHER)
 
 
 def _events(web: WebContext, who: Identity, request_id: str) -> list[EventOut]:
     found: list[EventOut] = []
     while True:
-        batch = web.commands.events(who, request_id, found[-1].id if found else 0)
+        batch = web.requests.events(who, request_id, found[-1].id if found else 0)
         found += batch
         if len(batch) < EVENTS_AT_ONCE:
             return found
 
 
 def _event(web: WebContext, who: Identity, request_id: str, event_id: int) -> EventOut | None:
-    found = web.commands.events(who, request_id, event_id - 1, limit=1)
+    found = web.requests.events(who, request_id, event_id - 1, limit=1)
     return found[0] if found and found[0].id == event_id else None
 
 
 @router.post("/requests/{request_id}/cancel")
 def cancel(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
     reason = fields.get("reason", "").strip()[:500]
-    request = web.commands.cancel(visitor.identity, request_id, reason)
+    request = web.termination.cancel(visitor.identity, request_id, reason)
     desk_instead = request.kind == "session" and request.owner == visitor.identity.name
     target = SERVICE_PREFIX if desk_instead else f"{SERVICE_PREFIX}requests/{request_id}"
     return RedirectResponse(target, SEE_OTHER)

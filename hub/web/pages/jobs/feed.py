@@ -38,7 +38,7 @@ def files_of(web: WebContext, visitor: Visitor, request: RequestOut) -> FilesOut
     """What the job has put into its output folder so far."""
     if request.kind == "session" or request.lease is None:
         return FilesOut(files=[])
-    return web.commands.files_of(visitor.identity, request.id)
+    return web.requests.files_of(visitor.identity, request.id)
 
 
 def page_values(
@@ -47,7 +47,7 @@ def page_values(
     """What the parts of the page are rendered with."""
     return {
         "request": request,
-        "ledger": web.commands.ledger(visitor.identity, request.id),
+        "ledger": web.requests.ledger(visitor.identity, request.id),
         "files": files_of(web, visitor, request),
         "who": visitor.identity,
         "csrf": csrf,
@@ -77,10 +77,10 @@ class JobFeed:
 
         In silence it looks also for files: a cell that writes one may say nothing of it.
         """
-        who, commands = self.visitor.identity, self.web.commands
-        request = commands.request(who, self.request_id)
+        who, requests = self.visitor.identity, self.web.requests
+        request = requests.request(who, self.request_id)
         sent = []
-        while batch := commands.events(who, self.request_id, self.after):
+        while batch := requests.events(who, self.request_id, self.after):
             if request.kind != "session":  # its page has no cells and no files
                 sent += [message("piece", self._piece(e), event_id=e.id) for e in batch]
             self.after = batch[-1].id
@@ -129,7 +129,7 @@ class JobFeed:
     def _unfinished(self, last: EventOut) -> list[CellTimeline]:
         """The cells that an attempt's end has stopped; also those begun before this feed."""
         history, after = JobTimeline(), 0
-        while batch := self.web.commands.events(self.visitor.identity, self.request_id, after):
+        while batch := self.web.requests.events(self.visitor.identity, self.request_id, after):
             after = batch[-1].id
             for event in batch:
                 if event.epoch == last.epoch and event.id <= last.id:

@@ -118,14 +118,14 @@ def list_requests(
         cursor=cursor,
     )
     groups = () if visitor.identity.admin else web.groups.now(visitor.identity)
-    with web.commands.store.together():
+    with web.context.store.together():
         return _list(web, visitor, chosen, [group.name for group in groups])
 
 
 def _list(web: WebContext, visitor: Visitor, chosen: Filter, groups: Sequence[str]) -> Response:
     who, error = visitor.identity, None
     try:
-        found = web.commands.find_requests(who, replace(chosen.wanted(), brief=True))
+        found = web.requests.find(who, replace(chosen.wanted(), brief=True))
     except CarrelError as refused:
         found, error = RequestsOut(requests=[]), refused
     page = web.render(
@@ -147,8 +147,8 @@ def _list(web: WebContext, visitor: Visitor, chosen: Filter, groups: Sequence[st
 def _groups_seen(web: WebContext, who: Identity, own: Sequence[str]) -> Iterable[str]:
     """Those whose requests may be in the list."""
     if who.admin:
-        return (group.name for group in web.commands.store.groups())
-    return (*own, *web.figures.teaches(who))
+        return (group.name for group in web.context.store.groups())
+    return (*own, *web.usage.teaches(who))
 
 
 @router.post("/requests/cancel")
@@ -190,7 +190,7 @@ def _cancellable(web: WebContext, who: Identity, chosen: Filter) -> Iterator[Req
         return
     wanted = replace(wanted, states=states)
     while True:
-        page = web.commands.find_requests(who, wanted)
+        page = web.requests.find(who, wanted)
         yield from page.requests
         if not page.next:
             return
@@ -199,7 +199,7 @@ def _cancellable(web: WebContext, who: Identity, chosen: Filter) -> Iterator[Req
 
 def _named(web: WebContext, who: Identity, ids: Sequence[str]) -> Iterator[RequestOut]:
     for request_id in ids:
-        request = web.commands.request(who, request_id)
+        request = web.requests.request(who, request_id)
         if not request.ended and request.state != "stopping":
             yield request
 
@@ -214,7 +214,7 @@ def _cancel(
         if time.monotonic() > until:
             break
         try:
-            web.commands.cancel(who, target.id, reason)
+            web.termination.cancel(who, target.id, reason)
             done += 1
         except CarrelError as error:
             problems.append(f"{target.id}: {error}")

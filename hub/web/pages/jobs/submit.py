@@ -48,7 +48,7 @@ def home(
     """One folder of one's own home, to pick a notebook from."""
     folder, error = HomeFolder(path="", folders=(), notebooks=()), None
     try:
-        folder = HomeNotebooks(web.commands.files).folder(visitor.identity.name, path)
+        folder = HomeNotebooks(web.context.files).folder(visitor.identity.name, path)
     except CarrelError as refused:
         error = refused
     page = web.render("submit_home.html", folder=folder, error=error)
@@ -96,9 +96,9 @@ def _submitted(
     form = JobForm.filled(fields)
     try:
         form = with_notebook(web, visitor.identity, form, sent)
-        made = web.commands.submit_job(visitor.identity, _job(form, web.clock()))
+        made = web.jobs.submit(visitor.identity, _job(form, web.clock()))
     except CarrelError as error:
-        refused = form.refused(error, web.commands.groups_for(visitor.identity))
+        refused = form.refused(error, web.membership.choices(visitor.identity))
         template = "submit_form.html" if within_page else "submit.html"
         answer = html(_page(web, visitor, refused, template), error.http_status)
         answer.headers[_FORM_HEADER] = "refused"
@@ -118,7 +118,7 @@ def _job(form: JobForm, now: float) -> JobIn:
 
 def _page(web: WebContext, visitor: Visitor, form: JobForm, template: str) -> str:
     groups = web.groups.now(visitor.identity)
-    pool = web.commands.pool(visitor.identity, groups_of=[group.name for group in groups])
+    pool = web.pool.pool(visitor.identity, groups_of=[group.name for group in groups])
     return web.render(
         template,
         form=form,
@@ -126,7 +126,7 @@ def _page(web: WebContext, visitor: Visitor, form: JobForm, template: str) -> st
         most_devices=device_choices(groups),
         models=offered_models(groups, pool.devices, form.model),
         images=image_choices(web, visitor.identity, [g.name for g in groups], form.image),
-        keeps_inside=web.commands.backend.keeps_inside,
+        keeps_inside=web.context.backend.keeps_inside,
         pool=pool,
         who=visitor.identity,
         csrf=web.gate.csrf.issue(visitor.session),

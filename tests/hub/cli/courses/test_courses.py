@@ -133,13 +133,13 @@ def test_a_student_checks_and_nothing_of_it_counts(course: Carrel, site: Site) -
     asked = course(STUDENT1, "check", "ps1", "--course", "cs101")
     assert "Waiting in the queue." in asked.output, asked.stderr
     assert "carrel course check ps1 --last" in asked.output
-    (request,) = site.commands.store.requests(RequestFilter(labels={"check": "yes"}))
+    (request,) = site.context.store.requests(RequestFilter(labels={"check": "yes"}))
     cells = [
         CellScoreIn(notebook="ps1", cell=cell, word=word, sentence=said, score=1.0, max_score=1.0)
         for cell, word, said in [("first", "passed", "All\nis well."), ("second", "failed", "No.")]
     ]
     result = VerdictIn(submission=1, seconds=1.0, cells=cells, notes=["Cell 3 was stopped."])
-    came_out(site.commands, request.id, result)
+    came_out(site.context, request.id, result)
     assert course(STUDENT1, "check", "ps1", "--last").output == (
         f"Check of ps1 ({request.id}): 1 of 2 tests that you can see passes.\n"
         "CELL    RESULT  WHY\n"

@@ -15,6 +15,9 @@ from carrel.hub.config.settings import Settings
 from carrel.hub.interfaces.backend import NodeState
 from carrel.hub.records.identity import Identity
 from carrel.hub.records.leases import Handle
+from carrel.hub.requests.jobs import JobService
+from carrel.hub.requests.queries import RequestQueries
+from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Group
@@ -52,7 +55,7 @@ class Site:
     """A real service in memory behind its web side."""
 
     world: World
-    commands: Context
+    context: Context
     accounts: Accounts
     clock: Clock
 
@@ -67,7 +70,7 @@ class Site:
 def site(tmp_path: Path) -> Iterator[Site]:
     clock = Clock()
     backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
-    commands = build(MemoryStore(), backend, FakeHub(), clock, tmp_path)
+    context = build(MemoryStore(), backend, FakeHub(), clock, tmp_path)
     accounts = Accounts(tmp_path / "accounts.db", cost=Cost(n=2))
     accounts.add("admin", "a long password", admin=True)
     world = World()
@@ -77,8 +80,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         scopes = frozenset({ACCESS_SCOPE})
         world.sign_in.people[f"{who.name}-oauth"] = TokenHolder(identity=who, scopes=scopes)
     world.app = build_app(
-        commands,
-        commands.notifier,
+        context,
         world.sign_in,
         Settings(),
         hub_token=HUB_TOKEN,
@@ -86,7 +88,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         clock=clock,
         accounts=accounts,
     )
-    yield Site(world, commands, accounts, clock)
+    yield Site(world, context, accounts, clock)
     accounts.close()
 
 
@@ -105,7 +107,7 @@ def test_nobody_else_reads_or_changes_anything(site: Site, who: Identity) -> Non
     asked += [page.get(f"{PREFIX}{path}") for path in PAGES]
     asked += [page.post(f"{PREFIX}{path}", data={"name": "cs101"}) for path in FORMS]
     assert {answer.status_code for answer in asked} == {403}
-    assert site.commands.store.marks() == ()
+    assert site.context.store.marks() == ()
     assert site.accounts.find("admin") is not None
     assert site.api().get(f"{API}/audit").json()["changes"] == []
 
@@ -115,7 +117,7 @@ def test_a_change_by_cookie_needs_the_form_token(site: Site) -> None:
     asked = [browser.request(verb, f"{API}/{path}", json=body) for verb, path, body in CHANGES]
     asked += [browser.post(f"{PREFIX}{path}", data={"name": "cs101"}) for path in FORMS]
     assert {answer.status_code for answer in asked} == {403}
-    assert site.commands.store.group("cs101").max_devices == 4
+    assert site.context.store.group("cs101").max_devices == 4
 
 
 def test_only_administrators_have_the_entry(site: Site) -> None:
@@ -128,14 +130,14 @@ def test_only_administrators_have_the_entry(site: Site) -> None:
 
 
 def test_a_dry_run_says_what_it_means_and_changes_nothing(site: Site) -> None:
-    site.commands.submit_job(STUDENT1, job(devices=2))
+    JobService(site.context).submit(STUDENT1, job(devices=2))
     answer = site.api().put(f"{API}/groups/cs101?dry_run=true", json=GROUP)
     assert answer.json() == {
         "sentences": ["1 request that waits could never start and would be told."],
         "saved": False,
         "changes": True,
     }
-    assert site.commands.store.group("cs101").max_devices == 4
+    assert site.context.store.group("cs101").max_devices == 4
 
 
 def test_saving_changes_the_group_and_is_audited_with_both_sides(site: Site) -> None:
@@ -176,21 +178,21 @@ def test_a_group_cannot_stand_below_itself(site: Site) -> None:
 
 
 def test_a_group_with_live_requests_is_not_removed(site: Site) -> None:
-    made = site.commands.submit_job(STUDENT1, job())
+    made = JobService(site.context).submit(STUDENT1, job())
     refused = site.api().delete(f"{API}/groups/cs101")
     assert refused.status_code == 409
     assert "1 request that waits or runs" in refused.json()["detail"]
-    site.commands.cancel(STUDENT1, made.id)
+    RequestTermination(site.context).cancel(STUDENT1, made.id)
     assert site.api().delete(f"{API}/groups/cs101").status_code == 204
     assert site.api().get(f"{API}/groups/tree").json() == {"groups": []}
-    assert site.commands.request(STUDENT1, made.id).group == "cs101"
+    assert RequestQueries(site.context).request(STUDENT1, made.id).group == "cs101"
 
 
 def test_the_tree_counts_what_is_below(site: Site) -> None:
     site.api().put(f"{API}/groups/cs", json={"max_devices": 8, "max_devices_per_user": 8})
     body = {"parent": "cs", "max_devices": 4, "max_devices_per_user": 2}
     site.api().put(f"{API}/groups/cs101", json=body)
-    site.commands.submit_job(STUDENT1, job())
+    JobService(site.context).submit(STUDENT1, job())
     tree = site.api().get(f"{API}/groups/tree").json()["groups"]
     assert [(g["name"], g["depth"], g["waiting"]) for g in tree] == [("cs", 0, 1), ("cs101", 1, 1)]
 
@@ -220,10 +222,10 @@ def test_the_page_shows_the_preview_before_it_saves(site: Site) -> None:
     }
     preview = site.page().post(f"{PREFIX}admin/groups", data=fields)
     assert "What this means now" in preview.text
-    assert site.commands.store.group("cs101").max_devices == 4
+    assert site.context.store.group("cs101").max_devices == 4
     saved = site.page().post(f"{PREFIX}admin/groups", data={**fields, "do": "save"})
     assert saved.status_code == 303
-    group = site.commands.store.group("cs101")
+    group = site.context.store.group("cs101")
     assert (group.max_devices, group.max_seconds, group.idle_seconds) == (1, 7200, 0)
     wrong = site.page().post(f"{PREFIX}admin/groups", data={**fields, "max_devices": "many"})
     assert wrong.status_code == 400
@@ -234,7 +236,7 @@ def test_more_limits_are_kept_where_they_are_left_out_and_null_is_no_limit(site:
     def put(**more: object) -> Group:
         answer = site.api().put(f"{API}/groups/cs101", json={**GROUP, **more})
         assert answer.status_code == 200, answer.text
-        return site.commands.store.group("cs101")
+        return site.context.store.group("cs101")
 
     put(guaranteed=2, borrowing=1, lending=0, weight=2, models=["Simulated GPU"], max_sessions=1)
     kept = put(sessions_borrow=True)
@@ -255,7 +257,7 @@ def test_more_limits_are_kept_where_they_are_left_out_and_null_is_no_limit(site:
 def test_a_limit_that_cannot_be_is_refused(site: Site, field: str, value: object) -> None:
     answer = site.api().put(f"{API}/groups/cs101", json={**GROUP, field: value})
     assert answer.status_code == 400
-    assert site.commands.store.group("cs101").max_devices == 4
+    assert site.context.store.group("cs101").max_devices == 4
 
 
 def test_the_page_has_more_limits_behind_a_summary(site: Site) -> None:
@@ -275,7 +277,7 @@ def test_the_page_has_more_limits_behind_a_summary(site: Site) -> None:
         "do": "save",
     }
     assert site.page().post(f"{PREFIX}admin/groups", data=fields).status_code == 303
-    group = site.commands.store.group("cs101")
+    group = site.context.store.group("cs101")
     assert (group.guaranteed, group.borrowing, group.lending, group.weight) == (2, None, 1, 1.5)
     assert (group.models, group.sessions_borrow) == (frozenset({"Simulated GPU"}), True)
     page = site.page().get(f"{PREFIX}admin?edit=cs101").text
@@ -309,7 +311,7 @@ def test_a_drain_is_announced_shown_and_ended(site: Site) -> None:
     body = {"until": until, "why": "A new fan."}
     said = site.api().put(f"{API}/pool/local/drain?dry_run=true", json=body)
     assert sentences(said) == ["Nothing new starts on the node local.", "Nothing runs there."]
-    assert site.commands.store.marks() == ()
+    assert site.context.store.marks() == ()
     site.api().put(f"{API}/pool/local/drain", json=body)
     tiles = site.api(STUDENT1).get(f"{API}/pool").json()["devices"]
     assert {(t["state"], t["drain_until"], t["why"]) for t in tiles} == {
@@ -322,7 +324,7 @@ def test_a_drain_is_announced_shown_and_ended(site: Site) -> None:
 
 
 def test_administrators_see_how_many_containers_wait_for_jobs(site: Site) -> None:
-    backend = site.commands.backend
+    backend = site.context.backend
     assert isinstance(backend, FakeBackend)
     for ready, said in ((0, ""), (1, "1 container waits for jobs."), (2, "2 containers wait for")):
         backend.machines = (NodeState(name="local", ready=ready),)
@@ -332,15 +334,15 @@ def test_administrators_see_how_many_containers_wait_for_jobs(site: Site) -> Non
 
 
 def test_what_runs_there_is_warned_with_the_date(site: Site) -> None:
-    made = site.commands.submit_job(STUDENT1, job())
-    store = site.commands.store
+    made = JobService(site.context).submit(STUDENT1, job())
+    store = site.context.store
     start = Start(request_id=made.id, devices=("SIM-0",))
     (lease,) = store.grant([start], now=site.clock.now, lease_seconds=30)
     store.launch(lease.id, now=site.clock.now)
     store.started(lease.id, Handle(pid=1, started_at=1.0), now=site.clock.now)
     until = site.clock.now + 600
     site.api().put(f"{API}/pool/SIM-0/drain", json={"until": until})
-    warning = site.commands.request(STUDENT1, made.id).warning
+    warning = RequestQueries(site.context).request(STUDENT1, made.id).warning
     assert warning is not None
     assert (warning.stops_at, warning.can_keep) == (until, False)
     events = [event for event in store.events(made.id) if event.kind == "drain_warning"]
@@ -360,7 +362,7 @@ def test_a_quarantine_needs_its_reason_and_is_released(site: Site) -> None:
 def test_the_pool_page_drains_by_a_span_and_says_what_is_wrong(site: Site) -> None:
     fields = {"target": "SIM-0", "why": "fan", "until": "2h", "do": "drain"}
     site.page().post(f"{PREFIX}admin/pool", data=fields)
-    (mark,) = site.commands.store.marks()
+    (mark,) = site.context.store.marks()
     assert (mark.by, mark.until) == ("admin", site.clock.now + 7200)
     for given in ("soon", "18:00", "2026-02-30 18:00", "9999-12-31T23:59-10:00", "99999999999d"):
         wrong = site.page().post(f"{PREFIX}admin/pool", data={**fields, "until": given})
@@ -387,7 +389,7 @@ def test_the_pool_page_drains_by_a_date_of_the_readers_zone(
     fields = {"target": "local", "until": given, "zone": zone, "do": "preview"}
     page = site.page().post(f"{PREFIX}admin/pool", data=fields).text
     assert f'<time datetime="{meant}"' in page
-    assert site.commands.store.marks() == ()
+    assert site.context.store.marks() == ()
     site.page().post(f"{PREFIX}admin/pool", data={**fields, "do": "drain"})
     assert f'<time datetime="{meant}"' in site.page().get(f"{PREFIX}admin/pool").text
 
@@ -438,9 +440,9 @@ def test_a_new_password_is_on_the_page_once(site: Site) -> None:
 
 
 def test_the_owner_reads_why_an_administrator_cancelled(site: Site) -> None:
-    made = site.commands.submit_job(STUDENT1, job())
+    made = JobService(site.context).submit(STUDENT1, job())
     site.api().delete(f"{API}/requests/{made.id}?reason=The+disk+is+full.")
-    cause = site.commands.request(STUDENT1, made.id).cause
+    cause = RequestQueries(site.context).request(STUDENT1, made.id).cause
     assert cause is not None
     assert cause.message == "Cancelled by admin: The disk is full."
     (line,) = site.api().get(f"{API}/audit?action=request%20cancel").json()["changes"]
@@ -448,8 +450,8 @@ def test_the_owner_reads_why_an_administrator_cancelled(site: Site) -> None:
 
 
 def test_what_is_ones_own_is_nobodys_business(site: Site) -> None:
-    made = site.commands.submit_job(STUDENT1, job())
-    site.commands.cancel(STUDENT1, made.id)
+    made = JobService(site.context).submit(STUDENT1, job())
+    RequestTermination(site.context).cancel(STUDENT1, made.id)
     assert site.api().get(f"{API}/audit").json()["changes"] == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from carrel.hub.inventory.pool import PoolQueries
 from carrel.hub.records.identity import Identity
 
 from ...doubles import STRANGER, STUDENT1, TEACHER
@@ -58,9 +59,9 @@ def test_a_term_and_a_budget(site: Site) -> None:
     assert "Budget of cs101" in site.page(STUDENT1).get(PREFIX).text
     assert site.api().get(f"{API}/groups/tree").json()["groups"][0]["budget"] == budget
     site.api().put(f"{API}/groups/cs101", json=GROUP)
-    assert site.commands.store.group("cs101").budget is not None
+    assert site.context.store.group("cs101").budget is not None
     site.api().put(f"{API}/groups/cs101", json={**GROUP, "budget": None})
-    assert site.commands.store.group("cs101").budget is None
+    assert site.context.store.group("cs101").budget is None
     assert site.api().delete(f"{API}/terms/winter").status_code == 204
     assert site.api().delete(f"{API}/terms/winter").status_code == 404
 
@@ -74,11 +75,11 @@ def test_a_reservation_is_seen_by_all_and_its_reason_by_its_group(
     made = site.api().post(f"{API}/reservations", json=CLASS)
     assert made.status_code == 201, made.text
     assert made.json()["starts_at"] == 1_767_690_000.0  # Tuesday, nine in UTC
-    seen = site.commands.reservations(who)
+    seen = PoolQueries.of(site.context).reservations(who)
     assert [(each.id, each.why) for each in seen] == [(made.json()["id"], why)]
     pool = site.api(who).get(f"{API}/pool").json()
     assert pool["reservations"] == [{**made.json(), "why": why}], "as everywhere else"
-    assert [each.why for each in site.commands.pool(None).reservations] == [""]
+    assert [each.why for each in PoolQueries.of(site.context).pool(None).reservations] == [""]
     desk = site.page(STUDENT1).get(PREFIX).text
     assert "2 devices are reserved for cs101 from" in desk
     assert "2 devices are reserved for cs101 from" in site.page().get(f"{PREFIX}admin/pool").text
@@ -98,10 +99,10 @@ def test_the_page_makes_and_removes_both(site: Site) -> None:
     shown = page.get(f"{PREFIX}admin/calendar").text
     assert "winter (now)" in shown
     assert "Tue 10:00-12:00 Europe/Berlin" in shown
-    (each,) = site.commands.store.reservations()
+    (each,) = site.context.store.reservations()
     assert post(do="unreserve", name=each.id) == 303
     assert post(do="remove-term", name="winter") == 303
-    assert (site.commands.store.reservations(), site.commands.store.terms()) == ((), ())
+    assert (site.context.store.reservations(), site.context.store.terms()) == ((), ())
     assert post(do="reserve", group="cs101", devices="many", when="x") == 400
     wrong = page.post(f"{PREFIX}admin/calendar", data={**reserved, "when": "at ten"})
     assert wrong.status_code == 400
@@ -155,6 +156,6 @@ def test_what_a_reservation_would_mean_is_told_before_it_is_made(site: Site) -> 
         status, html = asked(**wrong)
         assert status == 400
         assert 'aria-invalid="true"' in html
-    assert site.commands.store.reservations() == ()
+    assert site.context.store.reservations() == ()
     site.api().post(f"{API}/reservations", json=CLASS)
     assert "At its first time 2 devices are reserved already, of 2." in asked()[1]

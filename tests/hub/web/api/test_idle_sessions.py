@@ -57,23 +57,21 @@ class Site:
 def site(tmp_path: Path) -> Site:
     clock = Clock()
     backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
-    commands = build(MemoryStore(), backend, FakeHub(), clock, tmp_path)
-    room = Room(commands, backend, clock, IdleCulling(commands, COUNTDOWN))
+    context = build(MemoryStore(), backend, FakeHub(), clock, tmp_path)
+    room = Room(context, backend, clock, IdleCulling(context, COUNTDOWN))
     sign_in = FakeSignIn()
     for who in (STUDENT1, STUDENT2, ADMIN):
         sign_in.people[who.name] = TokenHolder(identity=who, scopes=ALL_SCOPES)
     sign_in.people["oauth"] = TokenHolder(identity=STUDENT1, scopes=frozenset({ACCESS_SCOPE}))
     app = build_app(
-        commands,
-        commands.notifier,
+        context,
         sign_in,
-        Settings(),
+        Settings(idle_countdown_seconds=COUNTDOWN),
         hub_token=HUB_TOKEN,
         crypt_key="signs",
         clock=clock,
-        idling=room.idling,
     )
-    room.idling.look()
+    room.culling.reconcile()
     room.start()
     return Site(room=room, web=app.state.web, app=app)
 

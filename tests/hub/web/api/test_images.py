@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 
+from carrel.hub.inventory.images import ImageCatalogue
 from carrel.hub.schemas.images import PinIn
 from carrel.hub.web.dependencies.context import WebContext
 from carrel.hub.web.forms.image_choice import image_choices
@@ -23,7 +24,7 @@ __all__ = ["site"]
 
 @pytest.fixture
 def engine(site: Site) -> FakeBackend:
-    backend = site.commands.backend
+    backend = site.context.backend
     assert isinstance(backend, FakeBackend)
     backend.built = CATALOGUE
     return backend
@@ -117,8 +118,8 @@ def test_a_form_says_what_a_name_stands_for_to_whoever_fills_it_in(
     site: Site, engine: FakeBackend
 ) -> None:
     """An administrator sees every group's pins, and chooses among their own groups'."""
-    site.commands.catalogue.pin(TEACHER, "cs101", "torch", PinIn(digest=OLD))
-    web = cast(WebContext, SimpleNamespace(commands=site.commands))
+    ImageCatalogue.of(site.context).pin(TEACHER, "cs101", "torch", PinIn(digest=OLD))
+    web = cast(WebContext, SimpleNamespace(images=ImageCatalogue.of(site.context)))
     found = {
         who.name: image_choices(web, who, ("cs101",) if who is STUDENT1 else (), "")
         for who in (STUDENT1, ADMIN)

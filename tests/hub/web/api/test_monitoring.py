@@ -15,7 +15,6 @@ from carrel.hub.config import log as config_log
 from carrel.hub.config.log import LogForm
 from carrel.hub.errors import InvalidInput, Unavailable
 from carrel.hub.runtime.loop_metrics import LoopMetrics
-from carrel.hub.runtime.plan_cache import PlanCache
 from carrel.hub.scheduling.model.plan import Plan, Reason, Wait
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.web.monitoring.readiness import Readiness, going_round
@@ -57,8 +56,7 @@ def samples(world: World) -> dict[str, float]:
 
 class TestMetrics:
     def test_they_tell_of_queue_devices_waits_and_ends(self, world: World) -> None:
-        store, board = world.commands.store, PlanCache()
-        world.commands.plan_cache = board
+        store = world.service.store
         furnish(store)
         running(store, job("a"), "D0", at=100)
         store.submit(session("s"), 100)
@@ -66,7 +64,7 @@ class TestMetrics:
         store.submit(job("d"), 100)
         store.stop("j-d", State.CANCELLED, CANCELLED, now=110)
         wait = Wait(request_id="s-s", place=1, reason=Reason.NO_FREE_DEVICE)
-        board.publish(Plan(waits=(wait,)))
+        world.context.plan_cache.publish(Plan(waits=(wait,)))
         found = samples(world)
         assert found["carrel_queue_requests kind=session reason=no_free_device"] == 1
         assert found["carrel_queue_requests kind=job reason=undecided"] == 1
@@ -178,7 +176,7 @@ class TestRequestIds:
         def fail(*_: object) -> None:
             raise RuntimeError("a bug")
 
-        monkeypatch.setattr(world.commands, "me", fail)
+        monkeypatch.setattr(world.service, "me", fail)
         answer = world.program("ada-reads").get(f"{API}/me")
         assert answer.status_code == 500
         named = answer.json()["request_id"]

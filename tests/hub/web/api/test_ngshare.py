@@ -47,10 +47,10 @@ class Site:
         self.clock = Clock(1_800_000_000.25)
         hub = FakeHub()
         hub.people.add("gus")
-        commands = build(MemoryStore(), FakeBackend(), hub, self.clock, folder)
+        context = build(MemoryStore(), FakeBackend(), hub, self.clock, folder)
         self.blobs = MemoryBlobs()
-        self.store = MemoryCourseStore(commands.store)
-        self.services = CourseServices.build(commands, self.store, self.blobs)
+        self.store = MemoryCourseStore(context.store)
+        self.services = CourseServices.build(context, self.store, self.blobs)
         self.services.administration.create(
             ADMIN, CourseIn(name="cs101", teachers=["teacher"], students=ROSTER)
         )
@@ -59,7 +59,7 @@ class Site:
         for who in (ADMIN, STUDENT1, STUDENT2, TEACHER, STRANGER, GRADER):
             self.world.sign_in.people[who.name] = TokenHolder(identity=who, scopes=ALL_SCOPES)
         self.world.app = build_app(
-            *(commands, commands.notifier, self.world.sign_in, Settings()),
+            *(context, self.world.sign_in, Settings()),
             hub_token=HUB_TOKEN,
             crypt_key="signs",
             clock=self.clock,

@@ -81,7 +81,7 @@ def test_case_29_a_wrong_body_is_answered_with_one_sentence(
     assert error["code"] == "invalid"
     assert error["message"].startswith(message)
     assert accepted in error["accepted"]
-    assert not world.commands.calls
+    assert not world.service.calls
 
 
 def test_a_long_value_is_not_sent_back(world: World) -> None:
@@ -147,7 +147,7 @@ def test_a_body_without_a_length_is_refused_once_it_is_too_large(world: World) -
     body = Endless(MAX_API_BYTES + (8 << 20))
     answer = world.program("ada-all").post(f"{API}/requests", content=body, headers=JSON)
     assert answer.status_code == 413
-    assert not world.commands.calls
+    assert not world.service.calls
 
 
 def test_forms_are_small(world: World) -> None:
@@ -160,7 +160,7 @@ def test_a_surprise_is_a_500_that_tells_nothing(world: World) -> None:
     def broken(who: object) -> None:
         raise RuntimeError("secret detail")
 
-    world.commands.pool = broken  # type: ignore[method-assign,assignment]
+    world.service.pool = broken  # type: ignore[method-assign,assignment]
     answer = world.program("ada-all").get(f"{API}/pool")
     assert answer.status_code == 500
     assert "secret" not in answer.text

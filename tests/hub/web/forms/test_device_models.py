@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from carrel.hub.requests.jobs import JobService
 from carrel.hub.schemas import SessionIn
+from carrel.hub.sessions.lifecycle import SessionLifecycle
 
 from ...admission.test_device_models import NEW, OLD, POOL, model_of
 from ...controller.test_loop import World
@@ -35,7 +37,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 def with_models(world: World, number: int = 2) -> None:
     world.backend.devices = POOL[:number]
-    world.commands.store.sync_devices("local", POOL[:number])
+    world.context.store.sync_devices("local", POOL[:number])
 
 
 def offered(html: str) -> list[str]:
@@ -64,7 +66,7 @@ def test_of_each_model_it_says_how_many_are_free(site: Site, path: str) -> None:
 
 @pytest.mark.parametrize("path", PAGES)
 def test_only_those_that_the_group_may_use_are_offered(site: Site, path: str) -> None:
-    store = site.world.commands.store
+    store = site.world.context.store
     store.put_group(replace(store.group("cs101"), models=frozenset({NEW})))
     html = site.browser().get(path).text
     assert offered(html) == ["any", NEW]
@@ -103,14 +105,14 @@ def test_what_is_refused_stands_beside_the_field(site: Site) -> None:
 
 
 def test_a_job_runs_again_for_the_same_model(site: Site) -> None:
-    made = site.world.commands.submit_job(STUDENT1, job(model=NEW))
+    made = JobService(site.world.context).submit(STUDENT1, job(model=NEW))
     html = site.browser().get(f"{PREFIX}submit?again={made.id}").text
     assert f'<option value="{NEW}" selected>' in html
 
 
 @pytest.mark.parametrize("what", [FORM, JOB | {"for": "job"}], ids=["session", "job"])
 def test_a_form_is_quoted_for_its_model(site: Site, what: dict[str, str]) -> None:
-    site.world.commands.submit_job(STUDENT2, job(model=NEW))
+    JobService(site.world.context).submit(STUDENT2, job(model=NEW))
     site.world.settle()
     waits = site.post("quote", **what, model=NEW).text
     assert 'data-waits="yes"' in waits
@@ -119,10 +121,10 @@ def test_a_form_is_quoted_for_its_model(site: Site, what: dict[str, str]) -> Non
 
 
 def test_the_button_beside_the_suggestion_drops_the_model(site: Site) -> None:
-    site.world.commands.submit_job(STUDENT2, job(model=NEW))
+    JobService(site.world.context).submit(STUDENT2, job(model=NEW))
     site.world.settle()
     options = SessionIn(devices=1, model=NEW, hours=1.0)
-    waits = site.world.commands.start_session(STUDENT1, "", options)
+    waits = SessionLifecycle(site.world.context).start(STUDENT1, "", options)
     site.world.settle()
     page = site.browser().get(f"{PREFIX}requests/{waits.id}/why").text
     form = re.search(r'<li data-change="any_model">.*?</li>', page, re.DOTALL)

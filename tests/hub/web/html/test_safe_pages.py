@@ -68,7 +68,7 @@ def test_every_address_forbids_everything_foreign(who: str) -> None:
 
 def test_an_answer_to_a_surprise_is_as_strict() -> None:
     world = World()
-    world.commands.choices = cast(list[GroupChoice], None)
+    world.service.offered = cast(list[GroupChoice], None)
     answer = world.browser().get(PREFIX)
     assert answer.status_code == 500
     assert policy(answer.headers["content-security-policy"]) == STRICT

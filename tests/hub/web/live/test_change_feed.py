@@ -12,6 +12,9 @@ from typing import Any, cast
 import pytest
 
 from carrel.hub.records.identity import Identity
+from carrel.hub.requests.jobs import JobService
+from carrel.hub.requests.queries import RequestQueries
+from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.plan import Plan, Reason, Wait
 from carrel.hub.scheduling.model.snapshot import Group
@@ -44,28 +47,31 @@ def store() -> CountingStore:
 
 
 @pytest.fixture
-def commands(store: CountingStore, tmp_path: Path) -> Context:
+def context(store: CountingStore, tmp_path: Path) -> Context:
     clock = Clock()
     made = build(store, FakeBackend(devices=(device(0),), clock=clock), FakeHub(), clock, tmp_path)
     store.put_group(Group(name="math", max_devices=4, max_devices_per_user=2))
     return made
 
 
-def page(commands: Context, looks: ChangeFeed, who: Identity) -> PageFingerprint:
-    return PageFingerprint(cast(WebContext, SimpleNamespace(commands=commands, looks=looks)), who)
+def page(context: Context, looks: ChangeFeed, who: Identity) -> PageFingerprint:
+    web = cast(
+        WebContext, SimpleNamespace(context=context, requests=RequestQueries(context), looks=looks)
+    )
+    return PageFingerprint(web, who)
 
 
 async def look(pages: list[PageFingerprint]) -> list[Clues]:
     return list(await asyncio.gather(*(each.look(silence=False) for each in pages)))
 
 
-def test_two_hundred_pages_look_once_a_beat(commands: Context, store: CountingStore) -> None:
+def test_two_hundred_pages_look_once_a_beat(context: Context, store: CountingStore) -> None:
     async def follow() -> tuple[Counter[str], list[bool]]:
-        looks = ChangeFeed(commands, commands.notifier)
-        pages = [page(commands, looks, STUDENT2) for _ in range(200)]
-        pages.append(page(commands, looks, STUDENT1))
+        looks = ChangeFeed(context.store, context.plan_cache, context.notifier)
+        pages = [page(context, looks, STUDENT2) for _ in range(200)]
+        pages.append(page(context, looks, STUDENT1))
         before = await look(pages)
-        await asyncio.to_thread(commands.submit_job, STUDENT1, command(devices=0))
+        await asyncio.to_thread(JobService(context).submit, STUDENT1, command(devices=0))
         store.reads.clear()
         after = await look(pages)
         return Counter(store.reads), [a != b for a, b in zip(before, after, strict=True)]
@@ -79,22 +85,22 @@ def test_two_hundred_pages_look_once_a_beat(commands: Context, store: CountingSt
 
 
 def test_two_hundred_streams_of_one_job_read_nothing_for_another(
-    commands: Context, store: CountingStore
+    context: Context, store: CountingStore
 ) -> None:
     async def follow() -> tuple[Counter[str], list[bool], list[bool]]:
-        looks = ChangeFeed(commands, commands.notifier)
-        first = await asyncio.to_thread(commands.submit_job, STUDENT1, command(devices=0))
+        looks = ChangeFeed(context.store, context.plan_cache, context.notifier)
+        first = await asyncio.to_thread(JobService(context).submit, STUDENT1, command(devices=0))
         told = [StreamCursor() for _ in range(200)]
 
         async def news() -> list[bool]:
             return [await looks.news(each, first.id, STUDENT1) for each in told]
 
         assert all(await news())
-        await asyncio.to_thread(commands.submit_job, STUDENT2, command(devices=0))
+        await asyncio.to_thread(JobService(context).submit, STUDENT2, command(devices=0))
         store.reads.clear()
         of_another = await news()
         reads = Counter(store.reads)
-        await asyncio.to_thread(commands.cancel, STUDENT1, first.id)
+        await asyncio.to_thread(RequestTermination(context).cancel, STUDENT1, first.id)
         return reads, of_another, await news()
 
     reads, of_another, of_this = asyncio.run(follow())
@@ -104,24 +110,24 @@ def test_two_hundred_streams_of_one_job_read_nothing_for_another(
     assert all(of_this)
 
 
-def test_a_page_hears_of_what_its_reader_may_see(commands: Context) -> None:
+def test_a_page_hears_of_what_its_reader_may_see(context: Context) -> None:
     """A request of student1 in cs101, whose teacher is dismissed before the next one."""
 
     async def follow() -> list[list[bool]]:
-        looks = ChangeFeed(commands, commands.notifier)
-        pages = [page(commands, looks, who) for who in (STUDENT1, STUDENT2, TEACHER, ADMIN)]
+        looks = ChangeFeed(context.store, context.plan_cache, context.notifier)
+        pages = [page(context, looks, who) for who in (STUDENT1, STUDENT2, TEACHER, ADMIN)]
         told = []
 
         async def news(change: Callable[[], object]) -> None:
             before = await look(pages)
             await asyncio.to_thread(change)
-            commands.notifier.notify()
+            context.notifier.notify()
             after = await look(pages)
             told.append([a != b for a, b in zip(before, after, strict=True)])
 
-        await news(lambda: commands.submit_job(STUDENT1, command(devices=0)))
-        await news(lambda: commands.store.set_teachers("cs101", []))
-        await news(lambda: commands.submit_job(STUDENT1, command(devices=0)))
+        await news(lambda: JobService(context).submit(STUDENT1, command(devices=0)))
+        await news(lambda: context.store.set_teachers("cs101", []))
+        await news(lambda: JobService(context).submit(STUDENT1, command(devices=0)))
         return told
 
     submitted, dismissed, again = asyncio.run(follow())
@@ -130,19 +136,19 @@ def test_a_page_hears_of_what_its_reader_may_see(commands: Context) -> None:
     assert again == [True, False, False, True]
 
 
-def test_a_new_place_is_news_for_whoever_waits_there(commands: Context) -> None:
+def test_a_new_place_is_news_for_whoever_waits_there(context: Context) -> None:
     def place(request_id: str, number: int) -> Plan:
         wait = Wait(request_id=request_id, place=number, reason=Reason.NO_FREE_DEVICE)
         return Plan(waits=(wait,))
 
     async def follow() -> list[bool]:
-        looks = ChangeFeed(commands, commands.notifier)
-        mine = await asyncio.to_thread(commands.submit_job, STUDENT1, command(devices=1))
-        commands.plan_cache.publish(place(mine.id, 2))
-        pages = [page(commands, looks, who) for who in (STUDENT1, STUDENT2)]
+        looks = ChangeFeed(context.store, context.plan_cache, context.notifier)
+        mine = await asyncio.to_thread(JobService(context).submit, STUDENT1, command(devices=1))
+        context.plan_cache.publish(place(mine.id, 2))
+        pages = [page(context, looks, who) for who in (STUDENT1, STUDENT2)]
         before = await look(pages)
-        commands.plan_cache.publish(place(mine.id, 1))
-        commands.notifier.notify()
+        context.plan_cache.publish(place(mine.id, 1))
+        context.notifier.notify()
         after = await look(pages)
         return [a != b for a, b in zip(before, after, strict=True)]
 
@@ -150,7 +156,7 @@ def test_a_new_place_is_news_for_whoever_waits_there(commands: Context) -> None:
 
 
 def test_a_store_that_does_not_answer_is_asked_once_for_all(
-    commands: Context, monkeypatch: pytest.MonkeyPatch
+    context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
 
@@ -159,8 +165,8 @@ def test_a_store_that_does_not_answer_is_asked_once_for_all(
         raise OSError("no database")
 
     async def follow() -> list[object]:
-        looks = ChangeFeed(commands, commands.notifier)
-        monkeypatch.setattr(commands.store, "glance", broken)
+        looks = ChangeFeed(context.store, context.plan_cache, context.notifier)
+        monkeypatch.setattr(context.store, "glance", broken)
         return await asyncio.gather(*(looks.newest() for _ in range(50)), return_exceptions=True)
 
     failures = asyncio.run(follow())

@@ -96,18 +96,18 @@ def live() -> Iterator[Live]:
 
 
 def test_a_request_is_told_from_its_place_to_its_end(live: Live) -> None:
-    commands = live.world.commands
-    commands.put(job(wait=waiting(2).model_dump()))
+    service = live.world.service
+    service.put(job(wait=waiting(2).model_dump()))
     with live.follow("/api/v1/requests/j-aaaaaaaa/events") as events:
         first = next(events)
         assert (first.name, json.loads(first.data)["wait"]["place"]) == ("status", 2)
-        commands.put(job(wait=waiting(1).model_dump()))
+        service.put(job(wait=waiting(1).model_dump()))
         assert json.loads(next(events).data)["wait"]["place"] == 1
-        commands.happen("j-aaaaaaaa", "cell_started", {"index": 0, "number": 1})
+        service.happen("j-aaaaaaaa", "cell_started", {"index": 0, "number": 1})
         started = next(events)
         assert (started.name, started.id) == ("cell_started", "1")
         assert json.loads(started.data)["data"] == {"index": 0, "number": 1}
-        commands.put(
+        service.put(
             job(state="succeeded", ended=True, cause=cause("succeeded", "Done.").model_dump())
         )
         last = next(events)
@@ -117,10 +117,10 @@ def test_a_request_is_told_from_its_place_to_its_end(live: Live) -> None:
 
 
 def test_whoever_comes_late_reads_everything_or_goes_on_where_they_were(live: Live) -> None:
-    commands = live.world.commands
+    service = live.world.service
     for number in (1, 2, 3):
-        commands.happen("j-aaaaaaaa", "cell_finished", {"number": number})
-    commands.put(job(state="failed", ended=True))
+        service.happen("j-aaaaaaaa", "cell_finished", {"number": number})
+    service.put(job(state="failed", ended=True))
     path = "/api/v1/requests/j-aaaaaaaa/events"
     token = {"Authorization": "token ada-all"}
     with live.follow(path, **token) as events:
@@ -138,23 +138,23 @@ def test_whoever_comes_late_reads_everything_or_goes_on_where_they_were(live: Li
 
 
 def test_a_growing_charge_alone_is_no_news(live: Live) -> None:
-    commands = live.world.commands
-    commands.put(job(state="running", device_seconds=1.0))
+    service = live.world.service
+    service.put(job(state="running", device_seconds=1.0))
     with live.follow("/api/v1/requests/j-aaaaaaaa/events") as events:
         next(events)
-        commands.put(job(state="running", device_seconds=2.0))
-        commands.put(job(state="stopping", device_seconds=3.0))
+        service.put(job(state="running", device_seconds=2.0))
+        service.put(job(state="stopping", device_seconds=3.0))
         assert json.loads(next(events).data)["state"] == "stopping"
 
 
 def test_many_changes_become_few_messages_and_the_last_one_arrives(live: Live) -> None:
-    commands = live.world.commands
-    commands.put(job(wait=waiting(500).model_dump()))
+    service = live.world.service
+    service.put(job(wait=waiting(500).model_dump()))
     with live.follow("/api/v1/requests/j-aaaaaaaa/events") as events:
         next(events)
         began = time.monotonic()
         for place in range(499, 0, -1):
-            commands.put(job(wait=waiting(place).model_dump()))
+            service.put(job(wait=waiting(place).model_dump()))
         places = []
         while not places or places[-1] != 1:
             places.append(json.loads(next(events).data)["wait"]["place"])
@@ -172,21 +172,21 @@ def test_a_few_changes_in_a_row_are_told_at_once_and_many_at_a_steady_pace() -> 
 
 
 def test_the_hub_counts_as_present_while_it_listens(live: Live) -> None:
-    commands = live.world.commands
-    commands.put(session())
+    service = live.world.service
+    service.put(session())
     path = "/api/v1/requests/s-aaaaaaaa/events"
     with live.follow(path, Authorization=f"token {HUB_TOKEN}") as events:
         assert next(events).name == "status"
-        assert commands.attached == ["s-aaaaaaaa"]
+        assert service.attached == ["s-aaaaaaaa"]
         with live.follow(path) as own:
             next(own)
-            assert commands.attached == ["s-aaaaaaaa"], "a person's stream is no spawner"
-    with commands.changed:
-        assert commands.changed.wait_for(lambda: commands.attached == [], timeout=60)
+            assert service.attached == ["s-aaaaaaaa"], "a person's stream is no spawner"
+    with service.changed:
+        assert service.changed.wait_for(lambda: service.attached == [], timeout=60)
 
 
 def test_what_is_missing_or_hidden_is_an_answer_and_no_stream(live: Live) -> None:
-    live.world.commands.put(job(id="j-bbbbbbbb", owner="ben"))
+    live.world.service.put(job(id="j-bbbbbbbb", owner="ben"))
     headers = {"Authorization": "token ada-all"}
     for request_id in ("j-nothing1", "j-bbbbbbbb"):
         answer = httpx.get(f"{live.url}/api/v1/requests/{request_id}/events", headers=headers)
@@ -200,37 +200,37 @@ def test_what_is_missing_or_hidden_is_an_answer_and_no_stream(live: Live) -> Non
 
 
 def test_a_page_hears_of_changes_that_it_shows_and_of_no_others(live: Live) -> None:
-    commands = live.world.commands
-    commands.put(job(), job(id="j-bbbbbbbb", owner="ben"))
+    service = live.world.service
+    service.put(job(), job(id="j-bbbbbbbb", owner="ben"))
     with live.follow("/events") as events:
         assert next(events).name == "changed"
-        commands.put(job(id="j-bbbbbbbb", owner="ben", state="running"))
+        service.put(job(id="j-bbbbbbbb", owner="ben", state="running"))
         time_of_bens = time.monotonic()
-        commands.put(job(state="running"))
+        service.put(job(state="running"))
         assert next(events).name == "changed"
         assert time.monotonic() - time_of_bens < KEEP_ALIVE_SECONDS, "not for want of news"
 
 
 def test_the_waiting_page_leads_in_once_the_server_answers(live: Live) -> None:
-    commands = live.world.commands
-    commands.put(session(wait=waiting(1).model_dump()))
+    service = live.world.service
+    service.put(session(wait=waiting(1).model_dump()))
     with live.follow("/wait/-/events?request_id=s-aaaaaaaa") as events:
         first = next(events)
         assert first.name == "status"
         assert 'class="place-number">1<' in first.data
-        commands.put(session(state="running"))
+        service.put(session(state="running"))
         assert "It runs; the door opens in a moment." in next(events).data
-        commands.ready.add(("ada", ""))
+        service.ready_servers.add(("ada", ""))
         assert [e.name for e in events] == ["ready", "end"]
 
 
 def test_the_waiting_page_shows_why_it_came_to_nothing(live: Live) -> None:
-    commands = live.world.commands
-    commands.put(session(state="running"))
+    service = live.world.service
+    service.put(session(state="running"))
     with live.follow("/wait/-/events?request_id=s-aaaaaaaa") as events:
         next(events)
         why = cause("start_failed", "The server did not come up.", "<script>alert(1)</script>")
-        commands.put(session(state="failed", ended=True, ended_at=1.0, cause=why.model_dump()))
+        service.put(session(state="failed", ended=True, ended_at=1.0, cause=why.model_dump()))
         ended = next(events)
         assert "The server did not come up." in ended.data
         assert "&lt;script&gt;" in ended.data
@@ -245,7 +245,7 @@ def test_a_shutdown_ends_open_streams_at_once() -> None:
 def _shutdown() -> dict[str, float]:
     live = Live()
     live.start()
-    live.world.commands.put(session(), job())
+    live.world.service.put(session(), job())
     with (
         live.follow("/events") as page,
         live.follow("/wait/-/events?request_id=s-aaaaaaaa") as wait,
@@ -273,7 +273,7 @@ def test_a_200_megabyte_notebook_gets_its_answer(live: Live) -> None:
     )
     assert answer.status_code == 413
     assert answer.json()["error"]["code"] == "too_large"
-    assert not live.world.commands.calls
+    assert not live.world.service.calls
 
 
 def test_a_message_keeps_its_line_breaks_and_cannot_be_split() -> None:
@@ -287,15 +287,15 @@ def test_a_browser_that_is_quicker_than_the_spawner_still_gets_to_wait(
     live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("carrel.hub.web.pages.sessions._SOON_SECONDS", 60.0)
-    commands = live.world.commands
-    asked, seen = threading.Event(), commands.requests
+    service = live.world.service
+    asked, seen = threading.Event(), service.requests
 
     def requests(*args: object, **more: object) -> object:
         asked.set()
         return seen(*args, **more)  # type: ignore[arg-type]
 
-    commands.requests = requests  # type: ignore[method-assign,assignment]
-    threading.Thread(target=lambda: asked.wait(60) and commands.put(session())).start()
+    service.requests = requests  # type: ignore[method-assign,assignment]
+    threading.Thread(target=lambda: asked.wait(60) and service.put(session())).start()
     cookie = {"Cookie": f"{SESSION_COOKIE}={live.world.cookie()}"}
     answer = httpx.get(f"{live.url}/wait/-", headers=cookie)
     assert answer.status_code == 200

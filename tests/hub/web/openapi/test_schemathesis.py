@@ -18,6 +18,7 @@ from schemathesis.specs.openapi.checks import (
 
 from carrel.hub.config.settings import Settings
 from carrel.hub.controller.loop import Loop
+from carrel.hub.requests.jobs import JobService
 from carrel.hub.runtime.context import Context
 from carrel.hub.store import MemoryStore
 from carrel.hub.web import TokenHolder, build_app
@@ -45,20 +46,19 @@ EXAMPLES = examples(6, 50, derandomize=True, suppress_health_check=list(HealthCh
 
 
 class Site:
-    """The application over real commands, with one request in each stage of its life."""
+    """The application over real context, with one request in each stage of its life."""
 
     def __init__(self, folder: Path) -> None:
         clock, hub = Clock(), FakeHub()
         backend = FakeBackend(clock=clock)
-        self.commands: Context = build(MemoryStore(), backend, hub, clock, folder)
+        self.context: Context = build(MemoryStore(), backend, hub, clock, folder)
         self.ended = self._ended(backend, hub, clock)
-        self.waiting = self.commands.submit_job(STUDENT1, job()).id
-        self.somebody_elses = self.commands.submit_job(STUDENT2, job()).id
+        self.waiting = JobService(self.context).submit(STUDENT1, job()).id
+        self.somebody_elses = JobService(self.context).submit(STUDENT2, job()).id
         sign_in = FakeSignIn()
         sign_in.people["student1-all"] = TokenHolder(identity=STUDENT1, scopes=ALL_SCOPES)
         self.app: FastAPI = build_app(
-            self.commands,
-            self.commands.notifier,
+            self.context,
             sign_in,
             Settings(),
             hub_token=HUB_TOKEN,
@@ -66,9 +66,9 @@ class Site:
         )
 
     def _ended(self, backend: FakeBackend, hub: FakeHub, clock: Clock) -> str:
-        world = World(self.commands, backend, hub, clock, Loop(self.commands, node="local"))
+        world = World(self.context, backend, hub, clock, Loop(self.context, node="local"))
         made = world.running_job()
-        folder = self.commands.files.attempt_folder(made.id, 1)
+        folder = self.context.files.attempt_folder(made.id, 1)
         (folder / "files").mkdir()
         (folder / "files" / "loss.txt").write_text("0.1")
         (folder / "output.ipynb").write_text("{}")

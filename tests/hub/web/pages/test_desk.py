@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
-from typing import cast
 
 import pytest
 
 from carrel.hub.errors import Conflict, NotAMember, OverMaximum, Refused, Unavailable
 from carrel.hub.groups.membership import GroupChoice
-from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import SessionIn
 from carrel.hub.schemas.explanation import SuggestionOut, WhyOut
@@ -91,7 +89,7 @@ def test_an_empty_desk_says_what_to_do_next(world: World) -> None:
 
 
 def test_somebody_without_a_group_is_told_whom_to_ask(world: World) -> None:
-    world.commands.choices = []
+    world.service.offered = []
     html = world.browser().get(PREFIX).text
     check_page(html)
     assert "You are in no group" in html
@@ -100,7 +98,7 @@ def test_somebody_without_a_group_is_told_whom_to_ask(world: World) -> None:
 
 def test_the_demo_says_that_sessions_are_not_isolated() -> None:
     world = World(demo=True)
-    world.commands.devices = [device(0), device(1)]
+    world.service.devices = [device(0), device(1)]
     html = world.browser().get(PREFIX).text
     assert "Sessions share one system account and are not isolated from each other" in html
     assert html.count('<span class="tile-mark">simulated</span>') == 2
@@ -131,9 +129,9 @@ def test_a_full_desk_shows_everything(world: World) -> None:
 def test_teachers_and_administrators_see_what_they_may(world: World) -> None:
     full(world)
     assert "bens.ipynb" in world.browser("root-oauth").get(PREFIX).text
-    world.commands.teachers = {"ada": frozenset({"cs101"})}
-    world.commands.store.put_group(Group(name="cs101", max_devices=1, max_devices_per_user=1))
-    world.commands.store.set_teachers("cs101", ["ada"])
+    world.service.teachers = {"ada": frozenset({"cs101"})}
+    world.service.store.put_group(Group(name="cs101", max_devices=1, max_devices_per_user=1))
+    world.service.store.set_teachers("cs101", ["ada"])
     html = world.browser().get(PREFIX).text
     assert "Requests in the groups that I teach" in html
     assert "bens.ipynb" in html
@@ -145,7 +143,7 @@ def test_an_open_session_stays_on_the_desk_behind_any_number_of_newer_jobs(
 ) -> None:
     full(world)
     waits = waiting(place=3).model_dump() if newer == "queued" else None
-    world.commands.put(
+    world.service.put(
         session(id="s-old", state="running", server_name="old", submitted_at=NOW - 9000),
         *(
             job(id=f"j-new{n}", state=newer, ended=newer != "queued", wait=waits, submitted_at=NOW)
@@ -158,7 +156,7 @@ def test_an_open_session_stays_on_the_desk_behind_any_number_of_newer_jobs(
         assert "Queued at position 2. All fitting devices are in use." in words, (
             "the first of what I wait for"
         )
-    desk = gather(cast(Context, world.commands), ADA, now=NOW)
+    desk = gather(world.web, ADA, now=NOW)
     assert "s-old" in [request.id for request in desk.sessions]
     assert desk.first_in_line is not None
     assert desk.first_in_line.wait is not None
@@ -166,7 +164,7 @@ def test_an_open_session_stays_on_the_desk_behind_any_number_of_newer_jobs(
 
 
 def test_a_live_session_is_waited_for_behind_any_number_of_ended_ones(world: World) -> None:
-    world.commands.put(
+    world.service.put(
         session(
             id="s-old", server_name="old", wait=waiting().model_dump(), submitted_at=NOW - 9000
         ),
@@ -180,7 +178,7 @@ def test_a_live_session_is_waited_for_behind_any_number_of_ended_ones(world: Wor
 
 def test_others_that_are_alive_are_seen_behind_any_number_of_ones_own(world: World) -> None:
     full(world)
-    world.commands.put(
+    world.service.put(
         *(job(id=f"j-{n}", owner="root", state="succeeded", ended=True) for n in range(250))
     )
     assert "bens.ipynb" in world.browser("root-oauth").get(PREFIX).text
@@ -202,7 +200,7 @@ def test_the_form_starts_a_session_and_leads_to_its_waiting_page(world: World) -
         data={"group": "cs101", "devices": "1", "hours": "1,5", "server_name": "lab-2"},
     )
     assert (answer.status_code, answer.headers["location"]) == (303, f"{PREFIX}wait/lab-2")
-    (call,) = world.commands.calls
+    (call,) = world.service.calls
     assert call == ("start_session", "ada", "lab-2", SessionIn(devices=1, hours=1.5, group="cs101"))
 
 
@@ -229,7 +227,7 @@ def test_the_form_token_may_come_as_a_field(world: World) -> None:
 def test_a_refused_form_comes_back_with_the_sentence_beside_the_field(
     world: World, entries: dict[str, str], refusal: Refused | None, status: int, field: str
 ) -> None:
-    world.commands.refusal = refusal
+    world.service.refusal = refusal
     filled = {"group": "cs101", "devices": "1", "hours": "2", "server_name": "typed"} | entries
     answer = world.own_page().post(f"{PREFIX}sessions", data=filled)
     assert answer.status_code == status
@@ -244,14 +242,14 @@ def test_a_refused_form_comes_back_with_the_sentence_beside_the_field(
 
 
 def test_a_refusal_of_no_field_stands_above_the_form(world: World) -> None:
-    world.commands.refusal = Refused("The hub refused.", accepted="Try again.")
+    world.service.refusal = Refused("The hub refused.", accepted="Try again.")
     answer = world.own_page().post(f"{PREFIX}sessions", data={"devices": "1", "hours": "1"})
     assert 'role="alert"' in answer.text
     assert "The hub refused. Try again." in answer.text
 
 
 def test_the_form_offers_what_the_groups_allow(world: World) -> None:
-    world.commands.choices = [
+    world.service.offered = [
         GroupChoice(name="big", max_devices=8, max_devices_per_user=3, max_seconds=5400),
         GroupChoice(name="cpu", max_devices=0, max_devices_per_user=4, max_seconds=7200),
     ]
@@ -265,7 +263,7 @@ def test_the_form_offers_what_the_groups_allow(world: World) -> None:
 
 
 def test_the_waiting_page_says_place_reason_estimate_and_for_how_long(world: World) -> None:
-    world.commands.put(session(wait=waiting(3).model_dump()))
+    world.service.put(session(wait=waiting(3).model_dump()))
     html = world.browser().get(f"{PREFIX}wait/-").text
     check_page(html)
     words = text_of(html)
@@ -279,8 +277,8 @@ def test_the_waiting_page_says_place_reason_estimate_and_for_how_long(world: Wor
 
 def test_pages_of_what_waits_ask_why_and_what_would_help(world: World) -> None:
     wait = waiting(3)
-    world.commands.put(session(wait=wait.model_dump()))
-    world.commands.reasons["s-aaaaaaaa"] = WhyOut(
+    world.service.put(session(wait=wait.model_dump()))
+    world.service.reasons["s-aaaaaaaa"] = WhyOut(
         request_id="s-aaaaaaaa",
         wait=wait,
         sentences=[wait.sentence, EVIL],
@@ -320,10 +318,8 @@ def test_an_expected_start_past_the_first_page_is_told_once(world: World) -> Non
         "s-unknown": (unknown, unknown, "The start cannot be estimated yet."),
     }
     for name, (wait, found, words) in told.items():
-        world.commands.put(session(id=name, server_name=name, wait=wait.model_dump()))
-        world.commands.reasons[name] = WhyOut(
-            request_id=name, wait=found, sentences=[wait.sentence]
-        )
+        world.service.put(session(id=name, server_name=name, wait=wait.model_dump()))
+        world.service.reasons[name] = WhyOut(request_id=name, wait=found, sentences=[wait.sentence])
         browser = world.browser()
         why = text_of(browser.get(f"{PREFIX}requests/{name}/why").text).strip()
         assert why.startswith(words)
@@ -336,7 +332,7 @@ def test_an_interval_says_what_its_two_ends_are(world: World) -> None:
     often = "Most do not, so it is often sooner."
     for latest, words in ((5400, often), (9000, "; at the latest, were")):
         made = waiting(latest_at=NOW + latest).model_dump()
-        world.commands.put(session(id="s-told", server_name="told", wait=made))
+        world.service.put(session(id="s-told", server_name="told", wait=made))
         page = text_of(world.browser().get(f"{PREFIX}wait/told").text)
         assert words in page
         assert (", at the latest " in page) == (latest > 5400)
@@ -345,13 +341,13 @@ def test_an_interval_says_what_its_two_ends_are(world: World) -> None:
 def test_nobody_waits_for_nothing(world: World) -> None:
     assert world.browser().get(f"{PREFIX}wait/none").headers["location"] == PREFIX
     ended = {"state": "succeeded", "ended": True, "ended_at": NOW}
-    world.commands.put(session(**ended, cause=cause("stopped", "Stopped.").model_dump()))
+    world.service.put(session(**ended, cause=cause("stopped", "Stopped.").model_dump()))
     assert world.browser().get(f"{PREFIX}wait/-").headers["location"] == PREFIX
 
 
 def test_a_session_that_is_ready_is_entered(world: World) -> None:
-    world.commands.put(session(state="running", server_name="lab-2"))
-    world.commands.ready.add(("ada", "lab-2"))
+    world.service.put(session(state="running", server_name="lab-2"))
+    world.service.ready_servers.add(("ada", "lab-2"))
     answer = world.browser().get(f"{PREFIX}wait/lab-2")
     assert (answer.status_code, answer.headers["location"]) == (303, "/user/ada/lab-2/")
     entered = world.browser().get(f"{PREFIX}wait/-/enter")
@@ -360,9 +356,7 @@ def test_a_session_that_is_ready_is_entered(world: World) -> None:
 
 def test_a_session_that_failed_shows_its_cause(world: World) -> None:
     why = cause("start_failed", "The server did not come up.", "OSError: no space")
-    world.commands.put(
-        session(state="failed", ended=True, ended_at=NOW - 5, cause=why.model_dump())
-    )
+    world.service.put(session(state="failed", ended=True, ended_at=NOW - 5, cause=why.model_dump()))
     html = world.browser().get(f"{PREFIX}wait/-").text
     check_page(html)
     assert "The server did not come up." in html
@@ -386,7 +380,7 @@ def test_the_page_of_a_job_shows_all_there_is(world: World) -> None:
 
 
 def test_cancelling_from_a_page_leads_back_to_it(world: World) -> None:
-    world.commands.put(session(), job())
+    world.service.put(session(), job())
     page = world.own_page()
     job_answer = page.post(f"{PREFIX}requests/j-aaaaaaaa/cancel")
     session_answer = page.post(f"{PREFIX}requests/s-aaaaaaaa/cancel")
@@ -403,8 +397,8 @@ def test_an_error_is_a_page_for_people(world: World) -> None:
 
 
 def test_an_error_keeps_the_way_around_for_whoever_is_signed_in(world: World) -> None:
-    world.commands.store.put_group(Group(name="cs101"))
-    world.commands.store.set_teachers("cs101", ["ben"])
+    world.service.store.put_group(Group(name="cs101"))
+    world.service.store.set_teachers("cs101", ["ben"])
     refused = world.own_page("ben-oauth").post(f"{PREFIX}requests/j-nothing1/cancel")
     for answer in (
         world.browser("ben-oauth").get(f"{PREFIX}requests/j-nothing1"),
@@ -424,10 +418,10 @@ def test_an_error_stands_alone_where_nobody_is_known_or_the_service_is_in_troubl
 ) -> None:
     unknown = world.client().get(f"{PREFIX}nothing/here")
     assert (unknown.status_code, "sign-out" in unknown.text) == (404, False)
-    world.commands.refusal = Unavailable("The store does not answer.")
+    world.service.refusal = Unavailable("The store does not answer.")
     away = world.own_page().post(f"{PREFIX}requests/j-nothing1/cancel")
     assert (away.status_code, "sign-out" in away.text) == (503, False)
-    world.commands.refusal, world.sign_in.away = None, True
+    world.service.refusal, world.sign_in.away = None, True
     nobody = world.browser().get(f"{PREFIX}nothing/here")
     assert (nobody.status_code, "sign-out" in nobody.text) == (404, False)
 
@@ -436,7 +430,7 @@ def test_an_error_stands_alone_where_nobody_is_known_or_the_service_is_in_troubl
 
 
 def test_nothing_that_anybody_wrote_becomes_markup(world: World) -> None:
-    world.commands.devices = [
+    world.service.devices = [
         device(0, model=EVIL, node=EVIL, state="taken", owner=EVIL, why=EVIL, request_id=EVIL)
     ]
     why = cause("cell_error", EVIL, EVIL)
@@ -448,7 +442,7 @@ def test_nothing_that_anybody_wrote_becomes_markup(world: World) -> None:
         "labels": {EVIL: EVIL},
         "cause": why.model_dump(),
     }
-    world.commands.put(
+    world.service.put(
         job(**hostile, state="failed", ended=True, ended_at=NOW),
         session(server_name=EVIL, group=EVIL, wait=waiting(1, sentence=EVIL).model_dump()),
         session(
@@ -462,13 +456,13 @@ def test_nothing_that_anybody_wrote_becomes_markup(world: World) -> None:
         ),
         job(id="j-bbbbbbbb", owner=EVIL, **hostile, lease=lease(device(model=EVIL)).model_dump()),
     )
-    world.commands.report = world.commands.report.model_copy(
+    world.service.report = world.service.report.model_copy(
         update={"ledger": [line(1, group=EVIL, lease_id=EVIL)]}
     )
-    world.commands.choices = [
+    world.service.offered = [
         GroupChoice(name=EVIL, max_devices=1, max_devices_per_user=1, max_seconds=60)
     ]
-    world.commands.refusal = Refused(EVIL, accepted=EVIL)
+    world.service.refusal = Refused(EVIL, accepted=EVIL)
     admin, ada = world.browser("root-oauth"), world.browser()
     pages = [
         ada.get(PREFIX).text,
@@ -498,8 +492,8 @@ def test_every_answer_forbids_what_pages_do_not_need(world: World) -> None:
 
 
 def test_an_output_notebook_is_a_download_that_runs_nothing(world: World) -> None:
-    world.commands.put(job())
-    world.commands.outputs["j-aaaaaaaa"] = ('übung "1"\r\n.ipynb', b"{}")
+    world.service.put(job())
+    world.service.outputs["j-aaaaaaaa"] = ('übung "1"\r\n.ipynb', b"{}")
     answer = world.program("ada-all").get(f"{API}/requests/j-aaaaaaaa/output")
     assert answer.content == b"{}"
     assert answer.headers["content-security-policy"].startswith("sandbox")
@@ -509,8 +503,8 @@ def test_an_output_notebook_is_a_download_that_runs_nothing(world: World) -> Non
 
 
 def test_a_log_is_plain_text_and_says_where_to_go_on(world: World) -> None:
-    world.commands.put(job())
-    world.commands.logs["j-aaaaaaaa"] = b"<b>12345"
+    world.service.put(job())
+    world.service.logs["j-aaaaaaaa"] = b"<b>12345"
     answer = world.program("ada-all").get(f"{API}/requests/j-aaaaaaaa/log?offset=3")
     assert answer.content == b"12345"
     assert answer.headers["x-carrel-offset"] == "8"

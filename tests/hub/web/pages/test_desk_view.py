@@ -16,8 +16,12 @@ from carrel.hub.interfaces.files import HomeUse
 from carrel.hub.records.identity import Identity
 from carrel.hub.records.notices import NoticeKind, StopNotice
 from carrel.hub.records.requests import Cause, CauseCode
+from carrel.hub.requests.jobs import JobService
+from carrel.hub.requests.queries import RequestQueries
+from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import JobIn, RequestOut, SessionIn
+from carrel.hub.sessions.lifecycle import SessionLifecycle
 from carrel.hub.web import TokenHolder, build_app
 from carrel.hub.web.dependencies.context import WebContext
 from carrel.hub.web.html.urls import door
@@ -59,14 +63,14 @@ class Site:
         return self.browser().get(PREFIX).text
 
     def session(self, server: str, who: Identity = STUDENT1) -> RequestOut:
-        found = self.world.commands.store.live_session(who.name, server)
+        found = self.world.context.store.live_session(who.name, server)
         assert found is not None, server
-        return self.world.commands.request(who, found.id)
+        return RequestQueries(self.world.context).request(who, found.id)
 
     def somebody_else_runs(self) -> RequestOut:
         """student2 has the only device."""
         options = SessionIn(devices=1, hours=1.0, group="cs101")
-        made = self.world.commands.start_session(STUDENT2, "", options)
+        made = SessionLifecycle(self.world.context).start(STUDENT2, "", options)
         self.world.settle()
         self.world.runs(made)
         return made
@@ -77,8 +81,7 @@ def site_over(world: World) -> Site:
     for who in (STUDENT1, STUDENT2, BOSS):
         sign_in.people[who.name] = TokenHolder(identity=who, scopes=frozenset({ACCESS_SCOPE}))
     app = build_app(
-        world.commands,
-        world.commands.notifier,
+        world.context,
         sign_in,
         Settings(),
         hub_token=HUB_TOKEN,
@@ -104,7 +107,9 @@ def test_a_free_device_starts_at_once_and_the_cost_is_said(site: Site) -> None:
     assert "Starts immediately." in words
     assert "at most 3,600 device-seconds" in words
     assert "no device immediately" in words
-    assert site.world.commands.requests(STUDENT1, limit=10) == [], "nothing is sent by it"
+    assert RequestQueries(site.world.context).requests(STUDENT1, limit=10) == [], (
+        "nothing is sent by it"
+    )
 
 
 def test_a_taken_device_is_quoted_with_its_wait_and_offers_the_desk_on_cpu(site: Site) -> None:
@@ -175,7 +180,7 @@ def test_a_held_device_is_claimed_from_the_desk(site: Site) -> None:
     first = site.somebody_else_runs()
     site.post("sessions", **FORM, how="cpu")
     held = site.session("gpu")
-    site.world.commands.cancel(STUDENT2, first.id)
+    RequestTermination(site.world.context).cancel(STUDENT2, first.id)
     site.world.settle(3)
     for page in (site.desk(), site.browser().get(f"{PREFIX}wait/gpu").text):
         check_page(page)
@@ -221,7 +226,7 @@ def test_no_more_time_is_offered_to_what_was_asked_back(site: Site) -> None:
         stops_at=now + 120,
         group="cs101",
     )
-    site.world.commands.store.notify(made.id, notice, now=now)
+    site.world.context.store.notify(made.id, notice, now=now)
     for path in (PREFIX, f"{PREFIX}requests/{made.id}"):
         page = site.browser(STUDENT2).get(path).text
         assert "cs101 has its devices back." in page
@@ -274,7 +279,7 @@ def test_the_quota_meter_counts_what_is_held(site: Site) -> None:
 
 
 def test_the_quota_meter_counts_nothing_of_what_was_stopped_and_waits_again(site: Site) -> None:
-    job, store, now = site.world.running_job(), site.world.commands.store, site.world.clock()
+    job, store, now = site.world.running_job(), site.world.context.store, site.world.clock()
     assert "1 of 2 devices" in text_of(site.desk())
     notice = StopNotice(
         kind=NoticeKind.GUARANTEE, message="It is.", given_at=now, stops_at=now, group="lab"
@@ -344,7 +349,7 @@ def test_the_place_inside_survives_the_form_the_wait_and_the_door(site: Site) ->
 
 
 def home_of(site: Site, who: Identity = STUDENT1) -> Path:
-    return site.world.commands.files.home(who.name)
+    return site.world.context.files.home(who.name)
 
 
 def test_a_notebook_of_ones_own_home_is_found_and_submitted(site: Site) -> None:
@@ -369,7 +374,7 @@ def test_a_notebook_of_ones_own_home_is_found_and_submitted(site: Site) -> None:
         f"{PREFIX}submit", files={name: (None, value) for name, value in fields.items()}
     )
     assert sent.status_code == 303, sent.text
-    (made,) = site.world.commands.requests(STUDENT1, kind="job", limit=5)
+    (made,) = RequestQueries(site.world.context).requests(STUDENT1, kind="job", limit=5)
     assert (made.notebook, made.parameters) == ("train.ipynb", {"n": 7})
 
 
@@ -408,7 +413,7 @@ def test_run_again_fills_the_form_in_and_keeps_what_has_no_field(site: Site) -> 
             "labels": {"sweep": "first try"},
         }
     )
-    made = site.world.commands.submit_job(STUDENT1, body)
+    made = JobService(site.world.context).submit(STUDENT1, body)
     page = site.browser().get(f"{PREFIX}submit", params={"again": made.id}).text
     check_page(page)
     for expected in ('value="0.5"', 'value="1h30m"', 'value="8GiB"',
@@ -420,7 +425,9 @@ def test_run_again_fills_the_form_in_and_keeps_what_has_no_field(site: Site) -> 
     files = {name: (None, value) for name, value in fields.items()}
     sent = site.browser().post(f"{PREFIX}submit", files=files)
     assert sent.status_code == 303, sent.text
-    second = site.world.commands.request(STUDENT1, sent.headers["location"].rpartition("/")[2])
+    second = RequestQueries(site.world.context).request(
+        STUDENT1, sent.headers["location"].rpartition("/")[2]
+    )
     assert second.parameters == {"lr": 0.7}
     assert second.labels == {"sweep": "first try"}
     assert second.id != made.id
@@ -432,7 +439,7 @@ def test_run_again_fills_the_form_in_and_keeps_what_has_no_field(site: Site) -> 
 
 def test_run_again_of_a_command_keeps_its_words(site: Site) -> None:
     body = JobIn(group="cs101", seconds=600, command=["python", "-c", "print('a b')"])
-    made = site.world.commands.submit_job(STUDENT1, body)
+    made = JobService(site.world.context).submit(STUDENT1, body)
     page = site.browser().get(f"{PREFIX}submit", params={"again": made.id}).text
     check_page(page)
     assert "print(&#39;" in page
@@ -445,7 +452,7 @@ def test_run_again_of_a_command_keeps_its_words(site: Site) -> None:
 def test_jobs_are_found_by_text_and_page_by_page(site: Site) -> None:
     for number in range(120):
         body = JobIn(group="cs101", seconds=600, command=["python", f"sweep-{number}.py"])
-        site.world.commands.submit_job(STUDENT1, body)
+        JobService(site.world.context).submit(STUDENT1, body)
     one = site.browser().get(f"{PREFIX}requests", params={"text": "SWEEP-77"}).text
     assert one.count('scope="row"') == 1
     first = site.browser().get(f"{PREFIX}requests?text=sweep&kind=job").text
@@ -459,7 +466,7 @@ def test_jobs_are_found_by_text_and_page_by_page(site: Site) -> None:
 
 
 def test_an_administrator_chooses_among_all_groups_a_student_among_their_own(site: Site) -> None:
-    site.world.commands.store.put_group(Group(name="lab-x", max_devices=1))
+    site.world.context.store.put_group(Group(name="lab-x", max_devices=1))
     assert 'value="lab-x"' in site.browser(BOSS).get(f"{PREFIX}requests").text
     assert 'value="lab-x"' not in site.browser().get(f"{PREFIX}requests").text
 

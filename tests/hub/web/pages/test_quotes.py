@@ -11,6 +11,8 @@ from sqlalchemy import Engine, event
 
 from carrel.hub.config.settings import Settings
 from carrel.hub.records.identity import Identity
+from carrel.hub.requests.jobs import JobService
+from carrel.hub.requests.queries import RequestQueries
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.model.plan import Start
@@ -38,42 +40,41 @@ MOST = {
 
 
 @pytest.fixture
-def commands(tmp_path: Path) -> Iterator[Context]:
+def context(tmp_path: Path) -> Iterator[Context]:
     store = open_store(tmp_path / "carrel.db")
     yield build(store, FakeBackend(), FakeHub(), Clock(), tmp_path)
     store.close()
 
 
-def browser(commands: Context, who: Identity) -> Client:
+def browser(context: Context, who: Identity) -> Client:
     sign_in = FakeSignIn()
     sign_in.people[who.name] = TokenHolder(identity=who, scopes=frozenset({ACCESS_SCOPE}))
     app = build_app(
-        commands,
-        commands.notifier,
+        context,
         sign_in,
         Settings(),
         hub_token="of the hub",
         crypt_key="signs",
-        clock=commands.clock,
+        clock=context.clock,
     )
     cookie = app.state.web.seal.wrap(SESSION_PURPOSE, who.name)
     return Client(app, {"Cookie": f"{SESSION_COOKIE}={cookie}"})
 
 
-def fill(commands: Context, *, waiting: int) -> None:
+def fill(context: Context, *, waiting: int) -> None:
     """One job runs on one of the two devices, others of two students wait for both."""
-    store, clock = commands.store, commands.clock
+    store, clock = context.store, context.clock
     assert isinstance(clock, Clock)
     now = clock()
-    made = commands.submit_job(STUDENT1, job())
+    made = JobService(context).submit(STUDENT1, job())
     start = Start(request_id=made.id, devices=("SIM-0",))
     (lease,) = store.grant([start], now=now, lease_seconds=60)
     store.launch(lease.id, now=now)
     store.started(lease.id, PROCESS, now=now)
     for number in range(waiting):
         clock.now += 1
-        commands.submit_job((STUDENT1, STUDENT2)[number % 2], job(devices=2))
-    commands.plan_cache.publish(decide(store.snapshot(clock()), clock()))
+        JobService(context).submit((STUDENT1, STUDENT2)[number % 2], job(devices=2))
+    context.plan_cache.publish(decide(store.snapshot(clock()), clock()))
 
 
 @contextmanager
@@ -92,10 +93,10 @@ def questions() -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("page", MOST)
-def test_a_page_asks_as_often_for_many_requests_as_for_few(commands: Context, page: str) -> None:
+def test_a_page_asks_as_often_for_many_requests_as_for_few(context: Context, page: str) -> None:
     who = TEACHER if page.startswith("course") else STUDENT1
-    fill(commands, waiting=30)
-    client = browser(commands, who)
+    fill(context, waiting=30)
+    client = browser(context, who)
     # The first look also reads how far the job that runs has come, which is remembered.
     assert client.get(PREFIX + page).status_code == 200
     with questions() as asked:
@@ -104,13 +105,13 @@ def test_a_page_asks_as_often_for_many_requests_as_for_few(commands: Context, pa
     assert len(asked) <= MOST[page], "\n".join(asked)
 
 
-def test_what_comes_next_is_told_of_all_that_waits(commands: Context) -> None:
-    fill(commands, waiting=60)
-    page = browser(commands, STUDENT1).get(PREFIX).text
-    first = commands.next_in_line(STUDENT1)
+def test_what_comes_next_is_told_of_all_that_waits(context: Context) -> None:
+    fill(context, waiting=60)
+    page = browser(context, STUDENT1).get(PREFIX).text
+    first = RequestQueries(context).next_in_line(STUDENT1)
     assert first is not None
     assert first.wait is not None
     assert (first.owner, first.wait.place) == ("student1", 2), "whoever holds nothing comes first"
     assert first.wait.sentence in page
     assert f'id="name-{first.id}"' not in page, "the list shows the newest alone"
-    assert commands.next_in_line(TEACHER) is None
+    assert RequestQueries(context).next_in_line(TEACHER) is None

@@ -27,13 +27,13 @@ from .test_desk import Page, check_page
 def world() -> World:
     """ada (cs101) has used 100 s on each side of the last midnight and 10 s since; ben, 5 s."""
     made = World()
-    store = made.commands.store
+    store = made.service.store
     for name in ("cs101", "lab"):
         store.put_group(Group(name=name, max_devices=2, max_devices_per_user=2))
     store.set_teachers("cs101", ["ben"])
     store.sync_devices("n1", [stored_device("D0", 0), stored_device("D1", 1)])
     midnight = time.time() // DAY * DAY
-    made.commands.clock = lambda: midnight + 110
+    made.service.clock = lambda: midnight + 110
     store.note_capacity(midnight - 1000)
     used = running(store, replace(job("a", owner="ada"), group="cs101"), "D0", at=midnight - 100)
     store.renew([used.id], now=midnight + 100, until=midnight + 130)
@@ -87,11 +87,11 @@ def rows_by(html: str) -> list[str]:
     ],
 )
 def test_everybodys_use_by_what_was_chosen(world: World, by: str, expected: list[str]) -> None:
-    store = world.commands.store
+    store = world.service.store
     store.put_group(Group(name="cs", max_devices=2, max_devices_per_user=2))
     for name in ("cs101", "lab"):
         store.put_group(replace(store.group(name), parent="cs"))
-    today = datetime.fromtimestamp(world.commands.clock(), UTC).date()
+    today = datetime.fromtimestamp(world.service.clock(), UTC).date()
     store.put_term(Term(name="now", first=today, last=today))
     root = world.browser("root-oauth")
     html = root.get(f"{PREFIX}usage?whose=all&by={by}").text
@@ -101,7 +101,7 @@ def test_everybodys_use_by_what_was_chosen(world: World, by: str, expected: list
 
 
 def test_days_and_weeks_can_be_read_as_a_table(world: World) -> None:
-    midnight = datetime.fromtimestamp(world.commands.clock(), UTC).date()
+    midnight = datetime.fromtimestamp(world.service.clock(), UTC).date()
     before = midnight - timedelta(days=1)
     html = world.browser().get(f"{PREFIX}usage?by=day").text
     check_page(html)
@@ -113,7 +113,7 @@ def test_days_and_weeks_can_be_read_as_a_table(world: World) -> None:
 
 
 def test_a_group_leads_to_its_own_use_with_that_of_those_below(world: World) -> None:
-    store = world.commands.store
+    store = world.service.store
     store.put_group(Group(name="cs", max_devices=2, max_devices_per_user=2))
     store.put_group(replace(store.group("cs101"), parent="cs"))
     root = world.browser("root-oauth")
@@ -256,8 +256,8 @@ def test_a_course_shows_its_budget_and_what_is_reserved_for_it(world: World) -> 
     budget = BudgetOut(
         group="cs101", period="week", device_seconds=36000, used=18000, running=3600, left=14400
     )
-    world.commands.report = world.commands.report.model_copy(update={"budgets": [budget]})
-    world.commands.reserved = [
+    world.service.report = world.service.report.model_copy(update={"budgets": [budget]})
+    world.service.reserved = [
         ReservationOut(
             id=f"r-{group}",
             group=group,
@@ -266,8 +266,8 @@ def test_a_course_shows_its_budget_and_what_is_reserved_for_it(world: World) -> 
             first="2026-11-01",
             until="2027-02-15",
             why=f"{group} class",
-            starts_at=world.commands.clock() + 3600,
-            ends_at=world.commands.clock() + 7200,
+            starts_at=world.service.clock() + 3600,
+            ends_at=world.service.clock() + 7200,
         )
         for group in ("cs101", "lab")
     ]

@@ -16,7 +16,7 @@ STARTED = {"pid": 7, "started_at": 1.0}
 @pytest.fixture
 def world() -> World:
     made = World()
-    made.commands.put(job(), session())
+    made.service.put(job(), session())
     return made
 
 
@@ -116,7 +116,7 @@ def test_an_attempt_speaks_for_its_own_lease_only(
 
 
 def test_a_stale_lease_answers_409(world: World) -> None:
-    world.commands.refusal = StaleEpoch("The lease was given to another attempt.")
+    world.service.refusal = StaleEpoch("The lease was given to another attempt.")
     answer = world.program("attempt-token").post(f"{API}/leases/j-aaaaaaaa.1/started", json=STARTED)
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "stale_epoch")
 
@@ -188,7 +188,7 @@ def test_case_31_a_change_by_cookie_needs_its_form_token_and_our_own_page(
     assert answer.status_code == expected
     if expected == 403:
         assert answer.json()["error"]["message"].endswith(".")
-        assert not world.commands.calls
+        assert not world.service.calls
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_case_31_forms_of_other_sites_change_nothing(world: World, path: str) ->
     )
     assert answer.status_code == 403
     assert "another site" in answer.text
-    assert not world.commands.calls
+    assert not world.service.calls
 
 
 def test_case_31_programs_need_no_form_token(world: World) -> None:
@@ -210,7 +210,7 @@ def test_case_31_programs_need_no_form_token(world: World) -> None:
 
 
 def test_refusals_keep_their_status_and_say_what_is_accepted(world: World) -> None:
-    world.commands.refusal = Conflict(
+    world.service.refusal = Conflict(
         "It runs already.", accepted="Stop it first.", field="server_name"
     )
     answer = world.own_page().delete(f"{API}/requests/j-aaaaaaaa")

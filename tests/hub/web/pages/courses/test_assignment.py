@@ -155,7 +155,7 @@ def test_a_check_is_asked_for_and_its_result_shown_to_its_student(
         notebook="ps1", cell="a", word="passed", sentence="All is well.", score=1.0, max_score=1.0
     )
     result = VerdictIn(submission=1, seconds=1.0, cells=[cell])
-    came_out(course.commands, check["request"], result)
+    came_out(course.context, check["request"], result)
     assert "The one test that you can see passes." in browser.get(f"{PAGE}/live/work").text
     page = read(browser.get(PAGE))
     assert "All is well." in page

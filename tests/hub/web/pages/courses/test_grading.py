@@ -17,6 +17,7 @@ from carrel.courses.model.records import CourseRole, Member
 from carrel.courses.services import CourseServices
 from carrel.hub.errors import CarrelError, Conflict
 from carrel.hub.records.identity import Identity
+from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.schemas import LARGEST
 from carrel.hub.web import TokenHolder
 from carrel.hub.web.html.downloads import attachment
@@ -160,7 +161,7 @@ def test_nobody_else_reads_any_of_it(graded: Site) -> None:
 
 def test_a_run_that_ended_badly_says_so_and_what_to_do(graded: Site) -> None:
     run = graded.api(TEACHER).get(f"{API}/courses/cs101/assignments/ps1/grading").json()["run"]
-    graded.commands.cancel(TEACHER, run["request"], "The wrong assignment.")
+    RequestTermination(graded.context).cancel(TEACHER, run["request"], "The wrong assignment.")
     page = shown(graded.page(TEACHER).get(GRADING))
     assert 'id="interrupted"' in page
     assert "The wrong assignment." in page

@@ -91,14 +91,14 @@ def test_a_course_is_shown_before_it_is_made(site: Site) -> None:
         "zoe (Zoe) is new, section red.",
     ):
         assert words in page
-    assert not site.commands.store.teachers("cs102")
+    assert not site.context.store.teachers("cs102")
     # The table came back with the page: the file need not be chosen again.
     made = shown(send(site, COURSES, ADMIN, do="create", **asked, students=ROSTER.decode()))
     assert f'Made <a href="{PREFIX}course/cs102/teach">cs102</a>, with 2 students.' in made
     assert "JupyterHub does not know nobody yet" in made
     found = site.api().get(f"{API}/courses/cs102").json()
     assert (found["students"], found["teachers"]) == (2, ["nobody", "teacher"])
-    assert site.commands.store.group("cs102").guaranteed == 1
+    assert site.context.store.group("cs102").guaranteed == 1
     more = asked | {"name": "cs104", "guaranteed": "90", "max_devices": "99"}
     assert "not all can have theirs at once" in shown(
         send(site, COURSES, ADMIN, do="preview", **more)
@@ -382,7 +382,7 @@ def test_forms_with_files_need_the_form_token(course: Site) -> None:
 
 
 def test_a_group_that_is_no_course_has_no_pages_of_one(site: Site) -> None:
-    site.commands.store.put_group(Group(name="lab"))
-    site.commands.store.set_teachers("lab", ["teacher"])
+    site.context.store.put_group(Group(name="lab"))
+    site.context.store.set_teachers("lab", ["teacher"])
     assert site.page(TEACHER).get(f"{PREFIX}course/lab/teach").status_code == 404
     assert site.page(TEACHER).get(f"{PREFIX}course/lab").status_code == 200

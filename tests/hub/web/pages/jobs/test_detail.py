@@ -48,10 +48,10 @@ def chosen(content: str = NOTEBOOK) -> dict[str, tuple[str, str]]:
 
 def test_what_was_asked_back_waits_again_and_holds_nothing(world: World) -> None:
     released = lease(device(), id="j-aaaaaaaa.1", state="released").model_dump()
-    world.commands.put(job(wait=waiting(), lease=released, started_at=NOW - 90))
+    world.service.put(job(wait=waiting(), lease=released, started_at=NOW - 90))
     why = "Stopped, as announced: cs101 reclaims devices."
     told = {"state": "preempted", "cause": {"code": "preempted", "message": why}}
-    world.commands.happen("j-aaaaaaaa", "state", told)
+    world.service.happen("j-aaaaaaaa", "state", told)
     page = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa").text
     assert why in page
     for row in (page, world.browser().get(PREFIX).text):
@@ -74,7 +74,7 @@ def test_a_submitted_notebook_becomes_a_job_with_what_was_changed(world: World) 
               "memory": "8GiB", "parameter-lr": "0.5", "parameter-n": "3"}  # fmt: skip  # grouped
     answer = world.own_page().post(f"{PREFIX}submit", data=fields, files=chosen())
     assert answer.status_code == 303, answer.text
-    body = world.commands.calls[-1][2]
+    body = world.service.calls[-1][2]
     assert body.parameters == {"lr": 0.5}  # type: ignore[attr-defined]
     assert (body.seconds, body.memory_bytes) == (1800, 8 * 2**30)  # type: ignore[attr-defined]
     assert body.labels == {"sweep": "7"}  # type: ignore[attr-defined]
@@ -83,11 +83,11 @@ def test_a_submitted_notebook_becomes_a_job_with_what_was_changed(world: World) 
 def test_the_internet_is_a_choice_where_the_engine_can_keep_a_job_from_it(world: World) -> None:
     page, label = world.own_page(), ">Internet<"
     assert label not in page.get(f"{PREFIX}submit").text
-    world.commands.backend.keeps_inside = True
+    world.service.backend.keeps_inside = True
     assert label in page.get(f"{PREFIX}submit").text
     page.post(f"{PREFIX}submit", data={"group": "cs101", "internet": "no"}, files=chosen())
-    assert not world.commands.calls[-1][2].internet  # type: ignore[attr-defined]
-    world.commands.found["j-aaaaaaaa"] = job(internet=False)
+    assert not world.service.calls[-1][2].internet  # type: ignore[attr-defined]
+    world.service.found["j-aaaaaaaa"] = job(internet=False)
     assert "<dt>Internet</dt><dd>not reached</dd>" in page.get(f"{PREFIX}requests/j-aaaaaaaa").text
 
 
@@ -108,7 +108,7 @@ def test_a_refused_form_keeps_everything_and_says_why_beside_the_field(world: Wo
 def test_a_job_that_is_asked_back_is_told_of_it_with_its_time(world: World, page: str) -> None:
     asked = "lab reclaims devices. This request is then queued again at its old position."
     warning = {"stops_at": NOW + 120, "message": asked, "can_keep": False, "final": True}
-    world.commands.put(job(state="running", warning=warning))
+    world.service.put(job(state="running", warning=warning))
     html = text_of(world.own_page().get(PREFIX + page).text)
     assert html.index("It is stopped in") < html.index(asked)  # what comes then is said after it
 
@@ -116,14 +116,14 @@ def test_a_job_that_is_asked_back_is_told_of_it_with_its_time(world: World, page
 def test_a_form_of_another_site_submits_nothing(world: World) -> None:
     answer = world.browser().post(f"{PREFIX}submit", data={"group": "cs101"}, files=chosen())
     assert answer.status_code == 403
-    assert world.commands.calls == []
+    assert world.service.calls == []
 
 
 def test_the_page_shows_every_cell_from_the_start_and_nothing_foreign_runs(world: World) -> None:
-    world.commands.put(job(state="running", lease=lease(id="j-aaaaaaaa.1").model_dump()))
+    world.service.put(job(state="running", lease=lease(id="j-aaaaaaaa.1").model_dump()))
 
     def happen(kind: str, **data: object) -> None:
-        world.commands.happen("j-aaaaaaaa", kind, {"index": 0, "number": 1, **data})
+        world.service.happen("j-aaaaaaaa", kind, {"index": 0, "number": 1, **data})
 
     happen("cell_started")
     happen("cell_output", output={"output_type": "stream", "name": "stdout", "text": EVIL})
@@ -145,10 +145,10 @@ def test_the_page_shows_every_cell_from_the_start_and_nothing_foreign_runs(world
 
 @pytest.mark.parametrize("interrupted", [True, False])
 def test_a_cell_does_not_run_on_when_its_job_is_over(world: World, interrupted: bool) -> None:
-    world.commands.put(
+    world.service.put(
         job(state="cancelled", ended=True, lease=lease(id="j-aaaaaaaa.1").model_dump())
     )
-    happen = partial(world.commands.happen, "j-aaaaaaaa")
+    happen = partial(world.service.happen, "j-aaaaaaaa")
     happen("cell_started", {"index": 0, "number": 1})
     if interrupted:
         told = {"ename": "KeyboardInterrupt", "evalue": "", "traceback": "A trace"}
@@ -187,7 +187,7 @@ def test_a_job_s_page_says_what_was_cut_when_it_began_and_in_all() -> None:
 
 
 def test_the_list_pages_and_cancels_in_bulk_after_a_question(world: World) -> None:
-    world.commands.put(*[job(id=f"j-{n:08d}", labels={"sweep": "7"}) for n in range(230)])
+    world.service.put(*[job(id=f"j-{n:08d}", labels={"sweep": "7"}) for n in range(230)])
     first = world.browser().get(f"{PREFIX}requests?label=sweep%3D7&state=live").text
     check_page(first)
     assert first.count('name="id"') == 100
@@ -195,13 +195,13 @@ def test_the_list_pages_and_cancels_in_bulk_after_a_question(world: World) -> No
     page, fields = world.own_page(), {"which": "all", "label": "sweep=7"}
     asked = page.post(f"{PREFIX}requests/cancel", data=fields).text
     assert "Cancel 230 requests?" in asked
-    assert world.commands.calls == []
+    assert world.service.calls == []
     page.post(f"{PREFIX}requests/cancel", data=fields | {"confirmed": "yes"})
-    assert len(world.commands.calls) == 230
+    assert len(world.service.calls) == 230
 
 
 def test_why_it_waits_stands_beside_what_the_stream_redraws(world: World) -> None:
-    world.commands.put(
+    world.service.put(
         job(id="j-waits", state="queued", wait=waiting(2)),
         session(id="s-waits", server_name="gpu", state="queued", wait=waiting(3)),
     )

@@ -1,0 +1,47 @@
+"""Stop requests at their time limit, and end the hold of devices that no owner has claimed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..messages.requests import unclaimed_sentence
+from ..messages.units import duration
+from ..records.requests import Cause, CauseCode, RequestRecord
+from ..requests.presenter import claim_by
+from ..runtime.context import Context
+from ..scheduling.model.states import State
+from .loop_memory import Pairs
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimits:
+    """Called by the loop in every cycle."""
+
+    context: Context
+
+    def reconcile(self, pairs: Pairs, now: float) -> bool:
+        """Stop what is past its time; return whether anything changed."""
+        changed = False
+        for lease, request in pairs:
+            held_until = claim_by(request, self.context.claim_seconds)
+            if held_until is not None:
+                changed |= self._end_hold(request, held_until, now)
+                continue
+            over = now - lease.granted_at >= request.seconds
+            if over and request.state in (State.GRANTED, State.STARTING, State.RUNNING):
+                cause = Cause(
+                    code=CauseCode.TIME_LIMIT,
+                    message=f"Its time limit of {duration(request.seconds)} is over.",
+                )
+                self.context.store.stop(request.id, State.TIMED_OUT, cause, now=now)
+                changed = True
+        return changed
+
+    def _end_hold(self, request: RequestRecord, until: float, now: float) -> bool:
+        """Release an unclaimed device; the next queued request gets it in this same cycle."""
+        if now < until:
+            return False
+        message = unclaimed_sentence(self.context.claim_seconds, request.devices)
+        cause = Cause(code=CauseCode.UNCLAIMED, message=message)
+        self.context.store.unclaimed(request.id, cause, now=now, charge_until=until)
+        return True

@@ -1,0 +1,53 @@
+"""Ask JupyterHub to start the server of a session: the one place that does."""
+
+from __future__ import annotations
+
+import logging
+
+from ..errors import CarrelError, NotFound, Unavailable
+from ..records.json_value import Json
+from ..records.requests import Cause, CauseCode, RequestRecord
+from ..runtime.context import Context
+from ..scheduling.model.states import State
+from ..schemas import SessionIn
+
+_log = logging.getLogger(__name__)
+
+
+def start_server(
+    context: Context, request: RequestRecord, options: SessionIn | None = None
+) -> None:
+    """Ask JupyterHub to start a session's server, or to adopt the one that runs.
+
+    If JupyterHub does not answer, the request stays as it is and the scheduling loop asks again.
+
+    Args:
+        options: what the owner chose, where that is known; else it is read from the request.
+
+    Raises:
+        CarrelError: JupyterHub refused. The request has failed with that message, unless its
+            processes run already and JupyterHub may still adopt them.
+    """
+    owner, server_name = request.owner, request.server_name
+    _log.info("asking the hub for %s of %s", server_name or "default", owner)
+    chosen = _options(request) if options is None else options.model_dump()
+    context.pending_server_starts.note(owner, server_name, request.id, now=context.clock())
+    try:
+        context.hub.start_server(owner, server_name, chosen)
+    except Unavailable as error:
+        _log.warning("%s: %s", request.id, error)
+    except CarrelError as refused:
+        if request.state is not State.RUNNING or isinstance(refused, NotFound):
+            cause = Cause(code=CauseCode.START_FAILED, message=str(refused))
+            context.store.stop(request.id, State.FAILED, cause, now=context.clock())
+            context.notifier.notify()
+        raise
+
+
+def _options(request: RequestRecord) -> dict[str, Json]:
+    return {
+        "devices": request.devices,
+        "hours": request.seconds / 3600,
+        "group": request.group,
+        **({"model": request.model} if request.model else {}),
+    }
