@@ -72,7 +72,7 @@ def test_it_waits_for_that_machine_and_others_pass(world: World) -> None:
     assert [place(world, each) for each in (first, second, third)] == ["far", "", "local"]
     why = WaitExplanations(world.context).why(STUDENT1, second.id)
     assert "Its image is on far." in why.sentences
-    assert "It asks for 1 device; 0 of 1 device are free now." in why.sentences
+    assert "It requests 1 device; 0 of 1 device are free now." in why.sentences
 
 
 def test_an_image_that_is_where_no_device_is_is_said_before_the_queue(world: World) -> None:
