@@ -1,6 +1,6 @@
-"""An engine in memory, whose processes live and die as a test or a simulation says.
+"""A backend in memory, whose processes live and die as a test or a simulation says.
 
-It passes the same contract suite as the real ones.
+It passes the same contract suite as the real backends.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from .devices.simulated import simulated_devices
 
 @dataclass(slots=True, kw_only=True)
 class FakeAttempt:
-    """What became of one start.
+    """The state of one started attempt.
 
     Attributes:
-        cause: why it ended, where the engine knows it.
+        cause: why it ended, if the engine knows.
         stubborn: not even SIGKILL ends it (a process that hangs in a driver).
     """
 
@@ -47,22 +47,22 @@ class FakeAttempt:
 
 @dataclass(slots=True, kw_only=True)
 class FakeBackend:
-    """A pool without processes (``hub.ports.backend.Backend``).
+    """A pool without processes (``hub.interfaces.backend.Backend``).
 
     Attributes:
-        devices: what ``inventory`` answers; replace it, or use ``set_health``.
+        devices: what ``inventory`` returns; replace it, or use ``set_health``.
         clock: gives the start times.
-        refuse_starts: the sentence with which every start fails, while it is not empty.
+        refuse_starts: the message with which every start fails, while it is not empty.
         silent: the engine does not answer: ``inventory`` raises, ``status`` knows nothing and
             ``stop`` confirms nothing.
         attempts: every start so far, by lease id.
-        cpu_seconds: what ``activity`` answers for living attempts, by lease id; 0 by default.
-        notices: what attempts were told, by folder.
-        uses: what it answers for devices; those not named are simulated.
-        machines: what ``nodes`` answers.
+        cpu_seconds: what ``activity`` returns for living attempts, by lease id; 0 by default.
+        notices: the notices that attempts got, by folder.
+        uses: what ``activity`` returns for devices; any other device is simulated.
+        machines: what ``nodes`` returns.
         built: the images it has; None for an engine without images.
-        made_room: how often it was told that a session is about to start.
-        keeps_inside: whether it says that it can keep a job from the internet.
+        warm_releases: how often ``release_warm`` was called.
+        keeps_inside: whether it claims to keep jobs from the internet.
     """
 
     devices: tuple[Device, ...] = field(default_factory=lambda: simulated_devices("node", 2))
@@ -77,7 +77,7 @@ class FakeBackend:
     machines: tuple[NodeState, ...] = ()
     built: tuple[Image, ...] | None = None
     keeps_inside: bool = False
-    made_room: int = 0
+    warm_releases: int = 0
     _events: dict[Path, list[NewEvent]] = field(default_factory=dict)
 
     # -- what the service calls -----------------------------------------------------------
@@ -114,9 +114,9 @@ class FakeBackend:
         return handle
 
     def status(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
-        return {lease: self._look(lease) for lease in leases}
+        return {lease: self._status(lease) for lease in leases}
 
-    def _look(self, lease_id: str) -> AttemptStatus:
+    def _status(self, lease_id: str) -> AttemptStatus:
         if self.silent:
             return AttemptStatus(life=ProcessState.UNKNOWN)
         attempt = self.attempts.get(lease_id)
@@ -131,14 +131,14 @@ class FakeBackend:
     def activity(self, leases: Mapping[str, Handle | None]) -> ActivitySample:
         if self.silent:
             return ActivitySample(cpu_seconds={}, devices={})
-        alive = [lease for lease in leases if self._look(lease).life is ProcessState.ALIVE]
-        pretended = {
+        alive = [lease for lease in leases if self._status(lease).life is ProcessState.ALIVE]
+        simulated = {
             each.id: DeviceActivity(name=each.id, use=ActivityLevel.NOT_MEASURED)
             for each in self.devices
         }
         return ActivitySample(
             cpu_seconds={lease: self.cpu_seconds.get(lease, 0.0) for lease in alive},
-            devices=pretended | self.uses,
+            devices=simulated | self.uses,
         )
 
     def stop(self, lease_id: str, handle: Handle | None, *, patience: float = 4.0) -> bool:
@@ -161,10 +161,10 @@ class FakeBackend:
         self.notices.pop(folder, None)
 
     def release_warm(self) -> None:
-        self.made_room += 1
+        self.warm_releases += 1
 
     def remove_orphans(self, live: Callable[[], Collection[str]]) -> None:
-        """End what no lease knows."""
+        """End the attempts without a live lease."""
         known = () if self.silent else live()
         for lease, attempt in self.attempts.items():
             if attempt.alive and not self.silent and lease not in known:
@@ -176,20 +176,20 @@ class FakeBackend:
     # -- what a test or a simulation calls ------------------------------------------------
 
     def end(self, lease_id: str, *, exit_status: int = 0, cause: Cause | None = None) -> None:
-        """The attempt's processes end by themselves."""
+        """Let the attempt's processes end by themselves."""
         attempt = self.attempts[lease_id]
         attempt.alive = False
         attempt.exit_status = exit_status
         attempt.cause = cause
 
     def report(self, lease_id: str, kind: str, data: Mapping[str, Json], *, at: float) -> NewEvent:
-        """The attempt writes an event into its journal (and delivers nothing)."""
+        """Write an event into the attempt's journal, without delivering it."""
         events = self._events.setdefault(self.attempts[lease_id].order.folder, [])
         events.append(NewEvent(seq=len(events) + 1, at=at, kind=kind, data=data))
         return events[-1]
 
     def set_health(self, device_id: str, health: Health, why: str = "") -> None:
-        """What the next inventory says of a device."""
+        """Set what the next inventory reports of a device."""
         self.devices = tuple(
             replace(device, health=health, why=why) if device.id == device_id else device
             for device in self.devices

@@ -1,1 +1,1 @@
-"""What all backends share."""
+"""Code that all engines share: course links, starts in flight, preemption notices."""

@@ -1,8 +1,8 @@
-"""The folders of courses in the homes of those who grade: ``~/courses/NAME``.
+"""Link the folders of courses into the homes of their graders: ``~/courses/NAME``.
 
-A link to where the session has the folder: on this machine in the state folder, in a container
-where it is mounted. Which one formgrader shows is said by the environment: that of the session's
-group, or else the first.
+Each link leads to the folder as the session sees it: in the state folder for a local session, at
+its mount point in a container. The environment names the course that formgrader opens: that of the
+session's group, or else the first one.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ from ...hub.interfaces.backend_settings import COURSE_DATA
 
 FOLDER = "courses"
 INSIDE: Final = Path("/carrel/courses")
-"""Where a container has them."""
+"""Mount point in a container."""
 
 log = logging.getLogger(__name__)
 
 
 async def graded_by(link: InternalClient, person: str) -> tuple[str, ...] | None:
-    """The courses that somebody grades; None while nobody can say: a session starts even so."""
+    """Return the courses that a person grades; None if the service cannot say.
+
+    A session starts in either case.
+    """
     try:
         return await link.graded(person)
     except CarrelError as error:
@@ -39,7 +42,7 @@ async def graded_by(link: InternalClient, person: str) -> tuple[str, ...] | None
 
 
 def environment(home: str, graded: Sequence[str], group: str) -> dict[str, str]:
-    """``home``: as the session sees it."""
+    """Name the course that formgrader opens. ``home`` is the home as the session sees it."""
     if not graded:
         return {}
     shown = group if group in graded else graded[0]
@@ -47,7 +50,7 @@ def environment(home: str, graded: Sequence[str], group: str) -> dict[str, str]:
 
 
 def course_data(state: Path, group: str) -> dict[str, str]:
-    """Where a process of this machine finds the data of the group's course."""
+    """Name the folder with the data of the group's course, for a process of this machine."""
     data = StateFolder(root=state).course_data(group)
     return {COURSE_DATA: str(data)} if data.is_dir() else {}
 
@@ -55,12 +58,15 @@ def course_data(state: Path, group: str) -> dict[str, str]:
 def link_into(
     home: Path, courses: Path, graded: Collection[str], *, formerly: Path = INSIDE
 ) -> None:
-    """Links to the folders of these, and of no other course. What is no link of ours stays.
+    """Link the folders of these courses into a home, and remove links to other courses.
 
-    ``formerly``: where they led with another engine. Nothing is followed that lies in the home.
+    Only links that Carrel made are removed, and no link inside the home is followed.
+
+    Args:
+        formerly: the folder that links of another engine lead to.
 
     Raises:
-        OSError: the home cannot be written, or has something else called ``courses``.
+        OSError: the home is not writable, or ``courses`` exists and is not a folder.
     """
     wanted = {safe_name(name) for name in graded}
     if wanted:
@@ -81,6 +87,6 @@ def _unlink_others(folder: int, wanted: Collection[str], ours: Collection[Path])
         try:
             target = os.readlink(name, dir_fd=folder)
         except OSError:
-            continue  # No link.
+            continue  # Not a link.
         if Path(target).parent in ours and target not in wanted:
             os.unlink(name, dir_fd=folder)

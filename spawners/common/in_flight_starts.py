@@ -1,4 +1,4 @@
-"""The starts that are under way: nothing may be concluded from seeing nothing of them."""
+"""Track starts that are in flight: until they return, an absent process proves nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...hub.errors import BackendFailed
 
 
 class InFlightStarts:
-    """Which leases are being started, from any thread."""
+    """The leases that are being started, from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -18,7 +18,7 @@ class InFlightStarts:
 
     @contextmanager
     def busy_with(self, lease_id: str) -> Iterator[None]:
-        """Raises BackendFailed where it is being started already."""
+        """Mark a lease as starting. Raises BackendFailed if it is being started already."""
         with self._lock:
             if lease_id in self._leases:
                 raise BackendFailed(f"Attempt {lease_id} is being started already.")
@@ -30,6 +30,10 @@ class InFlightStarts:
                 self._leases.discard(lease_id)
 
     def now(self) -> frozenset[str]:
-        """Ask before looking: what has started by then is seen, what has not is named here."""
+        """Return the leases that are starting.
+
+        Call this before listing processes: a start that has returned by then is listed, any other
+        is named here.
+        """
         with self._lock:
             return frozenset(self._leases)

@@ -1,4 +1,4 @@
-"""The notice in an attempt's folder: whoever is asked to go reads there why, and until when."""
+"""Write the preemption notice into an attempt's folder, where the job reads reason and deadline."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ _LONGEST: Final = 1 << 16
 
 
 def write(folder: Path, notice: StopNotice, *, owner: Owner | None = None) -> bool:
-    """Returns whether it was not there already; a folder that is gone needs none."""
+    """Write the notice unless it is there already; return whether it was written.
+
+    A folder that no longer exists needs no notice.
+    """
     text = json.dumps(notice.told)
-    if not folder.is_dir() or _there(folder) == text.encode():
+    if not folder.is_dir() or _current(folder) == text.encode():
         return False
     write_into(folder, NOTICE, text, owner=owner)
     return True
 
 
-def _there(folder: Path) -> bytes:
+def _current(folder: Path) -> bytes:
     try:
         with opened_file(folder, NOTICE) as file:
             return file.read(_LONGEST)
@@ -31,4 +34,5 @@ def _there(folder: Path) -> bytes:
 
 
 def remove(folder: Path) -> None:
+    """Remove the notice, if there is one."""
     (folder / NOTICE).unlink(missing_ok=True)

@@ -1,3 +1,3 @@
-"""Which devices a machine has, how they are, and what a lease on them puts into an environment."""
+"""Detect a machine's devices, their health and activity, and form a lease's environment."""
 
 from __future__ import annotations

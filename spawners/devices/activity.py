@@ -1,7 +1,7 @@
-"""What leases and devices did lately: CPU time of processes, and the driver's word on devices.
+"""Measure the activity of leases and devices: CPU time of processes, utilization of devices.
 
-CPU time is added up by process, so that one that ends takes nothing away: what a process used
-before its parent waited for it is in the parent's account of its children by then.
+CPU time is summed by process, so that the total does not fall when a process ends: by then its
+parent's account of waited-for children includes it.
 """
 
 from __future__ import annotations
@@ -22,16 +22,19 @@ from .nvml import DetectedDevice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """CPU seconds of one process: its own, and of those children that it has waited for."""
+class CpuTimes:
+    """CPU seconds of one process: its own, and those of the children that it has waited for."""
 
     own: float
     children: float
 
 
-def spent_between(before: Mapping[Handle, Spent], now: Mapping[Handle, Spent]) -> float:
-    """CPU seconds that a changing set of processes used; new ones count from their birth."""
-    nothing = Spent(own=0.0, children=0.0)
+def cpu_seconds_between(before: Mapping[Handle, CpuTimes], now: Mapping[Handle, CpuTimes]) -> float:
+    """Return the CPU seconds that a changing set of processes used.
+
+    A new process counts from its start.
+    """
+    nothing = CpuTimes(own=0.0, children=0.0)
     own = sum(each.own - before.get(who, nothing).own for who, each in now.items())
     waited_for = sum(each.children - before.get(who, nothing).children for who, each in now.items())
     gone = sum(each.own + each.children for who, each in before.items() if who not in now)
@@ -39,48 +42,49 @@ def spent_between(before: Mapping[Handle, Spent], now: Mapping[Handle, Spent]) -
 
 
 class ProcessCpuMeter:
-    """Counts on from one look to the next, lease by lease; usable from any thread."""
+    """Sum the CPU seconds of each lease from call to call; usable from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._last: dict[str, dict[Handle, Spent]] = {}
+        self._last: dict[str, dict[Handle, CpuTimes]] = {}
         self._total: dict[str, float] = {}
 
     def read(
         self, lease_id: str, members: Iterable[psutil.Process], server: Handle | None
     ) -> float:
-        """CPU seconds since the first look at this lease.
+        """Return the CPU seconds of a lease since its first reading.
 
         Args:
-            server: the process that serves a session; only what it started is counted.
+            server: the process that serves a session; only its descendants count.
         """
-        now: dict[Handle, Spent] = {}
+        now: dict[Handle, CpuTimes] = {}
         for process in members:
             try:
                 who, times = handle_of(process), process.cpu_times()
-            except psutil.Error:  # it ended while we looked
+            except psutil.Error:  # it ended meanwhile
                 continue
             own = 0.0 if server is not None and who.pid == server.pid else times.user + times.system
-            now[who] = Spent(own=own, children=times.children_user + times.children_system)
+            now[who] = CpuTimes(own=own, children=times.children_user + times.children_system)
         with self._lock:
             before = self._last.get(lease_id)
-            used = 0.0 if before is None else spent_between(before, now)
+            used = 0.0 if before is None else cpu_seconds_between(before, now)
             self._last[lease_id] = now
             self._total[lease_id] = self._total.get(lease_id, 0.0) + used
             return self._total[lease_id]
 
     def forget_others(self, leases: Collection[str]) -> None:
+        """Forget all leases but these."""
         with self._lock:
             for known in (self._last, self._total):
                 for lease_id in set(known) - set(leases):
                     del known[lease_id]
 
 
-def use_of(found: DetectedDevice) -> DeviceActivity:
-    """What the driver tells of a real device.
+def device_activity(found: DetectedDevice) -> DeviceActivity:
+    """Return what the driver reports about a real device.
 
-    A process that holds memory is no work: kernels hold it long after their last cell. Where
-    the driver does not measure a device, nobody on it is proof that it does nothing.
+    A process that merely holds memory is not activity: a kernel holds memory long after its last
+    cell. If the driver cannot measure a device, it is quiet only while no process uses it.
     """
     if found.utilization is None:
         use = ActivityLevel.UNKNOWN if found.pids else ActivityLevel.QUIET
@@ -95,5 +99,6 @@ def use_of(found: DetectedDevice) -> DeviceActivity:
     return DeviceActivity(name=readable(found.device), use=use, detail=held)
 
 
-def use_of_simulated(device: Device) -> DeviceActivity:
+def simulated_activity(device: Device) -> DeviceActivity:
+    """Return the activity of a simulated device, which cannot be measured."""
     return DeviceActivity(name=readable(device), use=ActivityLevel.NOT_MEASURED)

@@ -1,6 +1,6 @@
-"""Ask the NVIDIA driver and print its devices as one line of JSON; any call here may hang.
+"""Query the NVIDIA driver and print its devices as one line of JSON; any call may hang.
 
-Run as a program by ``nvml.read()``, which explains why.
+``nvml.read()`` runs this module as a program and explains why.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _print(units: list[_Unit], reason: str) -> int:
 
 
 def _list_units() -> tuple[list[_Unit], list[str]]:
-    """Every GPU that can be opened; one with MIG is listed as its instances instead."""
+    """List every GPU that can be opened; a GPU in MIG mode is listed as its instances."""
     units: list[_Unit] = []
     reasons: list[str] = []
     position = 0
@@ -69,7 +69,7 @@ def _list_units() -> tuple[list[_Unit], list[str]]:
             gpu = pynvml.nvmlDeviceGetHandleByIndex(number)
             parts = list(_mig_instances(gpu)) if _has_mig(gpu) else [gpu]
         except pynvml.NVMLError as error:
-            # Without a handle there is no UUID: it is missing from the list, and that is said.
+            # Without a handle there is no UUID: the GPU cannot be listed, only reported.
             reasons.append(f"GPU {number} cannot be opened: {error}.")
             position += 1
             continue
@@ -83,7 +83,7 @@ def _list_units() -> tuple[list[_Unit], list[str]]:
 
 
 def _describe(unit: Unit, index: int, health: Health, why: str) -> _Unit:
-    """A device whose UUID can be read is listed, even if nothing else about it can."""
+    """Describe a device: its UUID is enough to list it, even if nothing else can be read."""
     identity = pynvml.nvmlDeviceGetUUID(unit)
     model, memory, used = "NVIDIA GPU", 0, 0
     pids: tuple[int, ...] = ()
@@ -111,7 +111,7 @@ def _describe(unit: Unit, index: int, health: Health, why: str) -> _Unit:
 
 
 def _has_mig(gpu: Unit) -> bool:
-    mode = _where_supported(lambda: pynvml.nvmlDeviceGetMigMode(gpu)[0])
+    mode = _if_supported(lambda: pynvml.nvmlDeviceGetMigMode(gpu)[0])
     return bool(mode == pynvml.NVML_DEVICE_MIG_ENABLE)
 
 
@@ -124,7 +124,7 @@ def _mig_instances(gpu: Unit) -> Iterator[Unit]:
 
 
 def _pids(unit: Unit) -> tuple[int, ...]:
-    """Processes with a compute context. Those that only draw (a desktop) do not count."""
+    """Return the processes with a compute context; graphics processes (a desktop) do not count."""
     try:
         processes = pynvml.nvmlDeviceGetComputeRunningProcesses(unit)
     except pynvml.NVMLError_FunctionNotFound:  # drivers before 510
@@ -135,10 +135,10 @@ def _pids(unit: Unit) -> tuple[int, ...]:
 
 
 def _utilization(unit: Unit) -> int | None:
-    """The busiest of the driver's last samples (it keeps some seconds of them), in percent."""
+    """Return the highest of the driver's recent utilization samples, in percent."""
 
     found: list[int] = []
-    # What cannot be measured is no illness: other questions tell of that.
+    # A failed measurement is not a fault of the device: _health() reports faults.
     with contextlib.suppress(pynvml.NVMLError):
         found.append(int(pynvml.nvmlDeviceGetUtilizationRates(unit).gpu))
     with contextlib.suppress(pynvml.NVMLError):
@@ -148,7 +148,7 @@ def _utilization(unit: Unit) -> int | None:
 
 
 def _health(gpu: Unit) -> tuple[Health, str]:
-    """What the GPU says about itself; a question that it does not support says nothing."""
+    """Return what the GPU reports about its health; unsupported queries are skipped."""
 
     def errors() -> int:
         count: int = pynvml.nvmlDeviceGetTotalEccErrors(
@@ -157,16 +157,16 @@ def _health(gpu: Unit) -> tuple[Health, str]:
         return count
 
     try:
-        if _where_supported(lambda: pynvml.nvmlDeviceGetRetiredPagesPendingStatus(gpu)):
+        if _if_supported(lambda: pynvml.nvmlDeviceGetRetiredPagesPendingStatus(gpu)):
             return Health.SICK, "Memory pages wait to be retired: the device needs a reset."
-        rows = _where_supported(lambda: pynvml.nvmlDeviceGetRemappedRows(gpu))
+        rows = _if_supported(lambda: pynvml.nvmlDeviceGetRemappedRows(gpu))
         if rows:
             _, _, pending, failed = rows
             if failed:
                 return Health.SICK, "Broken memory rows could not be replaced by spare ones."
             if pending:
                 return Health.SICK, "Memory rows wait to be replaced: the device needs a reset."
-        count = _where_supported(errors)
+        count = _if_supported(errors)
         if count:
             return Health.SICK, (f"{count} uncorrected memory errors since the driver was loaded.")
     except pynvml.NVMLError as error:
@@ -174,7 +174,7 @@ def _health(gpu: Unit) -> tuple[Health, str]:
     return Health.OK, ""
 
 
-def _where_supported(ask: Callable[[], T]) -> T | None:
+def _if_supported(ask: Callable[[], T]) -> T | None:
     try:
         return ask()
     except (
@@ -187,7 +187,7 @@ def _where_supported(ask: Callable[[], T]) -> T | None:
 
 def _from_error(error: Exception) -> tuple[Health, str]:
     if isinstance(error, pynvml.NVMLError_GpuIsLost):
-        return Health.GONE, "The device has fallen off the bus: the driver calls it lost."
+        return Health.GONE, "The device has fallen off the bus: the driver reports it as lost."
     if isinstance(error, pynvml.NVMLError_ResetRequired):
         return Health.SICK, "The device needs a reset."
     return Health.SICK, f"The driver reports: {error}."

@@ -1,7 +1,7 @@
-"""What a lease looks like from inside a process: the environment that names its devices.
+"""Form the environment variables that name the devices of a lease.
 
-These values replace whatever a person or an image has set: ``NVIDIA_VISIBLE_DEVICES=all``
-opens every device of the machine otherwise.
+They replace values set by users or images: ``NVIDIA_VISIBLE_DEVICES=all`` would open every device
+of the machine.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from ...hub.scheduling.model.snapshot import Device
 
 
 def readable(device: Device) -> str:
-    """The device's name for people: ``NVIDIA H200 #0``, ``Simulated GPU 0 (simulated)``."""
+    """Return the device's display name: ``NVIDIA H200 #0``, ``Simulated GPU 0 (simulated)``."""
     if device.simulated:
         return f"{device.model} {device.index} (simulated)"
     return f"{device.model} #{device.index}"
 
 
 def device_environment(devices: Sequence[Device]) -> dict[str, str]:
-    """Exactly these devices, and none where the sequence is empty.
+    """Grant exactly these devices, or none if the sequence is empty.
 
-    Devices are named by UUID, since the index of a device depends on who counts. The NVIDIA
-    container runtime refuses ids that it does not know, so it never hears of simulated ones.
+    Devices are named by UUID, because an index depends on the enumeration. The NVIDIA container
+    runtime rejects unknown ids, so simulated devices are left out of its variable.
     """
     real = [device.id for device in devices if not device.simulated]
     return {

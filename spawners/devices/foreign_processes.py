@@ -1,4 +1,4 @@
-"""Devices on which a process works that Carrel did not start: not offered, and it is said."""
+"""Mark devices as busy that are in use by processes outside Carrel."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from .nvml import DetectedDevice
 
 
 class ForeignProcesses:
-    """Looks at the processes of this machine's devices, again and again."""
+    """Check the processes on this machine's devices, repeatedly."""
 
     def __init__(self) -> None:
         self._unseen: frozenset[int] = frozenset()
 
     def marked(self, found: Iterable[DetectedDevice]) -> tuple[Device, ...]:
-        """The devices; those with a stranger on them are busy."""
+        """Return the devices; those with a foreign process are busy."""
         known = tuple(found)
-        strangers = self._among({pid for each in known for pid in each.pids})
-        return tuple(_with_strangers(each, strangers) for each in known)
+        foreign = self._among({pid for each in known for pid in each.pids})
+        return tuple(_mark_busy(each, foreign) for each in known)
 
     def _among(self, pids: set[int]) -> dict[int, str]:
-        """Of these processes those that belong to no lease, with their names.
+        """Return the pids that belong to no lease, with their process names.
 
-        A pid that is not to be seen has just ended, or lives behind a namespace; the second
-        time it counts.
+        A pid that cannot be found has just ended, or belongs to another pid namespace: it counts
+        the second time that it is seen.
         """
         unseen: set[int] = set()
-        strangers: dict[int, str] = {}
+        foreign: dict[int, str] = {}
         for pid in sorted(pids):
             try:
                 process = psutil.Process(pid)
                 if lease_processes.lease_of(process) is None:
-                    strangers[pid] = process.name()
+                    foreign[pid] = process.name()
             except psutil.NoSuchProcess:
                 unseen.add(pid)
                 if pid in self._unseen:
-                    strangers[pid] = "not visible from here"
+                    foreign[pid] = "not visible from here"
         self._unseen = frozenset(unseen)
-        return strangers
+        return foreign
 
 
-def _with_strangers(found: DetectedDevice, strangers: Mapping[int, str]) -> Device:
-    here = [f"pid {pid}, {strangers[pid]}" for pid in found.pids if pid in strangers]
+def _mark_busy(found: DetectedDevice, foreign: Mapping[int, str]) -> Device:
+    here = [f"pid {pid}, {foreign[pid]}" for pid in found.pids if pid in foreign]
     if found.device.health is not Health.OK or not here:
         return found.device
     return replace(

@@ -1,10 +1,9 @@
-"""The NVIDIA devices of this machine, as the driver's management library (NVML) tells.
+"""Read the NVIDIA devices of this machine from the driver's management library (NVML).
 
-``read()`` asks in a child process (``python -m carrel.spawners.devices.driver``).
-A thread that is stuck in one of the driver's ioctls can neither be killed nor be waited for
-with a time-out, and it would hold the interpreter at exit; a child process can be given up.
-Even SIGKILL may not reach it while it hangs in the kernel: then it is remembered, and the
-driver is not asked again before that child has gone.
+``read()`` asks in a child process (``python -m carrel.spawners.devices.driver``), because a thread
+that is stuck in a driver call can neither be killed nor be waited for with a time-out, and would
+block the interpreter's exit. Even SIGKILL may not reach a child that hangs in the kernel: then it
+is remembered, and the driver is not asked again until that child has ended.
 """
 
 from __future__ import annotations
@@ -26,19 +25,19 @@ _KILL_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectedDevice:
-    """A device and the processes that compute on it, whoever started them."""
+    """A device and the processes that compute on it, of Carrel or not."""
 
     device: Device
     pids: tuple[int, ...] = ()
     utilization: int | None = None
-    """Percent of its time in which it worked lately; None where the driver cannot tell."""
+    """Recent utilization in percent; None if the driver cannot measure it."""
     used_bytes: int = 0
-    """Of its memory."""
+    """Device memory in use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NvmlInventory:
-    """What NVML lists; ``reason`` is the sentence that says why there is less than expected."""
+    """The devices that NVML lists; ``reason`` is a sentence that explains missing ones."""
 
     found: tuple[DetectedDevice, ...] = ()
     reason: str = ""
@@ -49,11 +48,12 @@ _stuck: list[subprocess.Popen[str]] = []
 
 
 def read(node: str, *, timeout: float = TIMEOUT_SECONDS) -> NvmlInventory:
-    """The devices of this machine, listed under the name of ``node``.
+    """Return the devices of this machine, listed under the name of ``node``.
+
+    A machine without a driver is not an error: its inventory is empty and gives the reason.
 
     Raises:
-        Unavailable: the driver does not answer in time, or fails. A machine without a driver
-            is no error: its inventory is empty and says why.
+        Unavailable: the driver fails or does not answer in time.
     """
     if importlib.util.find_spec("pynvml") is None:
         return NvmlInventory(reason="The Python package nvidia-ml-py is not installed.")
@@ -61,8 +61,8 @@ def read(node: str, *, timeout: float = TIMEOUT_SECONDS) -> NvmlInventory:
         _stuck[:] = [child for child in _stuck if child.poll() is None]
         if _stuck:
             raise Unavailable(
-                "The NVIDIA driver hangs: an earlier question to it "
-                f"(process {_stuck[0].pid}) has not come back yet."
+                "The NVIDIA driver hangs: an earlier query "
+                f"(process {_stuck[0].pid}) has not returned yet."
             )
         return parse(_ask(timeout), node)
 
@@ -82,7 +82,7 @@ def _ask(timeout: float) -> str:
         raise Unavailable(f"The NVIDIA driver did not answer within {timeout:g} s.") from None
     if child.returncode != 0:
         last = errors.strip().splitlines()[-1:] or [f"exit status {child.returncode}"]
-        raise Unavailable(f"The NVIDIA driver could not be asked: {last[0]}")
+        raise Unavailable(f"The NVIDIA driver could not be queried: {last[0]}")
     return output
 
 
@@ -98,7 +98,7 @@ def _give_up(child: subprocess.Popen[str]) -> None:
 
 
 def parse(text: str, node: str) -> NvmlInventory:
-    """What the driver printed, as devices of a node."""
+    """Parse the output of the driver program into the devices of a node."""
     answer = json.loads(text)
     return NvmlInventory(
         reason=answer["reason"],

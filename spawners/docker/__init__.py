@@ -1,3 +1,3 @@
-"""The Docker engine: sessions and jobs in containers that see only their devices."""
+"""Run sessions and jobs in Docker containers that see only the devices of their lease."""
 
 from __future__ import annotations

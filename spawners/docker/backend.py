@@ -1,9 +1,9 @@
-"""The engine of containers: an attempt is a container, found by its labels on every machine.
+"""Run attempts in containers, found by their labels on every node.
 
-Several machines with a Docker engine form one pool; each device knows its node, and a lease is
-looked for on the nodes that may have it. What is needed to find an attempt again lies outside
-this process: the labels of its container, and its folder. Its death is what the engine says of
-the container: with it all its processes are gone.
+Several machines with a Docker engine form one pool. Each device names its node, and a lease is
+looked up on the nodes that may have it. A later service finds an attempt by the labels of its
+container and by its folder. An attempt is dead when its engine says so: all processes end with the
+container.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ _REMEMBERED = 1000
 
 
 def create(settings: BackendSettings) -> DockerBackend:
-    """The factory of the entry point group ``carrel.backends``."""
+    """Entry point (group ``carrel.backends``)."""
     return DockerBackend(settings)
 
 
 class DockerBackend:
-    """Runs jobs in containers, on one machine or several (``hub.ports.backend.Backend``).
+    """Run jobs in containers, on one machine or several (``hub.interfaces.backend.Backend``).
 
     Attributes:
-        warm: containers on this machine that wait for jobs.
+        warm: warm containers on this machine.
     """
 
     name = "docker"
@@ -70,15 +70,15 @@ class DockerBackend:
         options = settings.docker
         self._settings = settings
         self._memory = options.memory
-        self._own = LocalBackend(settings, limits=limits)
+        self._local = LocalBackend(settings, limits=limits)
         self._jobs = Jobs(settings=settings, options=options, limits=limits or OutputLimits())
         self._nodes = {host.node: Node(host, settings, options) for host in options.hosts}
         here = next(iter(self._nodes.values()))
         self.warm = WarmPool(
             engine=here.engine,
-            places=here.places,
+            late_mounts=here.late_mounts,
             jobs=self._jobs,
-            most=options.warm if here.here and not here.places.why_not() else 0,
+            limit=options.warm if here.here and not here.late_mounts.unavailable_reason() else 0,
         )
         self._devices = Devices(
             tuple(self._nodes.values()), settings.installation, settings.simulated_devices
@@ -86,34 +86,34 @@ class DockerBackend:
         self._meter = ContainerCpuMeter()
         self._lock = threading.Lock()
         self._starting = InFlightStarts()
-        self._places: dict[str, str] = {}
-        """On which node a lease was seen."""
-        self._ends: dict[str, AttemptStatus] = {}
-        """What became of those whose containers are gone, as far as it was seen."""
+        self._node_of_lease: dict[str, str] = {}
+        """The node on which a lease was seen, by lease id."""
+        self._final_statuses: dict[str, AttemptStatus] = {}
+        """The final status of leases whose containers are removed, as far as it was seen."""
 
     # -- the pool -------------------------------------------------------------------------
 
     def nodes(self) -> tuple[NodeState, ...]:
-        waiting = self.warm.waiting()
+        ready = self.warm.ready_count()
         return tuple(
             NodeState(
                 name=node.name,
-                why_not=node.why_not(),
-                ready=waiting if node.engine is self.warm.engine else 0,
+                why_not=node.unavailable_reason(),
+                ready=ready if node.engine is self.warm.engine else 0,
             )
             for node in self._nodes.values()
         )
 
     def inventory(self) -> tuple[Device, ...]:
-        """Raises Unavailable where no node can be asked."""
+        """Return the devices of all nodes. Raises Unavailable if no node answers."""
         return self._devices.inventory()
 
     def images(self) -> tuple[Image, ...]:
-        """Of all nodes; one that does not answer adds what it had last."""
+        """Return the images of all nodes; a node that does not answer keeps its last list."""
         return self._devices.images()
 
     def digest_of(self, reference: str) -> str:
-        """The id of an image on this machine. Raises ImageMissing where it is not there."""
+        """Return the id of an image on this machine. Raises ImageMissing if it is not there."""
         return next(iter(self._nodes.values())).digest_of(reference)
 
     def kernels(self, home: Path) -> frozenset[str]:
@@ -122,14 +122,14 @@ class DockerBackend:
     # -- attempts -------------------------------------------------------------------------
 
     def start(self, order: LaunchOrder) -> Handle:
-        """At most one container per lease: one that runs is adopted, and given the new token.
+        """Start at most one container per lease: a running one is adopted and gets the new token.
 
         Raises:
             BackendFailed: with what the engine said; nothing runs then.
-            Unavailable: the engine does not answer, or its network is not guarded yet.
+            Unavailable: the engine does not answer, or its firewall rules are not set yet.
         """
         if is_own_work(order.lease_id):
-            return self._own.start(order)
+            return self._local.start(order)
         node = self._node_for(order)
         with self._starting.busy_with(order.lease_id):
             try:
@@ -149,26 +149,26 @@ class DockerBackend:
                 raise BackendFailed(f"The container could not be prepared: {error}.") from error
 
     def _launch(self, node: Node, order: LaunchOrder) -> Handle:
-        node.require_guard(START_SECONDS)
+        node.require_firewall(START_SECONDS)
         image = node.digest_of(order.image)
         network = node.networks.ensure(order.owner, outside=order.job.internet)
         with self._lock:
-            self._places[order.lease_id] = node.name
-            self._ends.pop(order.lease_id, None)
-        if self._may_wait(node, order):
-            waited = self.warm.start(order, image=image, network=network)
-            if waited is not None:
-                return waited.handle or Handle(pid=0, started_at=0.0)
-        return self._made(node, order, image, network)
+            self._node_of_lease[order.lease_id] = node.name
+            self._final_statuses.pop(order.lease_id, None)
+        if self._can_be_warm(node, order):
+            adopted = self.warm.start(order, image=image, network=network)
+            if adopted is not None:
+                return adopted.handle or Handle(pid=0, started_at=0.0)
+        return self._create(node, order, image, network)
 
-    def _may_wait(self, node: Node, order: LaunchOrder) -> bool:
-        """Devices and names of the outside are given, or not, when a container is made."""
+    def _can_be_warm(self, node: Node, order: LaunchOrder) -> bool:
+        """Whether a warm container will do: its devices and its DNS cannot be changed."""
         ours = node.engine is self.warm.engine
         return ours and not order.devices and order.job.internet
 
-    def _made(self, node: Node, order: LaunchOrder, image: str, network: str) -> Handle:
+    def _create(self, node: Node, order: LaunchOrder, image: str, network: str) -> Handle:
         if node.engine is self.warm.engine:
-            self.warm.make_room()
+            self.warm.release_memory()
         engine = node.engine
         by_name = cdi.names(engine, order.devices)
         body = self._jobs.body(order, image=image, network=network, cdi=by_name)
@@ -181,7 +181,7 @@ class DockerBackend:
             raise
         if found is None:
             raise BackendFailed(f"The container of {order.lease_id} was removed as it started.")
-        # One that has ended already has no process to name; looking finds out how it ended.
+        # A container that has ended already has no process; its status tells how it ended.
         return found.handle or Handle(pid=0, started_at=0.0)
 
     def _node_for(self, order: LaunchOrder) -> Node:
@@ -189,7 +189,7 @@ class DockerBackend:
         if not wanted:
             return next(iter(self._nodes.values()))
         if wanted not in self._nodes:
-            raise BackendFailed(f"There is no Docker engine on {wanted} any more.")
+            raise BackendFailed(f"The node {wanted} has no Docker engine any more.")
         return self._nodes[wanted]
 
     def status(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
@@ -197,14 +197,14 @@ class DockerBackend:
         surveys = self._surveys()
         unknown = AttemptStatus(life=ProcessState.UNKNOWN)
         seen = {
-            lease: unknown if lease in starting else self._sighting(lease, surveys)
+            lease: unknown if lease in starting else self._attempt_status(lease, surveys)
             for lease in leases
             if not is_own_work(lease)
         }
-        return {**seen, **self._own.status(_own(leases))}
+        return {**seen, **self._local.status(_own_work(leases))}
 
     def _surveys(self) -> dict[str, Survey | None]:
-        """By node; None of one that does not answer."""
+        """Return the survey of each node; None for a node that does not answer."""
         found: dict[str, Survey | None] = {}
         for node in self._nodes.values():
             try:
@@ -214,38 +214,39 @@ class DockerBackend:
                 found[node.name] = None
         with self._lock:
             for name, survey in found.items():
-                self._places.update(dict.fromkeys(survey or (), name))
+                self._node_of_lease.update(dict.fromkeys(survey or (), name))
         return found
 
-    def _sighting(self, lease: str, surveys: Mapping[str, Survey | None]) -> AttemptStatus:
+    def _attempt_status(self, lease: str, surveys: Mapping[str, Survey | None]) -> AttemptStatus:
         for survey in surveys.values():
             several = survey.get(lease, ()) if survey is not None else ()
             if several:
-                return container_exit.sighting(several[0], self._memory)
-        # Of one that was never seen any silent node may have it.
-        places = [self._places[lease]] if self._places.get(lease) in surveys else [*surveys]
-        if any(surveys[place] is None for place in places):
+                return container_exit.attempt_status(several[0], self._memory)
+        # A lease that was never seen may be on any node that does not answer.
+        node = self._node_of_lease.get(lease)
+        candidates = [node] if node is not None and node in surveys else [*surveys]
+        if any(surveys[name] is None for name in candidates):
             return AttemptStatus(life=ProcessState.UNKNOWN)
-        return self._ends.get(lease, AttemptStatus(life=ProcessState.DEAD))
+        return self._final_statuses.get(lease, AttemptStatus(life=ProcessState.DEAD))
 
     def stop(self, lease_id: str, handle: Handle | None, *, patience: float = 4.0) -> bool:
         if is_own_work(lease_id):
-            return self._own.stop(lease_id, handle, patience=patience)
+            return self._local.stop(lease_id, handle, patience=patience)
         gone = True
         for name, survey in self._surveys().items():
             if survey is None:
-                gone = gone and self._places.get(lease_id, name) != name
+                gone = gone and self._node_of_lease.get(lease_id, name) != name
                 continue
             for seen in survey.get(lease_id, ()):
-                gone = self._end(self._nodes[name], lease_id, seen, patience) and gone
+                gone = self._stop_container(self._nodes[name], lease_id, seen, patience) and gone
         return gone
 
-    def _end(self, node: Node, lease_id: str, seen: Seen, patience: float) -> bool:
+    def _stop_container(self, node: Node, lease_id: str, seen: Seen, patience: float) -> bool:
         try:
-            ended = container_exit.bring_about(node.engine, seen, self._memory, patience)
+            ended = container_exit.stop(node.engine, seen, self._memory, patience)
             if ended.life is not ProcessState.DEAD:
                 return False
-            self._remember(lease_id, ended)
+            self._remember_status(lease_id, ended)
             orphans.keep_log(node.engine, seen, self._settings.state)
             node.engine.remove(seen.id)
         except (BackendFailed, Unavailable) as error:
@@ -253,29 +254,29 @@ class DockerBackend:
             return False
         return True
 
-    def _remember(self, lease_id: str, sighting: AttemptStatus) -> None:
+    def _remember_status(self, lease_id: str, status: AttemptStatus) -> None:
         with self._lock:
-            self._ends[lease_id] = sighting
-            for old in list(self._ends)[:-_REMEMBERED]:
-                del self._ends[old]
-                self._places.pop(old, None)
+            self._final_statuses[lease_id] = status
+            for old in list(self._final_statuses)[:-_REMEMBERED]:
+                del self._final_statuses[old]
+                self._node_of_lease.pop(old, None)
 
     def release_warm(self) -> None:
-        self.warm.make_room()
+        self.warm.release_memory()
 
     def remove_orphans(self, live: Callable[[], Collection[str]]) -> None:
         for node in self._nodes.values():
             try:
                 for lease, seen in orphans.orphan_containers(node, live):
-                    if self._end(node, lease, seen, orphans.PATIENCE):
+                    if self._stop_container(node, lease, seen, orphans.PATIENCE):
                         log.info("removed the container of %s, which has no lease", lease)
-                node.networks.tidy()
+                node.networks.remove_unused()
                 if node.engine is self.warm.engine:
-                    self.warm.tidy()
+                    self.warm.maintain()
             except (BackendFailed, Unavailable) as error:
                 log.warning("%s", error)
 
-    # -- what it does ---------------------------------------------------------------------
+    # -- activity and notices -------------------------------------------------------------
 
     def activity(self, leases: Mapping[str, Handle | None]) -> ActivitySample:
         self._meter.forget_others(leases)
@@ -288,8 +289,8 @@ class DockerBackend:
                 continue
             if used is not None:
                 cpu_seconds[lease] = used
-        own = self._own.activity(_own(leases)).cpu_seconds if _own(leases) else {}
-        return ActivitySample(cpu_seconds={**cpu_seconds, **own}, devices=self._devices.uses())
+        own = self._local.activity(_own_work(leases)).cpu_seconds if _own_work(leases) else {}
+        return ActivitySample(cpu_seconds={**cpu_seconds, **own}, devices=self._devices.activity())
 
     def _running(self, leases: Collection[str]) -> Iterator[tuple[Node, str, Seen]]:
         for name, survey in self._surveys().items():
@@ -301,12 +302,12 @@ class DockerBackend:
         self, lease_id: str, handle: Handle | None, folder: Path, notice: StopNotice
     ) -> None:
         if is_own_work(lease_id):
-            return self._own.request_checkpoint(lease_id, handle, folder, notice)
+            return self._local.request_checkpoint(lease_id, handle, folder, notice)
         if not notice_file.write(folder, notice, owner=self._jobs.owner):
             return
         for node, lease, seen in self._running((lease_id,)):
             try:
-                container_exit.signal_those_that_wait(node.engine, seen, lease)
+                container_exit.request_checkpoint(node.engine, seen, lease)
             except (BackendFailed, Unavailable) as error:
                 log.warning("%s: %s", lease, error)
 
@@ -317,5 +318,5 @@ class DockerBackend:
         return read_journal(folder / EVENTS)
 
 
-def _own(leases: Mapping[str, Handle | None]) -> dict[str, Handle | None]:
+def _own_work(leases: Mapping[str, Handle | None]) -> dict[str, Handle | None]:
     return {lease: handle for lease, handle in leases.items() if is_own_work(lease)}

@@ -1,7 +1,7 @@
-"""The gradebooks of courses, written in a container that sees one course's folder and no more.
+"""Write a course's gradebook in a container that sees only the folder of this course.
 
-Made by the one template, without any network, for one grading run. What runs inside is this
-installation's own; only nbgrader is the base image's.
+The container is made by the template, without a network, for one grading run. It runs the code of
+this installation; only nbgrader is the base image's.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from ...hub.records.json_value import Json
 from .containers.course_mounts import course_mounts
 from .containers.template import ContainerBounds, Mount, Task, container
 from .engine.client import DockerClient
-from .engine.images import images_on, tools
+from .engine.images import images_on, tools_image
 from .engine.stdio import container_body, start
 
 LABEL: Final = "carrel.books"
-"""With the installation's name."""
+"""Label of the container; its value is the installation."""
 _PLACE: Final = "/carrel/course"
 _CODE: Final = "/carrel/code"
 _PACKAGE: Final = Path(writer_process.__file__).parents[2]
-_PARTS: Final = ("__init__.py", "courses", "hub")
+_PACKAGES: Final = ("__init__.py", "courses", "hub")
 _PROCESSES: Final = 32
 _TMP_BYTES: Final = 64 << 20
 
 
 def create(settings: GradebookSettings) -> GradebookProcess:
-    """For the entry point.
+    """Entry point (group ``carrel.gradebooks``).
 
     Raises:
         BackendFailed: the folder or the container cannot be made.
@@ -41,24 +41,24 @@ def create(settings: GradebookSettings) -> GradebookProcess:
     """
     options = settings.docker
     if options is None:
-        raise BackendFailed("A bookkeeper in a container needs the options of a Docker engine.")
+        raise BackendFailed("Writing gradebooks in a container needs a Docker engine.")
     try:
         course_folder.make(settings.folder, settings.course, options.owner)
     except OSError as error:
         raise Unavailable(f"The folder of {settings.course} cannot be made: {error}.") from error
     host = options.hosts[0]
     engine = DockerClient(host)
-    image = tools(images_on(engine, options.image), node=host.node)
+    image = tools_image(images_on(engine, options.image), node=host.node)
     name = f"carrel-{settings.installation}-book-{secrets.token_hex(6)}"
-    _, line = start(engine, host, name, body(settings, options, image))
-    return GradebookProcess(line, settings.course)
+    _, stdio = start(engine, host, name, body(settings, options, image))
+    return GradebookProcess(stdio, settings.course)
 
 
 def body(settings: GradebookSettings, options: DockerOptions, image: str) -> dict[str, Json]:
-    """What the engine is asked to create."""
+    """Return the body of the engine's create call."""
     code = (
         Mount(source=str(_PACKAGE / part), target=f"{_CODE}/carrel/{part}", read_only=True)
-        for part in _PARTS
+        for part in _PACKAGES
     )
     task = Task(
         installation=settings.installation,

@@ -1,4 +1,4 @@
-"""What ``carrel up``, ``down`` and ``doctor`` ask of Docker, whether a service runs or not."""
+"""Prepare and clear the Docker hosts for ``carrel up``, ``down`` and ``doctor``."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ...hub.interfaces.backend_settings import BackendSettings, DockerHost, Dock
 from ...hub.interfaces.host import Addresses
 from ...hub.records.diagnostics import Finding
 from .containers.firewall import Firewall
-from .containers.late_mounts import places_of
+from .containers.late_mounts import late_mounts_of
 from .containers.networks import Networks
-from .containers.subnets import free_range, has_address, taken
+from .containers.subnets import free_range, has_address, used_networks
 from .containers.template import LABEL, lease_of
 from .doctor.doctor import Doctor
 from .engine.client import DockerClient, ListedContainer
-from .engine.images import images_on, tools
-from .nodes.node import wall_of
+from .engine.images import images_on, tools_image
+from .nodes.node import firewall_rules
 from .nodes.orphans import keep_log
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ def create(settings: BackendSettings) -> DockerHostSetup:
 
 
 class DockerHostSetup:
-    """The engines of an installation."""
+    """The hosts of an installation's engines."""
 
     def __init__(self, settings: BackendSettings, options: DockerOptions) -> None:
         self._settings = settings
@@ -48,10 +48,10 @@ class DockerHostSetup:
         engine, address = self._engines[0], self._options.address
         if address and not has_address(address):
             raise Unavailable(
-                f"This machine does not have the address {address} that carrel.toml says.",
-                accepted="`ip address` lists those that it has.",
+                f"This machine does not have the address {address} of carrel.toml.",
+                accepted="Set one of the addresses that `ip address` lists.",
             )
-        subnets = subnets or free_range(taken(engine), self._settings.installation)
+        subnets = subnets or free_range(used_networks(engine), self._settings.installation)
         if address:
             return Addresses(subnets=subnets, internal_ip=address)
         networks = Networks(
@@ -60,18 +60,18 @@ class DockerHostSetup:
         return Addresses(subnets=subnets, internal_ip=networks.ensure_hub())
 
     def running(self) -> tuple[str, ...]:
-        return tuple(sorted(lease for lease, _, _ in self._running()))
+        return tuple(sorted(lease for lease, _, _ in self._running_leases()))
 
     def stop(self, lease_ids: Iterable[str]) -> tuple[str, ...]:
         wanted = frozenset(lease_ids)
         for number, seconds in _STEPS:
-            left = [one for one in self._running() if one[0] in wanted]
+            left = [one for one in self._running_leases() if one[0] in wanted]
             for _, engine, container in left:
                 engine.kill(container.id, number.name)
             deadline = time.monotonic() + seconds
             while left and time.monotonic() < deadline:
                 time.sleep(_ASK_SECONDS)
-                left = [one for one in self._running() if one[0] in wanted]
+                left = [one for one in self._running_leases() if one[0] in wanted]
             if not left:
                 return ()
         return tuple(sorted(lease for lease, _, _ in left))
@@ -84,29 +84,29 @@ class DockerHostSetup:
                     engine.remove(each.id)
             for network in engine.networks(f"{LABEL}={self._settings.installation}"):
                 engine.remove_network(network.id)
-            self._tear_down(engine, host)
-        places_of(self._settings).release()
+            self._remove_firewall(engine, host)
+        late_mounts_of(self._settings).release()
         release(self._settings.state / "homes")
 
     def findings(self) -> Iterator[Finding]:
         for engine, host in zip(self._engines, self._options.hosts, strict=True):
             yield from Doctor(engine=engine, host=host, settings=self._settings).findings()
 
-    def _tear_down(self, engine: DockerClient, host: DockerHost) -> None:
-        """The wall, last: until here something might still have stood behind it."""
+    def _remove_firewall(self, engine: DockerClient, host: DockerHost) -> None:
+        """Remove the firewall last: until then something behind it may still have run."""
         default = self._options.image
-        wall = wall_of(self._settings.installation, self._options, host)
+        rules = firewall_rules(self._settings.installation, self._options, host)
         try:
-            image = tools(images_on(engine, default), node=engine.node)
-            Firewall(engine=engine, wall=wall).take_away(image)
+            image = tools_image(images_on(engine, default), node=engine.node)
+            Firewall(engine=engine, rules=rules).remove(image)
         except BackendFailed as error:
-            # Where it cannot be taken away it could not be built; one that is left holds nothing.
+            # If it cannot be removed, it could not be set; rules that are left match nothing.
             log.warning(
-                "The table inet %s on %s was not removed: %s", wall.table, engine.node, error
+                "The table inet %s on %s was not removed: %s", rules.table, engine.node, error
             )
 
-    def _running(self) -> Iterator[tuple[str, DockerClient, ListedContainer]]:
-        """Those that have a lease, which comes first."""
+    def _running_leases(self) -> Iterator[tuple[str, DockerClient, ListedContainer]]:
+        """Yield the running containers that have a lease, the lease first."""
         for engine in self._engines:
             for each in engine.containers({LABEL: self._settings.installation}):
                 lease = lease_of(each.name, each.labels)

@@ -1,8 +1,8 @@
-"""Cages of the Docker engine: a container of the course's image for each submission.
+"""Run submissions in containers of the course's image: one new container for each submission.
 
-Made by the one template, without any network, and never used twice. What makes one slow, the
-start and the imports, is done ahead: some wait, ready, for the next submissions. What runs inside
-is this installation's own, so that an image built long ago speaks with it all the same.
+Containers are opened by the template, without a network, and used once. The slow parts, start and
+imports, are done ahead: some containers wait, ready, for the next submissions. What runs guest is
+the code of this installation, so that it works with images built long ago.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ...courses.sandbox import guest as inside
+from ...courses.sandbox import guest
 from ...courses.sandbox.client import SandboxClient, checked
 from ...courses.sandbox.interface import Sandbox, SandboxLimits, SandboxSettings
 from ...hub.errors import BackendFailed, Unavailable
@@ -27,62 +27,64 @@ from .engine.client import DockerClient
 from .engine.stdio import ContainerStdio, container_body, start
 
 LABEL: Final = "carrel.cages"
-"""With the installation's name."""
+"""Label of the containers; its value is the installation."""
 HOME: Final = "/home/student"
-_INSIDE: Final = "/carrel/guest"
+_GUEST: Final = "/carrel/guest"
 _HIDDEN: Final = "/opt/carrel/lib/python3.11/site-packages/carrel"
-"""Of the image: the sample course as its teacher sees it, with solutions and hidden tests."""
+"""Path in the image that is hidden: the sample course with solutions and hidden tests."""
 _BEGIN: Final = (
     "import sys, runpy; sys.path[0] = '/carrel'; "
     "runpy.run_module('guest', run_name='__main__', alter_sys=True)"
 )
 _IMPORTS_BYTES: Final = 256 << 20
-"""Of the memory of a container, for what is imported and for the warden."""
-_WARDEN: Final = 1
+"""Memory of a container for imports and the sandbox supervisor."""
+_SUPERVISOR: Final = 1
 _THREADS: Final = 4
 
 
 def create(settings: SandboxSettings) -> DockerSandboxes:
-    """For the entry point."""
+    """Entry point (group ``carrel.sandboxes``)."""
     if settings.docker is None or not settings.image:
-        raise BackendFailed("Cages of containers need a Docker engine and an image.")
+        raise BackendFailed("Sandboxes in containers need a Docker engine and an image.")
     return DockerSandboxes(settings, settings.docker)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Made:
+class _OpenContainer:
     container: str
-    line: ContainerStdio
+    stdio: ContainerStdio
 
 
 class DockerSandboxes:
-    """On the first engine of the installation, this machine's."""
+    """Opens sandboxes on the first engine of the installation, this machine's."""
 
     def __init__(self, settings: SandboxSettings, options: DockerOptions) -> None:
         self._settings, self._options = settings, options
         self._engine = DockerClient(options.hosts[0])
-        self._workers = ThreadPoolExecutor(_THREADS, thread_name_prefix="cages")
+        self._workers = ThreadPoolExecutor(_THREADS, thread_name_prefix="sandboxes")
         self._lock = threading.Lock()
-        self._ahead: deque[tuple[SandboxLimits, Future[_Made]]] = deque()
-        self._mounted = {**settings.data, _INSIDE: Path(inside.__file__).parent}
+        self._ahead: deque[tuple[SandboxLimits, Future[_OpenContainer]]] = deque()
+        self._mounted = {**settings.data, _GUEST: Path(guest.__file__).parent}
         self._closed = False
 
     def open(self, limits: SandboxLimits, files: Mapping[str, bytes] | None = None) -> Sandbox:
-        filling = checked(files or {}, limits)
-        made = self._next(limits)
-        keeper = _Kept(container=made.container, engine=self._engine, workers=self._workers)
-        return SandboxClient(made.line, keeper, limits, filling, watch=False)
+        checked_files = checked(files or {}, limits)
+        opened = self._next(limits)
+        keeper = _ContainerKeeper(
+            container=opened.container, engine=self._engine, workers=self._workers
+        )
+        return SandboxClient(opened.stdio, keeper, limits, checked_files, watch=False)
 
     def close(self) -> None:
         with self._lock:
             self._closed = True
             ahead, self._ahead = self._ahead, deque()
         for _, future in ahead:
-            self._throw_away(future)
+            self._discard(future)
         self._workers.shutdown(wait=True)
 
-    def _next(self, limits: SandboxLimits) -> _Made:
-        """One that waits, or that is made now; others are made for who comes next."""
+    def _next(self, limits: SandboxLimits) -> _OpenContainer:
+        """Return a container that is ready, or made now, and have others made for later."""
         with self._lock:
             if self._closed:
                 raise Unavailable("The grading sandbox has been closed.")
@@ -93,25 +95,27 @@ class DockerSandboxes:
             _, future = mine.popleft()
             self._ahead = mine
         for other in of_others:
-            self._throw_away(other)
+            self._discard(other)
         return future.result()
 
-    def _make(self, limits: SandboxLimits) -> _Made:
+    def _make(self, limits: SandboxLimits) -> _OpenContainer:
         name = f"carrel-{self._settings.installation}-cage-{secrets.token_hex(6)}"
-        made, line = start(self._engine, self._options.hosts[0], name, self._body(limits))
-        return _Made(container=made, line=line)
+        opened, stdio = start(self._engine, self._options.hosts[0], name, self._body(limits))
+        return _OpenContainer(container=opened, stdio=stdio)
 
-    def _throw_away(self, future: Future[_Made]) -> None:
-        def remove(done: Future[_Made]) -> None:
+    def _discard(self, future: Future[_OpenContainer]) -> None:
+        def remove(done: Future[_OpenContainer]) -> None:
             if not done.cancelled() and done.exception() is None:
-                done.result().line.close()
+                done.result().stdio.close()
                 self._engine.remove(done.result().container)
 
         future.cancel()
         future.add_done_callback(remove)
 
     def _body(self, limits: SandboxLimits) -> Mapping[str, Json]:
-        """The template's, with what only a cage needs: a line, and a folder to work in."""
+        """Return the template's body with what a sandbox adds: attached streams and a working
+        folder.
+        """
         task = Task(
             installation=self._settings.installation,
             lease_id="",
@@ -127,7 +131,7 @@ class DockerSandboxes:
             bounds=ContainerBounds(
                 memory=limits.memory_bytes + _IMPORTS_BYTES,
                 cpus=limits.cpus,
-                pids=limits.processes + _WARDEN,
+                pids=limits.processes + _SUPERVISOR,
                 tmp=limits.disk_bytes,
             ),
             environment={"HOME": HOME, **self._settings.environment},
@@ -147,13 +151,13 @@ class DockerSandboxes:
         body["HostConfig"] = {
             **host,
             "Tmpfs": {**tmpfs, HOME: home, _HIDDEN: "ro,size=4k,mode=555"},
-            # The warden is the init itself, which no process of its container can kill.
+            # The supervisor is the init itself, which no process of its container can kill.
             "Init": False,
         }
         return container_body(body, LABEL, self._settings.installation)
 
 
-class _Kept:
+class _ContainerKeeper:
     def __init__(
         self, *, container: str, engine: DockerClient, workers: ThreadPoolExecutor
     ) -> None:
@@ -161,14 +165,14 @@ class _Kept:
         self._ended = False
 
     def out_of_memory(self) -> bool:
-        """Its warden says so itself."""
+        """Return False: the sandbox supervisor reports it itself."""
         return False
 
     def most_memory(self) -> int | None:
         return None
 
     def end(self) -> None:
-        """The next submission need not wait for it."""
+        """Remove the container in the background: the next submission need not wait for it."""
         if not self._ended:
             self._ended = True
             self._workers.submit(self._engine.remove, self._container)

@@ -1,9 +1,8 @@
-"""Sessions in containers, each on a lease: DockerSpawner with Carrel's template over it.
+"""Run sessions in containers, each on a lease: DockerSpawner with Carrel's template.
 
-The options of DockerSpawner count as ever (volumes, limits, environment, hooks, …); what keeps a
-session inside its container and to its lease comes last. A container is named after its lease,
-so that none is ever found again by another start, and carries the lease as a label, by which a
-hub that was killed finds it.
+The options of DockerSpawner apply (volumes, limits, environment, hooks, …); what keeps a session
+home_path its container and on its lease takes precedence. A container is named after its lease, so
+that no other start finds it, and carries the lease as a label, by which a restarted hub finds it.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from ..sessions.lease_mixin import LeaseMixin
 from ..sessions.lease_options import devices_of
 from ..sessions.readiness import Address
 from .containers import session_log
-from .containers.course_mounts import graded_mounts, linked
-from .containers.home_mounts import course_data, homes_of, inside, mounts, recovery
+from .containers.course_mounts import graded_mounts, link_courses
+from .containers.home_mounts import course_data, home_folders, home_path, mounts, recovery
 from .containers.networks import Networks
 from .containers.overlay import overlay
 from .containers.template import (
@@ -43,7 +42,7 @@ from .containers.template import (
     name_of,
 )
 from .engine import cdi
-from .engine.client import START_SECONDS, DockerClient, connect, in_words, seconds_of
+from .engine.client import START_SECONDS, DockerClient, connect, seconds_of, translate_error
 from .engine.images import digest_of, images_on
 from .engine.running_cache import RunningContainers
 
@@ -58,7 +57,7 @@ def engine_of(host: DockerHost) -> DockerClient:
 
 @cache
 def running_on(host: DockerHost, installation: str) -> RunningContainers:
-    """The containers of an installation that run there; of plain ones, too."""
+    """Return the cache of an installation's running containers there, of plain servers too."""
 
     def ask() -> frozenset[str]:
         seen = engine_of(host).containers({LABEL: installation})
@@ -72,7 +71,8 @@ class ContainerSpawner(DockerSpawner):  # type: ignore[misc]  # dockerspawner ha
 
     site = Instance(
         BackendSettings,
-        help="""The installation, as the service knows it; set by Carrel.""",
+        help="""Settings of the installation that the service shares with spawners; set by
+        Carrel.""",
     ).tag(config=True)
 
     _executor = ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="docker")
@@ -80,7 +80,7 @@ class ContainerSpawner(DockerSpawner):  # type: ignore[misc]  # dockerspawner ha
     _host: DockerHost | None = None
     _starting = False
     _ending = False
-    """In both, what was true a moment ago is not enough."""
+    """During both, a cached state is not good enough."""
 
     @property
     def options(self) -> DockerOptions:
@@ -90,7 +90,7 @@ class ContainerSpawner(DockerSpawner):  # type: ignore[misc]  # dockerspawner ha
 
     @property
     def host(self) -> DockerHost:
-        """The machine of the lease; this one before there is a lease."""
+        """The machine of the lease; this machine before there is a lease."""
         return self._host or self.options.hosts[0]
 
     @property
@@ -99,7 +99,7 @@ class ContainerSpawner(DockerSpawner):  # type: ignore[misc]  # dockerspawner ha
 
     @property
     def client(self) -> docker.APIClient:
-        """With time-outs. What an administrator sets as ``client_kwargs`` has the last word."""
+        """A client with time-outs; an administrator's ``client_kwargs`` take precedence."""
         if self.host not in self._clients:
             self._clients[self.host] = connect(self.host, START_SECONDS, **self.client_kwargs)
         return self._clients[self.host]
@@ -108,12 +108,12 @@ class ContainerSpawner(DockerSpawner):  # type: ignore[misc]  # dockerspawner ha
         try:
             return super()._docker(method, *args, **kwargs)
         except APIError:
-            raise  # DockerSpawner knows what to do about most of them
+            raise  # DockerSpawner handles most of them
         except (DockerException, requests.exceptions.RequestException, OSError) as error:
             raise Unavailable(f"The Docker engine on {self.host.node} does not answer.") from error
 
     async def get_object(self) -> Mapping[str, Any] | None:  # Any: JSON of the engine
-        """None only where the engine says that there is none."""
+        """Return the container; None only if the engine says that there is none."""
         try:
             found = await self.docker("inspect_container", self.object_name)
         except NotFound:
@@ -123,27 +123,27 @@ class ContainerSpawner(DockerSpawner):  # type: ignore[misc]  # dockerspawner ha
         return cast(Mapping[str, Any], found)
 
     async def get_ip_and_port(self) -> tuple[str, int]:
-        """Where the proxy finds it: in its network, or at the address of another machine."""
+        """Return where the proxy finds it: in its network, or at another machine's address."""
         if not self.host.address:
             return cast(tuple[str, int], await super().get_ip_and_port())
         (published, *_) = await self.docker("port", self.object_id, self.port)
         return self.host.address, int(published["HostPort"])
 
     async def poll(self) -> int | None:
-        """The exit status; None while it runs, and while nobody can say."""
+        """Return the exit status; None while it runs, and while its state is unknown."""
         try:
-            if await self._ran_a_moment_ago():
+            if await self._ran_recently():
                 return None
             found = await self.get_object()
         except (CarrelError, APIError) as error:
-            self.log.warning("Nothing is known of %s: %s", self._log_name, error)
+            self.log.warning("The state of %s is unknown: %s", self._log_name, error)
             return None
         if found is None:
             return 0
         state = found["State"]
         return None if state["Running"] else int(state["ExitCode"])
 
-    async def _ran_a_moment_ago(self) -> bool:
+    async def _ran_recently(self) -> bool:
         if not self.object_id or self._starting or self._ending:
             return False
         return await running_on(self.host, self.site.installation).has(self.object_id)
@@ -152,13 +152,13 @@ class ContainerSpawner(DockerSpawner):  # type: ignore[misc]  # dockerspawner ha
 class DockerSession(LeaseMixin, ContainerSpawner):
     """A session on a lease, in a container."""
 
-    # An engine that makes many containers has better things to do than to say that they run.
-    look_seconds = 1.0
-    _who: StartedIn | None = None
-    _last_words = ""
+    # An engine that creates many containers should not be asked about each too often.
+    poll_seconds = 1.0
+    _process: StartedIn | None = None
+    _log_tail = ""
     _recovery: Mapping[str, str] = {}
     _graded: tuple[str, ...] = ()
-    """Courses whose folders this session has."""
+    """The courses whose folders this session has."""
 
     @default("port")
     def _port_default(self) -> int:
@@ -170,7 +170,7 @@ class DockerSession(LeaseMixin, ContainerSpawner):
 
     @default("args")
     def _args_default(self) -> list[str]:
-        """No outside host is asked for news or extensions."""
+        """Ask no external host for news or extensions."""
         return [
             "--ServerApp.terminado_settings=shell_command=['/bin/bash']",
             "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
@@ -188,34 +188,34 @@ class DockerSession(LeaseMixin, ContainerSpawner):
 
     @default("pull_policy")
     def _pull_policy_default(self) -> str:
-        """Images are built here or loaded by an administrator, and named by their digest."""
+        """Never pull: administrators build or load images, which are named by their digest."""
         return "never"
 
     @default("use_internal_ip")
     def _use_internal_ip_default(self) -> bool:
         return True
 
-    # -- what LeaseMixin asks ---------------------------------------------------------------
+    # -- LeaseMixin -------------------------------------------------------------------------
 
     async def start_server(self) -> Address:
         lease = self._leased()
         self._host = self._host_of(lease)
-        self._last_words = ""
+        self._log_tail = ""
         try:
             self.image = await asyncio.to_thread(self._digest, lease.image)
             self.network_name = await asyncio.to_thread(self._network)
             self._recovery = await asyncio.to_thread(self._home)
             if self._recovery:
-                self._teller.say(65, self._recovery["CARREL_RECOVERY"])
-            self._graded = await linked(
-                *(self.site, self._applicant.link, self.user.name, self.host),
-                tell=partial(self._teller.say, 65),
+                self._progress.say(65, self._recovery["CARREL_RECOVERY"])
+            self._graded = await link_courses(
+                *(self.site, self._lease_request.link, self.user.name, self.host),
+                say=partial(self._progress.say, 65),
             )
             self.object_name = name_of(self.site.installation, lease.id)
             address: Address = await super().start_server()
-            self._who = _started(await self.get_object())
+            self._process = _process_of(await self.get_object())
         except APIError as error:
-            raise in_words(error, self.host.node) from error
+            raise translate_error(error, self.host.node) from error
         return address
 
     async def running_server(self, lease: LeaseOut) -> Address | None:
@@ -226,29 +226,29 @@ class DockerSession(LeaseMixin, ContainerSpawner):
         except NotFound:
             return None
         except APIError as error:
-            raise in_words(error, self.host.node) from error
+            raise translate_error(error, self.host.node) from error
         if not found["State"]["Running"] or found["Config"]["Labels"].get(LEASE) != lease.id:
             return None
         environment = dict(each.split("=", 1) for each in found["Config"]["Env"])
         self.object_id, self.object_name = found["Id"], name
         self.network_name = found["HostConfig"]["NetworkMode"]
         self.api_token = environment["JUPYTERHUB_API_TOKEN"]
-        self._who = _started(found)
+        self._process = _process_of(found)
         return await self.get_ip_and_port()
 
-    def who_it_is(self) -> StartedIn | None:
-        return self._who
+    def server_process(self) -> StartedIn | None:
+        return self._process
 
-    def last_words(self) -> str:
-        return self._last_words
+    def log_tail(self) -> str:
+        return self._log_tail
 
     async def kill_started(self) -> None:
-        """Its container stays for the service, which keeps the log and removes it."""
+        """Kill the container; the service keeps its log and removes it."""
         if self.object_id:
             try:
                 await asyncio.to_thread(self._kill, self.object_id)
             except CarrelError as error:
-                # The service knows that the lease has ended, and sees to it.
+                # The service knows that the lease has ended, and removes the container.
                 self.log.warning("%s was not stopped: %s", self.object_name, error)
 
     async def stop(self, now: bool = False) -> None:
@@ -258,43 +258,43 @@ class DockerSession(LeaseMixin, ContainerSpawner):
         finally:
             self._ending = False
 
-    # -- what DockerSpawner asks ------------------------------------------------------------
+    # -- DockerSpawner ----------------------------------------------------------------------
 
     async def check_allowed(self, image: str) -> str:
-        """The service has checked what was asked for, and has written it into the lease."""
+        """Accept the image: the service has checked it, and has written it into the lease."""
         return str(self.image)
 
     async def remove_object(self) -> None:
-        """Its log is kept."""
+        """Remove the container, and keep its log."""
         try:
-            await asyncio.to_thread(self._take_away, self.object_id)
+            await asyncio.to_thread(self._remove, self.object_id)
         except CarrelError as error:
             self.log.warning("%s was not removed: %s", self.object_name, error)
 
     def get_env(self) -> dict[str, str]:
         env: dict[str, str] = super().get_env()
         env.pop("CARREL_STATE", None)  # a path of the host
-        home = {"HOME": inside(self.user.name), "SHELL": "/bin/bash"}
-        shown = course_links.environment(home["HOME"], self._graded, self._group)
-        return env | home | shown | dict(self._recovery)
+        home = {"HOME": home_path(self.user.name), "SHELL": "/bin/bash"}
+        course = course_links.environment(home["HOME"], self._graded, self._group)
+        return env | home | course | dict(self._recovery)
 
     async def docker(self, method: str, *args: object, **kwargs: object) -> Any:
-        """The one call that makes a container is made with Carrel's template."""
+        """Make the call; the one that creates a container uses Carrel's template."""
         if method == "create_container":
             name = kwargs.pop("name")
-            formed = self.client.create_container_config(**kwargs)
-            body = await asyncio.to_thread(self._body, formed)
+            options_body = self.client.create_container_config(**kwargs)
+            body = await asyncio.to_thread(self._body, options_body)
             return await super().docker("create_container_from_config", body, name)
         return await super().docker(method, *args, **kwargs)
 
-    # -- inside -----------------------------------------------------------------------------
+    # -- private ------------------------------------------------------------------------------
 
     def _leased(self) -> LeaseOut:
         assert self._lease is not None
         return self._lease
 
     def _host_of(self, lease: LeaseOut) -> DockerHost:
-        """Where its lease is."""
+        """Return the host of a lease."""
         found = next((host for host in self.options.hosts if host.node == lease.node), None)
         return found or self.options.hosts[0]
 
@@ -303,7 +303,7 @@ class DockerSession(LeaseMixin, ContainerSpawner):
         return digest_of(known, wanted, node=self.host.node)
 
     def _network(self) -> str:
-        """The person's own, made here if nothing of theirs runs yet."""
+        """Return the user's network, created here if it does not exist."""
         networks = Networks(
             engine=self.engine,
             installation=self.site.installation,
@@ -312,13 +312,13 @@ class DockerSession(LeaseMixin, ContainerSpawner):
         return networks.ensure(str(self.user.name))
 
     def _home(self) -> Mapping[str, str]:
-        """Made ready; returns what a session in a full one is told."""
-        owner, homes = str(self.user.name), homes_of(self.site)
+        """Prepare the home; return the variables of a recovery session if it is full."""
+        owner, homes = str(self.user.name), home_folders(self.site)
         homes.ready(owner)
         return recovery(homes.use(owner))
 
-    def _body(self, formed: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What is created; everything that a person chose has been checked by the service."""
+    def _body(self, options_body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the body of the create call; the service has checked all that users choose."""
         options, lease, owner = self.options, self._leased(), self.user.name
         devices = devices_of(lease)
         bounds = ContainerBounds(
@@ -347,16 +347,16 @@ class DockerSession(LeaseMixin, ContainerSpawner):
             devices=devices,
             cdi=cdi.names(self.engine, devices),
             published=self.host.address,
-            workdir=inside(owner),
+            workdir=home_path(owner),
         )
-        return overlay(formed, container(task), {session_log.SERVER: self.name})
+        return overlay(options_body, container(task), {session_log.SERVER: self.name})
 
     def _kill(self, container: str) -> None:
         self.engine.kill(container, signal.SIGKILL.name)
         self.engine.wait(container, KILL_SECONDS)
-        self._last_words = session_log.tail(self._keep_log(container))
+        self._log_tail = session_log.tail(self._keep_log(container))
 
-    def _take_away(self, container: str) -> None:
+    def _remove(self, container: str) -> None:
         self._keep_log(container)
         self.engine.remove(container)
 
@@ -366,8 +366,8 @@ class DockerSession(LeaseMixin, ContainerSpawner):
         return text
 
 
-def _started(found: Mapping[str, Any] | None) -> StartedIn | None:
-    """None where it has ended already: whoever waits for its answer notices."""
+def _process_of(found: Mapping[str, Any] | None) -> StartedIn | None:
+    """Return the container's process; None if it has ended."""
     if found is None or not found["State"]["Pid"]:
         return None
     state = found["State"]

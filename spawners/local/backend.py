@@ -1,7 +1,7 @@
-"""The local engine: a job is a runner process on this machine, in a session of its own.
+"""Run each job as a runner process on this machine, in a session of its own.
 
-A runner outlives the service that started it. What is needed to find it again lies outside
-this process: the lease id in its environment, and the attempt's folder.
+A runner outlives the service that started it. A later service finds it by the lease id in its
+environment and by the attempt's folder.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ..common import notice_file
 from ..common.course_links import course_data
 from ..common.in_flight_starts import InFlightStarts
 from ..devices import nvml
-from ..devices.activity import ProcessCpuMeter, use_of, use_of_simulated
+from ..devices.activity import ProcessCpuMeter, device_activity, simulated_activity
 from ..devices.environment import device_environment, readable
 from ..devices.foreign_processes import ForeignProcesses
 from ..devices.simulated import simulated_devices
@@ -67,19 +67,19 @@ KEPT_VARIABLES: Final = frozenset(
         "VIRTUAL_ENV",
     }
 )
-"""What a job inherits from the service; everything else may be a secret and stays here."""
+"""What a job inherits from the service; any other variable may be a secret."""
 _REMEMBERED = 1000
 
 log = logging.getLogger(__name__)
 
 
 def create(settings: BackendSettings) -> LocalBackend:
-    """The factory of the entry point group ``carrel.backends``."""
+    """Entry point (group ``carrel.backends``)."""
     return LocalBackend(settings)
 
 
 class LocalBackend:
-    """Runs jobs as processes of the service's own account (``hub.ports.backend.Backend``)."""
+    """Run jobs as processes of the service's own account (``hub.interfaces.backend.Backend``)."""
 
     name = "local"
     keeps_inside = False
@@ -94,27 +94,27 @@ class LocalBackend:
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._starting = InFlightStarts()
         self._meter = ProcessCpuMeter()
-        self._strangers = ForeignProcesses()
+        self._foreign = ForeignProcesses()
         self._reason = ""
 
     # -- devices --------------------------------------------------------------------------
 
     def inventory(self) -> tuple[Device, ...]:
-        """Raises Unavailable where the driver hangs or fails."""
+        """Return this machine's devices. Raises Unavailable if the driver hangs or fails."""
         if self._settings.simulated_devices is not None:
             return simulated_devices(self._node, self._settings.simulated_devices)
         inventory = nvml.read(self._node)
         if inventory.reason != self._reason:
             self._reason = inventory.reason
             log.info("devices: %s", inventory.reason or "all are listed again")
-        return self._strangers.marked(inventory.found)
+        return self._foreign.marked(inventory.found)
 
     def nodes(self) -> tuple[NodeState, ...]:
-        """This machine alone."""
+        """Return none: this machine is the only node."""
         return ()
 
     def images(self) -> None:
-        """Processes of this machine run in none."""
+        """Return None: this engine has no images."""
 
     def kernels(self, home: Path) -> frozenset[str]:
         return installed_kernels(home)
@@ -122,7 +122,7 @@ class LocalBackend:
     # -- attempts -------------------------------------------------------------------------
 
     def start(self, order: LaunchOrder) -> Handle:
-        """At most one runner per lease: one that lives is adopted, and given the new token."""
+        """Start at most one runner per lease: a living one is adopted and gets the new token."""
         with self._starting.busy_with(order.lease_id):
             try:
                 order.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -177,11 +177,11 @@ class LocalBackend:
         with self._lock:
             self._children[order.lease_id] = child
             self._forget_oldest()
-        # Readable even if the child has ended already: it is ours, and not reaped yet.
+        # Readable even if the child has ended already: it is not reaped yet.
         return lease_processes.handle_of(psutil.Process(child.pid))
 
     def status(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
-        """Cheap while the first processes live; /proc is read only for the others."""
+        """Cheap while the first processes live; /proc is read only for the other leases."""
         starting = self._starting.now()
         seen: dict[str, AttemptStatus] = {}
         for lease in leases:
@@ -201,15 +201,15 @@ class LocalBackend:
         except OSError as error:
             log.warning("processes cannot be listed: %s", error)
             return {lease: AttemptStatus(life=ProcessState.UNKNOWN) for lease in leases}
-        sightings = {}
+        statuses = {}
         for lease, members in found.items():
             handle = lease_processes.oldest(members)
-            sightings[lease] = AttemptStatus(
+            statuses[lease] = AttemptStatus(
                 life=ProcessState.ALIVE if handle else ProcessState.DEAD,
                 handle=handle,
                 exit_status=self._exit_status(lease),
             )
-        return sightings
+        return statuses
 
     def activity(self, leases: Mapping[str, Handle | None]) -> ActivitySample:
         self._meter.forget_others(leases)
@@ -224,18 +224,18 @@ class LocalBackend:
                 for lease, members in found.items()
                 if members
             }
-        return ActivitySample(cpu_seconds=cpu_seconds, devices=self._uses())
+        return ActivitySample(cpu_seconds=cpu_seconds, devices=self._device_activity())
 
-    def _uses(self) -> dict[str, DeviceActivity]:
+    def _device_activity(self) -> dict[str, DeviceActivity]:
         if self._settings.simulated_devices is not None:
             pretended = simulated_devices(self._node, self._settings.simulated_devices)
-            return {device.id: use_of_simulated(device) for device in pretended}
+            return {device.id: simulated_activity(device) for device in pretended}
         try:
             found = nvml.read(self._node).found
         except Unavailable as error:
-            log.warning("the use of devices is not known: %s", error)
+            log.warning("device activity is unknown: %s", error)
             return {}
-        return {each.device.id: use_of(each) for each in found}
+        return {each.device.id: device_activity(each) for each in found}
 
     def stop(self, lease_id: str, handle: Handle | None, *, patience: float = 4.0) -> bool:
         try:
@@ -260,10 +260,10 @@ class LocalBackend:
         notice_file.remove(folder)
 
     def release_warm(self) -> None:
-        """Nothing waits here."""
+        """Do nothing: this engine has no warm containers."""
 
     def remove_orphans(self, live: Callable[[], Collection[str]]) -> None:
-        """Nothing is left of a process that has ended."""
+        """Do nothing: a process that has ended leaves nothing behind."""
 
     def journal(self, folder: Path) -> Sequence[NewEvent]:
         return read_journal(folder / EVENTS)
@@ -286,9 +286,9 @@ class LocalBackend:
 
 
 def job_environment(order: LaunchOrder, state: Path) -> dict[str, str]:
-    """A clean environment that names the lease and exactly its devices."""
+    """Form a clean environment that names the lease and exactly its devices."""
     kept = {name: value for name, value in os.environ.items() if name in KEPT_VARIABLES}
-    programs = str(Path(sys.executable).parent)  # kernels are found beside this Python
+    programs = str(Path(sys.executable).parent)  # kernels lie beside this Python
     home = str(order.home.resolve())
     return {
         **kept,
@@ -304,6 +304,6 @@ def job_environment(order: LaunchOrder, state: Path) -> dict[str, str]:
         "CARREL_NOTICE": str(order.folder.resolve() / NOTICE),
         "CARREL_SAVED": str(order.folder.resolve() / SAVED),
         **course_data(state, order.group),
-        # By this `carrel down` finds what belongs to its installation.
+        # `carrel down` finds the processes of its installation by this.
         "CARREL_STATE": str(state),
     }

@@ -1,4 +1,4 @@
-"""Which kernels a job of the local engine finds: in its home, beside this Python, in the system."""
+"""List the kernels of local jobs: in the home, beside this Python, and in the system."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jupyter_core.paths import ENV_JUPYTER_PATH, SYSTEM_JUPYTER_PATH
 
 
 def installed_kernels(home: Path) -> frozenset[str]:
-    """Names of the kernel specs, looked up as a process with this home would do it."""
+    """Return the names of the kernel specs that a process with this home finds."""
     extra = [folder for folder in os.environ.get("JUPYTER_PATH", "").split(os.pathsep) if folder]
     own = str(home / ".local" / "share" / "jupyter")
     roots = [*extra, own, *ENV_JUPYTER_PATH, *SYSTEM_JUPYTER_PATH]

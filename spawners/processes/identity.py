@@ -1,4 +1,4 @@
-"""Is it still the same process: a mark that a recycled pid or a set clock cannot fake."""
+"""Identify a process beyond its pid, which may be recycled, and the clock, which may be set."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from .lease_processes import alive
 
 PROC = Path("/proc")
 _START_TICKS = 19
-"""Position in ``/proc/PID/stat`` behind the command's name."""
+"""Index in ``/proc/PID/stat`` after the command's name."""
 
 
 def process_identity(pid: int) -> str:
-    """Name this process for good, or "" where there is none.
+    """Return a lasting identity of this process, or "" if it does not exist.
 
-    Boot id and start time in clock ticks since the boot: unlike a time of day, they stay the
-    same when the clock is set.
+    It consists of the boot id and the start time in clock ticks since boot, which do not change
+    when the clock is set.
     """
     try:
         stat = (PROC / str(pid) / "stat").read_text(errors="replace")
         boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
     except (FileNotFoundError, ProcessLookupError):
         return ""
-    # The name may hold blanks and parentheses: what follows its last one is regular.
+    # The name may contain spaces and parentheses: parse from the last parenthesis on.
     return f"{boot}:{stat.rpartition(')')[2].split()[_START_TICKS]}"
 
 
-def still_alive(pid: int, mark: str) -> bool:
-    """Whether the process with this mark still runs; a zombie does not."""
+def still_alive(pid: int, identity: str) -> bool:
+    """Return whether the process with this identity still runs; a zombie does not."""
     try:
         process = psutil.Process(pid)
     except psutil.NoSuchProcess:
         return False
-    return process_identity(pid) == mark and alive(process)
+    return process_identity(pid) == identity and alive(process)
 
 
 def environment_of(pid: int) -> dict[str, str]:
-    """The environment that a process was started with; empty if it is not to be had."""
+    """Return the environment that a process was started with; empty if it cannot be read."""
     try:
         raw = (PROC / str(pid) / "environ").read_bytes()
     except (FileNotFoundError, ProcessLookupError, PermissionError):

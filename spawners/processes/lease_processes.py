@@ -1,17 +1,15 @@
-"""The processes of a lease: find them, stop them, be sure that none is left.
+"""Find the processes of a lease, stop them, and confirm that none is left.
 
-To a lease belong the processes that carry its id as ``CARREL_LEASE``, the one that its handle
-names, and all their descendants. The environment that /proc shows is that of the last exec,
-so the descendants are needed too: they may have been started with a cleaned environment.
-What cuts both ties (a cleaned environment and a dead parent) is found only with a cgroup,
-which this engine does not have.
+A lease owns the processes that carry its id as ``CARREL_LEASE``, the process that its handle names,
+and all their descendants. /proc shows the environment of the last exec, so descendants matter: they
+may have been started with a cleaned environment. A process that cuts both ties (a cleaned
+environment and a dead parent) could be found only by a cgroup, which this engine does not have.
 
-A lease id is unique in one state folder. A backup that was restored beside the original knows
-the same ids, so that whoever asks for one state folder (``state``) never sees processes that
-carry another one as ``CARREL_STATE``.
+A lease id is unique in one state folder. A backup restored beside the original has the same ids:
+callers that pass ``state`` see no process that carries another folder as ``CARREL_STATE``.
 
-A zombie is dead: it holds no device. A process that cannot be read (another system account)
-is of a lease only as a descendant, since only our own account starts leases.
+A zombie is dead: it holds no device. A process that cannot be read (another system account) belongs
+to a lease only as a descendant, because only our own account starts leases.
 """
 
 from __future__ import annotations
@@ -35,15 +33,15 @@ _PROC = Path("/proc")
 _PREFIX = f"{LEASE_VARIABLE}=".encode()
 _STATE_PREFIX = b"CARREL_STATE="
 _SAME_SECONDS = 1.5
-"""Create times are computed from the boot time, which is known to a second only."""
+"""Creation times derive from the boot time, which is known to a second only."""
 _LADDER: Final = ((signal.SIGINT, 0.5), (signal.SIGTERM, 0.25), (signal.SIGKILL, 0.25))
-"""The signals in their order, each with its part of the patience."""
+"""The signals in order, each with its fraction of the patience."""
 _ROUND_SECONDS = 0.25
-"""How often SIGKILL is repeated for what was born meanwhile."""
+"""Interval at which SIGKILL is repeated for processes born meanwhile."""
 
 
 def lease_of_environment(pid: int, *, state: Path | None = None) -> str | None:
-    """The lease id that a process was started with; None where it has none or is not ours."""
+    """Return the lease id in a process's environment; None without one, or if it is not ours."""
     environment = _environment(pid)
     if state is not None and _elsewhere(environment, state):
         return None
@@ -61,13 +59,13 @@ def _environment(pid: int) -> list[bytes]:
 
 
 def _elsewhere(environment: Iterable[bytes], state: Path) -> bool:
-    """Whether it names another state folder; one that names none may be ours."""
+    """Whether the environment names another state folder; one that names none may be ours."""
     named = [entry for entry in environment if entry.startswith(_STATE_PREFIX)]
     return bool(named) and named[0] != _STATE_PREFIX + os.fsencode(state)
 
 
 def lease_of(process: psutil.Process) -> str | None:
-    """The lease that a process belongs to, by its own environment or that of an ancestor."""
+    """Return the lease of a process, from its own environment or that of an ancestor."""
     try:
         family = [process, *process.parents()]
     except psutil.Error:
@@ -76,7 +74,7 @@ def lease_of(process: psutil.Process) -> str | None:
 
 
 def alive(process: psutil.Process) -> bool:
-    """Whether it still runs: neither ended, nor a zombie, nor another one with its pid."""
+    """Whether the process still runs: not ended, not a zombie, and its pid not reused."""
     try:
         if not process.is_running():
             return False
@@ -86,7 +84,7 @@ def alive(process: psutil.Process) -> bool:
 
 
 def _has_threads(pid: int) -> bool:
-    """A zombie whose first thread has ended may still run in others."""
+    """A zombie whose first thread has ended may still run in other threads."""
     try:
         return len(os.listdir(_PROC / str(pid) / "task")) > 1
     except OSError:
@@ -94,7 +92,7 @@ def _has_threads(pid: int) -> bool:
 
 
 def find(handle: Handle | None, *, state: Path | None = None) -> psutil.Process | None:
-    """The living process that a handle names; a recycled pid does not match."""
+    """Return the living process that a handle names; a recycled pid does not match."""
     if handle is None:
         return None
     try:
@@ -108,12 +106,12 @@ def find(handle: Handle | None, *, state: Path | None = None) -> psutil.Process 
 
 
 def handle_of(process: psutil.Process) -> Handle:
-    """Raises psutil.NoSuchProcess where it is gone."""
+    """Return the handle of a process. Raises psutil.NoSuchProcess if it has ended."""
     return Handle(pid=process.pid, started_at=process.create_time())
 
 
 def oldest(processes: Iterable[psutil.Process]) -> Handle | None:
-    """The handle of the one that was started first and still lives."""
+    """Return the handle of the living process that was started first."""
     handles = []
     for process in processes:
         try:
@@ -129,11 +127,11 @@ def scan(
     *,
     state: Path | None = None,
 ) -> dict[str, list[psutil.Process]]:
-    """The living processes of each lease, in one pass over /proc, oldest first.
+    """Return the living processes of each lease, oldest first, in one pass over /proc.
 
     Args:
         known: processes that belong to the only lease asked for, whatever they look like now.
-        state: only those of this state folder.
+        state: only processes of this state folder.
 
     Raises:
         OSError: /proc cannot be read, so nothing is known.
@@ -177,7 +175,7 @@ def _with_descendants(roots: Collection[int], children: Mapping[int, Sequence[in
 
 
 def _living(pids: Iterable[int]) -> list[psutil.Process]:
-    """Never this process itself: whoever counts the members of a lease is not one."""
+    """Return the living processes, oldest first, without the calling process itself."""
     found: list[tuple[float, int, psutil.Process]] = []
     for pid in pids:
         if pid == os.getpid():
@@ -195,7 +193,7 @@ def _living(pids: Iterable[int]) -> list[psutil.Process]:
 def wait_gone(processes: Iterable[psutil.Process], deadline: float) -> bool:
     """Wait until all have ended, or ``time.monotonic()`` reaches ``deadline``.
 
-    Nothing is reaped: a child's exit status stays with whoever started it.
+    Nothing is reaped: the exit status of a child stays with its parent.
     """
     return all(_wait_one(process, deadline) for process in processes)
 
@@ -206,7 +204,7 @@ def _wait_one(process: psutil.Process, deadline: float) -> bool:
     except ProcessLookupError:
         return True
     except OSError:
-        # No pidfd here (an old kernel, a sandbox): look often instead.
+        # No pidfd here (an old kernel, a sandbox): poll instead.
         while alive(process) and time.monotonic() < deadline:
             select.select([], [], [], 0.02)
         return not alive(process)
@@ -223,10 +221,10 @@ def _wait_one(process: psutil.Process, deadline: float) -> bool:
 def stop_set(
     lease_id: str, handle: Handle | None, patience: float = 4.0, *, state: Path | None = None
 ) -> bool:
-    """SIGINT, SIGTERM, SIGKILL to the whole set, looked up anew for each step.
+    """Send SIGINT, SIGTERM, SIGKILL to all processes of a lease, listed anew for each step.
 
-    Returns True only once no process of the lease is left. It comes back early when the set
-    is empty, and after about ``patience`` seconds at the latest.
+    Returns True once no process of the lease is left: early if so, otherwise after about
+    ``patience`` seconds.
 
     Raises:
         OSError: /proc cannot be read.
@@ -238,7 +236,7 @@ def stop_set(
         ends += patience * part
         signalled: set[psutil.Process] = set()
         while members and time.monotonic() < ends:
-            # Once a step for those that can save their work; again only for the newly born.
+            # Once per step, so that a process can save its work; new processes get it again.
             fresh = [p for p in members if number == signal.SIGKILL or p not in signalled]
             _send(fresh, number)
             signalled.update(fresh)
@@ -252,7 +250,7 @@ def stop_set(
 def ask(
     lease: str, handle: Handle | None, number: signal.Signals, *, state: Path | None = None
 ) -> None:
-    """Send a signal to those of the set that wait for it: others would die of it.
+    """Send a signal to those processes of a lease that handle it: it would kill the others.
 
     Raises:
         OSError: /proc cannot be listed.
@@ -262,7 +260,7 @@ def ask(
 
 
 def catches(pid: int, number: signal.Signals) -> bool:
-    """Whether a process has a handler of its own for a signal."""
+    """Whether a process has its own handler for a signal."""
     try:
         lines = (_PROC / str(pid) / "status").read_text().splitlines()
     except OSError:
@@ -276,5 +274,5 @@ def _send(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
         try:
             process.send_signal(number)
         except (psutil.NoSuchProcess, psutil.AccessDenied):
-            # Gone meanwhile, or not ours to stop: the scan that follows says which.
+            # It ended meanwhile, or is not ours to stop: the next scan tells which.
             continue

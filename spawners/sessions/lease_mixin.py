@@ -1,13 +1,12 @@
-"""A JupyterHub spawner on a lease: ask the service, wait in its queue, start, give back.
+"""A JupyterHub spawner on a lease: ask the service, wait in the queue, start, give back.
 
-``LeaseMixin`` goes in front of an engine's spawner (``class X(LeaseMixin, DockerSpawner)``).
-The request lives in the service. A hub that dies while a start waits loses nothing: the next
-start of the same server finds the same request again, and a server that is already running
-on it is adopted.
+``LeaseMixin`` goes in front of an engine's spawner (``class X(LeaseMixin, DockerSpawner)``). The
+request lives in the service, so a hub that dies during a start loses nothing: the next start of the
+same server finds the same request, and adopts a server that already runs on it.
 
-    open ──▶ wait for the lease ──▶ its turn ──▶ launch ──▶ tell who it is ──▶ answers HTTP
+    open ──▶ wait for the lease ──▶ start queue ──▶ launch ──▶ report process ──▶ answers HTTP
       ▲              │ ended: refused with its cause            │ dies: refused with its log
-      └── what was found is an earlier life: wait for its end
+      └── the request is stale: wait for its end
 """
 
 from __future__ import annotations
@@ -38,30 +37,28 @@ from .user_options import FORM, checked, from_form
 RELEASE_SECONDS = 0.7
 """JupyterHub gives a cancelled start one second before it goes on without it."""
 LEFT_SECONDS = 2.0
-"""After the end of a cancelled start: by then JupyterHub has begun to stop its server, or never
+"""Delay after a cancelled start: by then JupyterHub has begun to stop its server, or never
 will."""
 END_SECONDS = 10.0
-"""How long stop() waits for the service to confirm the end; its ladder takes about 4 s."""
+"""How long stop() waits for the service to confirm the end; its signals take about 4 s."""
 FAILURE_SECONDS = 1.0
-"""How long a failed start tries to tell the service, which notices by itself later."""
+"""How long a failed start tries to report to the service, which notices by itself later."""
 ROUNDS = 5
-"""How often one start begins anew because the request that it found had come to its end."""
+"""How often one start begins again because the request that it found had ended."""
 
-_giving_back: dict[tuple[str, str], asyncio.Task[None]] = {}
-"""Withdrawals still under way, by owner and server name; they outlive their spawner."""
-_tidying: set[asyncio.Task[None]] = set()
-"""The end of cancelled starts, as long as it is looked at."""
-
-
-_turns: defaultdict[str, StartQueue] = defaultdict(StartQueue)
-"""By machine."""
+_withdrawals: dict[tuple[str, str], asyncio.Task[None]] = {}
+"""Withdrawals still in progress, by owner and server name; they outlive their spawner."""
+_cleanups: set[asyncio.Task[None]] = set()
+"""Checks after cancelled starts."""
+_start_queues: defaultdict[str, StartQueue] = defaultdict(StartQueue)
+"""By node."""
 
 
 class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has no types
     """Starts a server only on a lease of the Carrel service, and gives the lease back."""
 
-    look_seconds = 0.0
-    """Between two questions whether a server that has not answered yet still runs."""
+    poll_seconds = 0.0
+    """Interval between checks that a server that has not answered yet still runs."""
     request_id = ""
     lease_id = ""
     _starting = False
@@ -71,14 +68,14 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
 
     def __init__(self, **kwargs: object) -> None:
         super().__init__(**kwargs)
-        self._teller = StartProgress()
+        self._progress = StartProgress()
         if self.user is not None and self.orm_spawner is not None:
             self.oauth_client_id = oauth_client_id(self.user.name, self.name)
 
-    # -- what an engine knows about its servers ---------------------------------------------
+    # -- what an engine implements ----------------------------------------------------------
 
     async def start_server(self) -> Address:
-        """Start it on the lease; the address need not answer yet."""
+        """Start the server on the lease and return its address, which need not answer yet."""
         address: Address = await super().start()
         return address
 
@@ -86,36 +83,36 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
         """Adopt the server that already runs on this lease, if there is one."""
         return None
 
-    def who_it_is(self) -> StartedIn | None:
-        """The process just started, where servers are processes of this host."""
+    def server_process(self) -> StartedIn | None:
+        """Return the process just started, if servers are processes of this host."""
         return None
 
-    def last_words(self) -> str:
-        """The end of the server's log."""
+    def log_tail(self) -> str:
+        """Return the end of the server's log."""
         return ""
 
     async def kill_started(self) -> None:
-        """End at once what was started; there is nothing in it yet to save."""
+        """Kill what was started; it holds no work yet."""
         await super().stop(now=True)
 
-    # -- the spawner's life -----------------------------------------------------------------
+    # -- Spawner ----------------------------------------------------------------------------
 
     async def start(self) -> Address:
         """Return the address of a server that answers.
 
         Raises:
-            StartRefused: not admitted, ended while it waited, or died; says why.
+            StartRefused: not admitted, ended while queued, or died; carries the reason.
         """
         self._starting, keep, cancelled = True, False, False
         try:
-            if giving_back := _giving_back.get((self.user.name, self.name)):
-                await asyncio.wait({giving_back})
+            if withdrawal := _withdrawals.get((self.user.name, self.name)):
+                await asyncio.wait({withdrawal})
             address = await self._start_on_a_lease()
             keep = True
         except asyncio.CancelledError:
-            # Where the hub itself leaves, the request waits for the next one, and a server
-            # that has started is adopted by it.
-            keep = hub_is_leaving()
+            # If the hub itself shuts down, the request stays for the next hub, which adopts a
+            # server that has started.
+            keep = hub_is_shutting_down()
             cancelled = not keep
             if cancelled:
                 await self._withdraw()
@@ -131,20 +128,20 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
                     await self.kill_started()
                 self.clear_state()
             if cancelled:
-                task = asyncio.create_task(self._leave_no_server())
-                _tidying.add(task)
-                task.add_done_callback(_tidying.discard)
+                task = asyncio.create_task(self._remove_leftover_server())
+                _cleanups.add(task)
+                task.add_done_callback(_cleanups.discard)
 
     async def stop(self, now: bool = False) -> None:
-        """End the request: the service stops the whole set of processes and confirms it."""
+        """End the request: the service stops all its processes and confirms it."""
         if self.request_id:
             try:
                 async with asyncio.timeout(END_SECONDS):
-                    await self._applicant.link.stop(self.request_id, StopIn(cause="stopped"))
-                    await self._applicant.end_of(self.request_id)
+                    await self._lease_request.link.stop(self.request_id, StopIn(cause="stopped"))
+                    await self._lease_request.end_of(self.request_id)
             except (CarrelError, TimeoutError) as error:
                 self.log.warning("Carrel did not stop %s itself: %s", self._log_name, error)
-        # Reaps what the service has stopped, and stops what it could not.
+        # Reaps what the service has stopped, and stops what the service could not.
         if await self.poll() is None:
             await super().stop(now)
 
@@ -155,10 +152,10 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
         return status
 
     async def progress(self) -> AsyncGenerator[dict[str, object], None]:
-        """Tell each change once; JupyterHub stops listening when the start is over."""
-        async with aclosing(self._teller.listen()) as sentences:
-            async for told in sentences:
-                yield {"progress": told.percent, "message": told.sentence}
+        """Yield each message once; JupyterHub stops listening when the start is over."""
+        async with aclosing(self._progress.listen()) as messages:
+            async for message in messages:
+                yield {"progress": message.percent, "message": message.sentence}
 
     def get_state(self) -> dict[str, JsonValue]:
         state: dict[str, JsonValue] = super().get_state()
@@ -176,7 +173,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
         self.request_id = self.lease_id = ""
 
     def get_env(self) -> dict[str, str]:
-        """What belongs to the lease comes last: nothing that people set replaces it."""
+        """Set the lease's variables last, so that users cannot replace them."""
         env: dict[str, str] = super().get_env()
         if self._lease is None:
             return env
@@ -198,7 +195,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
 
     @default("apply_user_options")
     def _apply_user_options(self) -> object:
-        """Nothing to apply: refuses what has the wrong shape before anything else happens."""
+        """Reject options of the wrong shape early; there is nothing to apply."""
 
         def apply(_spawner: Spawner, options: dict[str, object]) -> None:
             checked(options)
@@ -208,61 +205,68 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
     # -- steps of a start -------------------------------------------------------------------
 
     @property
-    def _applicant(self) -> LeaseRequest:
+    def _lease_request(self) -> LeaseRequest:
         return LeaseRequest(
             link=InternalClient(self.service_url, self.hub_token),
             owner=self.user.name,
             server_name=self.name,
             patience=self.service_timeout,
-            say=self._teller.say,
+            say=self._progress.say,
         )
 
     async def _start_on_a_lease(self) -> Address:
         for _ in range(ROUNDS):
             try:
-                request = await self._applicant.until_granted(await self._open())
-                found = await self._found_running(request)
+                request = await self._lease_request.until_granted(await self._open())
+                found = await self._find_running(request)
                 if request.lease is None:
                     continue
                 if found is not None:
                     return await self._launch(request, request.lease, found)
-                # The lease is held, and no other start is asked for, as long as somebody attends.
-                async with self._applicant.attending(request.id), self._turn(request.lease):
-                    await self._applicant.launch(request.id, request.lease.id)
+                # While this is attached, the service keeps the lease and asks for no other start.
+                async with (
+                    self._lease_request.attached(request.id),
+                    self._start_slot(request.lease),
+                ):
+                    await self._lease_request.launch(request.id, request.lease.id)
                     return await self._launch(request, request.lease, None)
             except StaleRequest:
-                self._teller.say(5, "The previous session of this name has ended; asking anew.")
+                self._progress.say(5, "The previous session of this name has ended; trying again.")
         raise Unavailable(
-            "The session could not be started: its lease went back several times.",
-            accepted="Please start it again.",
+            "The session could not be started: it lost its lease several times.",
+            accepted="Start it again.",
         )
 
-    def _turn(self, lease: LeaseOut) -> AbstractAsyncContextManager[None]:
-        """A device that is leased already is not kept waiting for those that need none."""
+    def _start_slot(self, lease: LeaseOut) -> AbstractAsyncContextManager[None]:
+        """Wait in the start queue; a session that holds a device goes before those without one."""
 
-        def tell(place: int) -> None:
-            self._teller.say(
+        def report(position: int) -> None:
+            self._progress.say(
                 55,
-                "The lease is granted. Many sessions start at this moment: "
-                f"this one is number {place} of those that wait for their turn.",
+                "The lease is granted. Many sessions are starting now: "
+                f"yours is number {position} in the start queue.",
             )
 
-        return _turns[lease.node].take(self.turns, tell, dear=bool(lease.devices))
+        return _start_queues[lease.node].slot(
+            self.starts_at_once, report, holds_device=bool(lease.devices)
+        )
 
     async def _open(self) -> RequestOut:
-        self._teller.say(0, "Asking Carrel.")
+        self._progress.say(0, "Requesting the session.")
         self.request_id = ""
-        # A task of its own: a start that is cancelled has to know what it has opened.
-        self._opening = asyncio.create_task(self._applicant.open(checked(self.user_options or {})))
+        # A task of its own: a cancelled start has to know the request that it has opened.
+        self._opening = asyncio.create_task(
+            self._lease_request.open(checked(self.user_options or {}))
+        )
         request = await asyncio.shield(self._opening)
         self.request_id = request.id
         return request
 
-    async def _found_running(self, request: RequestOut) -> Address | None:
-        """The server of a hub that died before it could write down what it had started.
+    async def _find_running(self, request: RequestOut) -> Address | None:
+        """Find the server of a hub that died before it could save what it had started.
 
         Raises:
-            EarlierLife: that server is dead; the service knows now.
+            StaleRequest: that server is dead, and the service has been told.
         """
         if request.lease is None or request.state == State.GRANTED:
             return None
@@ -270,46 +274,46 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
             self.log.info("Adopting the server of %s, lease %s", self._log_name, request.lease.id)
             return address
         if request.state == State.STARTING:
-            return None  # the intent was written and nothing forked: this start does it
+            return None  # the intent was written but nothing started: this start does it
         died = StopIn(cause="server_died", message="The server died while the hub was away.")
-        await self._applicant.stop(request.id, died, self.service_timeout)
-        await self._applicant.end_of(request.id)
+        await self._lease_request.stop(request.id, died, self.service_timeout)
+        await self._lease_request.end_of(request.id)
         raise StaleRequest
 
     async def _launch(self, request: RequestOut, lease: LeaseOut, found: Address | None) -> Address:
         """Start the server, unless it was found running, and wait for its answer."""
         self._lease, self.lease_id, self._group = lease, lease.id, request.group
-        self._teller.say(60, "The lease is granted; the session starts.")
+        self._progress.say(60, "The lease is granted; the session starts.")
         try:
             async with asyncio.timeout(self.launch_timeout):
                 address = found or await self.start_server()
-                self._write_down(address)
-                await self._settle(lease, address)
+                self._save_state(address)
+                await self._await_answer(lease, address)
         except TimeoutError:
             why = f"The session did not answer within {self.launch_timeout:.0f} s."
             raise await self._failure(request.id, why) from None
         except (OSError, CarrelError, ServerDied) as error:
             why = f"The session could not be started: {error}"
             raise await self._failure(request.id, why) from error
-        self._teller.say(95, "The session answers.")
+        self._progress.say(95, "The session answers.")
         return address
 
-    def _write_down(self, address: Address) -> None:
-        """Commit at once what a hub needs that takes over after this one was killed."""
+    def _save_state(self, address: Address) -> None:
+        """Commit at once what a later hub needs to take over if this one is killed."""
         if self.server is not None:
             self.server.ip, self.server.port = address
         self.orm_spawner.state = self.get_state()
         if session := object_session(self.orm_spawner):
             session.commit()
 
-    async def _settle(self, lease: LeaseOut, address: Address) -> None:
-        """Tell the service which process it is while the server comes up."""
-        who = self.who_it_is()
+    async def _await_answer(self, lease: LeaseOut, address: Address) -> None:
+        """Wait for the server's answer, and meanwhile report its process to the service."""
+        who = self.server_process()
         path = f"{self.server.base_url if self.server is not None else '/'}api"
-        answer = wait_until_ready(address, path, super().poll, every=self.look_seconds)
+        answer = wait_until_ready(address, path, super().poll, every=self.poll_seconds)
         if who is None:
             return await answer
-        reporting = asyncio.create_task(self._applicant.report(lease.id, who))
+        reporting = asyncio.create_task(self._lease_request.report(lease.id, who))
         try:
             await answer
             await reporting
@@ -317,28 +321,30 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
             reporting.cancel()
 
     async def _failure(self, request_id: str, why: str) -> StartRefused:
-        """End what was started; the refusal carries the end of the log."""
+        """End what was started, and return the refusal with the end of the log."""
         await self.kill_started()
-        tail = self.last_words()
+        tail = self.log_tail()
         failed = StopIn(cause="start_failed", message=why[:2000], details=tail)
         try:
-            request = await self._applicant.stop(request_id, failed, FAILURE_SECONDS)
+            request = await self._lease_request.stop(request_id, failed, FAILURE_SECONDS)
         except CarrelError as error:
-            self.log.warning("Carrel was not told that %s failed: %s", self._log_name, error)
+            self.log.warning("Carrel was not message that %s failed: %s", self._log_name, error)
         else:
             if request.cause and request.cause.code != failed.cause:
-                return ended(request)  # somebody ended it: that is why it died
+                return ended(request)  # the request was ended: that is why the server died
         return StartRefused(why, reason="start_failed", status_code=500, details=tail)
 
     async def _withdraw(self) -> None:
-        """Give the request back; goes on in the background if that takes longer."""
+        """Give the request back; continues in the background if that takes longer."""
         key = self.user.name, self.name
-        task = asyncio.create_task(self._give_back(self._opening, self.request_id))
-        _giving_back[key] = task
-        task.add_done_callback(lambda _: _giving_back.pop(key, None))
+        task = asyncio.create_task(self._withdraw_request(self._opening, self.request_id))
+        _withdrawals[key] = task
+        task.add_done_callback(lambda _: _withdrawals.pop(key, None))
         await asyncio.wait({task}, timeout=RELEASE_SECONDS)
 
-    async def _give_back(self, opening: asyncio.Task[RequestOut] | None, request_id: str) -> None:
+    async def _withdraw_request(
+        self, opening: asyncio.Task[RequestOut] | None, request_id: str
+    ) -> None:
         if self.lease_id:
             await self.kill_started()
         try:
@@ -346,31 +352,33 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
                 request_id = (await opening).id
             if request_id:
                 cancelled = StopIn(cause="cancelled")
-                await self._applicant.stop(request_id, cancelled, self.service_timeout)
+                await self._lease_request.stop(request_id, cancelled, self.service_timeout)
         except CarrelError as error:
-            self.log.warning("Carrel was not told of a cancelled start: %s", error)
+            self.log.warning("Carrel was not message of a cancelled start: %s", error)
 
-    async def _leave_no_server(self) -> None:
-        """Where a cancelled start took longer to end than JupyterHub waits, it would list a
-        server as ready that is not there, and look at it no more."""
+    async def _remove_leftover_server(self) -> None:
+        """Stop a server that JupyterHub lists as ready although its start was cancelled.
+
+        That happens when the cancelled start takes longer to end than JupyterHub waits.
+        """
         await asyncio.sleep(LEFT_SECONDS)
         known = self.user.spawners.get(self.name) is self
         if known and self.ready and not self.lease_id:
-            self.log.warning("JupyterHub forgot to end the cancelled start of %s", self._log_name)
+            self.log.warning("JupyterHub did not end the cancelled start of %s", self._log_name)
             await self.user.stop(self.name)
 
 
 def oauth_client_id(owner: str, server_name: str) -> str:
-    """A name for each server's OAuth client, and never one for two.
+    """Return a unique name for each server's OAuth client.
 
-    JupyterHub joins the names with one hyphen. The servers b-c of a and c of a-b would then
-    have one client: whoever starts the second one fails, or takes over the first one's secret.
+    JupyterHub joins user and server with one hyphen. Server b-c of user a and server c of user a-b
+    would share a client: the second start would fail, or take over the first one's secret.
     """
     server = f"--{safe_name(server_name)}" if server_name else ""
     return f"jupyterhub-user-{safe_name(owner)}{server}"
 
 
-def hub_is_leaving() -> bool:
+def hub_is_shutting_down() -> bool:
     """Whether this cancellation is the hub's own shutdown, which cancels every task."""
     return any(
         getattr(task.get_coro(), "__qualname__", "").endswith(".shutdown_cancel_tasks")

@@ -1,6 +1,6 @@
-"""One start's dealings with the service: open the request, wait in the queue, report, end it.
+"""Talk to the service during one start: open the request, wait in the queue, report, end it.
 
-The service may restart at any moment; every call here is safe to repeat and is repeated.
+The service may restart at any moment: every call is idempotent and is retried.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .start_refused import StartRefused
 
 RETRY_SECONDS = 0.25
 REPORT_SECONDS = 20.0
-"""How long to try to tell the service about a process; later it finds it by its lease."""
+"""How long to try to report a process to the service, which finds it by its lease later."""
 HAS_LEASE = frozenset({State.GRANTED, State.STARTING, State.RUNNING})
 
 Say = Callable[[int, str], None]
@@ -28,16 +28,16 @@ Say = Callable[[int, str], None]
 
 
 class StaleRequest(Exception):
-    """The request that was found belongs to a server that is gone: open a new one."""
+    """The request belongs to a server that has ended: open a new one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRequest:
-    """Asks for a lease for one server.
+    """Request a lease for one server.
 
     Attributes:
-        patience: seconds for which a call is repeated while the service does not answer.
-        say: told what a waiting person should read.
+        patience: seconds for which a call is retried while the service does not answer.
+        say: gets the messages for the person who waits.
     """
 
     link: InternalClient
@@ -47,7 +47,7 @@ class LeaseRequest:
     say: Say
 
     async def open(self, options: dict[str, JsonValue]) -> RequestOut:
-        """The live request of this server, or a new one."""
+        """Return the live request of this server, or open a new one."""
         return await self.retry(
             lambda: self.link.open_session(self.owner, self.server_name, options), self.patience
         )
@@ -56,21 +56,23 @@ class LeaseRequest:
         """Wait in the queue; the result holds a lease.
 
         Raises:
-            EarlierLife: it was stopping when it was found, and has ended now.
-            StartRefused: it ended while it waited, or is to be claimed: then nobody waits for
-                it here.
+            StaleRequest: it was stopping when it was found, and has ended now.
+            StartRefused: it ended while queued, or its owner chose to claim it later.
         """
         earlier = request.state == State.STOPPING
         percent = 5
         async with aclosing(self.link.statuses(request.id)) as statuses:
             async for found in statuses:
                 if found is None:
-                    self.say(percent, "The Carrel service does not answer; the place is kept.")
+                    self.say(
+                        percent,
+                        "The Carrel service does not answer. You keep your place in the queue.",
+                    )
                 elif found.ended:
                     raise StaleRequest if earlier else ended(found)
                 elif found.claim:
                     raise StartRefused(
-                        "The place in the queue is kept; claim the device when it has come.",
+                        "You keep your place in the queue. Claim the device when it is granted.",
                         reason="kept",
                         status_code=409,
                     )
@@ -79,14 +81,14 @@ class LeaseRequest:
                 else:
                     percent, sentence = _waiting(found)
                     self.say(percent, sentence)
-        raise StaleRequest  # the stream ends only after an end
+        raise StaleRequest  # the stream ends only after the request
 
     async def launch(self, request_id: str, lease_id: str) -> None:
         """Write the intent to start.
 
         Raises:
-            EarlierLife: the lease went back meanwhile, and the request waits again.
-            StartRefused: the request was ended meanwhile: nobody wants it any more.
+            StaleRequest: the lease was lost meanwhile, and the request is queued again.
+            StartRefused: the request was ended meanwhile.
         """
         try:
             await self.retry(lambda: self.link.launch(lease_id), self.patience)
@@ -100,8 +102,8 @@ class LeaseRequest:
             raise StaleRequest from error
 
     @asynccontextmanager
-    async def attending(self, request_id: str) -> AsyncIterator[None]:
-        """The service knows meanwhile that somebody sees to this request."""
+    async def attached(self, request_id: str) -> AsyncIterator[None]:
+        """Listen to the request, so that the service knows that a start attends to it."""
         listening = asyncio.create_task(self.end_of(request_id))
         try:
             yield
@@ -109,27 +111,27 @@ class LeaseRequest:
             listening.cancel()
 
     async def report(self, lease_id: str, who: StartedIn) -> None:
-        """Say which process it is.
+        """Report the server's process.
 
         Raises:
-            Conflict: the lease is somebody else's, or ending: the process has to go.
+            Conflict: the lease belongs to another process, or is ending: this one must stop.
         """
         try:
             await self.retry(lambda: self.link.started(lease_id, who), REPORT_SECONDS)
         except Unavailable:
-            return  # it finds the process by its lease when it comes back
+            return  # the service finds the process by its lease when it is back
 
     async def stop(self, request_id: str, how: StopIn, patience: float) -> RequestOut:
         return await self.retry(lambda: self.link.stop(request_id, how), patience)
 
     async def end_of(self, request_id: str) -> None:
-        """Wait until it has ended, which is when no process of it is left."""
+        """Wait until the request has ended, which is when none of its processes is left."""
         async with aclosing(self.link.statuses(request_id)) as statuses:
             async for _ in statuses:
                 pass
 
     async def retry(self, call: Callable[[], Awaitable[RequestOut]], patience: float) -> RequestOut:
-        """Repeat a call while the service is away; raises Unavailable after ``patience``."""
+        """Retry a call while the service does not answer; raises Unavailable after ``patience``."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + patience
         while True:
@@ -138,12 +140,12 @@ class LeaseRequest:
             except Unavailable:
                 if loop.time() > deadline:
                     raise
-                self.say(2, "The Carrel service does not answer at the moment; trying again.")
+                self.say(2, "The Carrel service does not answer; trying again.")
                 await asyncio.sleep(RETRY_SECONDS)
 
 
 def ended(request: RequestOut) -> StartRefused:
-    """Why there will be no session, in the words of the request's cause."""
+    """Return a refusal that says why the request ended."""
     cause = request.cause
     return StartRefused(
         cause.message if cause else f"The session's request is {request.state}.",

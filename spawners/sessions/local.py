@@ -1,7 +1,7 @@
-"""Sessions as local processes of the hub's own system account, each on a lease.
+"""Run sessions as local processes of the hub's system account, each on a lease.
 
-All sessions of such an installation share one account and are not isolated from each other:
-this is for a laptop, a demonstration and tests.
+All sessions of such an installation share one account and are not isolated from each other: use it
+on a laptop, in a demonstration and in tests.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ from .server_ports import next_port
 __all__ = ["LeaseMixin", "LocalSession"]
 
 LOG_BYTES = 2 * 1024 * 1024
-"""A log that is longer when a session starts is set aside; one older log is kept."""
+"""A longer log is rotated when a session starts; one older log is kept."""
 TAIL_BYTES = 4000
 TAIL_LINES = 25
 
 
 class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]  # untyped base
-    """``SimpleLocalProcessSpawner`` on a lease; every option of it is kept."""
+    """``SimpleLocalProcessSpawner`` on a lease, with all its options."""
 
     homes = Unicode(
-        help="""Folder that holds the homes: one folder per person, named so that no two
-        people ever share one.""",
+        help="""Folder of the homes: one folder for each user, named so that no two users
+        share one.""",
     ).tag(config=True)
 
     logs = Unicode(
-        help="""Folder for the sessions' logs, one file per server.""",
+        help="""Folder of the sessions' logs, one file for each server.""",
     ).tag(config=True)
 
     interrupt_timeout = Integer(
-        1, help="Seconds after SIGINT, used only while the Carrel service is away."
+        1, help="Seconds to wait after SIGINT, if the Carrel service does not stop the session."
     ).tag(config=True)
     term_timeout = Integer(
-        2, help="Seconds after SIGTERM, used only while the Carrel service is away."
+        2, help="Seconds to wait after SIGTERM, if the Carrel service does not stop the session."
     ).tag(config=True)
     kill_timeout = Integer(
-        2, help="Seconds after SIGKILL, used only while the Carrel service is away."
+        2, help="Seconds to wait after SIGKILL, if the Carrel service does not stop the session."
     ).tag(config=True)
 
     popen_kwargs: dict[str, object]
@@ -82,10 +82,10 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
 
     @default("args")
     def _args_default(self) -> list[str]:
-        """No outside host is asked for news or extensions; terminals keep the session's PATH.
+        """Ask no external host for news or extensions, and keep the session's PATH in terminals.
 
-        A login shell, which Jupyter starts by itself here, would put the system's PATH in its
-        place, and ``carrel`` would not be found.
+        By default Jupyter starts a login shell, which would reset PATH to the system's, so that
+        ``carrel`` would not be found.
         """
         return [
             "--ServerApp.terminado_settings=shell_command=['/bin/bash']",
@@ -96,7 +96,7 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
 
     @default("env_keep")
     def _env_keep_default(self) -> list[str]:
-        """The hub's environment holds its secrets; a session gets what is named here."""
+        """Keep only these variables: the hub's environment contains its secrets."""
         return ["PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ"]
 
     def get_args(self) -> list[str]:
@@ -105,7 +105,7 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
 
     def user_env(self, env: dict[str, str]) -> dict[str, str]:
         env = super().user_env(env)
-        # In a session's terminal, `carrel` is the one of this installation.
+        # In a session's terminal, `carrel` is the command of this installation.
         own = str(Path(sys.prefix) / "bin")
         others = [part for part in env.get("PATH", os.defpath).split(os.pathsep) if part != own]
         env = env | {"PATH": os.pathsep.join([own, *others])}
@@ -115,15 +115,15 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
         return env | jupyter_environment(env) | shown
 
     def make_preexec_fn(self, name: str) -> None:
-        """Nothing runs between fork and exec: the working folder is Popen's business."""
+        """Run nothing between fork and exec: Popen sets the working folder."""
 
-    # -- what LeaseMixin asks ---------------------------------------------------------------
+    # -- LeaseMixin -------------------------------------------------------------------------
 
     async def start_server(self) -> Address:
         home = Path(self.home_dir)
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         await self._link_courses(home)
-        self.port = next_port()  # the port of an earlier life may be somebody else's by now
+        self.port = next_port()  # another process may have taken the port of an earlier start
         with self._open_log() as log:
             self.popen_kwargs = {
                 **self.popen_kwargs,
@@ -137,13 +137,13 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
         return address
 
     async def _link_courses(self, home: Path) -> None:
-        graded = await course_links.graded_by(self._applicant.link, self.user.name)
+        graded = await course_links.graded_by(self._lease_request.link, self.user.name)
         if graded is None or not self.state_root:
             return
         try:
             course_links.link_into(home, StateFolder.at(self.state_root).courses, graded)
         except OSError as error:
-            self.log.warning("%s sees no folder of a course: %s", self._log_name, error)
+            self.log.warning("course folders of %s were not linked: %s", self._log_name, error)
         else:
             self._graded = graded
 
@@ -162,14 +162,14 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
                 return where.hostname, where.port
         return None
 
-    def who_it_is(self) -> StartedIn | None:
+    def server_process(self) -> StartedIn | None:
         try:
             handle = handle_of(psutil.Process(self.pid))
         except psutil.NoSuchProcess:
-            return None  # the wait for its answer notices
+            return None  # the wait for the server's answer notices
         return StartedIn(pid=handle.pid, started_at=handle.started_at)
 
-    def last_words(self) -> str:
+    def log_tail(self) -> str:
         try:
             with self.log_path.open("rb") as log:
                 end = log.seek(0, os.SEEK_END)
@@ -181,10 +181,10 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
 
     async def kill_started(self) -> None:
         proc, pid = self.proc, self.pid
-        alive = proc.poll() is None if proc is not None else self._still_mine()
+        alive = proc.poll() is None if proc is not None else self._still_ours()
         if not (pid and alive):
             return
-        # The server leads a session of its own: nothing of the hub is in its group.
+        # The server leads its own session: its process group holds nothing of the hub.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
         if proc is not None:
@@ -194,15 +194,18 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
     # -- the process ------------------------------------------------------------------------
 
     async def poll(self) -> int | None:
-        # After a restart of the hub there is no handle, and the pid alone proves nothing.
-        if self.proc is None and self.pid and not self._still_mine():
+        # After a restart of the hub there is no Popen object, and a pid alone proves nothing.
+        if self.proc is None and self.pid and not self._still_ours():
             self.clear_state()
             return 0
         status: int | None = await super().poll()
         return status
 
-    def _still_mine(self) -> bool:
-        """The process that was started, and not by the site that a backup was restored from."""
+    def _still_ours(self) -> bool:
+        """Whether the process that was started still runs, and belongs to this installation.
+
+        A backup restored beside the original has the same processes in its database.
+        """
         of = environment_of(self.pid).get("CARREL_STATE", self.state_root)
         return of == self.state_root and still_alive(self.pid, self.process_identity)
 
@@ -220,7 +223,7 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
 
     @property
     def log_path(self) -> Path:
-        """``USER.log`` and ``USER--SERVER.log``; no safe name holds two hyphens in a row."""
+        """``USER.log`` or ``USER--SERVER.log``; no safe name contains two hyphens in a row."""
         server = f"--{safe_name(self.name)}" if self.name else ""
         return Path(self.logs) / f"{safe_name(self.user.name)}{server}.log"
 

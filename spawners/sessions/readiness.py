@@ -1,4 +1,4 @@
-"""Wait until a server that was just started answers, or see it die."""
+"""Wait until a newly started server answers, or has died."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Address: TypeAlias = tuple[str, int]
 
 FIRST_PAUSE_SECONDS = 0.03
 GROWTH = 1.02
-"""Servers answer after one or two seconds; a class that starts together takes longer."""
+"""Servers answer after one or two seconds; a whole class at once takes longer."""
 LONGEST_PAUSE_SECONDS = 0.2
 ANSWER_SECONDS = 1.0
-"""A server that has opened its port and is still loading is asked again after this."""
+"""Time-out of one HTTP request: a server may have opened its port and still be loading."""
 
 
 class ServerDied(Exception):
@@ -32,13 +32,13 @@ async def wait_until_ready(
     *,
     every: float = 0.0,
 ) -> None:
-    """Return at the first HTTP answer of any kind.
+    """Return at the first HTTP response of any kind.
 
-    JupyterHub's own wait looks at the port less often, and never at the process.
+    JupyterHub's own wait polls the port less often, and never checks the process.
 
     Args:
-        ended: the exit status of the server, None while it runs.
-        every: seconds between two questions about that, where they are dear.
+        ended: returns the exit status of the server, None while it runs.
+        every: seconds between two calls of ``ended``, for engines where it is expensive.
 
     Raises:
         ServerDied: with that status.
@@ -50,7 +50,7 @@ async def wait_until_ready(
             if (status := await ended()) is not None:
                 raise ServerDied(f"its server ended with status {status}.")
             asked = time.monotonic()
-        # Most tries meet a closed port: a bare connection costs a tenth of a request.
+        # Most attempts meet a closed port: a bare connection costs a tenth of a request.
         if await _is_open(host, port) and await _answers(f"http://{_in_url(host)}:{port}{path}"):
             return
         await asyncio.sleep(pause)

@@ -1,7 +1,7 @@
-"""Ports for servers that listen only seconds after their port was chosen.
+"""Choose ports for servers that begin to listen only seconds later.
 
-A port that the system itself chooses lies in the range from which it also serves outgoing
-connections: until the server has come up, one of those may take it. These lie below that range.
+The system would choose from its ephemeral range, from which an outgoing connection may take the
+port before the server listens. These ports lie below that range.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from ...hub.errors import Unavailable
 
 LOCALHOST = "127.0.0.1"
 _FROM, _TO = 29001, 32701
-_turn = count(secrets.randbelow(_TO - _FROM))
+_counter = count(secrets.randbelow(_TO - _FROM))
 
 
 def next_port() -> int:
-    """A free port on localhost that this process has not given away for a long time.
+    """Return a free port on localhost that this process has not used for a long time.
 
     Raises:
         Unavailable: all of them are taken.
     """
     for _ in range(_TO - _FROM):
-        port = _FROM + next(_turn) % (_TO - _FROM)
+        port = _FROM + next(_counter) % (_TO - _FROM)
         if _is_free(port):
             return port
     raise Unavailable(f"No port between {_FROM} and {_TO} is free for a session on this machine.")

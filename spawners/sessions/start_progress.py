@@ -1,4 +1,4 @@
-"""What somebody who waits for a start is told: each change once, to everybody who listens."""
+"""Tell listeners how a start progresses: each message once."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ class StartMessage:
 
 
 class StartProgress:
-    """Holds the newest sentence and wakes the listeners when it changes."""
+    """Hold the newest message and wake the listeners when it changes."""
 
     def __init__(self) -> None:
-        self.said = StartMessage(percent=0, sentence="Asking Carrel.")
+        self.said = StartMessage(percent=0, sentence="Requesting the session.")
         self._news = asyncio.Event()
 
     def say(self, percent: int, sentence: str) -> None:
-        told = StartMessage(percent=percent, sentence=sentence)
-        if told != self.said:
-            self.said, news, self._news = told, self._news, asyncio.Event()
+        message = StartMessage(percent=percent, sentence=sentence)
+        if message != self.said:
+            self.said, news, self._news = message, self._news, asyncio.Event()
             news.set()
 
     async def listen(self) -> AsyncGenerator[StartMessage, None]:
-        """The sentence as it is, then every new one; never ends by itself."""
+        """Yield the current message, then every new one; never ends by itself."""
         heard: StartMessage | None = None
         while True:
             news = self._news

@@ -1,8 +1,7 @@
-"""Whose server starts now, where many are asked for at once.
+"""Queue the launches of servers, so that only a few start at once on one machine.
 
-Twenty servers that start together on two cores are all ready as late as the last one would be
-after the others, and late enough to be taken for dead. One after another, a few at a time, each
-has its own time, and the first is there soon.
+Twenty servers that start together on two cores are all as late as the last one, late enough to be
+taken for dead. Started a few at a time, each is quick, and the first is ready soon.
 """
 
 from __future__ import annotations
@@ -14,66 +13,68 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
 
-Tell = Callable[[int], None]
-"""Takes the place in the line, from 1."""
+Report = Callable[[int], None]
+"""Takes the position in the queue, from 1."""
 
 
 @dataclass(order=True, slots=True)
-class _Waiting:
+class _QueuedStart:
     later: bool
     number: int
     turn: asyncio.Future[None] = field(compare=False)
-    tell: Tell = field(compare=False)
+    report: Report = field(compare=False)
 
 
 class StartQueue:
-    """Of one machine; for the tasks of one event loop."""
+    """The start queue of one machine, for the tasks of one event loop."""
 
     def __init__(self) -> None:
         self._busy = 0
-        self._line: list[_Waiting] = []
+        self._queue: list[_QueuedStart] = []
         self._numbers = count()
 
     @asynccontextmanager
-    async def take(self, most: int, tell: Tell, *, dear: bool = False) -> AsyncIterator[None]:
-        """Wait until fewer than ``most`` have their turn.
+    async def slot(
+        self, limit: int, report: Report, *, holds_device: bool = False
+    ) -> AsyncIterator[None]:
+        """Wait until fewer than ``limit`` servers are starting.
 
-        ``dear``: holds something that others wait for, and goes before those that do not.
+        ``holds_device``: go before those that hold none, because others wait for it.
         """
-        if self._busy < most and not self._line:
+        if self._busy < limit and not self._queue:
             self._busy += 1
         else:
-            await self._wait(tell, dear=dear)
+            await self._wait(report, holds_device=holds_device)
         try:
             yield
         finally:
-            self._hand_on()
+            self._release()
 
-    async def _wait(self, tell: Tell, *, dear: bool) -> None:
+    async def _wait(self, report: Report, *, holds_device: bool) -> None:
         turn = asyncio.get_running_loop().create_future()
-        mine = _Waiting(not dear, next(self._numbers), turn, tell)
-        insort(self._line, mine)
-        self._tell()
+        mine = _QueuedStart(not holds_device, next(self._numbers), turn, report)
+        insort(self._queue, mine)
+        self._report()
         try:
             await turn
         except asyncio.CancelledError:
-            if mine in self._line:
-                self._line.remove(mine)
-                self._tell()
+            if mine in self._queue:
+                self._queue.remove(mine)
+                self._report()
             else:
-                self._hand_on()
+                self._release()
             raise
 
-    def _hand_on(self) -> None:
-        # One that was cancelled a moment ago stands in the line until its task has noticed.
-        following = next((each for each in self._line if not each.turn.done()), None)
-        if following is None:
+    def _release(self) -> None:
+        # A start that was just cancelled stays in the queue until its task has noticed.
+        successor = next((each for each in self._queue if not each.turn.done()), None)
+        if successor is None:
             self._busy -= 1
             return
-        self._line.remove(following)
-        following.turn.set_result(None)
-        self._tell()
+        self._queue.remove(successor)
+        successor.turn.set_result(None)
+        self._report()
 
-    def _tell(self) -> None:
-        for place, each in enumerate(self._line, 1):
-            each.tell(place)
+    def _report(self) -> None:
+        for position, each in enumerate(self._queue, 1):
+            each.report(position)

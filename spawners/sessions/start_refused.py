@@ -1,4 +1,4 @@
-"""A start that is refused or fails, in the form in which JupyterHub shows it to people."""
+"""The exception for a start that is refused or fails, in the form that JupyterHub shows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...hub.errors import CarrelError
 
 
 class StartRefused(SpawnException):  # type: ignore[misc]  # jupyterhub has no types
-    """Counts as a failure and not as an error of the hub, however often it happens.
+    """Counts as a failure, not as an error of the hub, however often it happens.
 
     JupyterHub's pages and API read these attributes; without them they show the exception's
     representation.
@@ -30,5 +30,5 @@ class StartRefused(SpawnException):  # type: ignore[misc]  # jupyterhub has no t
 
 
 def refused(error: CarrelError) -> StartRefused:
-    """The service's own sentence, with what it would accept."""
+    """Return a refusal with the service's message and what it would accept."""
     return StartRefused(str(error), reason=error.code, status_code=error.http_status)

@@ -1,4 +1,4 @@
-"""What a person chooses for a session: from JupyterHub's form and from its API."""
+"""Validate the options that a user chooses for a session, in JupyterHub's form or its API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...hub.schemas import SessionIn
 from .start_refused import StartRefused
 
 ACCEPTED = (
-    "Accepted are: devices (a whole number, 0 for none), model (of device; any without it), "
+    "Accepted options: devices (a whole number, 0 for none), model (of the devices; optional), "
     "hours (a number above 0) and group (the name of one of your groups)."
 )
 
@@ -24,41 +24,41 @@ FORM = """
          class="form-control" required>
 </div>
 <div class="mb-3">
-  <label for="carrel-hours" class="form-label">Hours, after which the session is stopped</label>
+  <label for="carrel-hours" class="form-label">Hours after which the session is stopped</label>
   <input id="carrel-hours" name="hours" type="number" min="0.25" step="0.25" value="1"
          class="form-control" required>
 </div>
 <div class="mb-3">
-  <label for="carrel-group" class="form-label">Group that it is charged to</label>
+  <label for="carrel-group" class="form-label">Group to charge (optional)</label>
   <input id="carrel-group" name="group" type="text" maxlength="64" class="form-control"
          aria-describedby="carrel-group-help">
-  <div id="carrel-group-help" class="form-text">May stay empty if you have one group only.</div>
+  <div id="carrel-group-help" class="form-text">Needed only if you are in several groups.</div>
 </div>
 """
 
 
 def checked(options: Mapping[str, object]) -> dict[str, JsonValue]:
-    """The options as the service takes them; whether they are allowed is the service's word.
+    """Return the options as the service takes them; the service decides whether they are allowed.
 
     Raises:
         StartRefused: a type is wrong or a key is unknown; says what is accepted.
     """
     try:
-        # "hours": 2 is a whole number in JSON and a fine one.
+        # "hours": 2 is a whole number in JSON, and is accepted.
         chosen = SessionIn.model_validate(dict(options))
     except ValidationError as error:
         raise _refusal(invalid_body(error, SessionIn).message) from error
     if not math.isfinite(chosen.hours):
-        raise _refusal("hours has to be a finite number.")
+        raise _refusal("hours must be a finite number.")
     plain: dict[str, JsonValue] = json.loads(chosen.model_dump_json(exclude_unset=True))
     return plain
 
 
 def from_form(form: Mapping[str, Sequence[str | bytes]]) -> dict[str, object]:
-    """One value per field, numbers as numbers; what is none stays as it is and is refused."""
+    """Return one value per field, numbers as numbers; other text stays and is rejected later."""
     options: dict[str, object] = {}
     for name, values in form.items():
-        if name == "_xsrf":  # a form of one's own may carry it in its body
+        if name == "_xsrf":  # custom forms may send it in the body
             continue
         value: object = values[0] if len(values) == 1 else list(values)
         options[name] = _number(value) if name in {"devices", "hours"} else value
@@ -75,7 +75,7 @@ def _number(value: object) -> object:
 
 
 def _refusal(complaint: str) -> StartRefused:
-    # Keys come from anybody: what cannot be shown is shown escaped.
+    # Any client may send any key: escape what cannot be displayed.
     shown = complaint.encode(errors="backslashreplace").decode()
     return StartRefused(
         f"These session options cannot be used: {shown} {ACCEPTED}",

@@ -17,12 +17,12 @@ from carrel.hub.records.requests import JobSpec
 from carrel.hub.scheduling.model.snapshot import Device
 from carrel.spawners.docker.backend import DockerBackend
 from carrel.spawners.docker.containers.firewall import Firewall
-from carrel.spawners.docker.containers.late_mounts import places_of
+from carrel.spawners.docker.containers.late_mounts import late_mounts_of
 from carrel.spawners.docker.containers.networks import Networks
 from carrel.spawners.docker.containers.template import LABEL, WARM
 from carrel.spawners.docker.engine.client import DockerClient
-from carrel.spawners.docker.host import free_range, taken
-from carrel.spawners.docker.nodes.node import wall_of
+from carrel.spawners.docker.host import free_range, used_networks
+from carrel.spawners.docker.nodes.node import firewall_rules
 
 from ..fake_service import eventually
 from ..spawners.fake_service import FakeService
@@ -58,7 +58,7 @@ class Site:
         for _ in range(number):
             self.backend.warm.expect(image)
         self.backend.remove_orphans(lambda: frozenset(self.leases))
-        eventually(lambda: self.backend.warm.waiting() >= number)
+        eventually(lambda: self.backend.warm.ready_count() >= number)
         waiting = {LABEL: self.settings.installation, WARM: ""}
         return tuple(each.id for each in self.engine.containers(waiting))
 
@@ -122,15 +122,15 @@ class Site:
                 engine.remove_network(network.id)
             # Perhaps the backend was just about to set the rules.
             eventually(lambda engine=engine: self._unguarded(engine))
-        places_of(self.settings).release()
+        late_mounts_of(self.settings).release()
 
     def _unguarded(self, engine: DockerClient) -> bool:
         guard = Firewall(
             engine=engine,
-            wall=wall_of(self.settings.installation, self.options, self.options.hosts[0]),
+            rules=firewall_rules(self.settings.installation, self.options, self.options.hosts[0]),
         )
         try:
-            guard.take_away(self.image)
+            guard.remove(self.image)
         except CarrelError:
             return False
         return True
@@ -147,7 +147,7 @@ def make_site(
     """``image``: the id of the base image, on every one of the hosts."""
     installation = secrets.token_hex(3)
     first = DockerClient(hosts[0])
-    subnets = free_range(taken(first), installation)
+    subnets = free_range(used_networks(first), installation)
     networks = Networks(engine=first, installation=installation, subnets=subnets)
     service = FakeService(networks.ensure_hub()).up()
     options = DockerOptions(

@@ -60,7 +60,7 @@ def test_a_container_that_is_killed_for_memory_says_so(site: Site) -> None:
     cause = site.backend.status({order.lease_id: None})[order.lease_id].cause
     assert cause is not None
     assert cause.code is CauseCode.OUT_OF_MEMORY
-    assert cause.message == "Killed for memory: its container may use 512 MiB, and wanted more."
+    assert cause.message == "Killed for memory: its container needed more than its 512 MiB."
 
 
 def test_one_that_was_removed_by_hand_is_dead_at_once(site: Site) -> None:
@@ -102,13 +102,13 @@ def test_the_network_of_somebody_who_has_left_goes(site: Site) -> None:
     site.backend.start(order)
     networks = site.backend._nodes["local"].networks
     later = time.time() + 3600
-    networks.tidy(later)
+    networks.remove_unused(later)
     assert networks.name("leaves") in {each.name for each in site.engine.networks()}
     assert site.backend.stop(order.lease_id, None)
     # Who comes back in a moment finds it; who stays away does not.
-    networks.tidy(later + 60)
+    networks.remove_unused(later + 60)
     assert networks.name("leaves") in {each.name for each in site.engine.networks()}
-    networks.tidy(later + 3600)
+    networks.remove_unused(later + 3600)
     assert networks.name("leaves") not in {each.name for each in site.engine.networks()}
 
 

@@ -37,7 +37,7 @@ def there(
     site = make_site(tmp_path_factory.mktemp("site"), (docker_host,), base_image)
     stack.callback(site.close)
     stack.callback(site.service.down)
-    site.backend._nodes["local"].require_guard(60)
+    site.backend._nodes["local"].require_firewall(60)
     return site
 
 

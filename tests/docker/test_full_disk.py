@@ -75,8 +75,8 @@ def test_a_full_disk_is_told_and_work_goes_on_once_there_is_room(small: DockerEn
     with pytest.raises(BackendFailed) as refused:
         engine.create("now", body)
     assert str(refused.value) == (
-        "The disk of gpu1 is full: no container can be made there. "
-        "An administrator can make room: carrel images prune."
+        "The disk of gpu1 is full: no container can be created there. "
+        "An administrator can free space: carrel images prune."
     )
     (small.data / "filling").unlink()
     engine.create("after", body)

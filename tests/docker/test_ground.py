@@ -10,7 +10,7 @@ import pytest
 from carrel.hub.interfaces.backend_settings import DockerHost
 from carrel.spawners.docker.containers import firewall
 from carrel.spawners.docker.host import create
-from carrel.spawners.docker.nodes.node import wall_of
+from carrel.spawners.docker.nodes.node import firewall_rules
 
 from .kit import Site, make_site
 
@@ -29,7 +29,7 @@ def test_the_wall_and_the_networks_go_and_those_of_another_installation_stay(
     site: Site, neighbour: Site
 ) -> None:
     for each in (site, neighbour):
-        each.backend._nodes["local"].require_guard(60)
+        each.backend._nodes["local"].require_firewall(60)
         each.backend._nodes["local"].networks.ensure("student1")
     assert {table(site), table(neighbour)} <= tables(site)
     ground = create(site.settings)
@@ -43,13 +43,13 @@ def test_the_wall_and_the_networks_go_and_those_of_another_installation_stay(
 
 
 def table(site: Site) -> str:
-    wall = wall_of(site.settings.installation, site.options, site.options.hosts[0])
+    wall = firewall_rules(site.settings.installation, site.options, site.options.hosts[0])
     return f"table inet {wall.table}"
 
 
 def tables(site: Site) -> set[str]:
     """Of the host, as the guard's own container sees them."""
-    wall = wall_of("ffffff", site.options, site.options.hosts[0])
+    wall = firewall_rules("ffffff", site.options, site.options.hosts[0])
     body = firewall.body(wall, site.image, "list tables")
     status, said = site.engine.run_once("carrel-test-tables", body)
     assert status == 0, said

@@ -13,7 +13,7 @@ import pytest
 
 from carrel.hub.interfaces.backend import LaunchOrder, ProcessState
 from carrel.hub.interfaces.backend_settings import DockerHost
-from carrel.spawners.docker.containers.late_mounts import LateMounts, mounted, places_of
+from carrel.spawners.docker.containers.late_mounts import LateMounts, late_mounts_of, mounted
 from carrel.spawners.docker.containers.template import LABEL, WARM, lease_of
 from carrel.spawners.docker.engine.client import DockerClient
 
@@ -115,7 +115,7 @@ def test_a_job_takes_it_over_as_its_owner_and_what_it_leaves_is_kept(site: Site)
     assert [event.kind for event in site.backend.journal(order.folder)] == site.service.kinds()
     site.backend.stop(order.lease_id, handle)
     site.backend.remove_orphans(frozenset)
-    assert places_of(site.settings).filled() == frozenset()
+    assert late_mounts_of(site.settings).filled() == frozenset()
     assert (site.folder / "homes" / "student1" / "made.txt").read_text() == "by the job"
     assert (order.folder / "output.ipynb").exists()
     assert order.input_path.read_text() != "changed"
@@ -140,7 +140,7 @@ def test_a_job_with_a_device_or_without_the_internet_gets_its_own(site: Site) ->
     for order in (device, offline):
         site.backend.start(order)
         assert ids(site)[order.lease_id] != waiting
-    assert site.backend.warm.waiting() == 1
+    assert site.backend.warm.ready_count() == 1
 
 
 def test_killed_between_the_claim_and_the_job_it_has_not_run_and_runs_once(
@@ -232,7 +232,7 @@ def test_where_mounts_do_not_reach_the_engine_a_job_gets_its_own(
     ended(site, order)
     assert printed(order) == ["cold"]
     site.backend.remove_orphans(lambda: {order.lease_id})
-    assert site.backend.warm.waiting() == 0
+    assert site.backend.warm.ready_count() == 0
 
 
 def test_one_that_ends_by_itself_is_not_made_again_at_once(site: Site) -> None:

@@ -1,6 +1,6 @@
-"""The folders of courses in the containers of those who grade them (decision 13).
+"""Mount the folders of courses into the containers of their graders (decision 13).
 
-Which these are says the service, whenever a session starts, and nothing that a user can set.
+The service says at each session start which courses these are; users cannot set them.
 """
 
 from __future__ import annotations
@@ -15,22 +15,23 @@ from ....hub.client.api.internal import InternalClient
 from ....hub.config.state_folder import StateFolder
 from ....hub.interfaces.backend_settings import BackendSettings, DockerHost
 from ...common.course_links import INSIDE, graded_by, link_into
-from .home_mounts import homes_of
+from .home_mounts import home_folders
 from .template import Mount
 
 log = logging.getLogger(__name__)
 
 
-async def linked(
+async def link_courses(
     site: BackendSettings,
     link: InternalClient,
     person: str,
     host: DockerHost,
-    tell: Callable[[str], None],
+    say: Callable[[str], None],
 ) -> tuple[str, ...]:
-    """The courses whose folders a session on this host gets, with links to them in the home.
+    """Link a grader's courses into the home, and return those that a session on this host gets.
 
-    None of them while the service does not say. ``tell`` is told why there is none otherwise.
+    Returns none if the service does not answer. ``say`` gets the reason if there are none
+    otherwise.
     """
     assert site.docker is not None
     here = site.docker.hosts[0]
@@ -38,16 +39,16 @@ async def linked(
     if graded is None:
         return ()
     if graded and host != here:
-        tell(
-            f"This session runs on {host.node}, and the folders of courses are on {here.node}: "
-            "for formgrader start one without a device."
+        say(
+            f"This session runs on {host.node}, but the course folders are on {here.node}: "
+            "to use formgrader, start a session without a device."
         )
         graded = ()
     try:
         await asyncio.to_thread(_link, site, person, graded)
     except OSError as error:
-        tell(
-            "The folders of your courses are not in this session: ~/courses cannot be written "
+        say(
+            "This session has no folders of your courses: ~/courses is not writable "
             f"({error.strerror})."
         )
         return ()
@@ -55,29 +56,28 @@ async def linked(
 
 
 def _link(site: BackendSettings, person: str, graded: Collection[str]) -> None:
-    home = homes_of(site).ready(person)
+    home = home_folders(site).ready(person)
     link_into(home, INSIDE, graded, formerly=StateFolder(root=site.state).courses)
 
 
 def graded_mounts(site: BackendSettings, graded: Collection[str]) -> tuple[Mount, ...]:
-    """The folders of these courses, to be written."""
+    """Mount the folders of these courses, writable."""
     state = StateFolder(root=site.state)
     found: list[Mount] = []
     for course in graded:
         folder = state.course(course)
         if any(each.is_symlink() or not each.is_dir() for each in (folder, folder / DATA)):
-            log.warning("%s has no folder that could be mounted", course)
+            log.warning("the course %s has no folder to mount", course)
             continue
         found += course_mounts(folder, str(INSIDE / folder.name))
     return tuple(found)
 
 
 def course_mounts(folder: Path, target: str) -> tuple[Mount, ...]:
-    """The folder of a course; within it its data are a mount of their own.
+    """Mount the folder of a course, and its data as a mount of their own.
 
-    Whoever writes there can put anything in the place of any folder but of one that is mounted,
-    and the data are mounted for everybody else in the course: a link there would lead to anything
-    on the host.
+    Graders can replace any folder in it except a mount point, and the data are mounted for everyone
+    in the course: a symbolic link in their place would expose any folder of the host.
     """
     return (
         Mount(source=str(folder), target=target),

@@ -1,10 +1,9 @@
-"""The wall around the installation's networks: one nftables table, put in place as a whole.
+"""Isolate the installation's networks by one nftables table, which is replaced as a whole.
 
-A container reaches the hub and the service at their one address, whatever lies outside where
-its network may, and nothing else: no other port of its host, no other container, no cloud's
-metadata, and nothing that the site has blocked. The table is written by a container of the base
-image in the host's network, so that it works the same for an engine on another machine and for
-a service that is not root.
+A container reaches the hub and the service at their one address, the outside if its network allows
+it, and nothing else: no other port of its host, no other container, no cloud metadata, and no
+network that the site has blocked. A container of the base image in the host's network writes the
+table, so that it works for an engine on another machine and for a service that is not root.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ _SCRIPT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirewallRules:
-    """What the rules are made from.
+    """The parameters of the rules.
 
     Attributes:
-        address: of the hub and the service; ports: theirs.
-        blocked: networks that no container reaches.
-        guest: another machine than that of the hub, which reaches sessions here from its address.
+        address: the address of the hub and the service; ``ports`` are their ports.
+        blocked: networks that no container may reach.
+        guest: this machine is not the hub's; the hub reaches its sessions from ``address``.
     """
 
     installation: str
@@ -47,16 +46,16 @@ class FirewallRules:
         return f"carrel_{self.installation}"
 
 
-def rules(wall: FirewallRules) -> str:
-    """For ``nft``: the old table, if there is one, is replaced in the same step."""
-    table = f"inet {wall.table}"
-    open_bridges, closed_bridges = f"crl{wall.installation}*", f"crn{wall.installation}*"
+def ruleset(rules: FirewallRules) -> str:
+    """Return the input of ``nft``: the old table, if any, is replaced in the same step."""
+    table = f"inet {rules.table}"
+    open_bridges, closed_bridges = f"crl{rules.installation}*", f"crn{rules.installation}*"
     ours = f'{{ "{open_bridges}", "{closed_bridges}" }}'
-    ports = ", ".join(map(str, sorted(set(wall.ports))))
-    service = f"ip daddr {wall.address} tcp dport {{ {ports} }} accept"
-    shut = [METADATA, *wall.blocked]
-    # The hub's proxy asks at this machine's own address, which passes it on to the session.
-    proxy = f"ip saddr {wall.address} tcp dport {SESSION_PORT} ct status dnat accept"
+    ports = ", ".join(map(str, sorted(set(rules.ports))))
+    service = f"ip daddr {rules.address} tcp dport {{ {ports} }} accept"
+    blocked = [METADATA, *rules.blocked]
+    # The hub's proxy connects to this machine's address, which forwards to the session.
+    proxy = f"ip saddr {rules.address} tcp dport {SESSION_PORT} ct status dnat accept"
     lines = [
         f"table {table}",
         f"delete table {table}",
@@ -79,12 +78,12 @@ def rules(wall: FirewallRules) -> str:
         "    ct state established,related accept",
         f"    {service}",
         '    oifname { "crl*", "crn*", "docker*", "br-*" } drop',
-        *(f"    {_family(each)} daddr {each} drop" for each in shut),
+        *(f"    {_family(each)} daddr {each} drop" for each in blocked),
         f'    iifname "{closed_bridges}" drop',
         "  }",
         "  chain to_containers {",
         "    ct state established,related accept",
-        *([f"    {proxy}"] if wall.guest else []),
+        *([f"    {proxy}"] if rules.guest else []),
         "    drop",
         "  }",
         "}",
@@ -98,72 +97,72 @@ def _family(network: str) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class Firewall:
-    """Puts the rules of one engine's host in place, and looks whether they still are."""
+    """Set the rules on one engine's host, and check that they are unchanged."""
 
     engine: DockerClient
-    wall: FirewallRules
-    _standing: str = ""
+    rules: FirewallRules
+    _applied: str = ""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
-    def stands(self) -> bool:
-        """Whether they were put in place, as far as this process knows."""
-        return bool(self._standing)
+    def is_set(self) -> bool:
+        """Whether the rules are set, as far as this process knows."""
+        return bool(self._applied)
 
-    def put(self, image: str) -> None:
-        """Write the rules, all at once, from a container of this image.
+    def apply(self, image: str) -> None:
+        """Write all rules at once, from a container of this image.
 
         Raises:
             BackendFailed: they could not be written; nothing may start then.
         """
         with self._lock:
-            self._standing = ""
-            self._standing = _fingerprint(self._nft(image, rules(self.wall)))
-            if not self._standing:
-                raise self._not_set("they were not there afterwards")
+            self._applied = ""
+            self._applied = _fingerprint(self._nft(image, ruleset(self.rules)))
+            if not self._applied:
+                raise self._not_set("they were missing afterwards")
 
-    def holds(self, image: str) -> bool:
-        """Whether the rules are what was written."""
+    def is_unchanged(self, image: str) -> bool:
+        """Whether the table still has the rules that were written."""
         with self._lock:
-            if not self._standing:
+            if not self._applied:
                 return False
             try:
-                return _fingerprint(self._nft(image, "")) == self._standing
+                return _fingerprint(self._nft(image, "")) == self._applied
             except BackendFailed:
                 return False
 
-    def take_away(self, image: str) -> None:
-        table = f"inet {self.wall.table}"
+    def remove(self, image: str) -> None:
+        table = f"inet {self.rules.table}"
         with self._lock:
-            self._standing = ""
+            self._applied = ""
             self._nft(image, f"table {table}\ndelete table {table}")
 
     def _nft(self, image: str, text: str) -> str:
-        """Carry it out; returns the table as it is then."""
-        name = f"carrel-{self.wall.installation}-guard"
-        status, said = self.engine.run_once(name, body(self.wall, image, text), seconds=_SECONDS)
+        """Run nft, and return the table as it is then."""
+        name = f"carrel-{self.rules.installation}-guard"
+        status, output = self.engine.run_once(name, body(self.rules, image, text), seconds=_SECONDS)
         if status is None:
             raise Unavailable(f"The Docker engine on {self.engine.node} is slow.")
         if status:
-            last = said.strip().splitlines()[-1:] or [f"exit status {status}"]
+            last = output.strip().splitlines()[-1:] or [f"exit status {status}"]
             raise self._not_set(last[0])
-        return said
+        return output
 
     def _not_set(self, why: str) -> BackendFailed:
         return BackendFailed(
-            f"The rules that keep containers apart could not be set on {self.engine.node}: {why}",
-            accepted="The kernel there needs nftables; `carrel doctor` looks for it.",
+            f"The firewall rules of containers could not be set on {self.engine.node}: {why}",
+            accepted="The kernel there needs nftables; `carrel doctor` checks it.",
         )
 
 
-def body(wall: FirewallRules, image: str, text: str) -> dict[str, Json]:
-    """A container of the service itself, in the host's network: never anybody's task."""
+def body(rules: FirewallRules, image: str, text: str) -> dict[str, Json]:
+    """Form a container of the service itself, in the host's network; it runs nothing of users."""
     return {
         "Image": image,
         "Entrypoint": [],
-        "Cmd": ["/bin/sh", "-c", _SCRIPT, "sh", text, wall.table],
+        "Cmd": ["/bin/sh", "-c", _SCRIPT, "sh", text, rules.table],
         "User": "0:0",
-        "Labels": {LABEL: wall.installation, KIND: "guard"},
+        "Labels": {LABEL: rules.installation, KIND: "guard"},
         "HostConfig": {
             "NetworkMode": "host",
             "UsernsMode": "host",
@@ -176,5 +175,5 @@ def body(wall: FirewallRules, image: str, text: str) -> dict[str, Json]:
     }
 
 
-def _fingerprint(said: str) -> str:
-    return hashlib.sha256(said.encode()).hexdigest() if said.strip() else ""
+def _fingerprint(output: str) -> str:
+    return hashlib.sha256(output.encode()).hexdigest() if output.strip() else ""

@@ -1,4 +1,4 @@
-"""What a container sees of the host's folders: its owner's home, and a course's data."""
+"""Mount the owner's home and the data of a course into a container."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ....hub.interfaces.files import HomeUse
 from ....hub.messages import units
 from .template import HOMES, Mount
 
-_ELSEWHERE: Final = "/tmp/recovery"  # noqa: S108  # a file system of the container's own
-_WRITTEN: Final = {
+_RECOVERY: Final = "/tmp/recovery"  # noqa: S108  # a file system of the container's own
+_RECOVERY_FOLDERS: Final = {
     "JUPYTER_RUNTIME_DIR": "runtime",
     "JUPYTER_DATA_DIR": "data",
     "JUPYTER_CONFIG_DIR": "config",
@@ -23,8 +23,8 @@ _WRITTEN: Final = {
 }
 
 
-def homes_of(settings: BackendSettings) -> HomeFolders:
-    """The same that the service has."""
+def home_folders(settings: BackendSettings) -> HomeFolders:
+    """Return the same home folders that the service uses."""
     assert settings.docker is not None
     return HomeFolders(
         root=settings.state / "homes",
@@ -35,12 +35,12 @@ def homes_of(settings: BackendSettings) -> HomeFolders:
 
 
 def mounts(settings: BackendSettings, owner: str, group: str) -> tuple[Mount, ...]:
-    """The home, made ready, and the data of the group's course where there is any.
+    """Prepare the home, and return its mount and that of the group's course data, if there are any.
 
     Raises:
-        BackendFailed: the home cannot be made ready.
+        BackendFailed: the home cannot be prepared.
     """
-    found = [Mount(source=str(homes_of(settings).ready(owner)), target=inside(owner))]
+    found = [Mount(source=str(home_folders(settings).ready(owner)), target=home_path(owner))]
     if target := course_data(settings, group).get(COURSE_DATA):
         data = StateFolder(root=settings.state).course_data(group)
         found.append(Mount(source=str(data), target=target, read_only=True))
@@ -48,29 +48,29 @@ def mounts(settings: BackendSettings, owner: str, group: str) -> tuple[Mount, ..
 
 
 def course_data(settings: BackendSettings, group: str) -> dict[str, str]:
-    """Where the container finds it, as an environment; empty where there is none."""
+    """Return the variable that names the course data in a container; empty without data."""
     if not StateFolder(root=settings.state).course_data(group).is_dir():
         return {}
     return {COURSE_DATA: f"{COURSES}/{safe_name(group)}"}
 
 
-def inside(owner: str) -> str:
-    """The home as the container sees it."""
+def home_path(owner: str) -> str:
+    """Return the home as the container sees it."""
     return f"{HOMES}/{safe_name(owner)}"
 
 
 def recovery(use: HomeUse | None) -> dict[str, str]:
-    """Where a Jupyter server writes that finds its home full; empty while there is room.
+    """Redirect what a Jupyter server writes if the home is full; empty otherwise.
 
-    What is there may be read, and removed; only what the server itself needs lies elsewhere.
+    The user can read and delete files of the home; only the server's own files go elsewhere.
     """
     if use is None or not use.full:
         return {}
     return {
-        # JupyterLab shows no more than 140 characters of it.
+        # JupyterLab shows at most 140 characters.
         "CARREL_RECOVERY": (
             f"Your home is full ({units.size(use.used)} of {units.size(use.size)}). In this "
             "recovery session delete what you no longer need; then stop it and start another."
         ),
-        **{name: f"{_ELSEWHERE}/{folder}" for name, folder in _WRITTEN.items()},
+        **{name: f"{_RECOVERY}/{folder}" for name, folder in _RECOVERY_FOLDERS.items()},
     }

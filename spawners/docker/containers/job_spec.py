@@ -1,4 +1,4 @@
-"""A job's attempt as a container sees it: where its files lie, and what it is told."""
+"""Form the container of a job's attempt: its files, its environment, its order."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from ....hub.interfaces.backend_settings import COURSE_DATA, BackendSettings, Do
 from ....hub.records.json_value import Json
 from ...devices.environment import readable
 from ...processes.lease_processes import LEASE_VARIABLE
-from .home_mounts import course_data, inside, mounts
+from .home_mounts import course_data, home_path, mounts
 from .template import ARCHIVE, ATTEMPT, INPUT, ContainerBounds, Mount, Task, container
 
 KIND = "job"
 NO_NETWORK = "none"
 _RUNNER = f'exec python -m carrel.spawners.runner {ATTEMPT} >>"{ATTEMPT}/{LOG}" 2>&1'
-"""What the runner prints before it has a log of its own belongs into the same file."""
-_WAITING = ("python", "-m", "carrel.spawners.runner", "--wait", ATTEMPT)
+"""The runner's output before it opens its log goes to the same file."""
+_WARM_COMMAND = ("python", "-m", "carrel.spawners.runner", "--wait", ATTEMPT)
 _PATHS = {
     "CARREL_OUTPUT_DIR": f"{ATTEMPT}/{FILES}",
     "CARREL_PROGRESS": f"{ATTEMPT}/{PROGRESS}",
     "CARREL_NOTICE": f"{ATTEMPT}/{NOTICE}",
     "CARREL_SAVED": f"{ATTEMPT}/{SAVED}",
 }
-"""Where a job tells how it is, whoever's it is."""
+"""Paths at which any job reports its progress and gets notices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +42,11 @@ class Jobs:
 
     @property
     def owner(self) -> Owner | None:
-        """Whose an attempt's files become; a service that is not root can give nothing away."""
+        """The owner of an attempt's files; None if the service is not root and cannot change it."""
         return self.options.owner
 
     def prepare(self, order: LaunchOrder) -> None:
-        """The attempt's folder and what it reads, as the user inside may.
+        """Prepare the attempt's folder and its inputs, readable for the user in the container.
 
         Raises:
             OSError: something there is not what it should be.
@@ -55,7 +55,7 @@ class Jobs:
         if self.owner is not None:
             give_folder(order.folder, self.owner)
             for path in filter(None, (order.input_path, order.archive_path)):
-                # These lie beside the attempts' folders, where only the service writes.
+                # These lie beside the attempt folders, where only the service writes.
                 if path.exists():
                     os.chown(path, *self.owner, follow_symlinks=False)
         self._order(order).write(order.folder, owner=self.owner)
@@ -63,7 +63,7 @@ class Jobs:
     def body(
         self, order: LaunchOrder, *, image: str, network: str, cdi: frozenset[str]
     ) -> dict[str, Json]:
-        """For the engine's create call."""
+        """Return the body of the engine's create call."""
         options = self.options
         return container(
             Task(
@@ -86,12 +86,12 @@ class Jobs:
                 mounts=self.mounts(order),
                 devices=order.devices,
                 cdi=cdi,
-                workdir=inside(order.owner),
+                workdir=home_path(order.owner),
             )
         )
 
-    def waiting_body(self, name: str, *, image: str, mounts: tuple[Mount, ...]) -> dict[str, Json]:
-        """Of a container that waits for a job: the same, of nobody, and without a network."""
+    def warm_body(self, name: str, *, image: str, mounts: tuple[Mount, ...]) -> dict[str, Json]:
+        """Return the body of a warm container: the same, but without owner and network."""
         return container(
             Task(
                 installation=self.settings.installation,
@@ -101,7 +101,7 @@ class Jobs:
                 owner="",
                 kind=KIND,
                 image=image,
-                command=_WAITING,
+                command=_WARM_COMMAND,
                 uid=self.options.uid,
                 network=NO_NETWORK,
                 bounds=self._bounds,
@@ -119,12 +119,12 @@ class Jobs:
         )
 
     def mounts(self, order: LaunchOrder) -> tuple[Mount, ...]:
-        """What a job finds of the host's folders."""
+        """Return the mounts of a job."""
         found = [Mount(source=str(order.folder.resolve()), target=ATTEMPT)]
         if order.input_path.exists():
-            found.append(_read(order.input_path, INPUT))
+            found.append(_read_only(order.input_path, INPUT))
         if order.archive_path is not None:
-            found.append(_read(order.archive_path, ARCHIVE))
+            found.append(_read_only(order.archive_path, ARCHIVE))
         return (*found, *mounts(self.settings, order.owner, order.group))
 
     def _order(self, order: LaunchOrder) -> AttemptSpec:
@@ -139,7 +139,7 @@ class Jobs:
             output_name=order.job.output_name,
             parameters=order.job.parameters,
             kernel=order.job.kernel,
-            home=inside(order.owner),
+            home=home_path(order.owner),
             devices=tuple(readable(device) for device in order.devices),
             device_ids=tuple(device.id for device in order.devices),
             command=order.job.command,
@@ -154,17 +154,17 @@ class Jobs:
 
 
 def was_claimed(folder: Path) -> bool:
-    """Whether a runner has begun there."""
+    """Whether a runner has claimed this attempt."""
     return lies_in(folder, CLAIM)
 
 
-def _read(path: Path, target: str) -> Mount:
+def _read_only(path: Path, target: str) -> Mount:
     return Mount(source=str(path.resolve()), target=target, read_only=True)
 
 
 def _environment(order: LaunchOrder) -> Mapping[str, str]:
     return {
-        "HOME": inside(order.owner),
+        "HOME": home_path(order.owner),
         "USER": order.owner,
         "LOGNAME": order.owner,
         LEASE_VARIABLE: order.lease_id,

@@ -1,9 +1,8 @@
-"""Folders for containers that wait: what is put into them later appears inside.
+"""Bind folders into warm containers, which cannot be given mounts once they run.
 
-A container cannot be given a mount once it runs. One that waits has three empty folders in the
-places where a job finds its files, and they follow what is mounted on the host (``rslave``): the
-folders of a job are bound into them when the container gets its job, with the same rights as a
-container that is made for the job has them. Only root may mount, and only on the engine's machine.
+A warm container has three empty folders where a job finds its files, and they follow mounts on the
+host (``rslave``): a job's folders are bound into them when the container gets the job, with the
+same rights as in a container made for it. Only root may mount, and only on the engine's machine.
 """
 
 from __future__ import annotations
@@ -32,26 +31,28 @@ _STAGE: Final = "stage"
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def places_of(settings: BackendSettings) -> LateMounts:
+def late_mounts_of(settings: BackendSettings) -> LateMounts:
     return LateMounts(root=settings.state.resolve() / "waiting")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateMounts:
-    """Attributes:
-    root: ``STATE/waiting``; a mount of its own, which others may follow.
+    """The folders of warm containers.
+
+    Attributes:
+        root: ``STATE/waiting``, a shared mount of its own.
     """
 
     root: Path
 
-    def why_not(self) -> str:
-        """Why there can be none here, as a sentence; empty where there can."""
+    def unavailable_reason(self) -> str:
+        """Return a sentence that says why late mounts are not possible here; empty if they are."""
         if os.geteuid() != 0:
-            return "No container can wait for jobs: only root may mount their folders."
+            return "No warm containers: only root may mount their folders."
         return ""
 
-    def ready(self) -> None:
-        """Raises OSError where the system does not let us."""
+    def prepare(self) -> None:
+        """Make the root a shared mount. Raises OSError if the system refuses."""
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         if str(self.root) not in mounted():
             _mount(self.root, self.root, _BIND)
@@ -59,8 +60,8 @@ class LateMounts:
             _mount(None, self.root, _SHARED)
 
     def make(self, name: str) -> tuple[Mount, ...]:
-        """For a container that will wait; its mounts. Raises OSError."""
-        self.ready()
+        """Make the folders of a warm container, and return its mounts. Raises OSError."""
+        self.prepare()
         for folder in (*_FOLLOWING, ATTEMPT):
             self._in(name, folder).mkdir(mode=0o755, parents=True, exist_ok=True)
         os.mkfifo(self._bell(name), 0o644)
@@ -71,20 +72,20 @@ class LateMounts:
         )
 
     def fill(self, name: str, mounts: Iterable[Mount]) -> None:
-        """Bind a job's folders into their places, the attempt's last. Raises OSError."""
+        """Bind a job's folders into place, the attempt's folder last. Raises OSError."""
         for mount in sorted(mounts, key=lambda each: each.target == ATTEMPT):
             source, target = Path(mount.source), self._in(name, mount.target)
             if not mount.read_only:
-                _like(source, target)
+                _make_mount_point(source, target)
                 bind(source, target)
                 continue
             stage = self.root / name / f"{_STAGE}{len(mount.target)}"
             for each in (target, stage):
-                _like(source, each)
+                _make_mount_point(source, each)
             bind_read_only(source, target, stage)
 
     def filled(self) -> frozenset[str]:
-        """Which have got their job."""
+        """Return the names of the containers that have got their job."""
         ends = ATTEMPT.removeprefix("/")
         return frozenset(
             Path(place).relative_to(self.root).parts[0]
@@ -99,28 +100,28 @@ class LateMounts:
             return frozenset()
 
     def listens(self, name: str) -> bool:
-        """Whether somebody waits there for the bell."""
+        """Whether the runner there waits for its job."""
         return self._ring(name, b"")
 
     def ring(self, name: str) -> bool:
-        """False where nobody listens: not yet, or not any more."""
+        """Wake the runner; False if it does not listen yet, or does not any more."""
         return self._ring(name, b"\n")
 
     def remove(self, name: str) -> None:
-        """Of a container that is gone. What was bound here stays where it is."""
+        """Remove the folders of a container that is gone; what was bound there stays."""
         own = self.root / name
         for place in sorted(self._mounts(), reverse=True):
             if Path(place).is_relative_to(own):
                 _unmount(place)
-        # Only folders that are empty, and files of the service's own: a mount that came to stay
-        # after all loses nothing.
+        # Only empty folders and the service's own files: a mount that could not be removed
+        # loses nothing.
         files = (*own.glob(f"{_STAGE}*"), *(own / _CARREL[1:]).glob("*"))
         for path in (*files, *own.glob("*/*"), *own.glob("*"), own):
             with suppress(OSError):
                 path.rmdir() if path.is_dir() else path.unlink()
 
     def release(self) -> None:
-        """Of an installation of which nothing runs any more."""
+        """Remove everything, once nothing of the installation runs."""
         for name in self.names():
             self.remove(name)
         if str(self.root) in mounted():
@@ -153,15 +154,16 @@ class LateMounts:
 
 
 def appears(pid: int) -> bool:
-    """Whether a container, by its first process, sees the attempt that was put there.
+    """Whether a container, given by its first process, sees the attempt that was bound into it.
 
-    An engine that does not share this service's mounts takes the folders all the same.
+    An engine that does not share this service's mounts accepts the folders but does not see the
+    attempt.
     """
     return Path(f"/proc/{pid}/root{ATTEMPT}/{ORDER}").exists()
 
 
-def _like(source: Path, place: Path) -> None:
-    """Something of its kind to mount it on."""
+def _make_mount_point(source: Path, place: Path) -> None:
+    """Make a file or folder like ``source`` to mount it on."""
     if source.is_dir():
         place.mkdir(mode=0o755, exist_ok=True)
     else:
@@ -173,7 +175,7 @@ def bind(source: Path, target: Path) -> None:
 
 
 def bind_read_only(source: Path, target: Path, stage: Path) -> None:
-    """Who follows ``target`` gets the mount as it is at its coming: read-only is said before."""
+    """Bind read-only: followers of ``target`` copy the mount's flags when it appears there."""
     bind(source, stage)
     try:
         _mount(None, stage, _BIND | _REMOUNT | _READ_ONLY | _NO_SET_UID | _NO_DEVICES)
@@ -183,12 +185,12 @@ def bind_read_only(source: Path, target: Path, stage: Path) -> None:
 
 
 def mounted() -> frozenset[str]:
-    """Where something is mounted, as this process sees it."""
+    """Return the mount points that this process sees."""
     return frozenset(map(_place, _MOUNTS.read_bytes().splitlines()))
 
 
 def _place(line: bytes) -> str:
-    """Blanks in a path are written as \\040."""
+    r"""Parse a mount point: spaces in it are written as \040."""
     return os.fsdecode(line.split()[4].decode("unicode_escape").encode("latin-1"))
 
 
@@ -200,8 +202,8 @@ def _mount(source: Path | None, target: Path, flags: int) -> None:
 
 
 def _unmount(place: str) -> None:
-    """At once, or as soon as nothing uses it."""
+    """Unmount now, or as soon as the mount is unused."""
     if _libc.umount2(os.fsencode(place), _DETACH):
         number = ctypes.get_errno()
-        if number != errno.EINVAL:  # it is no mount any more
+        if number != errno.EINVAL:  # not a mount any more
             raise OSError(number, os.strerror(number), place)

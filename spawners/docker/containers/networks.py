@@ -1,8 +1,8 @@
-"""The installation's own networks: one for the hub and the service, and one for each person.
+"""Make the installation's networks: one for the hub and the service, and one for each user.
 
-Every network is a bridge with a small range of its own, cut from the installation's. What may
-pass between bridges says ``guard``; it knows them by their names, which begin with the
-installation's: ``crl`` for those that reach the outside, ``crn`` for those that do not.
+Every network is a bridge with a small subnet of the installation's range. The firewall decides what
+may pass between bridges. It matches their names, which begin with ``crl`` for networks that reach
+the outside and with ``crn`` for those that do not, followed by the installation.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ..engine.client import DockerClient, NameTaken, Network
 from .template import LABEL, OWNER
 
 PREFIX_LENGTH: Final = 28
-"""Of a network: thirteen containers of one person."""
+"""Prefix length of one network: thirteen containers of one user."""
 OUTSIDE: Final = "crl"
 INSIDE: Final = "crn"
 _TRIES = 20
 _SETTLED_SECONDS = 60.0
-"""A network that was made a moment ago waits for its first container."""
+"""A new network is kept this long for its first container."""
 _IDLE_SECONDS: Final = 600.0
 
 
@@ -35,38 +35,38 @@ _making: Final[defaultdict[tuple[str, str], threading.Lock]] = defaultdict(threa
 
 
 def _one_at_a_time(node: str, name: str) -> threading.Lock:
-    """Within this process; what another one makes at the same time is ``NameTaken``."""
+    """Serialise creation within this process; another process's network raises ``NameTaken``."""
     return _making[node, name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Networks:
-    """Of one engine.
+    """The networks on one engine.
 
     Attributes:
         subnets: the installation's range.
-        turn, turns: which of how many engines this is. Each begins its search for a free part
-            of the range elsewhere: engines that share a host do not know of each other's
+        engine_index, engine_count: which of how many engines this is. Each begins its search for a
+            free subnet elsewhere, because engines that share a host do not see each other's
             bridges.
     """
 
     engine: DockerClient
     installation: str
     subnets: str
-    turn: int = 0
-    turns: int = 1
+    engine_index: int = 0
+    engine_count: int = 1
     clock: Callable[[], float] = time.time
     _used: dict[str, float] = field(default_factory=dict)
-    """When each was last seen to be of use, by name."""
+    """When each network was last used, by name."""
 
     def ensure(self, owner: str, *, outside: bool = True) -> str:
-        """The name of the owner's network, which is made if need be.
+        """Return the name of the owner's network, and make it if needed.
 
         Raises:
-            BackendFailed: the installation's range is used up.
+            BackendFailed: the installation's range is exhausted.
         """
         name = self.name(owner, outside=outside)
-        # Somebody who asks for two things at once has one network; others are made beside it.
+        # Two starts of one user share a network; networks of others are made in parallel.
         with _one_at_a_time(self.engine.node, name):
             return self._ensure(name, owner, outside=outside)
 
@@ -75,20 +75,20 @@ class Networks:
         for _ in range(_TRIES):
             known = self._own()
             if same := [each for each in known if each.name == name]:
-                self._leave_one(same)
+                self._remove_duplicates(same)
                 self._used[name] = self.clock()
                 return name
             number = self._free(name, known, taken)
             try:
                 self._create(name, number, OUTSIDE if outside else INSIDE, owner)
             except NameTaken:
-                # Somebody made the same network, or has the number: a service beside this one,
-                # or nobody any more, where an engine was killed while it made a bridge.
+                # Another process made this network or uses the number, or an engine was killed
+                # while it made a bridge with it.
                 taken.add(number)
         raise BackendFailed(f"No network could be made on {self.engine.node} for {owner}.")
 
     def ensure_hub(self) -> str:
-        """The network of the hub and the service; returns this host's address in it."""
+        """Make the network of the hub and the service, and return this host's address in it."""
         name = f"carrel-{self.installation}-hub"
         if not any(each.name == name for each in self._own()):
             try:
@@ -101,11 +101,11 @@ class Networks:
     def name(self, owner: str, *, outside: bool = True) -> str:
         return f"carrel-{self.installation}-{'u' if outside else 'n'}-{safe_name(owner)}"
 
-    def tidy(self, now: float | None = None) -> None:
-        """Take away what no container has used for a while; sooner where many are in use.
+    def remove_unused(self, now: float | None = None) -> None:
+        """Remove networks that have been unused for a while; sooner if many are in use.
 
-        Making one takes a session a good part of its start. And who starts something between
-        two looks at a network shall not find it gone.
+        They are kept for a while because making one is a good part of a session's start time, and
+        because a start between two checks must not lose its network.
         """
         now = self.clock() if now is None else now
         own = [each for each in self._own() if each.labels.get(OWNER)]
@@ -121,7 +121,7 @@ class Networks:
                 self._used.pop(each.name, None)
 
     def gateway(self, number: int) -> str:
-        """The host's own address in a network."""
+        """Return the host's address in a network."""
         return str(self._subnet(number)[1])
 
     # -- inside ---------------------------------------------------------------------------
@@ -129,10 +129,11 @@ class Networks:
     def _own(self) -> tuple[Network, ...]:
         return self.engine.networks(f"{LABEL}={self.installation}")
 
-    def _leave_one(self, same: list[Network]) -> None:
-        """Of two that were made at once, where a service was killed as it asked for the first.
+    def _remove_duplicates(self, same: list[Network]) -> None:
+        """Keep one of several networks of one name.
 
-        An engine that finds two of one name connects nobody. Whoever looks removes the same one.
+        They arise when a service is killed while it asks for one. An engine with two networks of
+        one name connects to neither. Every process keeps the same one.
         """
         for extra in sorted(same, key=lambda each: (each.created, each.id), reverse=True):
             if len(same) > 1 and self.engine.remove_network(extra.id):
@@ -145,8 +146,8 @@ class Networks:
             bridge=bridge,
             subnet=str(self._subnet(number)),
             gateway=self.gateway(number),
-            # What goes to the hub's own network has to arrive as whoever sent it. What leaves
-            # its machine could not be answered there; who may leave it, says the wall.
+            # Traffic to the hub's own network must keep its source address; all other traffic
+            # needs the host's address to get answers. The firewall decides what may leave.
             outside=bool(number),
             labels={LABEL: self.installation, OWNER: owner},
         )
@@ -157,14 +158,17 @@ class Networks:
             if number not in taken and str(self._subnet(number)) not in used:
                 return number
         raise BackendFailed(
-            f"Every network in {self.subnets} is in use: no more people can work at once.",
-            accepted="A larger docker_subnets in settings.json, such as a /16.",
+            f"All networks in {self.subnets} are in use: no other user can start anything.",
+            accepted="Set a larger docker_subnets in settings.json, such as a /16.",
         )
 
     def _numbers(self, name: str) -> Iterator[int]:
-        """All but the first, which is the hub's. Each name begins at a place of its own: a class
-        that comes at once would else compete for one number after the other."""
-        first = self._count * self.turn // self.turns + zlib.crc32(name.encode())
+        """Yield all numbers but 0, which is the hub's.
+
+        Each name begins elsewhere, so that users who start at the same time do not compete for one
+        number after the other.
+        """
+        first = self._count * self.engine_index // self.engine_count + zlib.crc32(name.encode())
         yield from ((first + step) % self._count + 1 for step in range(self._count))
 
     @property

@@ -1,8 +1,7 @@
-"""What an administrator set for DockerSpawner lies below, Carrel's template above: pure.
+"""Merge an administrator's DockerSpawner options with Carrel's template, which takes precedence.
 
-An administrator may mount volumes, name limits, set an environment and choose a runtime for
-every session. What keeps a session inside its container and to its lease is not theirs to set
-in passing: it comes last.
+An administrator may mount volumes, set limits and environment, and choose a runtime for every
+session. What keeps a session inside its container and on its lease cannot be overridden.
 """
 
 from __future__ import annotations
@@ -14,50 +13,50 @@ from ....hub.records.json_value import Json
 
 Body = Mapping[str, Json]
 
-_FROM_ABOVE: Final = ("Image", "User", "Hostname", "WorkingDir", "Healthcheck")
-_FROM_BELOW_IF_SET: Final = ("ShmSize", "Dns")
-"""Of the host's part: memory counts whatever is put there, and a site may have its own resolver."""
-_NOBODYS: Final = (
+_FROM_TEMPLATE: Final = ("Image", "User", "Hostname", "WorkingDir", "Healthcheck")
+_FROM_OPTIONS_IF_SET: Final = ("ShmSize", "Dns")
+"""Of HostConfig: shared memory counts as memory anyway, and a site may have its own resolver."""
+_FORBIDDEN_IN_HOST: Final = (
     *("CapAdd", "Devices", "DeviceCgroupRules", "Links", "VolumesFrom", "GroupAdd"),
     *("PidMode", "UTSMode", "UsernsMode", "Cgroup", "CgroupParent", "AutoRemove", "PortBindings"),
-    # The same limits in the words of another option.
+    # Limits that the template sets by other options.
     *("CpuPeriod", "CpuQuota", "CpuShares", "Memory", "MemorySwap", "MemoryReservation"),
 )
-_NOBODYS_OUTSIDE: Final = ("NetworkingConfig", "NetworkDisabled", "MacAddress", "StopSignal")
+_FORBIDDEN: Final = ("NetworkingConfig", "NetworkDisabled", "MacAddress", "StopSignal")
 
 
-def overlay(formed: Body, ours: Body, labels: Mapping[str, str]) -> dict[str, Json]:
-    """The body of the create call.
+def overlay(options: Body, template: Body, labels: Mapping[str, str]) -> dict[str, Json]:
+    """Return the body of the create call.
 
     Args:
-        formed: as DockerSpawner forms it from its options.
-        ours: as the template forms it from the lease.
-        labels: to be added.
+        options: the body that DockerSpawner forms from its options.
+        template: the body that the template forms from the lease.
+        labels: labels to add.
     """
-    body = {name: value for name, value in formed.items() if name not in _NOBODYS_OUTSIDE}
-    body |= {name: ours[name] for name in _FROM_ABOVE}
-    body["Entrypoint"] = formed.get("Entrypoint") or ours["Entrypoint"]
-    body["Env"] = _environment(_strings(formed.get("Env")), _strings(ours["Env"]))
-    body["Labels"] = {**_object(formed.get("Labels")), **_object(ours["Labels"]), **labels}
-    body["HostConfig"] = _host(_object(formed.get("HostConfig")), _object(ours["HostConfig"]))
+    body = {name: value for name, value in options.items() if name not in _FORBIDDEN}
+    body |= {name: template[name] for name in _FROM_TEMPLATE}
+    body["Entrypoint"] = options.get("Entrypoint") or template["Entrypoint"]
+    body["Env"] = _environment(_strings(options.get("Env")), _strings(template["Env"]))
+    body["Labels"] = {**_object(options.get("Labels")), **_object(template["Labels"]), **labels}
+    body["HostConfig"] = _host(_object(options.get("HostConfig")), _object(template["HostConfig"]))
     return body
 
 
-def _host(formed: Body, ours: Body) -> dict[str, Json]:
-    below = {name: value for name, value in formed.items() if name not in _NOBODYS}
-    host = {**below, **ours}
-    for name in _FROM_BELOW_IF_SET:
-        if below.get(name):
-            host[name] = below[name]
-    host["Mounts"] = [*_list(below.get("Mounts")), *_list(ours.get("Mounts"))]
-    host["Tmpfs"] = {**_object(below.get("Tmpfs")), **_object(ours.get("Tmpfs"))}
+def _host(options: Body, template: Body) -> dict[str, Json]:
+    lower = {name: value for name, value in options.items() if name not in _FORBIDDEN_IN_HOST}
+    host = {**lower, **template}
+    for name in _FROM_OPTIONS_IF_SET:
+        if lower.get(name):
+            host[name] = lower[name]
+    host["Mounts"] = [*_list(lower.get("Mounts")), *_list(template.get("Mounts"))]
+    host["Tmpfs"] = {**_object(lower.get("Tmpfs")), **_object(template.get("Tmpfs"))}
     return host
 
 
-def _environment(below: Sequence[str], above: Sequence[str]) -> list[Json]:
-    """Each name once; the last one who set it has it."""
+def _environment(lower: Sequence[str], upper: Sequence[str]) -> list[Json]:
+    """Keep each variable once; the last value wins."""
     found: dict[str, Json] = {}
-    for each in (*below, *above):
+    for each in (*lower, *upper):
         found[each.partition("=")[0]] = each
     return list(found.values())
 

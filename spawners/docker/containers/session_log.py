@@ -1,4 +1,4 @@
-"""The end of a session's log, kept when its container goes."""
+"""Keep the end of a session's log when its container is removed."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from ....hub.files.filenames import safe_name
 
 KIND: Final = "session"
 SERVER: Final = "carrel.server"
-"""Label of a session's container: the name of the server, which may be empty."""
+"""Label of a session's container: the name of the server; empty for the default server."""
 KEPT_LINES: Final = 2000
 TAIL_LINES: Final = 25
 
 
 def path_of(state: Path, owner: str, server: str) -> Path:
-    """``USER.log`` and ``USER--SERVER.log``; no safe name holds two hyphens in a row."""
+    """``USER.log`` or ``USER--SERVER.log``; no safe name contains two hyphens in a row."""
     name = f"{safe_name(owner)}--{safe_name(server)}" if server else safe_name(owner)
     return state / "logs" / "sessions" / f"{name}.log"
 
 
 def keep(path: Path, text: str) -> None:
-    """Write the last session's log over the one before."""
+    """Write the log of the last session, replacing the one before."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
@@ -30,5 +30,5 @@ def keep(path: Path, text: str) -> None:
 
 
 def tail(text: str) -> str:
-    """For whoever wants to know why it ended."""
+    """Return the last lines, which say why the session ended."""
     return "\n".join(text.rstrip().splitlines()[-TAIL_LINES:])

@@ -1,4 +1,4 @@
-"""Where an installation's networks may lie: nowhere that this host reaches already."""
+"""Find a range for an installation's networks that overlaps no network of this host."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ RANGE: Final = 20
 _ROUTES: Final = Path("/proc/net/route")
 
 
-def taken(engine: DockerClient) -> tuple[ipaddress.IPv4Network, ...]:
-    """What this host reaches already, and what its engine has given away."""
+def used_networks(engine: DockerClient) -> tuple[ipaddress.IPv4Network, ...]:
+    """Return the networks that this host reaches already, and those of its engine."""
     known = (subnet for network in engine.networks() for subnet in network.subnets)
     given = (ipaddress.IPv4Network(subnet) for subnet in known if ":" not in subnet)
     return (*given, *routes(_ROUTES.read_text()))
 
 
 def routes(table: str) -> tuple[ipaddress.IPv4Network, ...]:
-    """The networks of the kernel's table, without the route to everywhere."""
+    """Return the networks of the kernel's routing table, without the default route."""
     found = []
     for line in table.splitlines()[1:]:
         columns = line.split()
@@ -37,7 +37,7 @@ def routes(table: str) -> tuple[ipaddress.IPv4Network, ...]:
 
 
 def has_address(ip: str) -> bool:
-    """Whether this machine has it now; an interface may still be coming up."""
+    """Whether this machine has the address now; an interface may still be coming up."""
     with socket.socket() as probe:
         try:
             probe.bind((ip, 0))
@@ -47,7 +47,7 @@ def has_address(ip: str) -> bool:
 
 
 def free_range(used: Iterable[ipaddress.IPv4Network], installation: str) -> str:
-    """The installation's own place in the pool, or the next one that overlaps nothing.
+    """Return the installation's own range in the pool, or the next one that overlaps nothing.
 
     Raises:
         Unavailable: everything is used.
@@ -61,10 +61,10 @@ def free_range(used: Iterable[ipaddress.IPv4Network], installation: str) -> str:
             return str(candidate)
     raise Unavailable(
         f"Every range in {POOL} overlaps a network of this host.",
-        accepted="Choose another one: docker_subnets in settings.json, such as 172.30.0.0/20.",
+        accepted="Set docker_subnets in settings.json to another range, such as 172.30.0.0/20.",
     )
 
 
 def _address(column: str) -> ipaddress.IPv4Address:
-    """As the kernel prints it: hexadecimal, the last byte first."""
+    """Parse an address as the kernel prints it: hexadecimal, the last byte first."""
     return ipaddress.IPv4Address(bytes.fromhex(column)[::-1])

@@ -1,9 +1,9 @@
-"""The one place that forms what an engine is asked to create: pure, and the same for all.
+"""Form the body of every container that an engine is asked to create: pure, one template for all.
 
-Whatever runs for a person gets a container that can do nothing to its host: no capability, no
-new privileges, a read-only root, bounded memory, processes and temporary files, the engine's
-own seccomp filter, and no device but those of its lease. Of what a person chose only values
-arrive here that were checked before: an image by its id, an owner, yes or no to a network.
+A user's container can do nothing to its host: it has no capability, no new privileges, a read-only
+root, bounded memory, processes and temporary files, the engine's own seccomp filter, and no device
+but those of its lease. Of a user's choices only checked values arrive here: an image by its id, an
+owner, and whether to give it a network.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ REQUEST: Final = "carrel.request"
 OWNER: Final = "carrel.owner"
 KIND: Final = "carrel.kind"
 WARM: Final = "carrel.warm"
-"""Its own name, of a container that was made before there was a lease for it."""
+"""The own name of a warm container, which was made before there was a lease for it."""
 
 ATTEMPT: Final = "/carrel/attempt"
 INPUT: Final = "/carrel/input.ipynb"
 ARCHIVE: Final = "/carrel/work.tar.gz"
 HOMES: Final = "/home"
 SESSION_PORT: Final = 8888
-"""On which a session's server listens in its container."""
+"""Port of a session's server in its container."""
 
 _GPU_CLASS: Final = "nvidia.com/gpu"
 _RUN_BYTES: Final = 16 << 20
@@ -40,10 +40,10 @@ _LOG_FILES: Final = "3"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerBounds:
-    """What each container may use; memory and tmp in bytes.
+    """The resources that each container may use; memory and tmp in bytes.
 
     Attributes:
-        tmp: of /tmp, and as much again of /dev/shm; both are memory and count as such.
+        tmp: size of /tmp, and of /dev/shm; both are memory and count as such.
     """
 
     memory: int
@@ -57,7 +57,7 @@ class Mount:
     """A folder or file of the host that the service chose, as the container sees it.
 
     Attributes:
-        followed: what is mounted there later appears inside.
+        followed: later mounts on it appear inside.
     """
 
     source: str
@@ -68,16 +68,16 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Somebody's session or job, or a probe of the service itself.
+    """A user's session or job, or a probe of the service itself.
 
     Attributes:
         image: id of the image (``sha256:…``).
-        uid: user and group inside.
-        network: name of one, made before.
-        outside: whether names of other hosts are looked up; without it no name is.
-        cdi: names of devices as the engine lists them (CDI); empty where it has none.
-        published: address of its machine on which a session answers, for a hub on another one.
-        warm: its own name, where it waits for a lease; then it has no lease, request or owner.
+        uid: user id and group id inside.
+        network: name of an existing network.
+        outside: whether names of other hosts are resolved.
+        cdi: names of devices as the engine lists them (CDI); empty if it lists none.
+        published: address of its machine at which a session answers, for a hub on another one.
+        warm: its own name, for a warm container; it has no lease, request or owner.
     """
 
     installation: str
@@ -102,15 +102,14 @@ class Task:
 
 
 def name_of(installation: str, lease_id: str) -> str:
-    """Of the container; a lease id is made by the service and needs no escaping."""
+    """Return the name of a container; lease ids are made by the service and need no escaping."""
     return f"carrel-{installation}-{lease_id}"
 
 
 def lease_of(name: str, labels: Mapping[str, str]) -> str:
-    """The lease of a container of ours; empty of one that has none (yet).
+    """Return the lease of a container; empty if it has none (yet).
 
-    Labels stay as they are made. One that waited gets its lease by its name, of which an engine
-    has one only.
+    Labels cannot change. A warm container gets its lease by its name, which is unique in an engine.
     """
     if WARM not in labels:
         return labels.get(LEASE, "")
@@ -132,10 +131,10 @@ def labels(task: Task) -> dict[str, str]:
 
 
 def container(task: Task) -> dict[str, Json]:
-    """The body of the engine's create call."""
+    """Return the body of the engine's create call."""
     return {
         "Image": task.image,
-        # A list of its own, and nothing that the image would run before it.
+        # Empty, so that nothing of the image runs before the command.
         "Entrypoint": [],
         "Cmd": list(task.command),
         "User": f"{task.uid}:{task.uid}",
@@ -149,10 +148,10 @@ def container(task: Task) -> dict[str, Json]:
 
 
 def environment(task: Task) -> dict[str, str]:
-    """The devices of the lease come last: no other value of theirs gets through."""
+    """Return the environment; the variables of the leased devices override any others."""
     devices = device_environment(task.devices)
     if _cdi_names(task):
-        # Given by name below; the older hook must not give them a second time.
+        # Granted by name below; the older hook must not grant them a second time.
         devices["NVIDIA_VISIBLE_DEVICES"] = "void"
     return {**task.environment, **devices}
 
@@ -161,7 +160,7 @@ def host_config(task: Task) -> dict[str, Json]:
     bounds = task.bounds
     return {
         "NetworkMode": task.network,
-        # The engine's own resolver answers; it passes on only what may leave.
+        # The engine's own resolver answers; without outside access it forwards nothing.
         "Dns": [] if task.outside else ["127.0.0.1"],
         "Mounts": [_mount(each) for each in task.mounts],
         "Tmpfs": {
@@ -192,7 +191,7 @@ def host_config(task: Task) -> dict[str, Json]:
 
 
 def _port_bindings(task: Task) -> dict[str, Json]:
-    """At any port that is free there; the engine says which."""
+    """Publish the port at any free port there; the engine reports which."""
     if not task.published:
         return {}
     return {f"{SESSION_PORT}/tcp": [{"HostIp": task.published, "HostPort": ""}]}
@@ -209,7 +208,7 @@ def _mount(mount: Mount) -> dict[str, Json]:
 
 
 def _device_requests(task: Task) -> list[Json]:
-    """Devices by UUID, MIG instances too; the engine never hears of simulated ones."""
+    """Request devices by UUID, MIG instances too; simulated ones are unknown to the engine."""
     names = _cdi_names(task)
     if names:
         return [{"Driver": "cdi", "DeviceIDs": list(names)}]
@@ -220,6 +219,6 @@ def _device_requests(task: Task) -> list[Json]:
 
 
 def _cdi_names(task: Task) -> tuple[str, ...]:
-    """By CDI, where the engine knows all of them by their UUIDs."""
+    """Return CDI names, if the engine lists all devices by UUID."""
     names = tuple(f"{_GPU_CLASS}={device.id}" for device in task.devices if not device.simulated)
     return names if names and task.cdi.issuperset(names) else ()

@@ -1,4 +1,4 @@
-"""What only a container on the machine can find out: the doctor starts one, and takes it away."""
+"""Run the checks of ``carrel doctor`` that need a container on the node."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ....hub.files.private_file import write_private
 from ....hub.interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
 from ....hub.records.diagnostics import Finding, Severity
 from ....hub.records.json_value import Json
-from ..containers import firewall as containers_firewall
+from ..containers import firewall
 from ..containers.template import KIND, LABEL
 from ..engine.client import DockerClient
-from ..nodes.node import wall_of
+from ..nodes.node import firewall_rules
 from .engine_info import FindingFactory
 
 _SHARED: Final = ("homes", "outputs")
 _SECONDS: Final = 30.0
 _ASK_SECONDS: Final = 0.2
-# From these machines give away ports for outgoing connections, and Docker those of sessions.
+# Ephemeral ports, from which Docker takes the published ports of sessions.
 _FROM, _TO = 32768, 60999
 _PROBE: Final = """
 import json, socket, sys
@@ -36,7 +36,7 @@ for each in ports:
     try:
         socket.create_connection((here, each), timeout=3).close()
     except OSError as error:
-        print(f"Port {each} of {here} is not reached: {error}.")
+        print(f"Port {each} of {here} is not reachable: {error}.")
 print("tried", flush=True)
 with socket.create_server((there, port)) as server:
     server.settimeout(5)
@@ -49,7 +49,7 @@ with socket.create_server((there, port)) as server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trials:
-    """On one node, in containers of this image."""
+    """Run checks on one node, in containers of this image."""
 
     engine: DockerClient
     host: DockerHost
@@ -59,29 +59,29 @@ class Trials:
     found: FindingFactory
 
     def firewall(self) -> Finding:
-        """Whether the rules could be set: they are checked by the kernel, and not set."""
-        wall = wall_of(self.settings.installation, self.options, self.host)
+        """Check whether the rules could be set: the kernel checks them without setting them."""
+        rules = firewall_rules(self.settings.installation, self.options, self.host)
         body = {
-            **containers_firewall.body(wall, self.image, ""),
-            "Cmd": ["/usr/sbin/nft", "--check", containers_firewall.rules(wall)],
+            **firewall.body(rules, self.image, ""),
+            "Cmd": ["/usr/sbin/nft", "--check", firewall.ruleset(rules)],
         }
         try:
-            status, said = self._run(body)
+            status, output = self._run(body)
         except BackendFailed as error:
             return self.found("firewall", Severity.MISSING, error.message, error.accepted)
         if status == 0:
-            what = "Rules that keep containers apart can be set (nftables)."
+            what = "The firewall rules of containers can be set (nftables)."
             return self.found("firewall", Severity.FINE, what)
-        first = said.strip().splitlines()[:1] or ["it said nothing"]
+        first = output.strip().splitlines()[:1] or ["nft printed nothing"]
         return self.found(
             "firewall",
             Severity.MISSING,
-            f"Rules that keep containers apart cannot be set: {first[0]}. Nothing starts then.",
-            "Load the kernel's nf_tables: modprobe nf_tables nft_ct.",
+            f"The firewall rules of containers cannot be set: {first[0]}. Nothing starts then.",
+            "Load the kernel modules of nftables: modprobe nf_tables nft_ct.",
         )
 
     def shared_folders(self) -> Finding:
-        """A file that is written here has to be there, at the same path."""
+        """Check that a file written here exists there, at the same path."""
         state, token = self.settings.state, secrets.token_hex(16)
         probes = [state / name / f".probe-{token[:8]}" for name in _SHARED]
         try:
@@ -89,22 +89,22 @@ class Trials:
                 probe.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 write_private(probe, token)
                 probe.chmod(0o644)
-            lacking = [probe.parent for probe in probes if token not in self._read(probe)]
+            missing = [probe.parent for probe in probes if token not in self._read(probe)]
         finally:
             for probe in probes:
                 probe.unlink(missing_ok=True)
-        if not lacking:
+        if not missing:
             what = f"Homes and outputs in {state} are shared with this machine."
             return self.found("shared folders", Severity.FINE, what)
         return self.found(
             "shared folders",
             Severity.MISSING,
-            f"What is written here is not there, in {' and '.join(map(str, lacking))}.",
+            f"Files written here are missing there, in {' and '.join(map(str, missing))}.",
             f"Export {state} with no_root_squash, and mount it there at the same path (NFS).",
         )
 
-    def ways(self) -> Iterator[Finding]:
-        """From there to the hub and the service, and from here to what listens there."""
+    def connections(self) -> Iterator[Finding]:
+        """Check the connections to the hub and the service, and from here to sessions there."""
         here, there = self.options.address, self.host.address
         port = _FROM + secrets.randbelow(_TO - _FROM)
         with ExitStack() as stack:
@@ -113,31 +113,31 @@ class Trials:
             told = pool.submit(self._run, self._probe(here, ports, there, port))
             answers = _answers(there, port, told)
             try:
-                _, said = told.result()
+                _, output = told.result()
             except BackendFailed as error:
-                said = f"{error.message}\n"
-        lost, tried, more = said.partition("tried\n")
+                output = f"{error.message}\n"
+        errors, tried, rest = output.partition("tried\n")
         both = " and ".join(map(str, ports))
-        reached = tried and not lost
+        reached = tried and not errors
         yield self.found(
             "way to the hub",
             Severity.FINE if reached else Severity.MISSING,
-            f"The hub and the service are reached at {here}, ports {both}."
+            f"The hub and the service are reachable at {here}, ports {both}."
             if reached
-            else " ".join(lost.split()),
-            f"Let {there} in here to TCP ports {both}.",
+            else " ".join(errors.split()),
+            f"Allow {there} to connect to TCP ports {both} of this machine.",
         )
         yield self.found(
             "way to sessions",
             Severity.FINE if answers else Severity.MISSING,
-            f"What listens there on {there} is reached from here."
+            f"Sessions there are reachable at {there}."
             if answers
-            else f"What listens there on {there} is not reached from here. {more.strip()[-200:]}",
-            f"Is {there} its address? Let {here} in there to TCP ports {_FROM} to {_TO}.",
+            else f"Sessions there are not reachable at {there}. {rest.strip()[-200:]}",
+            f"Is {there} its address? Allow {here} to connect to TCP ports {_FROM} to {_TO} there.",
         )
 
     def _ports(self) -> Sequence[int]:
-        """Of the hub and the service; any before they are chosen."""
+        """Return the ports of the hub and the service; 0 stands for any before they are chosen."""
         return self.options.hub_port, self.options.service_port
 
     def _probe(self, here: str, ports: Sequence[int], there: str, port: int) -> dict[str, Json]:
@@ -147,10 +147,10 @@ class Trials:
     def _read(self, path: Path) -> str:
         mount: Json = {"Type": "bind", "Source": str(path), "Target": "/probe", "ReadOnly": True}
         try:
-            _, said = self._run(self._body(["cat", "/probe"], mounts=[mount]))
+            _, output = self._run(self._body(["cat", "/probe"], mounts=[mount]))
         except BackendFailed:
-            return ""  # the engine says that there is no such file
-        return said
+            return ""  # the engine reports that the file does not exist
+        return output
 
     def _body(
         self, command: Sequence[str], *, network: str = "none", mounts: Sequence[Json] = ()
@@ -175,7 +175,7 @@ class Trials:
 
 
 def _listening(stack: ExitStack, address: str, port: int) -> int:
-    """Somebody listens there then: we, or the Carrel that runs."""
+    """Listen on the port unless the running Carrel does already."""
     with suppress(OSError):
         server = stack.enter_context(socket.create_server((address, port)))
         return int(server.getsockname()[1])
@@ -183,7 +183,7 @@ def _listening(stack: ExitStack, address: str, port: int) -> int:
 
 
 def _answers(address: str, port: int, told: Future[tuple[int | None, str]]) -> bool:
-    """Whether it takes a connection before the one who listens has gone."""
+    """Whether the address accepts a connection before the probe ends."""
     while not told.done():
         with suppress(OSError):
             socket.create_connection((address, port), timeout=1).close()

@@ -1,7 +1,7 @@
-"""What ``carrel doctor`` looks at in one Docker engine, one thing after the other.
+"""Check one Docker engine for ``carrel doctor``.
 
-What the engine tells about itself is read by ``engine_info``; what only a container on its machine
-can find out is tried by ``trials``.
+``engine_info`` reads what the engine reports about itself; ``container_trials`` checks what only a
+container on its machine can find out.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ....hub.errors import BackendFailed, Unavailable
 from ....hub.interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
 from ....hub.messages import units
 from ....hub.records.diagnostics import Finding, Severity
-from ..containers.subnets import has_address, taken
+from ..containers.subnets import has_address, used_networks
 from ..containers.template import LABEL, WARM, lease_of
 from ..engine.client import DockerClient
-from ..engine.images import digest_of, images_on, tools
+from ..engine.images import digest_of, images_on, tools_image
 from . import engine_info
 from .container_trials import Trials
 from .engine_info import Info
@@ -32,7 +32,7 @@ _DRIVER: Final = Path("/proc/driver/nvidia")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doctor:
-    """Looks at the engine of one node."""
+    """Checks the engine of one node."""
 
     engine: DockerClient
     host: DockerHost
@@ -42,7 +42,7 @@ class Doctor:
         try:
             info = self.engine.info()
         except Unavailable as error:
-            yield self._silent(error)
+            yield self._no_answer(error)
             return
         driver = self._first and _DRIVER.exists()
         yield engine_info.version(self._found, info)
@@ -57,7 +57,7 @@ class Doctor:
             yield from self._address()
             root = os.geteuid() == 0
             yield engine_info.homes(self._found, self._options, root=root)
-            yield engine_info.waiting(self._found, self._options, self._ready(), root=root)
+            yield engine_info.warm_containers(self._found, self._options, self._ready(), root=root)
         yield from self._tried()
 
     def _tried(self) -> Iterator[Finding]:
@@ -65,7 +65,7 @@ class Doctor:
         try:
             known = images_on(self.engine, default)
             digest_of(known, "", node=self.host.node)
-            image = tools(known, node=self.host.node)
+            image = tools_image(known, node=self.host.node)
         except BackendFailed as error:
             yield self._found("image", Severity.MISSING, error.message, error.accepted)
             return
@@ -81,7 +81,7 @@ class Doctor:
         if not self._first:
             yield trials.shared_folders()
         if self.host.address and has_address(self._options.address):
-            yield from trials.ways()
+            yield from trials.connections()
 
     @property
     def _options(self) -> DockerOptions:
@@ -90,7 +90,7 @@ class Doctor:
 
     @property
     def _first(self) -> bool:
-        """Whether it is the engine of this machine."""
+        """Whether this is the engine of this machine."""
         return self.host == self._options.hosts[0]
 
     def _found(self, subject: str, verdict: Severity, what: str, mend: str = "") -> Finding:
@@ -102,14 +102,14 @@ class Doctor:
             mend="" if verdict is Severity.FINE else mend,
         )
 
-    def _silent(self, error: Unavailable) -> Finding:
-        mend = "Start it there, and let this account in: ssh keys, or the files of TLS."
+    def _no_answer(self, error: Unavailable) -> Finding:
+        mend = "Start it there, and give this account access: ssh keys, or TLS certificates."
         if self._first:
             mend = (
                 "Install it (Debian's package docker.io) and start it: systemctl start docker. "
-                "An account that is not root has to be in the group docker."
+                "An account other than root must be in the group docker."
             )
-        what = f"{error.message} It was looked for at {self.host.url}."
+        what = f"{error.message} Its address is {self.host.url}."
         return self._found("engine", Severity.MISSING, what, mend)
 
     def _disk(self, info: Info) -> Finding:
@@ -117,14 +117,14 @@ class Doctor:
         try:
             free = shutil.disk_usage(root).free
         except OSError:
-            what = f"Only root can see how much room there is in {root}."
+            what = f"Only root can see how much space is free in {root}."
             return self._found("engine's disk", Severity.UNKNOWN, what, f"df -h {root}")
         verdict = Severity.FINE if free >= _FEW_BYTES else Severity.WARNING
         what = f"{units.size(free)} are free for images and containers in {root}."
         return self._found("engine's disk", verdict, what, "carrel images prune")
 
     def _ready(self) -> int:
-        """How many containers wait for jobs; the service makes them, while it runs."""
+        """Return how many warm containers there are; the service makes them while it runs."""
         found = self.engine.containers({LABEL: self.settings.installation, WARM: ""})
         return sum(each.running and not lease_of(each.name, each.labels) for each in found)
 
@@ -134,22 +134,24 @@ class Doctor:
             return self._found("networks", Severity.FINE, what)
         mine = ipaddress.IPv4Network(self._options.subnets)
         others = [
-            each for each in taken(self.engine) if each.overlaps(mine) and not each.subnet_of(mine)
+            each
+            for each in used_networks(self.engine)
+            if each.overlaps(mine) and not each.subnet_of(mine)
         ]
         if others:
             return self._found(
                 "networks",
                 Severity.MISSING,
-                f"The networks of this installation ({mine}) overlap {others[0]}, which this "
-                "host reaches otherwise.",
-                "carrel down; take docker_subnets out of settings.json; carrel up.",
+                f"The networks of this installation ({mine}) overlap {others[0]}, another "
+                "network of this host.",
+                "carrel down; remove docker_subnets from settings.json; carrel up.",
             )
-        return self._found("networks", Severity.FINE, f"{mine} overlaps nothing else.")
+        return self._found("networks", Severity.FINE, f"{mine} overlaps no other network.")
 
     def _address(self) -> Iterator[Finding]:
-        """The one on which other machines reach this one; nothing where there is none."""
+        """Check the address at which other machines reach this one, if there is one."""
         address = self._options.address
         if address and not has_address(address):
-            what = f"This machine does not have the address {address}, which carrel.toml says."
-            mend = "`ip address` lists those that it has: one that the other nodes reach."
+            what = f"This machine does not have the address {address} of carrel.toml."
+            mend = "Set an address from `ip address` that the other nodes reach."
             yield self._found("address", Severity.MISSING, what, mend)

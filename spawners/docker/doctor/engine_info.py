@@ -1,4 +1,4 @@
-"""What an engine tells about itself, and what that means for Carrel: pure, but for the homes."""
+"""Evaluate what an engine reports about itself: pure, except for the check of homes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LIMITS: Final = (
 
 
 class FindingFactory(Protocol):
-    """Makes a finding about the node that is being looked at."""
+    """Makes a finding about the checked node."""
 
     def __call__(self, subject: str, verdict: Severity, what: str, mend: str = "") -> Finding: ...
 
@@ -48,19 +48,19 @@ def version(found: FindingFactory, info: Info) -> Finding:
 
 
 def habits(found: FindingFactory, info: Info) -> Iterator[Finding]:
-    """What it does in a way that is not the best; nothing where there is nothing to say."""
+    """Check settings that work but could be better; nothing if all are good."""
     if not info.get("LiveRestoreEnabled"):
         yield found(
             "live-restore",
             Severity.WARNING,
-            "When the engine is restarted, every session and job ends with it.",
-            'Put {"live-restore": true} into /etc/docker/daemon.json: they live on then.',
+            "A restart of the engine ends every session and job.",
+            'Put {"live-restore": true} into /etc/docker/daemon.json, so that they keep running.',
         )
     if not info.get("IPv4Forwarding", True):
         yield found(
             "network",
             Severity.WARNING,
-            "This host passes nothing on: containers reach nothing outside.",
+            "IP forwarding is off on this host: containers cannot reach the outside.",
             "sysctl -w net.ipv4.ip_forward=1",
         )
     if info.get("Driver") == "vfs":
@@ -68,56 +68,58 @@ def habits(found: FindingFactory, info: Info) -> Iterator[Finding]:
             "storage",
             Severity.WARNING,
             "The storage driver vfs copies a whole image for each container.",
-            "Put the engine's data on ext4 or xfs, so that it takes overlay2.",
+            "Put the engine's data on ext4 or xfs, so that it can use overlay2.",
         )
 
 
 def clock(found: FindingFactory, info: Info) -> Finding:
-    apart = abs(_moment(str(info.get("SystemTime", ""))) - time.time())
-    what = f"The clock of the engine is {apart:.1f} s away from this one."
+    apart = abs(_timestamp(str(info.get("SystemTime", ""))) - time.time())
+    what = f"The engine's clock differs from this machine's by {apart:.1f} s."
     verdict = Severity.FINE if apart < _APART_SECONDS else Severity.WARNING
     return found("engine's clock", verdict, what, "Run a time service on both.")
 
 
 def homes(found: FindingFactory, options: DockerOptions, *, root: bool) -> Finding:
-    """Whether one person can fill the disk of all."""
+    """Check whether one user can fill the disk."""
     if options.home_size is None:
         mend = 'home_size = "10GiB" below [docker] in carrel.toml.'
         if not root:
-            mend = f"Run Carrel as root, which mounting takes; then {mend}"
-        what = "Homes have no limit: one person can fill the disk of all."
+            mend = f"Run Carrel as root, because it has to mount homes; then {mend}"
+        what = "Homes have no size limit: one user can fill the disk for all."
         return found("homes", Severity.WARNING, what, mend)
-    lacking = [name for name in _FOR_HOMES if shutil.which(name, path=_SEARCHED) is None]
+    missing = [name for name in _FOR_HOMES if shutil.which(name, path=_SEARCHED) is None]
     if not _LOOP.exists():
-        lacking.append(str(_LOOP))
-    if lacking:
+        missing.append(str(_LOOP))
+    if missing:
         return found(
             "homes",
             Severity.MISSING,
-            f"Homes have a size, and what makes it hold is missing: {', '.join(lacking)}.",
+            f"The size limit of homes needs what is missing here: {', '.join(missing)}.",
             "Install e2fsprogs and mount; load the kernel's loop devices: modprobe loop.",
         )
-    what = f"Each home holds {units.size(options.home_size)}, and no more."
+    what = f"Each home holds at most {units.size(options.home_size)}."
     return found("homes", Severity.FINE, what)
 
 
-def waiting(found: FindingFactory, options: DockerOptions, number: int, *, root: bool) -> Finding:
-    """How many containers are ready for jobs now."""
+def warm_containers(
+    found: FindingFactory, options: DockerOptions, number: int, *, root: bool
+) -> Finding:
+    """Report how many warm containers there are now."""
     if not (root and options.warm):
         why = "only root may mount their folders" if options.warm else "[docker] warm is 0"
-        return found("small jobs", Severity.FINE, f"No container waits for them: {why}.")
-    now = f"{units.count(number, 'container')} {'waits' if number == 1 else 'wait'} for them now"
-    return found("small jobs", Severity.FINE, f"{now}, at most {options.warm} do.")
+        return found("warm containers", Severity.FINE, f"There are none: {why}.")
+    what = f"{units.count(number, 'container')} ready for jobs now, at most {options.warm}."
+    return found("warm containers", Severity.FINE, what)
 
 
 def limits(found: FindingFactory, info: Info) -> Finding:
-    """Whether a container can be kept from taking the whole machine."""
-    lacking = [(name, verdict) for key, name, verdict in _LIMITS if not info.get(key)]
+    """Check whether a container's resources can be limited."""
+    missing = [(name, verdict) for key, name, verdict in _LIMITS if not info.get(key)]
     version = info.get("CgroupVersion", "1")
-    if not lacking:
+    if not missing:
         return found("limits", Severity.FINE, f"Containers can be limited (cgroup v{version}).")
-    names = ", ".join(name for name, _ in lacking)
-    worst = Severity.MISSING if any(v is Severity.MISSING for _, v in lacking) else Severity.WARNING
+    names = ", ".join(name for name, _ in missing)
+    worst = Severity.MISSING if any(v is Severity.MISSING for _, v in missing) else Severity.WARNING
     return found(
         "limits",
         worst,
@@ -127,29 +129,29 @@ def limits(found: FindingFactory, info: Info) -> Finding:
 
 
 def isolation(found: FindingFactory, info: Info) -> Finding:
-    """What stands between a container and its host."""
+    """Check what isolates a container from its host."""
     said = info.get("SecurityOptions")
     options = " ".join(map(str, said)) if isinstance(said, list) else ""
     if "name=rootless" in options:
         return found(
             "isolation",
             Severity.MISSING,
-            "The engine runs without root, so that the rules between containers cannot be set.",
-            "Use an engine that runs as root; containers have no privilege in it.",
+            "The engine runs without root, so the firewall rules of containers cannot be set.",
+            "Use an engine that runs as root; its containers have no privileges.",
         )
     if "name=userns" in options:
         return found(
             "isolation",
             Severity.MISSING,
-            "The engine gives containers other user ids (userns-remap): they could not read their "
+            "The engine gives containers other user ids (userns-remap), so they cannot read their "
             "homes.",
-            "Take userns-remap out of /etc/docker/daemon.json: containers are not root here.",
+            "Remove userns-remap from /etc/docker/daemon.json: Carrel's containers are not root.",
         )
     if "name=seccomp" not in options or "profile=unconfined" in options:
         return found(
             "isolation",
             Severity.MISSING,
-            "The engine filters no system calls (seccomp).",
+            "The engine does not filter system calls (seccomp).",
             "Use a kernel with CONFIG_SECCOMP, and the engine's default profile.",
         )
     what = "Containers run without privileges, as a user that is not root, under seccomp."
@@ -157,7 +159,7 @@ def isolation(found: FindingFactory, info: Info) -> Finding:
 
 
 def devices(found: FindingFactory, info: Info, *, driver: bool) -> Finding:
-    """Whether containers can be given GPUs, where there are any."""
+    """Check whether containers can get GPUs, if there are any."""
     by_name = any(each.startswith(f"{cdi.GPU}=") for each in cdi.listed(info))
     runtimes = info.get("Runtimes")
     toolkit = isinstance(runtimes, Mapping) and "nvidia" in runtimes
@@ -167,15 +169,15 @@ def devices(found: FindingFactory, info: Info, *, driver: bool) -> Finding:
         newer = (
             ""
             if numbers(str(info.get("ServerVersion"))) < CDI_SINCE
-            else " It could list them by name (CDI)."
+            else " The engine could list them by name (CDI)."
         )
-        what = f"The NVIDIA container toolkit is there; devices are given by UUID.{newer}"
+        what = f"The NVIDIA container toolkit is installed; devices are given by UUID.{newer}"
         return found("GPUs", Severity.FINE, what)
     if driver:
         return found(
             "GPUs",
             Severity.MISSING,
-            "This machine has an NVIDIA driver, and the engine cannot give its devices.",
+            "This machine has an NVIDIA driver, but the engine cannot give devices to containers.",
             "Install nvidia-container-toolkit; nvidia-ctk runtime configure --runtime=docker; "
             "systemctl restart docker.",
         )
@@ -184,12 +186,12 @@ def devices(found: FindingFactory, info: Info, *, driver: bool) -> Finding:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """``20.10.24+dfsg1`` is (20, 10)."""
+    """Parse a version: ``20.10.24+dfsg1`` is (20, 10)."""
     return tuple(int(each) for each in re.findall(r"\d+", version)[:2])
 
 
-def _moment(text: str) -> float:
-    """Of a time with nanoseconds; 0 for what is none."""
+def _timestamp(text: str) -> float:
+    """Parse a time with nanoseconds; 0 if it is malformed."""
     found = re.fullmatch(r"(.*?)(?:\.\d+)?(Z|[+-]\d\d:\d\d)", text)
     if found is None:
         return 0.0

@@ -1,4 +1,4 @@
-"""GPUs by the names under which newer engines give them (CDI, the Container Device Interface)."""
+"""Read which GPUs an engine can give by name (CDI, the Container Device Interface)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ EVERY_GPU: Final = f"{GPU}=all"
 
 
 def names(engine: DockerClient, devices: Sequence[Device]) -> frozenset[str]:
-    """What this engine lists; it is asked only where there is a device that it could give."""
+    """Return the names that this engine lists; it is asked only if a device is real."""
     if all(device.simulated for device in devices):
         return frozenset()
     return listed(engine.info())
 
 
 def listed(info: Mapping[str, Json]) -> frozenset[str]:
-    """Of what an engine tells about itself; older ones know nothing of it."""
+    """Return the names in an engine's info; older engines list none."""
     found = info.get("DiscoveredDevices")
     if not isinstance(found, list):
         return frozenset()

@@ -1,7 +1,7 @@
-"""One Docker engine, asked with time-outs; what it says wrong becomes a sentence for people.
+"""A client of one Docker engine, with time-outs; it translates errors into messages for people.
 
-Everything here blocks. An engine that is down is ``Unavailable``, so that whoever needs it
-waits; an engine that refuses is ``BackendFailed``, with what would mend it.
+All calls block. An engine that is down raises ``Unavailable``, so that callers retry; an engine
+that refuses raises ``BackendFailed``, with a remedy.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ _EXIT_BY_SIGNAL: Final = 128
 _SHORT = 300
 _CONFLICT = 409
 _MOST_CLIENTS: Final = 16
-"""One for each time-out in use."""
+"""Clients kept, one for each time-out."""
 _MOST_CONNECTIONS: Final = 32
-"""That one keeps open: a class may come at once."""
+"""Connections that one client keeps open: a class may start at once."""
 
 
 class ImageMissing(BackendFailed):
-    """A container cannot be made without it."""
+    """The image of a container is missing."""
 
 
 class NameTaken(BackendFailed):
-    """Something of this name (or these addresses) exists, or is in that state, already."""
+    """The name or the addresses are in use, or the object has that state already."""
 
 
 class _Missing(BackendFailed):
-    """There is no such container or network."""
+    """The container or network does not exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedContainer:
-    """A container as the list shows it: enough to know what it is for, and whether it runs."""
+    """A container as listed: enough to know what it is for, and whether it runs."""
 
     id: str
     name: str
@@ -63,11 +63,11 @@ class Container:
     """One container in full.
 
     Attributes:
-        handle: its init on the host; None where it does not run.
-        exit_status: negative for a signal; None before it has ended.
-        out_of_memory: the engine says that it was killed for memory.
+        handle: its init process on the host; None unless it runs.
+        exit_status: negative for a signal; None until it has ended.
+        out_of_memory: the engine reports that it was killed for memory.
         error: what the engine could not do for it.
-        last_words: the end of what a session printed; empty while it runs.
+        log_tail: the end of what a session printed; empty while it runs.
     """
 
     id: str
@@ -76,7 +76,7 @@ class Container:
     exit_status: int | None
     out_of_memory: bool
     error: str
-    last_words: str = ""
+    log_tail: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class Network:
 
 
 class DockerClient:
-    """Usable from any thread."""
+    """A client of one engine, usable from any thread."""
 
     def __init__(self, host: DockerHost) -> None:
         self.node = host.node
@@ -100,16 +100,16 @@ class DockerClient:
     # -- containers -----------------------------------------------------------------------
 
     def containers(self, labels: Mapping[str, str]) -> tuple[ListedContainer, ...]:
-        """All with these labels, whatever became of them; an empty value stands for any."""
+        """Return all containers with these labels, in any state; an empty value matches any."""
         wanted = [f"{name}={value}" if value else name for name, value in labels.items()]
-        with self._asked() as client:
+        with self._calling() as client:
             found = client.containers(all=True, filters={"label": wanted})
         return tuple(
             ListedContainer(
                 id=each["Id"],
                 name=each["Names"][0].removeprefix("/") if each.get("Names") else "",
                 labels=dict(each.get("Labels") or {}),
-                # A paused one holds its devices as well as one that works.
+                # A paused container holds its devices, too.
                 running=each["State"] not in ("created", "exited", "dead"),
                 created=float(each["Created"]),
             )
@@ -117,72 +117,72 @@ class DockerClient:
         )
 
     def inspect(self, name: str) -> Container | None:
-        """None where there is none of this name or id."""
+        """Return the container of this name or id; None if there is none."""
         try:
-            with self._asked() as client:
+            with self._calling() as client:
                 found = client.inspect_container(name)
         except _Missing:
             return None
         return _container(found)
 
     def create(self, name: str, body: Mapping[str, Json], *, timeout: float = START_SECONDS) -> str:
-        """Make a container as ``template`` describes it; returns its id.
+        """Create a container as ``template`` describes it; return its id.
 
         Raises:
-            BackendFailed: its image is missing, there is no space, or what the engine says.
+            BackendFailed: its image is missing, the disk is full, or what the engine says.
         """
-        with self._asked(timeout) as client:
+        with self._calling(timeout) as client:
             made = client.create_container_from_config(dict(body), name)
         return cast(str, made["Id"])
 
     def start(self, container: str, *, timeout: float = START_SECONDS) -> None:
-        with self._asked(timeout) as client:
+        with self._calling(timeout) as client:
             client.start(container)
 
     def rename(self, container: str, name: str) -> None:
-        """Raises Taken where another one has this name."""
-        with self._asked() as client:
+        """Rename a container. Raises NameTaken if another one has this name."""
+        with self._calling() as client:
             client.rename(container, name)
 
     def kill(self, container: str, signal: str) -> None:
-        """One that does not run (any more) is fine."""
-        with _done_already(), self._asked() as client:
+        """Send a signal; a container that has ended is not an error."""
+        with _ignore_if_done(), self._calling() as client:
             client.kill(container, signal)
 
     def remove(self, container: str) -> None:
-        """Whatever it does; one that is gone is fine."""
-        with _done_already(), self._asked(START_SECONDS) as client:
+        """Remove a container in any state; one that is gone is not an error."""
+        with _ignore_if_done(), self._calling(START_SECONDS) as client:
             client.remove_container(container, force=True, v=True)
 
     def wait(self, container: str, seconds: float) -> int | None:
-        """Its exit status, or None if it runs on after so long."""
+        """Return the exit status, or None if the container still runs after these seconds."""
         try:
-            with self._asked(seconds) as client:
+            with self._calling(seconds) as client:
                 return int(client.wait(container, timeout=seconds)["StatusCode"])
         except (_Missing, Unavailable):
             return None
 
     def logs(self, container: str, *, lines: int) -> str:
         try:
-            with self._asked() as client:
-                said = client.logs(container, stdout=True, stderr=True, tail=lines)
+            with self._calling() as client:
+                text = client.logs(container, stdout=True, stderr=True, tail=lines)
         except (_Missing, NameTaken):
-            return ""  # it is gone, or on its way
-        return cast(bytes, said).decode(errors="replace")
+            return ""  # it is removed, or being removed
+        return cast(bytes, text).decode(errors="replace")
 
     def run_inside(self, container: str, command: Sequence[str]) -> None:
-        """Run a program in a running container, as its user, to its end.
+        """Run a program to its end in a running container, as its user.
 
-        What it prints is not returned: the client loses the beginning of it at times
+        Its output is not returned, because the client sometimes loses the beginning of it
         (docker-py, issue 2042).
         """
-        with self._asked() as client:
+        with self._calling() as client:
             client.exec_start(client.exec_create(container, list(command))["Id"])
 
     def cpu_seconds(self, container: str) -> float | None:
-        """What all its processes have used so far; None where it does not run."""
+        """Return the CPU seconds of all its processes so far; None if it does not run."""
         try:
-            with self._asked() as client:
+            with self._calling() as client:
                 found = client.stats(container, stream=False, one_shot=True)
         except BackendFailed:
             return None
@@ -190,9 +190,9 @@ class DockerClient:
         return None if used is None else used / 1e9
 
     def processes(self, container: str) -> tuple[tuple[int, int, float], ...]:
-        """Pid, parent's pid (both as the host counts) and CPU seconds of each process."""
+        """Return pid, parent's pid (both on the host) and CPU seconds of each process."""
         try:
-            with self._asked() as client:
+            with self._calling() as client:
                 found = client.top(container, "-eo pid,ppid,cputimes")
         except BackendFailed:
             return ()
@@ -202,7 +202,7 @@ class DockerClient:
     def run_once(
         self, name: str, body: Mapping[str, Json], *, seconds: float = START_SECONDS
     ) -> tuple[int | None, str]:
-        """Run a container to its end and remove it: its exit status and what it printed."""
+        """Run a container to its end and remove it; return its exit status and its output."""
         self.remove(name)
         container = self.create(name, body)
         try:
@@ -215,9 +215,9 @@ class DockerClient:
     # -- networks -------------------------------------------------------------------------
 
     def networks(self, label: str = "") -> tuple[Network, ...]:
-        """Those with a label, or all."""
+        """Return the networks with a label, or all of them."""
         filters = {"label": [label]} if label else None
-        with self._asked() as client:
+        with self._calling() as client:
             found = client.networks(filters=filters)
         return tuple(_network(each) for each in found)
 
@@ -231,15 +231,15 @@ class DockerClient:
         outside: bool,
         labels: Mapping[str, str],
     ) -> None:
-        """A bridge of its own, whose containers do not see each other.
+        """Create a bridge whose containers do not see each other.
 
-        ``outside``: what leaves it for other hosts bears the address of this one.
+        ``outside``: traffic to other hosts gets the address of this host.
 
         Raises:
-            Taken: another one has its name, its addresses or its bridge.
+            NameTaken: its name, its addresses or its bridge are in use.
         """
         pool = docker.types.IPAMPool(subnet=subnet, gateway=gateway)
-        with self._asked(START_SECONDS) as client:
+        with self._calling(START_SECONDS) as client:
             client.create_network(
                 name,
                 driver="bridge",
@@ -253,25 +253,25 @@ class DockerClient:
                 labels=dict(labels),
             )
 
-    def move(self, container: str, *, out_of: str, into: str) -> None:
-        """A running container to another network."""
-        with self._asked(START_SECONDS) as client:
+    def change_network(self, container: str, *, out_of: str, into: str) -> None:
+        """Connect a running container to another network."""
+        with self._calling(START_SECONDS) as client:
             client.disconnect_container_from_network(container, out_of)
             client.connect_container_to_network(container, into)
 
     def users_of(self, network: str) -> int | None:
-        """How many running containers are connected; None where there is no such network."""
+        """Return the number of connected running containers; None if there is no such network."""
         try:
-            with self._asked() as client:
+            with self._calling() as client:
                 found = client.inspect_network(network)
         except _Missing:
             return None
         return len(found.get("Containers") or {})
 
     def remove_network(self, network: str) -> bool:
-        """False where it is in use."""
+        """Remove a network; return False if it is in use."""
         try:
-            with self._asked(START_SECONDS) as client:
+            with self._calling(START_SECONDS) as client:
                 client.remove_network(network)
         except _Missing:
             return True
@@ -282,24 +282,24 @@ class DockerClient:
     # -- the engine itself ----------------------------------------------------------------
 
     def info(self) -> Mapping[str, Json]:
-        with self._asked() as client:
+        with self._calling() as client:
             return cast(Mapping[str, Json], client.info())
 
     def images(self, label: str) -> tuple[Mapping[str, Json], ...]:
-        """As the engine lists them, the newest first."""
-        with self._asked() as client:
+        """Return the images with a label as the engine lists them, the newest first."""
+        with self._calling() as client:
             found = client.images(filters={"label": label})
         return tuple(sorted(found, key=lambda each: -int(each["Created"])))
 
     # -- inside ---------------------------------------------------------------------------
 
     @contextmanager
-    def _asked(self, seconds: float = SECONDS) -> Iterator[docker.APIClient]:
-        """A client for one question; whatever comes back wrong leaves as an error of ours."""
+    def _calling(self, seconds: float = SECONDS) -> Iterator[docker.APIClient]:
+        """Yield a client for one call, and translate its errors."""
         try:
             yield self._client(seconds)
         except APIError as error:
-            raise in_words(error, self.node) from error
+            raise translate_error(error, self.node) from error
         except (DockerException, requests.exceptions.RequestException, OSError) as error:
             slow = isinstance(error, requests.exceptions.Timeout) or "timed out" in str(error)
             what = f"is slow: no answer within {seconds:g} s" if slow else "does not answer"
@@ -317,9 +317,9 @@ class DockerClient:
 
 
 def connect(host: DockerHost, seconds: float, **more: object) -> docker.APIClient:
-    """A client with this time-out; it asks the engine for its version at once.
+    """Return a client with this time-out; it asks the engine for its version at once.
 
-    ``more`` is what an administrator says of clients; it has the last word.
+    ``more``: options of an administrator, which take precedence.
     """
     tls: docker.tls.TLSConfig | bool = False
     if host.tls_cert:
@@ -331,37 +331,37 @@ def connect(host: DockerHost, seconds: float, **more: object) -> docker.APIClien
     return docker.APIClient(host.url, **(own | more))
 
 
-def in_words(error: APIError, node: str) -> BackendFailed:
-    """What the engine of this node refused, and what would mend it."""
-    said = _said(error)
-    lower = said.lower()
+def translate_error(error: APIError, node: str) -> BackendFailed:
+    """Translate a refusal of this node's engine into an error with a remedy."""
+    text = _explanation(error)
+    lower = text.lower()
     if isinstance(error, ImageNotFound) or (isinstance(error, NotFound) and "image" in lower):
         return ImageMissing(
-            f"The image is not on {node}: {said}.",
+            f"The image is not on {node}: {text}.",
             accepted="An administrator can build it there: carrel images build.",
         )
     if isinstance(error, NotFound):
-        return _Missing(f"The Docker engine on {node} says: {said}.")
+        return _Missing(f"The Docker engine on {node} says: {text}.")
     if "no space left" in lower or "disk quota" in lower:
         return BackendFailed(
-            f"The disk of {node} is full: no container can be made there.",
-            accepted="An administrator can make room: carrel images prune.",
+            f"The disk of {node} is full: no container can be created there.",
+            accepted="An administrator can free space: carrel images prune.",
         )
     overlaps = any(word in lower for word in ("overlaps", "already exists", "conflicts with"))
     kind = NameTaken if error.status_code == _CONFLICT or overlaps else BackendFailed
-    return kind(f"The Docker engine on {node} says: {said}.")
+    return kind(f"The Docker engine on {node} says: {text}.")
 
 
 @contextmanager
-def _done_already() -> Iterator[None]:
-    """What was to be ended has ended, or is being ended."""
+def _ignore_if_done() -> Iterator[None]:
+    """Ignore that the object is gone, or being removed."""
     try:
         yield
     except (_Missing, NameTaken):
         return
 
 
-def _said(error: APIError) -> str:
+def _explanation(error: APIError) -> str:
     text = str(error.explanation or error).strip().rstrip(".")
     return text if len(text) <= _SHORT else text[: _SHORT - 1] + "…"
 
@@ -383,7 +383,7 @@ def _container(found: Mapping[str, Any]) -> Container:  # Any: JSON of the engin
 
 
 def exit_status(code: int) -> int:
-    """As a process has it: the init of a container tells a signal as 128 and its number."""
+    """Convert a container's exit code: its init reports a signal as 128 plus its number."""
     return -(code - _EXIT_BY_SIGNAL) if code > _EXIT_BY_SIGNAL else code
 
 

@@ -1,4 +1,4 @@
-"""The images of the catalogue as engines list them: by their labels, by digest over all nodes."""
+"""Read the images of the catalogue from engines, by their labels, and by digest over all nodes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ....images import labels
 from .client import DockerClient, ImageMissing
 
 Listed = Mapping[str, Json]
-"""What an engine says of one image: ``Id``, ``Created``, ``Size`` and ``Labels``."""
-TOOLS: Final = "base"
-USUAL: Final = ("datascience", "base")
-"""Where a site names no image for those who choose none: the first of these that is built."""
+"""An image as an engine lists it: ``Id``, ``Created``, ``Size`` and ``Labels``."""
+TOOLS_IMAGE: Final = "base"
+USUAL_DEFAULTS: Final = ("datascience", "base")
+"""The default image of a site that sets none: the first of these that is built."""
 
 
 def images_of(listing: Iterable[tuple[str, Iterable[Listed]]], default: str) -> tuple[Image, ...]:
-    """Every build by name and the newest first, from each node's own list.
+    """Return every build by name and the newest first, from the lists of all nodes.
 
-    An image that is not labelled as one of the catalogue, or has a name that nobody could write
-    in a reference, is left out.
+    Images without the labels of the catalogue, or with a name that no reference can contain, are
+    left out.
 
     Args:
-        default: name of the image of who chooses none; empty for the usual one.
+        default: name of the default image; empty for the usual one.
     """
     found: dict[str, Image] = {}
     for node, images in listing:
@@ -38,14 +38,14 @@ def images_of(listing: Iterable[tuple[str, Iterable[Listed]]], default: str) -> 
             nodes = (*(known.nodes if known else ()), node)
             found[image.digest] = replace(known or image, nodes=nodes)
     names = {image.name for image in found.values()}
-    default = default or next((name for name in USUAL if name in names), "")
+    default = default or next((name for name in USUAL_DEFAULTS if name in names), "")
     marked = (replace(image, default=image.name == default) for image in found.values())
     order = sorted(marked, key=lambda image: (-image.built_at, image.digest))
     return tuple(sorted(order, key=lambda image: image.name))
 
 
 def images_on(engine: DockerClient, default: str) -> tuple[Image, ...]:
-    """Those of one engine.
+    """Return the images of one engine.
 
     Raises:
         Unavailable: it does not answer.
@@ -54,20 +54,20 @@ def images_on(engine: DockerClient, default: str) -> tuple[Image, ...]:
 
 
 def digest_of(images: tuple[Image, ...], wanted: str, *, node: str) -> str:
-    """The id of the image that a reference names there; the default's where it is empty.
+    """Return the id of the referenced image there; of the default image if ``wanted`` is empty.
 
     Raises:
         ImageMissing: it is not there.
     """
     if not wanted:
         return _default_of(images, node)
-    asked = Reference.read(wanted)
-    if asked is None:
-        raise BackendFailed(f"{wanted!r} names no image.")
-    if asked.digest:
-        found = next((image for image in images if image.digest == asked.digest), None)
+    reference = Reference.read(wanted)
+    if reference is None:
+        raise BackendFailed(f"{wanted!r} is not an image reference.")
+    if reference.digest:
+        found = next((image for image in images if image.digest == reference.digest), None)
     else:
-        found = newest(images, asked.name)
+        found = newest(images, reference.name)
     if found is None:
         raise ImageMissing(
             f"The image {wanted} is not on {node}.",
@@ -76,15 +76,15 @@ def digest_of(images: tuple[Image, ...], wanted: str, *, node: str) -> str:
     return found.digest
 
 
-def tools(images: tuple[Image, ...], *, node: str) -> str:
-    """The id of the image whose programs the service itself uses there.
+def tools_image(images: tuple[Image, ...], *, node: str) -> str:
+    """Return the id of the image whose programs the service itself uses there.
 
-    That is base: what a site gives to those who choose none may lack them, as grading does.
+    That is base: a site's default image may lack them, as grading does.
 
     Raises:
         ImageMissing: there is none.
     """
-    found = newest(images, TOOLS)
+    found = newest(images, TOOLS_IMAGE)
     return found.digest if found else _default_of(images, node)
 
 
@@ -93,19 +93,19 @@ def _default_of(images: tuple[Image, ...], node: str) -> str:
     found = newest(images, name)
     if found is None:
         raise ImageMissing(
-            f"The image of those who choose none is not on {node}.",
-            accepted="An administrator can build the first one there: carrel images build base.",
+            f"The default image is not on {node}.",
+            accepted="An administrator can build the first image there: carrel images build base.",
         )
     return found.digest
 
 
 def _image(listed: Listed) -> Image | None:
-    said = listed.get("Labels")
-    given = said if isinstance(said, Mapping) else {}
+    labelled = listed.get("Labels")
+    given = labelled if isinstance(labelled, Mapping) else {}
     marks = {label: text for label, text in given.items() if isinstance(text, str)}
     digest, name = listed.get("Id"), marks.get(labels.NAME, "")
-    asked = Reference.read(f"{name}@{digest}")
-    if not isinstance(digest, str) or asked is None or asked.digest != digest:
+    reference = Reference.read(f"{name}@{digest}")
+    if not isinstance(digest, str) or reference is None or reference.digest != digest:
         return None
     return Image(
         name=name,

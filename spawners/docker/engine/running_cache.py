@@ -1,4 +1,4 @@
-"""Which containers run on an engine, asked once for all sessions that want to know."""
+"""Cache which containers run on an engine: one call serves the polls of all sessions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ FRESH_SECONDS: Final = 1.0
 
 
 class RunningContainers:
-    """For the tasks of one event loop.
+    """The running containers of one engine, for the tasks of one event loop.
 
-    A hub looks at each of its sessions every other second; with hundreds of them an engine that
-    was asked about each one alone would have little time for anything else.
+    A hub polls each of its sessions every other second; with hundreds of sessions, one call each
+    would keep the engine busy.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class RunningContainers:
         self._asking: asyncio.Task[frozenset[str]] | None = None
 
     async def has(self, container: str) -> bool:
-        """Whether it ran a moment ago; where it is not so, ask about it alone.
+        """Whether the container ran a moment ago; if not, ask the engine about it alone.
 
         Raises what asking raises.
         """

@@ -1,4 +1,4 @@
-"""Standard input and output of a container, as one line of bytes."""
+"""Talk to a container over its standard input and output."""
 
 from __future__ import annotations
 
@@ -14,57 +14,60 @@ from docker.errors import APIError, DockerException
 from ....hub.errors import CarrelError, Unavailable
 from ....hub.interfaces.backend_settings import DockerHost
 from ....hub.records.json_value import Json
-from .client import START_SECONDS, DockerClient, connect, in_words
+from .client import START_SECONDS, DockerClient, connect, translate_error
 
-_HEAD: Final = 8
+_HEADER: Final = 8
 _STDOUT: Final = 1
 _CHUNK: Final = 1 << 18
 _SEND_SECONDS: Final = 30.0
 
 
 class ContainerStdio:
-    """To be attached before the container starts, so that nothing is missed."""
+    """The standard streams of a container; attach before it starts, so that nothing is missed."""
 
     def __init__(self, client: docker.APIClient, container: str) -> None:
         wanted = {"stdin": 1, "stdout": 1, "stream": 1}
-        # Kept as well: the connection closes with it.
-        self._held = client.attach_socket(container, params=wanted)
-        self._socket = cast("socket.socket", getattr(self._held, "_sock", self._held))
-        self._pieces = bytearray()
+        # Keep the response: the connection closes with it.
+        self._response = client.attach_socket(container, params=wanted)
+        self._socket = cast("socket.socket", getattr(self._response, "_sock", self._response))
+        self._buffer = bytearray()
 
     def send(self, data: bytes) -> None:
         self._socket.settimeout(_SEND_SECONDS)
         self._socket.sendall(data)
 
     def receive(self, seconds: float) -> bytes:
-        """The engine puts a head before each piece: which stream, and how long."""
+        """Return the next piece of standard output; empty at the end.
+
+        The engine puts a header before each piece: the stream and the length.
+        """
         self._socket.settimeout(max(seconds, 0.001))
         while True:
-            if len(self._pieces) >= _HEAD:
-                length = int.from_bytes(self._pieces[4:_HEAD], "big")
-                if len(self._pieces) >= _HEAD + length:
-                    stream = self._pieces[0]
-                    data = bytes(self._pieces[_HEAD : _HEAD + length])
-                    del self._pieces[: _HEAD + length]
+            if len(self._buffer) >= _HEADER:
+                length = int.from_bytes(self._buffer[4:_HEADER], "big")
+                if len(self._buffer) >= _HEADER + length:
+                    stream = self._buffer[0]
+                    data = bytes(self._buffer[_HEADER : _HEADER + length])
+                    del self._buffer[: _HEADER + length]
                     if stream == _STDOUT and data:
                         return data
                     continue
             more = self._socket.recv(_CHUNK)
             if not more:
                 return b""
-            self._pieces += more
+            self._buffer += more
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
-        self._held.close()
+        self._response.close()
 
 
-_LINE: Final = ("AttachStdin", "AttachStdout", "OpenStdin", "StdinOnce")
+_ATTACHED: Final = ("AttachStdin", "AttachStdout", "OpenStdin", "StdinOnce")
 
 
 def container_body(body: Mapping[str, Json], label: str, installation: str) -> dict[str, Json]:
-    """A body of the template for one that has no lease, so that it is none of the reconciler's."""
+    """Adapt the template's body for a container without a lease, which the reconciler ignores."""
     host = body["HostConfig"]
     assert isinstance(host, Mapping)
     return {
@@ -72,11 +75,11 @@ def container_body(body: Mapping[str, Json], label: str, installation: str) -> d
         "Labels": {label: installation},
         "HostConfig": {
             **host,
-            # It goes with its line, also where nobody is left to remove it.
+            # The container goes when its connection closes, even if its service has died.
             "AutoRemove": True,
             "LogConfig": {"Type": "none"},
         },
-        **dict.fromkeys(_LINE, True),
+        **dict.fromkeys(_ATTACHED, True),
         "AttachStderr": False,
         "Tty": False,
     }
@@ -85,25 +88,25 @@ def container_body(body: Mapping[str, Json], label: str, installation: str) -> d
 def start(
     engine: DockerClient, host: DockerHost, name: str, body: Mapping[str, Json]
 ) -> tuple[str, ContainerStdio]:
-    """Its id, and the line to it from its first byte on.
+    """Create and start a container; return its id and its standard streams.
 
     Raises:
-        BackendFailed, Unavailable: there is none then.
+        BackendFailed, Unavailable: no container is left then.
     """
-    made = engine.create(name, body)
+    container = engine.create(name, body)
     try:
-        line = _attached(host, made)
-        engine.start(made)
+        stdio = _attach(host, container)
+        engine.start(container)
     except CarrelError:
-        engine.remove(made)
+        engine.remove(container)
         raise
-    return made, line
+    return container, stdio
 
 
-def _attached(host: DockerHost, made: str) -> ContainerStdio:
+def _attach(host: DockerHost, container: str) -> ContainerStdio:
     try:
-        return ContainerStdio(connect(host, START_SECONDS), made)
+        return ContainerStdio(connect(host, START_SECONDS), container)
     except APIError as error:
-        raise in_words(error, host.node) from error
+        raise translate_error(error, host.node) from error
     except (DockerException, requests.exceptions.RequestException, OSError) as error:
         raise Unavailable(f"The Docker engine on {host.node} does not answer.") from error

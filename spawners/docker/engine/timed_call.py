@@ -1,4 +1,4 @@
-"""Asks what may take long, and waits only for a while: a slow engine holds nobody else up."""
+"""Run a call that may take long with a limited wait: a slow engine delays no caller."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 
 class TimedCall(Generic[T]):
-    """One question, asked in a thread of its own, at most once at a time.
+    """One call, made in a thread of its own, at most once at a time.
 
-    While an earlier asking has not come back the question is not asked again, and whoever wants
-    an answer is told so at once: what it might still bring is of before they asked.
+    While an earlier call has not returned, callers get Unavailable at once, and the call is not
+    repeated: its late result would be older than their question.
     """
 
     def __init__(self, ask: Callable[[], T], slow: str) -> None:
-        """``slow`` is the sentence for those that are not answered in time."""
+        """``slow`` is the message of Unavailable for callers that get no result in time."""
         self._ask = ask
         self._slow = slow
         self._turn = threading.Lock()
@@ -29,11 +29,11 @@ class TimedCall(Generic[T]):
         self._late: Future[T] | None = None
 
     def answer(self, patience: float) -> T:
-        """Raises Unavailable where there is none within ``patience`` seconds."""
+        """Return the result. Raises Unavailable if there is none within ``patience`` seconds."""
         with self._lock:
             if self._late is not None and not self._late.done():
                 raise Unavailable(self._slow)
-        # Those that ask at the same time take turns: each gets an answer of its own moment.
+        # Concurrent callers take turns: each gets a result that is not older than its call.
         if not self._turn.acquire(timeout=patience):
             raise Unavailable(self._slow)
         try:
@@ -49,7 +49,7 @@ class TimedCall(Generic[T]):
             self._turn.release()
 
     def settle(self, patience: float) -> None:
-        """Let an asking that was late come back, for those that can wait for it."""
+        """Wait for a late call to return, for callers that can afford it."""
         with self._lock:
             late = self._late
         if late is not None:
@@ -58,5 +58,5 @@ class TimedCall(Generic[T]):
     def _run(self, asked: Future[T]) -> None:
         try:
             asked.set_result(self._ask())
-        except BaseException as error:  # raised where the answer is waited for
+        except BaseException as error:  # raised in answer()
             asked.set_exception(error)

@@ -1,31 +1,31 @@
-"""How a container came to its end, and how it is brought to one."""
+"""Stop containers, and report how they ended."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from ....hub.interfaces.backend import AttemptStatus, ProcessState
-from ....hub.messages.units import memory as size
+from ....hub.messages.units import memory
 from ....hub.records.requests import Cause, CauseCode
 from ..containers.template import WARM
 from ..engine.client import Container, DockerClient
 from .node import Seen
 
 _LADDER: Final = (("SIGINT", 0.5), ("SIGTERM", 0.25), ("SIGKILL", 0.25))
-"""The signals in their order, each with its part of the patience."""
-_ASK: Final = (
-    "import signal, sys; from carrel.spawners.processes.lease_processes import ask; "
+"""The signals in order, each with its fraction of the patience."""
+_SIGNAL_SCRIPT: Final = (
+    "import signal, sys; from carrel.spawners.processes import ask; "
     "ask(sys.argv[1], None, signal.SIGUSR1)"
 )
 
 
-def sighting(seen: Seen, limit: int) -> AttemptStatus:
-    """``limit``: the memory that containers may use, in bytes."""
+def attempt_status(seen: Seen, limit: int) -> AttemptStatus:
+    """Return the status of a container's attempt. ``limit``: memory of a container, in bytes."""
     if seen.running:
         return AttemptStatus(life=ProcessState.ALIVE, handle=seen.handle)
     if seen.idle:
         return AttemptStatus(life=ProcessState.DEAD)
-    return ended(seen.about, limit)
+    return ended(seen.details, limit)
 
 
 def ended(container: Container, limit: int) -> AttemptStatus:
@@ -37,27 +37,27 @@ def ended(container: Container, limit: int) -> AttemptStatus:
 
 
 def _cause(container: Container, limit: int) -> Cause | None:
-    """As far as the container tells; the end of a job is told by its journal."""
+    """Return the cause that the container shows; a job's journal may tell more."""
     if container.out_of_memory:
         return killed_for_memory(limit)
-    if container.last_words:
+    if container.log_tail:
         message = "The session's server ended."
-        return Cause(code=CauseCode.SERVER_DIED, message=message, details=container.last_words)
+        return Cause(code=CauseCode.SERVER_DIED, message=message, details=container.log_tail)
     return None
 
 
 def killed_for_memory(limit: int) -> Cause:
     return Cause(
         code=CauseCode.OUT_OF_MEMORY,
-        message=f"Killed for memory: its container may use {size(limit)}, and wanted more.",
+        message=f"Killed for memory: its container needed more than its {memory(limit)}.",
     )
 
 
-def bring_about(engine: DockerClient, seen: Seen, limit: int, patience: float) -> AttemptStatus:
-    """SIGINT, SIGTERM, SIGKILL within ``patience`` seconds; alive where it is not dead then.
+def stop(engine: DockerClient, seen: Seen, limit: int, patience: float) -> AttemptStatus:
+    """Send SIGINT, SIGTERM, SIGKILL within ``patience`` seconds; return the status afterwards.
 
-    The init of the container passes the first two on to what it started; its own end takes all
-    processes with it.
+    The container's init forwards the first two to what it started; when the init ends, all
+    processes end.
 
     Raises:
         Unavailable: the engine does not answer.
@@ -78,11 +78,11 @@ def bring_about(engine: DockerClient, seen: Seen, limit: int, patience: float) -
     return ended(found, limit)
 
 
-def signal_those_that_wait(engine: DockerClient, seen: Seen, lease_id: str) -> None:
-    """SIGUSR1 to the processes inside that have a handler for it: others would die of it.
+def request_checkpoint(engine: DockerClient, seen: Seen, lease_id: str) -> None:
+    """Send SIGUSR1 to the processes inside that handle it: it would kill the others.
 
     Raises:
-        BackendFailed, Unavailable: they could not be told.
+        BackendFailed, Unavailable: the signal could not be sent.
     """
-    # One that has waited for its job has processes from before it knew of the lease.
-    engine.run_inside(seen.id, ("python", "-c", _ASK, seen.labels.get(WARM, lease_id)))
+    # Processes of a warm container may be older than its lease, and carry its own name.
+    engine.run_inside(seen.id, ("python", "-c", _SIGNAL_SCRIPT, seen.labels.get(WARM, lease_id)))

@@ -1,4 +1,4 @@
-"""The CPU time that leases used in their containers, without what serves a session itself."""
+"""Measure the CPU time of leases in containers, without the server of a session itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .node import Seen
 
 
 class ContainerCpuMeter:
-    """Counts on from one look to the next; usable from any thread."""
+    """Sum the CPU seconds of each lease from call to call; usable from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -18,25 +18,26 @@ class ContainerCpuMeter:
         self._last: dict[str, float] = {}
 
     def read(self, lease_id: str, engine: DockerClient, seen: Seen) -> float | None:
-        """CPU seconds since the first look at this lease; None where nothing is known.
+        """Return the CPU seconds since the first reading of this lease; None if unknown.
 
-        The engine counts for the whole container. Its first process but the init is the server
-        or the runner, which open tabs keep busy: its own time is taken off.
+        The engine counts for the whole container. The first process under its init is the server or
+        the runner, which open tabs keep busy: its own time is subtracted.
         """
         total = engine.cpu_seconds(seen.id)
         if total is None or seen.handle is None:
             return None
-        served = sum(
+        server_seconds = sum(
             used for _, parent, used in engine.processes(seen.id) if parent == seen.handle.pid
         )
         with self._lock:
-            now = max(0.0, total - served)
+            now = max(0.0, total - server_seconds)
             since = now - self._first.setdefault(lease_id, now)
-            # The two numbers are of two moments, and one of them is of whole seconds.
+            # The two readings differ in time, and one is in whole seconds.
             self._last[lease_id] = max(since, self._last.get(lease_id, 0.0))
             return self._last[lease_id]
 
     def forget_others(self, leases: Collection[str]) -> None:
+        """Forget all leases but these."""
         with self._lock:
             for known in (self._first, self._last):
                 for gone in known.keys() - set(leases):

@@ -1,4 +1,4 @@
-"""The devices and images of all nodes; a node that does not answer keeps what it had last."""
+"""Collect the devices and images of all nodes; a node that does not answer keeps its last ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ....hub.records.images import Image
 from ....hub.scheduling.model.idleness import DeviceActivity
 from ....hub.scheduling.model.snapshot import Device
 from ...devices import nvml
-from ...devices.activity import use_of, use_of_simulated
+from ...devices.activity import device_activity, simulated_activity
 from ...devices.foreign_processes import ForeignProcesses
 from ...devices.simulated import simulated_devices
 from . import gpu_probe
@@ -21,49 +21,49 @@ from .node import Node
 log = logging.getLogger(__name__)
 
 PROBE_SECONDS: Final = 60.0
-"""Between two looks at the GPUs of another machine: each takes a container there."""
+"""Interval between probes of another machine's GPUs: each starts a container there."""
 IMAGE_SECONDS: Final = 2.0
 
 
 class Devices:
-    """Of a pool of engines."""
+    """The devices and images of a pool of engines."""
 
     def __init__(self, nodes: tuple[Node, ...], installation: str, simulated: int | None) -> None:
         self._nodes = nodes
         self._installation = installation
         self._simulated = simulated
-        self._strangers = ForeignProcesses()
+        self._foreign = ForeignProcesses()
         self._last: dict[str, tuple[Device, ...]] = {}
         self._probed: dict[str, tuple[float, nvml.NvmlInventory]] = {}
         self._images: dict[str, tuple[Image, ...]] = {}
         self._images_at = -1e9
 
     def inventory(self) -> tuple[Device, ...]:
-        """Raises Unavailable where nothing is known, and a node could not be asked."""
-        missed: Unavailable | None = None
+        """Return all devices. Raises Unavailable if nothing is known and a node did not answer."""
+        failure: Unavailable | None = None
         for node in self._nodes:
             try:
                 self._last[node.name] = self._of(node)
             except Unavailable as error:
                 log.warning("devices of %s: %s", node.name, error)
-                missed = error
-        if missed is not None and not self._last:
-            raise missed
+                failure = error
+        if failure is not None and not self._last:
+            raise failure
         return tuple(device for node in self._nodes for device in self._last.get(node.name, ()))
 
     def _of(self, node: Node) -> tuple[Device, ...]:
         if self._simulated is not None:
             return simulated_devices(node.name, self._simulated)
         if node.here:
-            return self._strangers.marked(nvml.read(node.name).found)
+            return self._foreign.marked(nvml.read(node.name).found)
         return tuple(found.device for found in self._probe(node).found)
 
     def _probe(self, node: Node) -> nvml.NvmlInventory:
-        at, known = self._probed.get(node.name, (-1e9, nvml.NvmlInventory()))
-        if time.monotonic() - at < PROBE_SECONDS:
+        probed_at, known = self._probed.get(node.name, (-1e9, nvml.NvmlInventory()))
+        if time.monotonic() - probed_at < PROBE_SECONDS:
             return known
         try:
-            image = node.tools()
+            image = node.tools_image()
         except BackendFailed as error:
             raise Unavailable(str(error)) from error
         found = gpu_probe.gpus(node.engine, self._installation, image)
@@ -72,30 +72,30 @@ class Devices:
         self._probed[node.name] = time.monotonic(), found
         return found
 
-    def uses(self) -> dict[str, DeviceActivity]:
-        """What each did lately; of another machine's GPUs, as its last probe saw them."""
+    def activity(self) -> dict[str, DeviceActivity]:
+        """Return each device's activity; for another machine's GPUs, as of its last probe."""
         found: dict[str, DeviceActivity] = {}
         for node in self._nodes:
             if self._simulated is not None:
-                pretended = simulated_devices(node.name, self._simulated)
-                found |= {device.id: use_of_simulated(device) for device in pretended}
+                simulated = simulated_devices(node.name, self._simulated)
+                found |= {device.id: simulated_activity(device) for device in simulated}
                 continue
             try:
                 listed = nvml.read(node.name) if node.here else self._probe(node)
             except Unavailable as error:
-                log.warning("the use of devices on %s is not known: %s", node.name, error)
+                log.warning("device activity on %s is unknown: %s", node.name, error)
                 continue
-            found |= {each.device.id: use_of(each) for each in listed.found}
+            found |= {each.device.id: device_activity(each) for each in listed.found}
         return found
 
     def images(self) -> tuple[Image, ...]:
-        """Each build once, with the nodes that have it.
+        """Return each build once, with the nodes that have it.
 
         Raises:
-            Unavailable: no engine has ever said what it has.
+            Unavailable: no engine has ever reported its images.
         """
         if time.monotonic() - self._images_at > IMAGE_SECONDS:
-            self._ask_for_images()
+            self._refresh_images()
         merged: dict[str, Image] = {}
         for name, images in list(self._images.items()):
             for image in images:
@@ -104,13 +104,13 @@ class Devices:
                 merged[image.digest] = replace(known, nodes=(*known.nodes, name), default=default)
         return tuple(merged.values())
 
-    def _ask_for_images(self) -> None:
-        missed: Unavailable | None = None
+    def _refresh_images(self) -> None:
+        failure: Unavailable | None = None
         for node in self._nodes:
             try:
                 self._images[node.name] = node.images()
             except Unavailable as error:
-                missed = error
-        if missed is not None and not self._images:
-            raise missed
+                failure = error
+        if failure is not None and not self._images:
+            raise failure
         self._images_at = time.monotonic()

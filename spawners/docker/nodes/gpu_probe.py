@@ -1,4 +1,4 @@
-"""The GPUs of another machine, as a container there sees them; here the driver is asked itself."""
+"""List the GPUs of another machine by a container there; locally the driver is asked directly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RUNTIME: Final = "nvidia"
 
 
 def gpus(engine: DockerClient, installation: str, image: str) -> nvml.NvmlInventory:
-    """What NVML lists there.
+    """Return what NVML lists there.
 
     Raises:
         Unavailable: the engine does not answer, or the driver fails.
@@ -26,24 +26,25 @@ def gpus(engine: DockerClient, installation: str, image: str) -> nvml.NvmlInvent
     runtimes = cast(Mapping[str, Json], info.get("Runtimes") or {})
     by_name = cdi.EVERY_GPU in cdi.listed(info)
     if _RUNTIME not in runtimes and not by_name:
-        return nvml.NvmlInventory(reason=f"The engine on {engine.node} gives no GPU to containers.")
+        reason = f"The engine on {engine.node} cannot give GPUs to containers."
+        return nvml.NvmlInventory(reason=reason)
     name = f"carrel-{installation}-gpus"
     try:
-        status, said = engine.run_once(
+        status, output = engine.run_once(
             name, body(installation, image, by_name=by_name), seconds=_SECONDS
         )
     except BackendFailed as error:
         raise Unavailable(f"The GPUs of {engine.node} cannot be listed: {error}") from error
     if status != 0:
-        last = said.strip().splitlines()[-1:] or [f"exit status {status}"]
+        last = output.strip().splitlines()[-1:] or [f"exit status {status}"]
         raise Unavailable(f"The GPUs of {engine.node} cannot be listed: {last[0]}")
-    return nvml.parse(said, engine.node)
+    return nvml.parse(output, engine.node)
 
 
 def body(installation: str, image: str, *, by_name: bool) -> dict[str, Json]:
-    """A container of the service itself, which sees every GPU and nothing else.
+    """Form a container of the service itself, which sees every GPU and nothing else.
 
-    ``by_name``: as the engine lists them, which needs no runtime of its own (CDI).
+    ``by_name``: request them by CDI names, which need no separate runtime.
     """
     every: dict[str, Json] = {"Driver": "nvidia", "Count": -1, "Capabilities": [["gpu"]]}
     if by_name:

@@ -1,4 +1,4 @@
-"""One machine of the pool: its engine, its networks and wall, and what was seen there last."""
+"""One machine of the pool: its engine, its networks and firewall, and its containers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ....hub.records.images import Image
 from ....hub.records.leases import Handle
 from ..containers import session_log
 from ..containers.firewall import Firewall, FirewallRules
-from ..containers.late_mounts import places_of
+from ..containers.late_mounts import late_mounts_of
 from ..containers.networks import Networks
 from ..containers.template import KIND, LABEL, WARM, lease_of
 from ..engine import images
@@ -24,30 +24,31 @@ from ..engine.timed_call import TimedCall
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS: Final = 1.0
+SURVEY_SECONDS: Final = 1.0
 """How long the scheduling loop waits for one engine's answer."""
 FRESH_SECONDS: Final = 3.0
-GUARD_SECONDS: Final = 30.0
+FIREWALL_SECONDS: Final = 30.0
 _HERE = "unix://"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A container of a lease; ``about`` is what was found in it when it began or had ended.
+    """A container of a lease, as a survey saw it.
 
     Attributes:
-        idle: it has waited for a job and has been given this one's name, and nothing of it.
+        details: what was found when the container started, or after it had ended.
+        idle: a warm container that has the lease's name, but has not got its job.
     """
 
     id: str
     labels: Mapping[str, str]
     running: bool
-    about: Container
+    details: Container
     idle: bool = False
 
     @property
     def handle(self) -> Handle | None:
-        return self.about.handle if self.running else None
+        return self.details.handle if self.running else None
 
 
 Survey = Mapping[str, tuple[Seen, ...]]
@@ -55,11 +56,11 @@ Survey = Mapping[str, tuple[Seen, ...]]
 
 
 class Node:
-    """Usable from any thread.
+    """One machine of the pool, usable from any thread.
 
     Attributes:
         here: whether its engine is on this machine.
-        places: of containers that wait for jobs.
+        late_mounts: the folders of its warm containers.
     """
 
     def __init__(self, host: DockerHost, settings: BackendSettings, options: DockerOptions) -> None:
@@ -70,143 +71,148 @@ class Node:
             engine=self.engine,
             installation=settings.installation,
             subnets=options.subnets,
-            turn=options.hosts.index(host),
-            turns=len(options.hosts),
+            engine_index=options.hosts.index(host),
+            engine_count=len(options.hosts),
         )
-        self.guard = Firewall(
-            engine=self.engine, wall=wall_of(settings.installation, options, host)
+        self.firewall = Firewall(
+            engine=self.engine, rules=firewall_rules(settings.installation, options, host)
         )
-        self.places = places_of(settings)
-        self._wanted = {LABEL: settings.installation}
+        self.late_mounts = late_mounts_of(settings)
+        self._labels = {LABEL: settings.installation}
         self._default = options.image
         slow = f"The Docker engine on {self.name} is slow: it has not answered yet."
-        self._asking = TimedCall(self._survey, slow)
-        self._guarding = TimedCall(self._see_to_guard, slow)
-        self._about: dict[tuple[str, bool], Container] = {}
+        self._survey_call = TimedCall(self._survey, slow)
+        self._firewall_check = TimedCall(self._check_firewall, slow)
+        self._inspected: dict[tuple[str, bool], Container] = {}
         self._lock = threading.Lock()
-        self._asked_at = self._guarded_at = -1e9
-        self._silence = ""
-        self._unguarded = f"The rules that keep containers apart are not set on {self.name} yet."
+        self._surveyed_at = self._firewall_checked_at = -1e9
+        self._engine_problem = ""
+        self._firewall_problem = f"The firewall rules of containers are not set on {self.name} yet."
 
     # -- what runs there ------------------------------------------------------------------
 
-    def survey(self, patience: float = LOOK_SECONDS) -> Survey:
-        """What is there now of this installation.
+    def survey(self, patience: float = SURVEY_SECONDS) -> Survey:
+        """Return the containers of this installation.
 
         Raises:
             Unavailable: the engine does not answer, or not in time.
         """
         try:
-            found = self._asking.answer(patience)
+            found = self._survey_call.answer(patience)
         except Unavailable as error:
-            self._silence = str(error)
+            self._engine_problem = str(error)
             raise
         finally:
-            self._asked_at = time.monotonic()
-        self._silence = ""
+            self._surveyed_at = time.monotonic()
+        self._engine_problem = ""
         return found
 
-    def why_not(self) -> str:
-        """Why nothing can start there now, as a sentence; empty where it can."""
-        if time.monotonic() - self._asked_at > FRESH_SECONDS:
+    def unavailable_reason(self) -> str:
+        """Return a sentence that says why nothing can start there now; empty if it can."""
+        if time.monotonic() - self._surveyed_at > FRESH_SECONDS:
             try:
                 self.survey()
             except Unavailable:
-                return self._silence
-        if not self._silence and time.monotonic() - self._guarded_at > GUARD_SECONDS:
-            self.see_to_guard(LOOK_SECONDS)
-        return self._silence or self._unguarded
+                return self._engine_problem
+        if (
+            not self._engine_problem
+            and time.monotonic() - self._firewall_checked_at > FIREWALL_SECONDS
+        ):
+            self.ensure_firewall(SURVEY_SECONDS)
+        return self._engine_problem or self._firewall_problem
 
     def _survey(self) -> Survey:
         found: dict[str, list[Seen]] = {}
         listed = [
             each
-            for each in self.engine.containers(self._wanted)
+            for each in self.engine.containers(self._labels)
             if lease_of(each.name, each.labels)
         ]
-        begun = self.places.filled() if any(WARM in each.labels for each in listed) else ()
+        started = self.late_mounts.filled() if any(WARM in each.labels for each in listed) else ()
         for each in sorted(listed, key=lambda container: not container.running):
             warm = each.labels.get(WARM, "")
-            idle = bool(warm) and each.running and warm not in begun
-            if warm in begun and (each.id, True) not in self._about:
-                # Whoever gave it its job may have been killed before it rang.
-                self.places.ring(warm)
-            about = self._about_it(each)
-            if about is not None:
-                running = each.running and about.handle is not None and not idle
-                seen = Seen(id=each.id, labels=each.labels, running=running, about=about, idle=idle)
+            idle = bool(warm) and each.running and warm not in started
+            if warm in started and (each.id, True) not in self._inspected:
+                # The service that gave it its job may have been killed before it rang.
+                self.late_mounts.ring(warm)
+            details = self._inspect_once(each)
+            if details is not None:
+                running = each.running and details.handle is not None and not idle
+                seen = Seen(
+                    id=each.id, labels=each.labels, running=running, details=details, idle=idle
+                )
                 found.setdefault(lease_of(each.name, each.labels), []).append(seen)
         with self._lock:
             there = {(each.id, each.running) for each in listed}
-            self._about = {key: self._about[key] for key in there & self._about.keys()}
+            self._inspected = {key: self._inspected[key] for key in there & self._inspected.keys()}
         return {lease: tuple(several) for lease, several in found.items()}
 
-    def _about_it(self, listed: ListedContainer) -> Container | None:
-        """Asked for once while it runs, and once more when it has ended."""
+    def _inspect_once(self, listed: ListedContainer) -> Container | None:
+        """Inspect a container once while it runs, and once more when it has ended."""
         key = (listed.id, listed.running)
-        known = self._about.get(key)
+        known = self._inspected.get(key)
         if known is None:
             known = self.engine.inspect(listed.id)
             if known is not None and (known.handle is not None) == listed.running:
                 if not listed.running and listed.labels.get(KIND) == session_log.KIND:
                     said = self.engine.logs(listed.id, lines=session_log.TAIL_LINES)
-                    known = replace(known, last_words=session_log.tail(said))
+                    known = replace(known, log_tail=session_log.tail(said))
                 with self._lock:
-                    self._about[key] = known
+                    self._inspected[key] = known
         return known
 
-    # -- the wall -------------------------------------------------------------------------
+    # -- firewall -------------------------------------------------------------------------
 
-    def see_to_guard(self, patience: float) -> None:
-        """Have the rules put in place, or put back where somebody took them away."""
-        self._guarded_at = time.monotonic()
+    def ensure_firewall(self, patience: float) -> None:
+        """Set the firewall rules, or set them again if they were changed."""
+        self._firewall_checked_at = time.monotonic()
         try:
-            self._unguarded = self._guarding.answer(patience)
+            self._firewall_problem = self._firewall_check.answer(patience)
         except Unavailable:
-            # It goes on in its thread, and says itself what came of it.
-            self._guarded_at -= GUARD_SECONDS - FRESH_SECONDS
+            # The check continues in its thread, and records its result itself.
+            self._firewall_checked_at -= FIREWALL_SECONDS - FRESH_SECONDS
 
-    def require_guard(self, patience: float) -> None:
-        """Raises Unavailable while the rules are not in place: nothing may start then."""
-        if self._unguarded:
-            self._guarding.settle(patience)
-        if self._unguarded:
-            self.see_to_guard(patience)
-        if self._unguarded:
-            raise Unavailable(self._unguarded)
+    def require_firewall(self, patience: float) -> None:
+        """Raises Unavailable while the firewall rules are not set: nothing may start then."""
+        if self._firewall_problem:
+            self._firewall_check.settle(patience)
+        if self._firewall_problem:
+            self.ensure_firewall(patience)
+        if self._firewall_problem:
+            raise Unavailable(self._firewall_problem)
 
-    def _see_to_guard(self) -> str:
-        """Returns why the rules do not stand; empty where they do."""
+    def _check_firewall(self) -> str:
+        """Set the rules if needed; return why they are not set, empty if they are."""
         why = ""
         try:
-            image = self.tools()
-            if not self.guard.holds(image):
-                if self.guard.stands:
-                    log.warning("the rules on %s were changed: they are set again", self.name)
-                self.guard.put(image)
+            image = self.tools_image()
+            if not self.firewall.is_unchanged(image):
+                if self.firewall.is_set:
+                    log.warning("the firewall rules on %s were changed; set again", self.name)
+                self.firewall.apply(image)
         except (BackendFailed, Unavailable) as error:
             log.warning("%s: %s", self.name, error)
             why = str(error)
-        self._unguarded = why
+        self._firewall_problem = why
         return why
 
     # -- images ---------------------------------------------------------------------------
 
     def images(self) -> tuple[Image, ...]:
-        """Raises Unavailable where the engine does not answer."""
+        """Return the images there. Raises Unavailable if the engine does not answer."""
         return images.images_on(self.engine, self._default)
 
-    def tools(self) -> str:
-        """Raises ImageMissing where there is no image at all."""
-        return images.tools(self.images(), node=self.name)
+    def tools_image(self) -> str:
+        """Return the base image's id. Raises ImageMissing if there is no image."""
+        return images.tools_image(self.images(), node=self.name)
 
     def digest_of(self, reference: str) -> str:
-        """Raises ImageMissing where it is not there."""
+        """Return the id of an image. Raises ImageMissing if it is not there."""
         return images.digest_of(self.images(), reference, node=self.name)
 
 
-def wall_of(installation: str, options: DockerOptions, host: DockerHost) -> FirewallRules:
-    """The wall of one machine. What answers on a machine's address is for the hub alone."""
+def firewall_rules(installation: str, options: DockerOptions, host: DockerHost) -> FirewallRules:
+    """Return the rules of one machine. Published ports of machines are for the hub alone."""
     machines = tuple(each.address for each in options.hosts if each.address)
     return FirewallRules(
         installation=installation,

@@ -1,8 +1,8 @@
-"""Containers that belong to no lease: found by their labels, and removed exactly once.
+"""Find containers that belong to no lease, by their labels.
 
-After a crash of the hub, the service or the engine a container may run on whose lease has been
-given back, or lie there ended. A lease is written before its container is made: what was listed
-before the leases were read, and is not among them, has none.
+After a crash of the hub, the service or the engine, a container may run or lie there ended whose
+lease has been released. A lease is written before its container is created: a container that was
+listed before the leases were read, and whose lease is not among them, is an orphan.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SESSION: Final = "session"
 def orphan_containers(
     node: Node, live: Callable[[], Collection[str]]
 ) -> tuple[tuple[str, Seen], ...]:
-    """The containers without a lease, with the ids that they were made for.
+    """Return the containers without a lease, each with the id of the lease that it was made for.
 
     Raises:
         Unavailable: the engine does not answer.
@@ -38,7 +38,7 @@ def orphan_containers(
 
 
 def keep_log(engine: DockerClient, seen: Seen | ListedContainer, state: Path) -> None:
-    """A job's log lies in its folder already; that of a session goes with its container.
+    """Keep a session's log before its container is removed; a job's log is in its folder.
 
     Raises:
         Unavailable: the engine does not answer.

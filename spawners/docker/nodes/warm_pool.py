@@ -1,16 +1,16 @@
-"""Containers that wait for jobs: made ahead for the images that are asked for now, used once.
+"""Keep warm containers for jobs: created ahead for the images in demand, each used once.
 
-Such a container is hardened like any other, and is nobody's: it has no home, no user and no
-network, only a runner and a Python kernel that have started. A job takes it over in four steps,
-each of which a crash may follow:
+A warm container is hardened like any other. It has no owner, no home and no network, only a runner
+and a Python kernel that have started. A job takes it over in four steps, each of which a crash may
+follow:
 
-1. the container gets the name of the lease, which is the claim: an engine has a name only once
-2. it moves into its owner's network
-3. the job's folders are bound into it, the attempt's last: from here on it counts as begun
-4. the bell is rung, on which its runner has waited; whoever finds it begun rings again
+1. the container gets the name of the lease, which is the claim: names in an engine are unique 2. it
+moves into its owner's network 3. the job's folders are bound into it, the attempt's last: from here
+on it counts as started 4. the bell, on which its runner waits, is rung; a service that finds it
+started rings again
 
-One that has a lease and has not begun runs nothing: it is taken for dead and removed. One without
-a lease is of the service that made it, and is removed by the next one.
+A container that has a lease and has not started runs nothing: it counts as dead and is removed. One
+without a lease belongs to the service that made it, and a later service removes it.
 """
 
 from __future__ import annotations
@@ -37,35 +37,35 @@ from ..engine.client import Container, DockerClient
 log = logging.getLogger(__name__)
 
 RECENT_SECONDS: Final = 1800.0
-"""How long a job counts as a reason to expect another one."""
+"""How long a job counts as demand for another one."""
 AT_ONCE_SECONDS: Final = 10.0
 SETTLED_SECONDS: Final = 1.0
-"""None is made while jobs are just being started: it would take the processors from them."""
-ROOM_BYTES: Final = 256 << 20
-"""What one that waits may need."""
-_AGAIN_SECONDS: Final = 300.0
-"""Until it is tried again where none could be made."""
+"""Delay after a job's start before a container is created, which would compete for CPU time."""
+WARM_BYTES: Final = 256 << 20
+"""Memory that a warm container may need."""
+_RETRY_SECONDS: Final = 300.0
+"""Delay until the next attempt after a failure."""
 
 
 class Demand:
-    """How many jobs of one image have come at once of late."""
+    """How many jobs of one image have recently started at once."""
 
     def __init__(self) -> None:
         self._times: deque[float] = deque()
 
-    def came(self, now: float) -> None:
+    def add(self, now: float) -> None:
         self._times.append(now)
         self._forget(now)
 
     def most_at_once(self, now: float) -> int:
-        """Within ``AT_ONCE_SECONDS``, in the last ``RECENT_SECONDS``."""
+        """Return the most jobs within ``AT_ONCE_SECONDS``, in the last ``RECENT_SECONDS``."""
         self._forget(now)
-        times, most, first = tuple(self._times), 0, 0
+        times, limit, first = tuple(self._times), 0, 0
         for number, at in enumerate(times):
             while at - times[first] > AT_ONCE_SECONDS:
                 first += 1
-            most = max(most, number - first + 1)
-        return most
+            limit = max(limit, number - first + 1)
+        return limit
 
     @property
     def last(self) -> float:
@@ -76,19 +76,21 @@ class Demand:
             self._times.popleft()
 
 
-def wanted(demands: Mapping[str, Demand], most: int, now: float) -> dict[str, int]:
-    """How many of each image are to wait: of the one that was asked for last first."""
+def targets(demands: Mapping[str, Demand], limit: int, now: float) -> dict[str, int]:
+    """Return how many warm containers each image gets: the last requested image first."""
     found: dict[str, int] = {}
     for image, demand in sorted(demands.items(), key=lambda each: -each[1].last):
-        found[image] = min(most - sum(found.values()), demand.most_at_once(now))
+        found[image] = min(limit - sum(found.values()), demand.most_at_once(now))
     return found
 
 
 @dataclass(slots=True, kw_only=True)
 class WarmContainer:
-    """Attributes:
-    container: its id; empty while it is being made.
-    pid: of its first process, as this host counts.
+    """A container of the pool.
+
+    Attributes:
+        container: its id; empty while it is being created.
+        pid: its first process, as this host counts.
     """
 
     name: str
@@ -99,191 +101,194 @@ class WarmContainer:
 
 @dataclass(slots=True, kw_only=True)
 class WarmPool:
-    """Of the engine on this machine; usable from any thread.
+    """The warm containers of the engine on this machine; usable from any thread.
 
     Attributes:
-        most: how many may wait.
+        limit: how many containers may wait.
     """
 
     engine: DockerClient
-    places: LateMounts
+    late_mounts: LateMounts
     jobs: Jobs
-    most: int
+    limit: int
     clock: Callable[[], float] = time.monotonic
     free_memory: Callable[[], int] = lambda: int(psutil.virtual_memory().available)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _mine: dict[str, WarmContainer] = field(default_factory=dict)
+    _containers: dict[str, WarmContainer] = field(default_factory=dict)
     _busy: set[str] = field(default_factory=set)
-    """Those that are being taken over."""
+    """The containers that are being taken over."""
     _demands: dict[str, Demand] = field(default_factory=dict)
-    _not_before: float = -1e9
+    _paused_until: float = -1e9
 
-    # -- a job comes ------------------------------------------------------------------------
+    # -- starting a job ---------------------------------------------------------------------
 
     def start(self, order: LaunchOrder, *, image: str, network: str) -> Container | None:
-        """Give the job a container that waits; None where none does, and nothing has happened.
+        """Start the job in a warm container; return None, with no effect, if there is none.
 
         Raises:
-            Unavailable: the engine does not answer; whether it has begun is seen later.
+            Unavailable: the engine does not answer; a later survey tells whether the job started.
         """
-        taken = self._take(image)
-        if taken is None:
+        claimed = self._claim(image)
+        if claimed is None:
             return None
         try:
-            self.engine.rename(taken.container, name_of(self._installation, order.lease_id))
-            self.engine.move(taken.container, out_of=NO_NETWORK, into=network)
-            self._fill(taken, order)
+            self.engine.rename(claimed.container, name_of(self._installation, order.lease_id))
+            self.engine.change_network(claimed.container, out_of=NO_NETWORK, into=network)
+            self._fill(claimed, order)
         except (BackendFailed, OSError) as error:
-            log.warning("%s does not get %s: %s", order.lease_id, taken.name, error)
+            log.warning("%s could not take over %s: %s", order.lease_id, claimed.name, error)
             self._pause()
-            self._discard(taken)
+            self._discard(claimed)
             return None
         finally:
             with self._lock:
-                self._busy.discard(taken.name)
-        # Whoever looked in the meantime may have rung before.
-        self.places.ring(taken.name)
-        return self.engine.inspect(taken.container)
+                self._busy.discard(claimed.name)
+        # A survey in the meantime may have rung already.
+        self.late_mounts.ring(claimed.name)
+        return self.engine.inspect(claimed.container)
 
-    def _fill(self, taken: WarmContainer, order: LaunchOrder) -> None:
-        self.places.fill(taken.name, self.jobs.mounts(order))
-        if not appears(taken.pid):
+    def _fill(self, claimed: WarmContainer, order: LaunchOrder) -> None:
+        self.late_mounts.fill(claimed.name, self.jobs.mounts(order))
+        if not appears(claimed.pid):
             raise BackendFailed(
-                "What is mounted here does not appear in containers: does the engine see the "
-                "mounts of this service?"
+                "Mounts made here do not appear in containers: the engine may not share this "
+                "service's mounts."
             )
 
     def expect(self, image: str) -> None:
-        """A job of this image has come, and others may come."""
+        """Record that a job of this image has started, and that others may follow."""
         with self._lock:
-            self._demands.setdefault(image, Demand()).came(self.clock())
+            self._demands.setdefault(image, Demand()).add(self.clock())
 
-    def _take(self, image: str) -> WarmContainer | None:
+    def _claim(self, image: str) -> WarmContainer | None:
         self.expect(image)
         now = self.clock()
         with self._lock:
-            self._not_before = max(self._not_before, now + SETTLED_SECONDS)
-            for each in self._mine.values():
-                if each.image == image and each.container and self.places.listens(each.name):
+            self._paused_until = max(self._paused_until, now + SETTLED_SECONDS)
+            for each in self._containers.values():
+                if each.image == image and each.container and self.late_mounts.listens(each.name):
                     self._busy.add(each.name)
-                    return self._mine.pop(each.name)
+                    return self._containers.pop(each.name)
         return None
 
-    def make_room(self) -> None:
-        """A container is about to be made: as many go as its memory takes."""
-        while self.free_memory() < self.jobs.options.memory + ROOM_BYTES:
+    def release_memory(self) -> None:
+        """Remove as many containers as a new container needs memory."""
+        while self.free_memory() < self.jobs.options.memory + WARM_BYTES:
             with self._lock:
-                ready = [each for each in self._mine.values() if each.container]
+                ready = [each for each in self._containers.values() if each.container]
                 if not ready:
                     return
-                one = self._mine.pop(ready[-1].name)
-            log.info("%s is given up: its memory is needed", one.name)
+                one = self._containers.pop(ready[-1].name)
+            log.info("removing %s: its memory is needed", one.name)
             self._discard(one)
 
-    # -- from time to time ------------------------------------------------------------------
+    # -- maintenance ------------------------------------------------------------------------
 
-    def waiting(self) -> int:
-        """How many are ready."""
+    def ready_count(self) -> int:
+        """Return how many containers are ready."""
         with self._lock:
-            names = [each.name for each in self._mine.values() if each.container]
-        return sum(map(self.places.listens, names))
+            names = [each.name for each in self._containers.values() if each.container]
+        return sum(map(self.late_mounts.listens, names))
 
-    def tidy(self) -> None:
-        """Remove what is not wanted, or of nobody, and make what is.
+    def maintain(self) -> None:
+        """Remove surplus and orphaned containers, and create the ones that are in demand.
 
         Raises:
             BackendFailed, Unavailable: the engine does not do it.
         """
         self._remove_orphans()
-        self.make_room()
+        self.release_memory()
         now = self.clock()
         with self._lock:
-            aims = wanted(self._demands, self.most, now)
-            too_many = self._too_many(aims)
-            for each in too_many:
-                del self._mine[each.name]
-            have = [each.image for each in self._mine.values()]
-        for each in too_many:
+            targets_by_image = targets(self._demands, self.limit, now)
+            surplus = self._surplus(targets_by_image)
+            for each in surplus:
+                del self._containers[each.name]
+            have = [each.image for each in self._containers.values()]
+        for each in surplus:
             self._discard(each)
-        for image, number in aims.items():
+        for image, number in targets_by_image.items():
             for _ in range(number - have.count(image)):
-                if self.clock() < self._not_before or not self._has_room():
+                if self.clock() < self._paused_until or not self._has_memory():
                     return
                 self._make(image)
 
-    def _too_many(self, aims: Mapping[str, int]) -> list[WarmContainer]:
-        left = dict(aims)
-        over = []
-        for each in self._mine.values():
+    def _surplus(self, targets_by_image: Mapping[str, int]) -> list[WarmContainer]:
+        left = dict(targets_by_image)
+        surplus = []
+        for each in self._containers.values():
             left[each.image] = left.get(each.image, 0) - 1
             if left[each.image] < 0:
-                over.append(each)
-        return over
+                surplus.append(each)
+        return surplus
 
-    def _has_room(self) -> bool:
-        return self.free_memory() >= self.jobs.options.memory + 2 * ROOM_BYTES
+    def _has_memory(self) -> bool:
+        return self.free_memory() >= self.jobs.options.memory + 2 * WARM_BYTES
 
     def _make(self, image: str) -> None:
         one = WarmContainer(name=f"warm-{secrets.token_hex(4)}", image=image)
         with self._lock:
-            self._mine[one.name] = one
+            self._containers[one.name] = one
         try:
-            mounts = self.places.make(one.name)
-            body = self.jobs.waiting_body(one.name, image=image, mounts=mounts)
+            mounts = self.late_mounts.make(one.name)
+            body = self.jobs.warm_body(one.name, image=image, mounts=mounts)
             container = self.engine.create(name_of(self._installation, one.name), body)
             self.engine.start(container)
             found = self.engine.inspect(container)
         except (BackendFailed, Unavailable, OSError) as error:
-            log.warning("no container can wait for jobs now: %s", error)
+            log.warning("no warm container could be created: %s", error)
             self._pause()
             with self._lock:
-                self._mine.pop(one.name, None)  # it may have been given up meanwhile
-            return  # what there is of it is of nobody, and removed with such
+                self._containers.pop(one.name, None)  # it may have been removed meanwhile
+            return  # _remove_orphans() removes what was created
         if found is not None and found.handle is not None:
             one.pid = found.handle.pid
         one.container = container
 
     def _remove_orphans(self) -> None:
-        """What an earlier service made, what has ended, and folders without a container."""
+        """Remove an earlier service's containers, ended ones, and folders without a container."""
         with self._lock:
-            before = self._mine.keys() | self._busy
-        names = self.places.names()
+            before = self._containers.keys() | self._busy
+        names = self.late_mounts.names()
         listed = self.engine.containers({LABEL: self._installation, WARM: ""})
         there = {each.labels[WARM] for each in listed}
         for each in listed:
             name = each.labels[WARM]
-            if lease_of(each.name, each.labels) or self._keeps(name, before, each.running):
+            if lease_of(each.name, each.labels) or self._is_in_use(name, before, each.running):
                 continue
             self.engine.remove(each.id)
             there.discard(name)
         with self._lock:
-            for name in before & self._mine.keys() - there:
-                del self._mine[name]
-            kept = there | self._mine.keys() | self._busy
+            for name in before & self._containers.keys() - there:
+                del self._containers[name]
+            kept = there | self._containers.keys() | self._busy
         for name in names - kept:
-            self.places.remove(name)
+            self.late_mounts.remove(name)
 
-    def _keeps(self, name: str, before: AbstractSet[str], running: bool) -> bool:
-        """Of one that had no lease when it was listed, after it was known who was there."""
+    def _is_in_use(self, name: str, before: AbstractSet[str], running: bool) -> bool:
+        """Whether a container is kept that had no lease when it was listed.
+
+        ``before``: the containers known before the listing.
+        """
         with self._lock:
-            mine = self._mine.get(name)
-            if mine is not None and mine.container and not running:
-                log.warning("%s has ended, of image %s, and waited for nobody", name, mine.image)
-                del self._mine[name]
-                self._not_before = self.clock() + _AGAIN_SECONDS
+            known = self._containers.get(name)
+            if known is not None and known.container and not running:
+                log.warning("the warm container %s of image %s has ended", name, known.image)
+                del self._containers[name]
+                self._paused_until = self.clock() + _RETRY_SECONDS
                 return False
-            return mine is not None or name in before or name in self._busy
+            return known is not None or name in before or name in self._busy
 
     def _pause(self) -> None:
-        """Something is wrong with it that will not be better in a moment."""
+        """Create no containers for a while after a failure, which will not pass at once."""
         with self._lock:
-            self._not_before = self.clock() + _AGAIN_SECONDS
+            self._paused_until = self.clock() + _RETRY_SECONDS
 
     def _discard(self, one: WarmContainer) -> None:
         try:
             self.engine.remove(one.container)
         except (BackendFailed, Unavailable) as error:
-            log.warning("%s: %s", one.name, error)  # tidying finds it again
+            log.warning("%s: %s", one.name, error)  # maintain() finds it again
 
     @property
     def _installation(self) -> str:

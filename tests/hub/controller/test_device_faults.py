@@ -20,7 +20,7 @@ from .test_loop import World, charged, world
 
 __all__ = ["world"]
 
-LOST = "The device has fallen off the bus: the driver calls it lost."
+LOST = "The device has fallen off the bus: the driver reports it as lost."
 EVERY = ChangeFilter()
 
 

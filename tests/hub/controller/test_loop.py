@@ -557,7 +557,7 @@ def test_case_11_a_clock_that_jumps_back_charges_nothing_twice(world: World) -> 
 
 def test_what_merely_waits_goes_before_the_hub_starts_a_session(world: World) -> None:
     world.running_session()
-    assert world.backend.made_room == 1
+    assert world.backend.warm_releases == 1
 
 
 class Overlapping(FakeBackend):

@@ -14,7 +14,12 @@ from carrel.hub.interfaces.backend_settings import BackendSettings
 from carrel.hub.records.leases import Handle
 from carrel.hub.scheduling.model.idleness import ActivityLevel, DeviceActivity
 from carrel.hub.scheduling.model.snapshot import Device
-from carrel.spawners.devices.activity import ProcessCpuMeter, Spent, spent_between, use_of
+from carrel.spawners.devices.activity import (
+    CpuTimes,
+    ProcessCpuMeter,
+    cpu_seconds_between,
+    device_activity,
+)
 from carrel.spawners.devices.nvml import DetectedDevice
 from carrel.spawners.local.backend import LocalBackend
 from carrel.spawners.processes.lease_processes import LEASE_VARIABLE, handle_of
@@ -22,8 +27,8 @@ from carrel.spawners.processes.lease_processes import LEASE_VARIABLE, handle_of
 A, B = Handle(pid=1, started_at=1.0), Handle(pid=2, started_at=2.0)
 
 
-def spent(own: float, children: float = 0.0) -> Spent:
-    return Spent(own=own, children=children)
+def spent(own: float, children: float = 0.0) -> CpuTimes:
+    return CpuTimes(own=own, children=children)
 
 
 @pytest.mark.parametrize(
@@ -42,9 +47,9 @@ def spent(own: float, children: float = 0.0) -> Spent:
     ],
 )
 def test_what_was_used_between_two_looks(
-    before: dict[Handle, Spent], now: dict[Handle, Spent], used: float
+    before: dict[Handle, CpuTimes], now: dict[Handle, CpuTimes], used: float
 ) -> None:
-    assert spent_between(before, now) == pytest.approx(used)
+    assert cpu_seconds_between(before, now) == pytest.approx(used)
 
 
 BURN = """
@@ -131,4 +136,4 @@ def test_what_the_driver_tells_of_a_device(
 ) -> None:
     device = Device(id="GPU-1", node="n", index=0, model="NVIDIA H200", memory_bytes=1 << 37)
     found = DetectedDevice(device=device, pids=pids, utilization=utilization, used_bytes=3 << 30)
-    assert use_of(found) == DeviceActivity(name="NVIDIA H200 #0", use=use, detail=detail)
+    assert device_activity(found) == DeviceActivity(name="NVIDIA H200 #0", use=use, detail=detail)

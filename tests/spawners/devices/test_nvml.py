@@ -133,5 +133,5 @@ def test_a_driver_that_is_not_loaded_is_no_error(driver: Driver) -> None:
 
 def test_a_driver_that_fails_is_not_taken_for_a_machine_without_devices(driver: Driver) -> None:
     driver(INIT=18)
-    with pytest.raises(Unavailable, match="could not be asked"):
+    with pytest.raises(Unavailable, match="could not be queried"):
         nvml.read("here")

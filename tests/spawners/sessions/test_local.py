@@ -215,7 +215,7 @@ def test_a_spawner_whose_place_is_kept_leaves_without_ending_the_request(
     waiting = of(service, "keeper")["id"]
     service.change(waiting, server_name="gpu", claim=True)
     eventually(lambda: not hub.server("keeper").get("pending"))
-    assert "The place in the queue is kept" in list(hub.progress("keeper"))[-1]["message"]
+    assert "You keep your place in the queue" in list(hub.progress("keeper"))[-1]["message"]
     assert not service.requests[waiting]["ended"]
     assert service.called("POST", f"requests/{waiting}/stop") == []
     service.free = 1
@@ -257,7 +257,7 @@ def test_case_29_odd_options_get_an_answer_that_says_what_is_accepted(
     )
     eventually(lambda: not hub.server("emil").get("pending"))
     said = list(hub.progress("emil"))[-1]
-    assert "Accepted are: devices (a whole number" in said["message"]
+    assert "Accepted options: devices (a whole number" in said["message"]
     assert "<script>" not in said.get("html_message", "")
     assert len(service.called("PUT", "sessions")) == asked
 

@@ -26,23 +26,23 @@ runpy.run_module("jupyterhub.tests.mocksu", run_name="__main__")
 class Line:
     """Tasks that each take one turn, and hold it until they are let go."""
 
-    def __init__(self, most: int) -> None:
-        self.turns, self.most = StartQueue(), most
+    def __init__(self, limit: int) -> None:
+        self.queue, self.limit = StartQueue(), limit
         self.began: list[str] = []
-        self.told: dict[str, list[int]] = {}
+        self.positions: dict[str, list[int]] = {}
         self.tasks: dict[str, asyncio.Task[None]] = {}
         self.let_go: dict[str, asyncio.Event] = {}
 
-    async def come(self, *names: str, dear: bool = False) -> None:
+    async def come(self, *names: str, holds_device: bool = False) -> None:
         for name in names:
             self.let_go[name] = asyncio.Event()
-            tell = self.told.setdefault(name, []).append
-            turn = self.turns.take(self.most, tell, dear=dear)
-            self.tasks[name] = asyncio.create_task(self._hold(name, turn))
+            report = self.positions.setdefault(name, []).append
+            slot = self.queue.slot(self.limit, report, holds_device=holds_device)
+            self.tasks[name] = asyncio.create_task(self._hold(name, slot))
         await settled()
 
-    async def _hold(self, name: str, turn: AbstractAsyncContextManager[None]) -> None:
-        async with turn:
+    async def _hold(self, name: str, slot: AbstractAsyncContextManager[None]) -> None:
+        async with slot:
             self.began.append(name)
             await self.let_go[name].wait()
 
@@ -82,7 +82,15 @@ def test_so_many_begin_at_once_and_the_others_in_their_order() -> None:
         await line.end("d", leave)
         await line.come("e", "f", "g")
         assert line.began == ["a", "b", "c", "d", "e", "f"]
-        assert line.told == {"a": [], "b": [], "c": [1, 1], "d": [2, 1], "e": [], "f": [], "g": [1]}
+        assert line.positions == {
+            "a": [],
+            "b": [],
+            "c": [1, 1],
+            "d": [2, 1],
+            "e": [],
+            "f": [],
+            "g": [1],
+        }
 
     asyncio.run(story())
 
@@ -91,11 +99,11 @@ def test_who_holds_a_device_goes_before_those_that_hold_none() -> None:
     async def story() -> None:
         line = Line(1)
         await line.come("first", "cpu", "cpu 2")
-        await line.come("gpu", "gpu 2", dear=True)
+        await line.come("gpu", "gpu 2", holds_device=True)
         for name in ("first", "gpu", "gpu 2", "cpu"):
             await line.end(name, leave)
         assert line.began == ["first", "gpu", "gpu 2", "cpu", "cpu 2"]
-        assert line.told["cpu 2"] == [2, 3, 4, 3, 2, 1]
+        assert line.positions["cpu 2"] == [2, 3, 4, 3, 2, 1]
 
     asyncio.run(story())
 
@@ -134,7 +142,7 @@ def test_a_start_that_waits_for_its_turn_keeps_its_lease_and_says_so(tmp_path: P
                 lambda: all(service.beats[i] > 2 + before.get(i, 0) for i in service.requests)
             )
             said = next(each for each in hub.progress("second") if each["progress"] > 10)
-            assert "this one is number 1 of those that wait for their turn" in said["message"]
+            assert "yours is number 1 in the start queue" in said["message"]
             assert state_of(service, "second") == "granted"
             (tmp_path / "go").touch()
             eventually(lambda: hub.ready("first") and hub.ready("second"))

@@ -31,7 +31,7 @@ def test_what_is_no_number_is_refused_and_not_guessed_at(form: dict[str, list[st
     with pytest.raises(StartRefused) as caught:
         checked(from_form(form))
     assert caught.value.status_code == 400
-    assert "Accepted are: devices (a whole number" in caught.value.jupyterhub_message
+    assert "Accepted options: devices (a whole number" in caught.value.jupyterhub_message
 
 
 def test_a_refusal_never_carries_markup() -> None:

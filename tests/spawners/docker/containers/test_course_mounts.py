@@ -14,7 +14,7 @@ from carrel.hub.client.api.internal import InternalClient
 from carrel.hub.errors import Unavailable
 from carrel.hub.interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
 from carrel.spawners.docker import gradebook
-from carrel.spawners.docker.containers.course_mounts import graded_mounts, linked
+from carrel.spawners.docker.containers.course_mounts import graded_mounts, link_courses
 from carrel.spawners.docker.containers.template import Mount
 
 HERE = DockerHost(node="local", url="unix:///run/docker.sock")
@@ -72,7 +72,7 @@ class Away(InternalClient):
 def start(site: BackendSettings, link: InternalClient, host: DockerHost = HERE) -> tuple[str, ...]:
     """What a session that starts there is told; its courses are those linked in the home."""
     told: list[str] = []
-    found = asyncio.run(linked(site, link, "ada", host, told.append))
+    found = asyncio.run(link_courses(site, link, "ada", host, told.append))
     folder = site.state / "homes" / "ada" / "courses"
     assert {each.name for each in folder.iterdir() if each.is_symlink()} == set(found)
     return tuple(told)
@@ -90,8 +90,8 @@ def test_on_another_machine_there_is_a_sentence_and_no_folder(site: BackendSetti
     start(site, Service("cs101"))
     far = DockerHost(node="gpu1", url="ssh://gpu1", address="10.1.2.4")
     assert start(site, Service("cs101"), far) == (
-        "This session runs on gpu1, and the folders of courses are on local: "
-        "for formgrader start one without a device.",
+        "This session runs on gpu1, but the course folders are on local: "
+        "to use formgrader, start a session without a device.",
     )
     assert start(site, Service(), far) == ()
 
@@ -103,11 +103,11 @@ def test_a_home_that_has_something_else_there_is_said(site: BackendSettings) -> 
     (home / "courses").rename(home / "mine")
     (home / "courses").symlink_to(home / "mine")
     (told,) = start(site, Service("cs101"))
-    assert "~/courses cannot be written" in told
+    assert "~/courses is not writable" in told
 
 
 def test_a_session_starts_while_nobody_can_say(site: BackendSettings) -> None:
-    assert asyncio.run(linked(site, Away(), "ada", HERE, pytest.fail)) == ()
+    assert asyncio.run(link_courses(site, Away(), "ada", HERE, pytest.fail)) == ()
 
 
 @pytest.mark.parametrize("name", ["", "data"])

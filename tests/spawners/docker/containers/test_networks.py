@@ -74,7 +74,7 @@ def test_a_network_that_nobody_uses_is_kept_for_a_while(
     made = networks(engine, "10.192.0.0/23")
     for number in range(people):
         made.ensure(f"student{number}")
-    made.tidy(NOW + after)
+    made.remove_unused(NOW + after)
     assert bool(engine.there) is stays
 
 
@@ -83,9 +83,9 @@ def test_one_that_is_used_stays_and_is_kept_from_then_on() -> None:
     made = networks(engine)
     name = made.ensure("ada")
     engine.used = {name}
-    made.tidy(NOW + 3600)
+    made.remove_unused(NOW + 3600)
     engine.used = set()
-    made.tidy(NOW + 3700)
+    made.remove_unused(NOW + 3700)
     assert [each.labels[OWNER] for each in engine.there] == ["ada"]
-    made.tidy(NOW + 3600 + 700)
+    made.remove_unused(NOW + 3600 + 700)
     assert engine.there == []

@@ -14,11 +14,11 @@ from carrel.hub.interfaces.backend_settings import DockerHost, DockerOptions
 from carrel.hub.records.json_value import Json
 from carrel.hub.scheduling.model.snapshot import Device
 from carrel.spawners.devices.simulated import simulated_devices
-from carrel.spawners.docker.containers.firewall import FirewallRules, rules
+from carrel.spawners.docker.containers.firewall import FirewallRules, ruleset
 from carrel.spawners.docker.containers.networks import Networks
 from carrel.spawners.docker.containers.template import ContainerBounds, Mount, Task, container
 from carrel.spawners.docker.engine.client import DockerClient, NameTaken, Network
-from carrel.spawners.docker.nodes.node import wall_of
+from carrel.spawners.docker.nodes.node import firewall_rules
 
 GPU = Device(id="GPU-1", node="n", index=0, model="H200", memory_bytes=1)
 MIG = replace(GPU, id="MIG-2", index=1)
@@ -166,7 +166,7 @@ def test_the_rules_open_one_address_and_shut_the_rest() -> None:
         ports=(8001, 8002, 8001),
         blocked=("10.0.0.0/8", "fd00::/8"),
     )
-    text = rules(wall)
+    text = ruleset(wall)
     first, second, *_ = text.splitlines()
     assert (first, second) == ("table inet carrel_abc123", "delete table inet carrel_abc123")
     assert text.count("ip daddr 10.1.0.1 tcp dport { 8001, 8002 } accept") == 2
@@ -187,8 +187,8 @@ def test_the_rules_open_one_address_and_shut_the_rest() -> None:
 def test_on_another_machine_the_proxy_of_the_hub_reaches_sessions_and_nobody_else() -> None:
     wall = FirewallRules(installation="abc123", address="10.1.0.1", ports=(8001,))
     door = "ip saddr 10.1.0.1 tcp dport 8888 ct status dnat accept"
-    assert door not in rules(wall)
-    there = rules(replace(wall, guest=True))
+    assert door not in ruleset(wall)
+    there = ruleset(replace(wall, guest=True))
     into = there[there.index("chain to_containers") :].split("  }")[0].splitlines()
     assert [line.strip() for line in into[1:]] == [
         "ct state established,related accept", door, "drop",
@@ -202,7 +202,7 @@ def test_what_answers_on_a_machine_is_for_the_hub_and_for_no_container() -> None
         hosts=(here, there), subnets="", internal_ip="10.1.0.1", hub_port=1, service_port=2,
         image="base", uid=1, memory=1, cpus=1.0, pids=1, tmp=1, blocked=("10.9.0.0/16",),
     )  # fmt: skip  # grouped by meaning
-    walls = [wall_of("abc123", options, host) for host in options.hosts]
+    walls = [firewall_rules("abc123", options, host) for host in options.hosts]
     assert [(wall.guest, wall.blocked) for wall in walls] == [
         (False, ("10.9.0.0/16", "10.1.0.2")),
         (True, ("10.9.0.0/16", "10.1.0.2")),
@@ -278,7 +278,7 @@ def test_the_hub_has_the_first_address() -> None:
 def test_engines_that_share_a_host_begin_at_different_places() -> None:
     first, second = FakeEngine(), FakeEngine()
     networks(first).ensure("ada")
-    replace(networks(second), turn=1, turns=2).ensure("ada")
+    replace(networks(second), engine_index=1, engine_count=2).ensure("ada")
     assert set(first.bridges.values()).isdisjoint(second.bridges.values())
 
 
@@ -286,7 +286,7 @@ def test_a_range_that_is_used_up_is_said() -> None:
     ours = networks(FakeEngine(), "10.200.0.0/27")
     ours.ensure_hub()
     ours.ensure("ada")
-    with pytest.raises(BackendFailed, match=r"Every network in 10\.200\.0\.0/27 is in use"):
+    with pytest.raises(BackendFailed, match=r"All networks in 10\.200\.0\.0/27 are in use"):
         ours.ensure("bob")
 
 
@@ -296,7 +296,7 @@ def test_networks_that_nobody_uses_go_and_the_hubs_stays() -> None:
     ours.ensure_hub()
     kept, gone = ours.ensure("ada"), ours.ensure("bob")
     engine.in_use = {kept}
-    ours.tidy(now=30.0)
+    ours.remove_unused(now=30.0)
     assert gone in engine.made, "one that was just made waits for its first container"
-    ours.tidy(now=3600.0)
+    ours.remove_unused(now=3600.0)
     assert set(engine.made) == {"carrel-abc123-hub", kept}

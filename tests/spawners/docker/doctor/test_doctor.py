@@ -45,8 +45,8 @@ def test_what_the_kernel_does_not_limit(
     [
         (["name=seccomp,profile=default"], FINE, "under seccomp"),
         (["name=apparmor", "name=seccomp,profile=builtin"], FINE, "under seccomp"),
-        ([], MISSING, "filters no system calls"),
-        (["name=seccomp,profile=unconfined"], MISSING, "filters no system calls"),
+        ([], MISSING, "does not filter system calls"),
+        (["name=seccomp,profile=unconfined"], MISSING, "does not filter system calls"),
         (["name=seccomp,profile=default", "name=userns"], MISSING, "userns-remap"),
         (["name=seccomp,profile=default", "name=rootless"], MISSING, "without root"),
     ],
@@ -63,7 +63,7 @@ def test_what_stands_between_a_container_and_its_host(
     ("told", "driver", "verdict", "said"),
     [
         ({"Runtimes": {"runc": {}}}, False, FINE, "run on CPU"),
-        ({"Runtimes": {"runc": {}}}, True, MISSING, "cannot give its devices"),
+        ({"Runtimes": {"runc": {}}}, True, MISSING, "cannot give devices to containers"),
         ({"Runtimes": {"nvidia": {}}, "ServerVersion": "20.10.24"}, True, FINE, "by UUID."),
         ({"Runtimes": {"nvidia": {}}, "ServerVersion": "28.3.0"}, True, FINE, "could list them"),
         ({"DiscoveredDevices": [{"ID": "nvidia.com/gpu=0"}]}, True, FINE, "by name (CDI)"),
@@ -87,11 +87,11 @@ def test_homes_without_a_limit_are_a_warning_that_says_why_not() -> None:
 
 def test_how_many_containers_wait_for_jobs_and_why_none_does() -> None:
     options = docker_options(Settings(), SiteFile())
-    some = engine_info.waiting(found, options, 1, root=True)
-    assert some.what == "1 container waits for them now, at most 2 do."
-    assert "only root" in engine_info.waiting(found, options, 0, root=False).what
+    some = engine_info.warm_containers(found, options, 1, root=True)
+    assert some.what == "1 container ready for jobs now, at most 2."
+    assert "only root" in engine_info.warm_containers(found, options, 0, root=False).what
     none = replace(options, warm=0)
-    assert "warm is 0" in engine_info.waiting(found, none, 0, root=True).what
+    assert "warm is 0" in engine_info.warm_containers(found, none, 0, root=True).what
 
 
 def test_versions_are_compared_by_their_numbers() -> None:

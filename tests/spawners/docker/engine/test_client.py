@@ -7,13 +7,13 @@ import requests
 from docker.errors import APIError
 
 from carrel.hub.errors import BackendFailed
-from carrel.spawners.docker.engine.client import NameTaken, in_words
+from carrel.spawners.docker.engine.client import NameTaken, translate_error
 
 
 def refused(status: int, said: str) -> BackendFailed:
     answer = requests.Response()
     answer.status_code = status
-    return in_words(APIError(said, response=answer, explanation=said), "gpu1")
+    return translate_error(APIError(said, response=answer, explanation=said), "gpu1")
 
 
 @pytest.mark.parametrize(
@@ -22,8 +22,8 @@ def refused(status: int, said: str) -> BackendFailed:
 def test_a_disk_that_is_full(said: str) -> None:
     found = refused(500, said)
     assert str(found) == (
-        "The disk of gpu1 is full: no container can be made there. "
-        "An administrator can make room: carrel images prune."
+        "The disk of gpu1 is full: no container can be created there. "
+        "An administrator can free space: carrel images prune."
     )
 
 

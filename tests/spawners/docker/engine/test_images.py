@@ -8,7 +8,7 @@ from carrel.hub.records.images import Image
 from carrel.hub.records.json_value import Json
 from carrel.images import labels
 from carrel.spawners.docker.engine.client import ImageMissing
-from carrel.spawners.docker.engine.images import digest_of, images_of, tools
+from carrel.spawners.docker.engine.images import digest_of, images_of, tools_image
 
 A, B, C = ("sha256:" + letter * 64 for letter in "abc")
 
@@ -93,6 +93,6 @@ def test_the_service_itself_works_with_base_whatever_those_get_who_choose_none()
     )
     found = images_of([("one", [grading, base])], "grading")
     assert digest_of(found, "", node="one") == C
-    assert tools(found, node="one") == A
+    assert tools_image(found, node="one") == A
     (alone,) = images_of([("one", [grading])], "grading")
-    assert tools((alone,), node="one") == C
+    assert tools_image((alone,), node="one") == C

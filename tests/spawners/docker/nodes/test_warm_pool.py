@@ -21,13 +21,13 @@ from carrel.spawners.docker.containers.template import (
     labels,
     lease_of,
 )
-from carrel.spawners.docker.nodes.warm_pool import Demand, WarmPool, wanted
+from carrel.spawners.docker.nodes.warm_pool import Demand, WarmPool, targets
 
 
 def demand(*times: float) -> Demand:
     made = Demand()
     for at in times:
-        made.came(at)
+        made.add(at)
     return made
 
 
@@ -52,9 +52,9 @@ def test_as_many_are_expected_as_came_at_once_in_the_last_half_hour(
 
 def test_the_image_that_was_asked_for_last_comes_first_and_all_stay_below_the_limit() -> None:
     demands = {"old": demand(1, 2, 3), "new": demand(50, 51), "gone": demand()}
-    assert wanted(demands, 3, 60.0) == {"new": 2, "old": 1, "gone": 0}
-    assert wanted(demands, 0, 60.0) == {"new": 0, "old": 0, "gone": 0}
-    assert wanted(demands, 3, 5000.0) == {"new": 0, "old": 0, "gone": 0}
+    assert targets(demands, 3, 60.0) == {"new": 2, "old": 1, "gone": 0}
+    assert targets(demands, 0, 60.0) == {"new": 0, "old": 0, "gone": 0}
+    assert targets(demands, 3, 5000.0) == {"new": 0, "old": 0, "gone": 0}
 
 
 def test_a_container_is_of_the_lease_of_its_label_or_of_its_name_where_it_waited() -> None:
@@ -105,20 +105,20 @@ def test_room_is_needed_just_as_a_container_is_made_that_comes_to_nothing() -> N
     jobs = Mock(options=options, settings=settings)
     pool = WarmPool(
         engine=engine,
-        places=places,
+        late_mounts=places,
         jobs=jobs,
-        most=1,
+        limit=1,
         clock=iter(range(0, 10_000, 2)).__next__,
         free_memory=lambda: free[0],
     )
 
     def no_room(*_: object) -> str:
         free[0] = 0
-        pool.make_room()
+        pool.release_memory()
         raise BackendFailed("there is no space")
 
     engine.create.side_effect = no_room
     pool.expect("sha256:1")
-    pool.tidy()
-    assert pool.waiting() == 0
+    pool.maintain()
+    assert pool.ready_count() == 0
     engine.remove.assert_not_called()
