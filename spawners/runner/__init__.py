@@ -1,20 +1,20 @@
-"""The runner: executes one notebook next to its kernel, or one command, and reports on it.
+"""The runner: execute one notebook beside its kernel, or one command, and report on it.
 
-``python -m carrel.spawners.runner FOLDER`` is all that an engine starts for a job. Everything
+An engine starts ``python -m carrel.spawners.runner FOLDER`` for a job, and nothing else. All that
 it needs and leaves lies in the attempt's folder:
 
     order.json     what to run, and the attempt's token (0600, written by the backend)
     claim          made by the one runner that runs this attempt; a second one exits at once
-    log.txt        what the job printed, up to a limit
+    log.txt        the job's output, up to a limit
     events.jsonl   the journal: one event per line, written before it is sent
-    output.ipynb   the executed notebook, saved between two cells, always whole
-    files/         what the job keeps: $CARREL_OUTPUT_DIR
-    work/          the uploaded folder, where there is one; the working folder then
-    progress.json  how far the job says it is: $CARREL_PROGRESS
-    notice.json  when it will be stopped and why: $CARREL_NOTICE; there only then
-    saved        touched by the job when its work is saved: $CARREL_SAVED
+    output.ipynb   the executed notebook, saved between cells, always a whole file
+    files/         the files that the job keeps: $CARREL_OUTPUT_DIR
+    work/          the uploaded folder, if there is one; then it is the working folder
+    progress.json  the job's own progress: $CARREL_PROGRESS
+    notice.json    the preemption notice, if there is one: $CARREL_NOTICE
+    saved          touched by the job when its work is saved: $CARREL_SAVED
 
-``--wait`` before the folder starts it before there is a job (``waiting``).
+With ``--wait`` before the folder it starts before there is a job (``warm_start``).
 
 It depends on papermill, ipykernel and the standard library, and on nothing of JupyterHub.
 """

@@ -1,4 +1,4 @@
-"""The runner's main thread: claims the attempt, then only listens, so that it can always stop."""
+"""The runner's main thread: claim the attempt, then listen, so that it can always stop."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from .attempt import outcome
 from .attempt.attempt import AttemptMonitor
 from .attempt.log import Log
 from .attempt.reporter import EventReporter, Report
-from .warm_start import WarmRunner, adopt_job, make_ready, worker
+from .warm_start import WarmRunner, adopt_job, prepare_runner, worker
 
 if TYPE_CHECKING:
     from .attempt.attempt import Attempt
 
-AHEAD: Final = "--wait"
+WAIT_OPTION: Final = "--wait"
 EXIT_SUCCEEDED: Final = 0
 EXIT_FAILED: Final = 1
 EXIT_NO_ORDER: Final = 2
 EXIT_CLAIMED: Final = 3
-"""Another runner has this attempt."""
+"""Another runner has claimed this attempt."""
 EXIT_FENCED: Final = 4
 EXIT_STOPPED: Final = 5
 EXIT_CRASHED: Final = 70
@@ -53,71 +53,73 @@ _SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
 class WakeUp:
-    """What the main thread listens to: signals, the end of the work, a fence."""
+    """Wakes the main thread: on signals, at the end of the work, when the attempt is fenced."""
 
     def __init__(self) -> None:
-        self._ear, self._rope = socket.socketpair()
-        self._ear.setblocking(False)
-        self._rope.setblocking(False)
+        self._receiver, self._sender = socket.socketpair()
+        self._receiver.setblocking(False)
+        self._sender.setblocking(False)
         self.signal: int | None = None
         self.fenced = False
 
-    def hear_signals(self) -> None:
-        """From here on SIGINT and SIGTERM ring instead of killing."""
-        signal.set_wakeup_fd(self._rope.fileno(), warn_on_full_buffer=False)
+    def catch_signals(self) -> None:
+        """From here on SIGINT and SIGTERM wake the main thread instead of killing it."""
+        signal.set_wakeup_fd(self._sender.fileno(), warn_on_full_buffer=False)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
         self.signal = self.signal or number
 
-    def ring(self) -> None:
-        """From any thread."""
+    def set(self) -> None:
+        """Wake the main thread, from any thread."""
         try:
-            self._rope.send(b"\0")
+            self._sender.send(b"\0")
         except BlockingIOError:
-            return  # it rings already
+            return  # it has been woken already
 
     def fence(self) -> None:
         self.fenced = True
-        self.ring()
+        self.set()
 
     @property
     def stop(self) -> bool:
         return self.fenced or self.signal is not None
 
     def wait(self) -> None:
-        select.select([self._ear], [], [])
-        self._ear.recv(4096)
+        select.select([self._receiver], [], [])
+        self._receiver.recv(4096)
 
 
 def main(arguments: list[str]) -> int:
-    ahead = arguments[:1] == [AHEAD]
-    if len(arguments) != 1 + ahead:
-        return _say(f"usage: python -m carrel.spawners.runner [{AHEAD}] FOLDER", EXIT_NO_ORDER)
+    waits = arguments[:1] == [WAIT_OPTION]
+    if len(arguments) != 1 + waits:
+        return _exit_with(
+            f"usage: python -m carrel.spawners.runner [{WAIT_OPTION}] FOLDER", EXIT_NO_ORDER
+        )
     folder = Path(arguments[-1])
-    # A parent may have left SIGINT ignored; before the claim is answered a signal just ends us.
+    # A parent may have left SIGINT ignored; until the claim is answered a signal ends the runner.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
-    ready = make_ready(folder) if ahead else None
+    warm = prepare_runner(folder) if waits else None
     try:
         order = AttemptSpec.read(folder)
     except InvalidInput as error:
-        return _say(str(error), EXIT_NO_ORDER)
-    if ready is not None:
+        return _exit_with(str(error), EXIT_NO_ORDER)
+    if warm is not None:
         adopt_job(order, folder)
     if not take_claim(folder):
-        return _say(f"lease {order.lease_id} already has a runner", EXIT_CLAIMED)
+        return _exit_with(f"lease {order.lease_id} already has a runner", EXIT_CLAIMED)
     service = AttemptClient(folder)
     try:
         service.claim()
     except (Fenced, Rejected, Away) as error:
-        return _say(f"lease {order.lease_id} may not run: {error}", EXIT_FENCED)
-    return run(order, folder, service, ready)
+        return _exit_with(f"lease {order.lease_id} may not run: {error}", EXIT_FENCED)
+    return run(order, folder, service, warm)
 
 
 def take_claim(folder: Path) -> bool:
-    """True for exactly one process, ever."""
+    """Claim the attempt; True for exactly one process, ever."""
     try:
         descriptor = os.open(folder / CLAIM, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -128,65 +130,65 @@ def take_claim(folder: Path) -> bool:
 
 
 def run(
-    order: AttemptSpec, folder: Path, service: AttemptClient, ready: WarmRunner | None = None
+    order: AttemptSpec, folder: Path, service: AttemptClient, warm: WarmRunner | None = None
 ) -> int:
-    """Execute in a second thread, deliver events from a third, and listen."""
-    bell = WakeUp()
-    bell.hear_signals()
+    """Execute in a second thread, deliver events from a third, and wait for signals in this one."""
+    wake_up = WakeUp()
+    wake_up.catch_signals()
     adopt_orphans()
     journal = Journal(folder / EVENTS)
-    delivery = Delivery(service, bell.fence, journal.sync)
+    delivery = Delivery(service, wake_up.fence, journal.sync)
     delivery.start()
 
     def report(kind: str, data: Mapping[str, Json]) -> None:
         delivery.put(journal.write(kind, data))
 
-    attempt = prepare(order, folder, report, ready)
-    watch = AttemptMonitor(attempt)
-    watch.start()
-    work = (ready.worker if ready else worker()).submit(attempt.execute)
-    work.add_done_callback(lambda _: bell.ring())
-    while not work.done() and not bell.stop:
-        bell.wait()
+    attempt = prepare(order, folder, report, warm)
+    monitor = AttemptMonitor(attempt)
+    monitor.start()
+    work = (warm.worker if warm else worker()).submit(attempt.execute)
+    work.add_done_callback(lambda _: wake_up.set())
+    while not work.done() and not wake_up.stop:
+        wake_up.wait()
     if not work.done():
-        wind_down(attempt, work)
-    watch.stop()
-    ending = _judge(attempt, work, bell)
-    _conclude(attempt, ending)
+        stop_work(attempt, work)
+    monitor.stop()
+    outcome = _judge(attempt, work, wake_up)
+    _conclude(attempt, outcome)
     end_descendants()
-    attempt.log.write(f"carrel: {ending.message}\n")
+    attempt.log.write(f"carrel: {outcome.message}\n")
     attempt.log.close()
-    if bell.fenced:
+    if wake_up.fenced:
         return EXIT_FENCED
-    attempt.teller.end()
-    report("ended", {**asdict(ending), "code": str(ending.code)})
-    delivery.finish(_DELIVERY_WHEN_STOPPED_SECONDS if bell.stop else _DELIVERY_SECONDS)
-    if bell.stop:
+    attempt.reporter.end()
+    report("ended", {**asdict(outcome), "code": str(outcome.code)})
+    delivery.finish(_DELIVERY_WHEN_STOPPED_SECONDS if wake_up.stop else _DELIVERY_SECONDS)
+    if wake_up.stop:
         return EXIT_STOPPED
-    return EXIT_SUCCEEDED if ending.code is CauseCode.SUCCEEDED else EXIT_FAILED
+    return EXIT_SUCCEEDED if outcome.code is CauseCode.SUCCEEDED else EXIT_FAILED
 
 
-def prepare(order: AttemptSpec, folder: Path, report: Report, ready: WarmRunner | None) -> Attempt:
-    teller = EventReporter(report, order.limits)
-    log = Log(sys.stdout.fileno(), order.limits, teller.cut)
+def prepare(order: AttemptSpec, folder: Path, report: Report, warm: WarmRunner | None) -> Attempt:
+    reporter = EventReporter(report, order.limits)
+    log = Log(sys.stdout.fileno(), order.limits, reporter.cut)
     (folder / FILES).mkdir(mode=0o700, exist_ok=True)
-    # Imported only now: the claim must not wait for half a second of imports, and a command
-    # needs no papermill.
+    # Imported late: the claim must not wait for half a second of imports, and a command does not
+    # need papermill.
     if order.command:
         from .attempt.command import CommandAttempt  # noqa: PLC0415
 
-        if ready is not None:
-            ready.worker.submit(ready.spare.end)
-        return CommandAttempt(order, folder, teller, log)
+        if warm is not None:
+            warm.worker.submit(warm.spare.end)
+        return CommandAttempt(order, folder, reporter, log)
     from .notebook.execution import NotebookAttempt  # noqa: PLC0415
 
-    attempt = NotebookAttempt(report, order, folder, teller, log)
-    attempt.spare = ready.spare if ready is not None else None
+    attempt = NotebookAttempt(report, order, folder, reporter, log)
+    attempt.spare = warm.spare if warm is not None else None
     return attempt
 
 
-def wind_down(attempt: Attempt, work: Future[None]) -> None:
-    """Interrupt the cell or command; kill it where that does not help. Below 2 s in all."""
+def stop_work(attempt: Attempt, work: Future[None]) -> None:
+    """Interrupt the cell or command, then kill it if needed; takes less than 2 s."""
     attempt.interrupt()
     wait([work], _INTERRUPT_SECONDS)
     if not work.done():
@@ -194,31 +196,31 @@ def wind_down(attempt: Attempt, work: Future[None]) -> None:
         wait([work], _KILL_SECONDS)
 
 
-def _judge(attempt: Attempt, work: Future[None], bell: WakeUp) -> outcome.AttemptOutcome:
-    if bell.fenced:
+def _judge(attempt: Attempt, work: Future[None], wake_up: WakeUp) -> outcome.AttemptOutcome:
+    if wake_up.fenced:
         return outcome.fenced()
     error = work.exception() if work.done() else TimeoutError("the work did not stop")
-    if bell.signal is not None and (error is not None or attempt.failed):
-        return outcome.cancelled(bell.signal)
+    if wake_up.signal is not None and (error is not None or attempt.failed):
+        return outcome.cancelled(wake_up.signal)
     return attempt.judge(error)
 
 
-def _conclude(attempt: Attempt, ending: outcome.AttemptOutcome) -> None:
-    """Save the end; the last save of the work stays where that cannot be done."""
+def _conclude(attempt: Attempt, outcome: outcome.AttemptOutcome) -> None:
+    """Save the outcome; if that fails, the last save of the work remains."""
     try:
-        attempt.conclude(ending)
+        attempt.conclude(outcome)
     except (OSError, RuntimeError) as error:
-        # A full disk, or a notebook that the work, which hangs, was just changing.
-        print(f"carrel: the end could not be saved in the output: {error}", flush=True)
+        # The disk is full, or work that hangs was just changing the notebook.
+        print(f"carrel: the outcome could not be saved in the output: {error}", flush=True)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of whatever the notebook leaves behind, to find it in the end."""
+    """Become the parent of all processes that the job leaves behind, to find them in the end."""
     ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def end_descendants() -> None:
-    """Leave no process behind: it would hold a device that has been given back."""
+    """Leave no process behind: it would hold a device that has been released."""
     left = psutil.Process().children(recursive=True)
     for number in (signal.SIGTERM, signal.SIGKILL):
         for process in left:
@@ -230,13 +232,13 @@ def end_descendants() -> None:
             return
 
 
-def _say(text: str, status: int) -> int:
+def _exit_with(text: str, status: int) -> int:
     print(f"carrel: {text}", flush=True)
     return status
 
 
 def leave(status: int) -> NoReturn:
-    """End at once: the threads of a hanging kernel client would hold a normal exit up."""
+    """Exit at once: threads of a hanging kernel client would delay a normal exit."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)

@@ -1,8 +1,8 @@
-"""A runner that is ready before there is a job: in a container that waits for whoever comes first.
+"""Start a runner before there is a job, in a warm container.
 
-What a notebook waits for otherwise is done already: the imports, and the start of a kernel. There
-is no order yet, no home and no network. Then the service puts the attempt's folder in its place
-and rings the bell, a pipe beside it, and from there on all goes as ever.
+It does what a notebook would wait for otherwise: the imports, and the start of a kernel. It has no
+order, no home and no network yet. When the service has bound the attempt's folder into the
+container, it writes to the bell, a pipe beside the folder, and the runner continues as usual.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ _OUTPUTS: Final = (1, 2)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmRunner:
-    """Attributes:
-    worker: one thread, in which the kernel was started and has to be used.
+    """A runner that has started.
+
+    Attributes:
+        worker: one thread, in which the kernel was started and must be used.
+        spare: the kernel.
     """
 
     worker: ThreadPoolExecutor
@@ -35,31 +38,31 @@ class WarmRunner:
 
 
 def worker() -> ThreadPoolExecutor:
-    """The thread that executes."""
+    """Return an executor with the one thread that executes the job."""
     return ThreadPoolExecutor(1, thread_name_prefix="work")
 
 
-def make_ready(folder: Path) -> WarmRunner:
-    """Do what can be done, and return when the bell rings."""
+def prepare_runner(folder: Path) -> WarmRunner:
+    """Import and start everything, and return when there is a job."""
     from .kernels.start import Spare  # noqa: PLC0415
-    from .notebook import execution  # noqa: F401, PLC0415  # here, and not when the job has come
+    from .notebook import execution  # noqa: F401, PLC0415  # imported ahead of the job
 
-    mine = worker()
-    ready = WarmRunner(worker=mine, spare=mine.submit(Spare).result())
+    executor = worker()
+    ready = WarmRunner(worker=executor, spare=executor.submit(Spare).result())
     wait_for_job(folder.with_name(BELL))
     return ready
 
 
-def wait_for_job(bell: Path) -> None:
-    """Until something is written; who only looks whether somebody listens writes nothing."""
+def wait_for_job(pipe_path: Path) -> None:
+    """Block until a byte arrives; a check whether a runner listens writes none."""
     while True:
-        with bell.open("rb", buffering=0) as pipe:
+        with pipe_path.open("rb", buffering=0) as pipe:
             if pipe.read(1):
                 return
 
 
 def adopt_job(order: AttemptSpec, folder: Path) -> None:
-    """Take on the environment and the log that a runner is started with otherwise."""
+    """Set the environment and open the log that a runner otherwise starts with."""
     os.environ.update(environment(order))
     descriptor = os.open(folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for output in _OUTPUTS:
@@ -68,7 +71,7 @@ def adopt_job(order: AttemptSpec, folder: Path) -> None:
 
 
 def environment(order: AttemptSpec) -> Mapping[str, str]:
-    """What is different for each job."""
+    """Return the variables that differ between jobs."""
     return {
         "HOME": order.home,
         "USER": order.owner,

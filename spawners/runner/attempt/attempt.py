@@ -1,4 +1,4 @@
-"""What every attempt has, be it a notebook or a command: an order, a log, and somebody watching."""
+"""The base of attempts, notebooks and commands alike, and the thread that monitors them."""
 
 from __future__ import annotations
 
@@ -18,94 +18,94 @@ from .outcome import AttemptOutcome
 from .progress import ProgressFile
 from .reporter import EventReporter
 
-WATCH_SECONDS: Final = 0.2
+MONITOR_SECONDS: Final = 0.2
 
 
 class Attempt(ABC):
-    """One execution, as the thread that executes and the one that supervises it share it.
+    """One execution, shared by the thread that executes and the one that monitors it.
 
     Attributes:
-        folder: of this attempt.
+        folder: the attempt's folder.
         stopping: set when nothing more may be started.
-        process: the kernel or the command; its exit status stays readable after its death.
-        used: what its processes held when they were killed for it, in bytes; 0 while all is well.
+        process: the kernel or the command; its exit status stays readable after its end.
+        memory_used: memory of its processes in bytes when they were killed for it; 0 otherwise.
     """
 
-    def __init__(self, order: AttemptSpec, folder: Path, teller: EventReporter, log: Log) -> None:
+    def __init__(self, order: AttemptSpec, folder: Path, reporter: EventReporter, log: Log) -> None:
         self.order = order
         self.folder = folder
-        self.teller = teller
+        self.reporter = reporter
         self.log = log
         self.stopping = threading.Event()
         self.process: subprocess.Popen[bytes] | None = None
-        self.used = 0
+        self.memory_used = 0
         self.counter = memory.kill_counter()
-        self._for_memory = False
+        self._killed_for_memory = False
         self._steps = ProgressFile(folder / PROGRESS)
         self._saved = TouchFile(folder / SAVED)
         self._notice = TouchFile(folder / NOTICE)
 
     @abstractmethod
     def execute(self) -> None:
-        """Run to the end; every other end is raised."""
+        """Run to the end; raises at any end but success."""
 
     @abstractmethod
     def judge(self, error: BaseException | None) -> AttemptOutcome:
-        """Why it ended, from what was raised and from what was seen of the process."""
+        """Return the outcome, from the exception and the process."""
 
     @property
     @abstractmethod
     def failed(self) -> bool:
-        """Whether it came to a bad end without raising."""
+        """Whether it failed without raising."""
 
     @abstractmethod
-    def conclude(self, ending: AttemptOutcome) -> None:
-        """Write the end down where people will look for it, beside what is told."""
+    def conclude(self, outcome: AttemptOutcome) -> None:
+        """Save the outcome where users look for it, beside the event."""
 
     def interrupt(self) -> None:
-        """Begin to stop: nothing more is started, and what runs is interrupted."""
+        """Begin to stop: start nothing more, and interrupt what runs."""
         self.stopping.set()
         self._signal(signal.SIGINT)
 
     def kill(self) -> None:
-        """The process and whatever it has in its process group."""
+        """Kill the process and its process group."""
         self._signal(signal.SIGKILL)
 
-    def look(self) -> None:
-        """Once in a while: what has it used, how far has it come?"""
-        self.take_step()
-        self.take_saved()
+    def check(self) -> None:
+        """Check memory, progress, save marks and the notice."""
+        self.report_step()
+        self.report_saved()
         if self._notice.touched():
             self.save()
-        self.teller.tick()
+        self.reporter.tick()
         self.log.tick()
         self.counter.mark()
-        # Looked at when the death is fresh: whoever judges it may come seconds later.
-        self._for_memory = self._for_memory or self._was_just_killed()
+        # Checked soon after the process dies: judge() may run seconds later.
+        self._killed_for_memory = self._killed_for_memory or self._was_just_killed()
         limit = self.order.memory_bytes
-        if limit and not self.used:
-            used = memory.resident_bytes(os.getpid())
-            if used > limit:
-                self.used = used
+        if limit and not self.memory_used:
+            memory_used = memory.resident_bytes(os.getpid())
+            if memory_used > limit:
+                self.memory_used = memory_used
                 self.stopping.set()
                 self._kill_all()
 
     def save(self) -> None:  # noqa: B027  # a command saves its work itself
-        """It will be stopped: keep what there is, and go on."""
+        """Save the work so far because the attempt will be stopped, and continue."""
 
-    def take_saved(self) -> None:
+    def report_saved(self) -> None:
         if self._saved.touched():
-            self.teller.saved()
+            self.reporter.saved()
 
-    def take_step(self) -> None:
-        step = self._steps.news()
+    def report_step(self) -> None:
+        step = self._steps.read_new()
         if step is not None:
-            self.teller.step(step)
+            self.reporter.step(step)
 
     @property
     def killed_by_system(self) -> bool:
-        """For memory: signal 9 alone does not say so, the system's own count does."""
-        return self._for_memory or self._was_just_killed()
+        """Whether the system's counter confirms a kill for memory: signal 9 alone does not."""
+        return self._killed_for_memory or self._was_just_killed()
 
     def _was_just_killed(self) -> bool:
         status = None if self.process is None else self.process.poll()
@@ -123,19 +123,19 @@ class Attempt(ABC):
 
 
 class AttemptMonitor(threading.Thread):
-    """Looks at an attempt five times a second, until it is told to stop."""
+    """Checks an attempt five times a second, until it is stopped."""
 
     def __init__(self, attempt: Attempt) -> None:
         super().__init__(name="watch", daemon=True)
         self._attempt = attempt
-        self._over = threading.Event()
+        self._stopped = threading.Event()
 
     def run(self) -> None:
-        while not self._over.wait(WATCH_SECONDS):
-            self._attempt.look()
+        while not self._stopped.wait(MONITOR_SECONDS):
+            self._attempt.check()
 
     def stop(self) -> None:
-        self._over.set()
+        self._stopped.set()
         self.join()
 
 
@@ -143,9 +143,9 @@ _PAUSE_SECONDS: Final = 1.0
 
 
 class TouchFile:
-    """A file that somebody writes or touches; ``touched`` is true once for each time.
+    """A file that the job writes or touches; ``touched`` is true once for each time.
 
-    Touching it more often than once a second is no more news.
+    Touching it again within a second does not count.
     """
 
     def __init__(self, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A command job: one program with its arguments, its output in the log, its exit told."""
+"""Run a command job: one program with its arguments, its output in the log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from . import outcome as ending
+from . import outcome
 from .attempt import Attempt
 from .log import drain
 from .outcome import AttemptOutcome, StartFailed
@@ -18,7 +18,7 @@ from .working_folder import working_folder
 
 _DRAIN_SECONDS: Final = 1.0
 _TAIL_CHARACTERS: Final = 8000
-_START: Final = """
+_LAUNCHER: Final = """
 import ctypes, os, signal, sys
 ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
 if os.getppid() != int(sys.argv[1]):
@@ -27,71 +27,71 @@ for number in (signal.SIGPIPE, signal.SIGXFSZ):
     signal.signal(number, signal.SIG_DFL)
 os.execvp(sys.argv[2], sys.argv[2:])
 """
-"""Has the kernel end the command when its runner dies, then becomes the command."""
+"""Makes the operating system kill the command when its runner dies, then executes the command."""
 
 
 class CommandAttempt(Attempt):
-    """Runs the command of an order in a process group of its own."""
+    """Runs the command of an order in its own process group."""
 
     def execute(self) -> None:
         command = self.order.command
         os.chdir(working_folder(self.order, self.folder))
         if shutil.which(command[0]) is None:
             raise StartFailed(
-                f'there is no program "{command[0]}" that can be run here; '
-                "its folder must be in PATH, or its path be given with it"
+                f'the program "{command[0]}" was not found; '
+                "add its folder to PATH, or give its full path"
             )
         inner, outer = os.pipe()
         try:
             self.process = self._start(command, outer)
         finally:
             os.close(outer)
-        pipe = drain(inner, self._take)
+        pipe = drain(inner, self._handle_output)
         if self.stopping.is_set():
             self.interrupt()
         self.process.wait()
-        # A daemon that it left behind may hold the pipe; it is ended later.
+        # A daemon that the command left behind may hold the pipe; it is stopped later.
         pipe.join(_DRAIN_SECONDS)
-        self.take_step()
-        self.take_saved()
-        self.teller.settle()
+        self.report_step()
+        self.report_saved()
+        self.reporter.settle()
 
     def judge(self, error: BaseException | None) -> AttemptOutcome:
         command, process = self.order.command, self.process
         if isinstance(error, StartFailed):
-            return ending.start_failed(str(error))
-        if self.used:
-            return ending.out_of_memory(self.used, self.order.memory_bytes)
+            return outcome.start_failed(str(error))
+        if self.memory_used:
+            return outcome.out_of_memory(self.memory_used, self.order.memory_bytes)
         if error is not None or process is None or process.returncode is None:
-            return ending.runner_failed(error)
+            return outcome.runner_failed(error)
         if process.returncode == 0:
-            return ending.command_succeeded(command)
+            return outcome.command_succeeded(command)
         if self.killed_by_system:
-            return ending.out_of_system_memory("")
+            return outcome.out_of_system_memory("")
         tail = self.log.tail(_TAIL_CHARACTERS)
-        return ending.command_failed(command, process.returncode, tail)
+        return outcome.command_failed(command, process.returncode, tail)
 
     @property
     def failed(self) -> bool:
         return self.process is not None and self.process.poll() != 0
 
-    def conclude(self, ending: AttemptOutcome) -> None:
-        """All that a command leaves is its log and its files."""
+    def conclude(self, outcome: AttemptOutcome) -> None:
+        """Do nothing: a command leaves only its log and its files."""
 
     def _start(self, command: Sequence[str], output: int) -> subprocess.Popen[bytes]:
-        before = [sys.executable, "-I", "-S", "-c", _START, str(os.getpid())]
+        before = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid())]
         return subprocess.Popen(
             [*before, *command],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            # A log that comes only when a buffer is full is not live.
+            # Without a buffer, so that the log is live.
             env={"PYTHONUNBUFFERED": "1", **os.environ},
             process_group=0,
         )
 
-    def _take(self, text: str) -> None:
+    def _handle_output(self, text: str) -> None:
         self.log.write(text)
         step = step_of_bar(text)
         if step is not None:
-            self.teller.step(step)
+            self.reporter.step(step)

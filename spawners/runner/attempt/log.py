@@ -1,4 +1,4 @@
-"""``log.txt``: what a job prints, up to a limit; after that its last lines."""
+"""Write ``log.txt``: a job's output up to a limit, then its last lines."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _LONGEST_LINE = 1 << 14
 
 
 class Log:
-    """Writes to a descriptor from any thread.
+    """Writes to a descriptor, from any thread.
 
-    A line that is drawn again and again (a progress bar) is written once, when it is finished.
+    A line that is redrawn (a progress bar) is written once, when it is finished.
     """
 
     def __init__(
@@ -34,39 +34,39 @@ class Log:
         """``missing``: bytes that were left out before this text."""
         with self._lock:
             if missing:
-                self._put(self._lines.rest())
+                self._append(self._lines.rest())
                 if self._kept.open:
-                    self._put(left_out(missing))
+                    self._append(left_out(missing))
                 else:
-                    self._kept.skip(missing, self._dropped)
-            self._put(self._lines.add(text))
+                    self._kept.skip(missing, self._report_cut)
+            self._append(self._lines.add(text))
 
     def tick(self) -> None:
-        """Show an unfinished line too, unless it is being drawn again and again."""
+        """Write an unfinished line too, unless it is being redrawn."""
         with self._lock:
             if not self._lines.redrawn:
-                self._put(self._lines.rest())
+                self._append(self._lines.rest())
 
     def close(self) -> None:
-        """Write what is left, and the last lines where not all could be kept."""
+        """Write the rest, and the last lines if not everything was kept."""
         with self._lock:
             rest = self._lines.rest()
-            self._put(rest.rstrip("\r") + "\n" if rest else "")
+            self._append(rest.rstrip("\r") + "\n" if rest else "")
             self._emit(self._kept.end)
 
     def tail(self, characters: int) -> str:
         with self._lock:
             return (self._kept.text + self._lines.held)[-characters:]
 
-    def _put(self, text: str) -> None:
+    def _append(self, text: str) -> None:
         if not text:
             return
-        self._emit(self._kept.add(text, self._dropped))
+        self._emit(self._kept.add(text, self._report_cut))
         if self._kept.dropped and not self._full:
             self._full = True
             self._emit("\n[carrel: the log is full; its last lines follow when the job ends]\n")
 
-    def _dropped(self, size: int) -> None:
+    def _report_cut(self, size: int) -> None:
         self._cut("log", size)
 
     def _emit(self, text: str) -> None:
@@ -75,11 +75,11 @@ class Log:
             while data:
                 data = data[os.write(self._descriptor, data) :]
         except OSError:
-            return  # a full disk must not end the work
+            return  # a full disk must not stop the work
 
 
 def drain(descriptor: int, take: Callable[[str], None]) -> threading.Thread:
-    """Read a pipe to its end in a thread of its own; closes it."""
+    """Read a pipe to its end and close it, in a thread of its own."""
 
     def read() -> None:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")

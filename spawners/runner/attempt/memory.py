@@ -1,4 +1,4 @@
-"""Memory of a job: what its processes hold together, and whether the system killed one for it."""
+"""Measure the memory of a job's processes, and detect kills by the system for memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """Children, their children and so on; whoever ends meanwhile may be missing."""
+    """Yield children, grandchildren and so on; processes that end meanwhile may be missing."""
     waiting = [pid]
     while waiting:
         parent = waiting.pop()
@@ -31,7 +31,7 @@ def descendants(pid: int) -> Iterator[int]:
 
 
 def resident_bytes(pid: int) -> int:
-    """Of all descendants together, not of the process itself."""
+    """Return the memory of all descendants together, without the process itself."""
     return sum(map(_resident, descendants(pid)))
 
 
@@ -43,10 +43,10 @@ def _resident(pid: int) -> int:
 
 
 class KillCounter:
-    """How often the system has killed for memory in this process's control group.
+    """Counts the system's kills for memory in this process's control group.
 
     Attributes:
-        path: the file that counts; None where the system has none.
+        path: the file with the count; None if the system has none.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -55,11 +55,11 @@ class KillCounter:
         self.mark()
 
     def mark(self) -> None:
-        """Remember the count; the last few are enough to tell a kill that has just happened."""
+        """Remember the count; the last few show whether a kill has just happened."""
         self._marks = [*self._marks, self._read()][-5:]
 
     def has_just_killed(self) -> bool:
-        """Whether it counts more than about a second ago."""
+        """Whether the count has risen within about a second."""
         return self._read() > self._marks[0]
 
     def _read(self) -> int:
@@ -73,7 +73,7 @@ class KillCounter:
 
 
 def kill_counter() -> KillCounter:
-    """Of the control group that this process and its children are in."""
+    """Return the counter of the control group of this process and its children."""
     try:
         lines = (_PROC / "self" / "cgroup").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Why an attempt came to its end, in a sentence that a person can act on."""
+"""The outcomes of an attempt, each with a message that users can act on."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class AttemptOutcome:
 
 
 class StartFailed(Exception):
-    """Nothing was executed; the text says why and what would help."""
+    """Nothing was executed; the text gives the reason and a remedy."""
 
 
 def plain(text: str) -> str:
-    """Without terminal colours, and of characters that UTF-8 can carry."""
+    """Remove terminal colours, and characters that UTF-8 cannot encode."""
     return _ESCAPES.sub("", text).encode("utf-8", "replace").decode("utf-8")
 
 
@@ -46,7 +46,7 @@ def succeeded(cells: int) -> AttemptOutcome:
 
 
 def ended_itself(place: str, cells: int) -> AttemptOutcome:
-    """The notebook left by its own will, as ``sys.exit()`` does."""
+    """The notebook ended itself, for example by ``sys.exit()``."""
     return AttemptOutcome(
         code=CauseCode.SUCCEEDED, message=f"Ended itself in {place} of {cells}, without an error."
     )
@@ -61,7 +61,7 @@ def start_failed(why: str, details: str = "") -> AttemptOutcome:
 
 
 def cell_error(place: str, name: str, value: str, lines: str) -> AttemptOutcome:
-    """``place`` is ``cell 3``, counted among the code cells of the notebook as submitted."""
+    """``place`` is ``cell 3``, counted among the code cells of the submitted notebook."""
     if name == "StdinNotImplementedError":
         return asked_for_input(place)
     what = f"{name}: {value}" if value.strip() else name
@@ -73,8 +73,8 @@ def cell_error(place: str, name: str, value: str, lines: str) -> AttemptOutcome:
 
 
 def kernel_died(place: str, status: int | None) -> AttemptOutcome:
-    """Says what was seen and no more: signal 9 alone does not mean that memory ran out."""
-    seen = "" if status is None else f" ({exit_words(status)})"
+    """Report only what was seen: signal 9 alone does not prove that memory ran out."""
+    seen = "" if status is None else f" ({describe_exit(status)})"
     where = f" in {place}" if place else ""
     return AttemptOutcome(code=CauseCode.KERNEL_DIED, message=f"kernel died{where}{seen}")
 
@@ -88,33 +88,33 @@ def out_of_memory(used: int, limit: int) -> AttemptOutcome:
 
 
 def out_of_system_memory(place: str) -> AttemptOutcome:
-    """Only where the system itself has counted such a kill."""
+    """Used only if the system has counted such a kill."""
     where = f" in {place}" if place else ""
     return AttemptOutcome(
         code=CauseCode.OUT_OF_MEMORY,
-        message=f"Killed for memory{where}: the system ran out of it, or of what it allows here.",
+        message=f"Killed for memory{where}: the system, or the job's control group, ran out.",
     )
 
 
 def asked_for_input(place: str) -> AttemptOutcome:
     return AttemptOutcome(
         code=CauseCode.CELL_ERROR,
-        message=f"error in {place}: it calls input(), and a job has nobody to ask. "
+        message=f"error in {place}: it calls input(), but a job cannot ask for input. "
         'Use a parameter instead: a variable in a cell tagged "parameters".',
     )
 
 
 def command_succeeded(command: Sequence[str]) -> AttemptOutcome:
     return AttemptOutcome(
-        code=CauseCode.SUCCEEDED, message=f"{command_words(command)} ran without an error."
+        code=CauseCode.SUCCEEDED, message=f"{quote_command(command)} ran without an error."
     )
 
 
 def command_failed(command: Sequence[str], status: int, lines: str) -> AttemptOutcome:
-    how = f"exited with status {status}" if status >= 0 else f"was ended by {exit_words(status)}"
-    message = f"{command_words(command)} {how}"
+    how = f"exited with status {status}" if status >= 0 else f"was ended by {describe_exit(status)}"
+    message = f"{quote_command(command)} {how}"
     if "EOFError: EOF when reading a line" in lines:
-        message += "; it asks for input, and a job has nobody to ask: give it an argument instead"
+        message += "; it asks for input, but a job cannot answer: pass an argument instead"
     return AttemptOutcome(
         code=CauseCode.COMMAND_FAILED,
         message=_short(message),
@@ -122,26 +122,26 @@ def command_failed(command: Sequence[str], status: int, lines: str) -> AttemptOu
     )
 
 
-def command_words(command: Sequence[str]) -> str:
+def quote_command(command: Sequence[str]) -> str:
     words = " ".join(plain(shlex.join(command)).split())
     return f"`{words if len(words) <= MAX_COMMAND else words[: MAX_COMMAND - 1] + '…'}`"
 
 
 def cancelled(number: int) -> AttemptOutcome:
-    """The runner knows only the signal; the service knows who wanted it, and why."""
+    """The runner knows only the signal; the service knows who stopped it, and why."""
     return AttemptOutcome(
-        code=CauseCode.CANCELLED, message=f"asked to stop ({signal.Signals(number).name})"
+        code=CauseCode.CANCELLED, message=f"stopped by a signal ({signal.Signals(number).name})"
     )
 
 
 def fenced() -> AttemptOutcome:
     return AttemptOutcome(
-        code=CauseCode.LOST, message="stopped: the service no longer counts on this attempt"
+        code=CauseCode.LOST, message="stopped: the service has given this attempt up"
     )
 
 
 def runner_failed(error: BaseException | None) -> AttemptOutcome:
-    """The work is not to blame: a full disk, or a mistake of ours."""
+    """The job is not to blame: the disk is full, or Carrel has a bug."""
     lines = "".join(traceback.format_exception(error)) if error else ""
     return AttemptOutcome(
         code=CauseCode.LOST,
@@ -150,8 +150,8 @@ def runner_failed(error: BaseException | None) -> AttemptOutcome:
     )
 
 
-def exit_words(status: int) -> str:
-    """An exit status as the system gives it, negative for a signal."""
+def describe_exit(status: int) -> str:
+    """Describe an exit status, negative for a signal."""
     if status >= 0:
         return f"exit status {status}"
     try:

@@ -1,4 +1,4 @@
-"""The outputs of cells as they are kept: bounded in the notebook, smaller still in an event."""
+"""Bound the outputs of cells: in the notebook, and more strictly in events."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 Cut: TypeAlias = Callable[[str, int], None]
-"""Takes the kind of thing that was left out, and its bytes."""
+"""Takes the kind of what was left out, and its size in bytes."""
 
 _METADATA_LIMIT: Final = 1 << 16
 _ERROR_LIMIT: Final = 1 << 16
 
 
 class StreamOutput:
-    """What a cell prints to stdout or stderr, as one output of the notebook."""
+    """The text of a cell on stdout or stderr, as one output of the notebook."""
 
     def __init__(self, output: NotebookNode, limit: int) -> None:
         self.output = output
@@ -30,7 +30,7 @@ class StreamOutput:
         self._kept = KeptText(limit)
 
     def add(self, text: str, dropped: Callable[[int], None], missing: int = 0) -> None:
-        """``missing``: bytes that the kernel has left out before this text."""
+        """``missing``: bytes that the kernel left out before this text."""
         if missing:
             self._kept.add(self._lines.rest(), dropped)
             self._kept.skip(missing, dropped)
@@ -41,25 +41,25 @@ class StreamOutput:
 
 
 class CellOutputs:
-    """What nbclient's list of outputs holds for the cell that runs.
+    """The outputs of the running cell in nbclient's list.
 
-    The text of a stream is put together only when it is wanted (``settle``): a million small
-    pieces would be copied again and again.
+    The text of a stream is joined only when it is needed (``settle``): joining a million small
+    pieces one by one would copy them again and again.
     """
 
     def __init__(self, limits: OutputLimits, cut: Cut) -> None:
         self._limits = limits
         self._cut = cut
         self._streams: dict[int, StreamOutput] = {}
-        self._spent = 0
-        """Of the notebook's bound, by the cells that are finished."""
-        self._cell = 0
+        self._spent_before = 0
+        """Bytes of finished cells that count towards the notebook's limit."""
+        self._spent_in_cell = 0
         self._replaced: dict[str, int] = {}
 
-    def begin(self) -> None:
-        """Another cell."""
-        self._spent += self._cell
-        self._cell = 0
+    def start_cell(self) -> None:
+        """Begin another cell."""
+        self._spent_before += self._spent_in_cell
+        self._spent_in_cell = 0
         self._streams = {}
 
     def print(self, outputs: list[NotebookNode], name: str, text: str, missing: int = 0) -> None:
@@ -72,20 +72,26 @@ class CellOutputs:
     def _stream(self, outputs: list[NotebookNode], name: str) -> StreamOutput | None:
         last = outputs[-1] if outputs else None
         if last is None or last.get("name") != name:
-            mine = [o for o in outputs if o.get("name") == name] if self._full(outputs) else []
-            last = mine[-1] if mine else None
+            same_stream = (
+                [o for o in outputs if o.get("name") == name] if self._full(outputs) else []
+            )
+            last = same_stream[-1] if same_stream else None
         if last is not None and id(last) in self._streams:
             return self._streams[id(last)]
-        room = self._limits.cell_text - self._cell_text(outputs)
-        if self._full(outputs) or room <= 0 or self._spent + self._cell > self._limits.notebook:
+        remaining = self._limits.cell_text - self._cell_text(outputs)
+        if (
+            self._full(outputs)
+            or remaining <= 0
+            or self._spent_before + self._spent_in_cell > self._limits.notebook
+        ):
             return None
         output = _node({"output_type": "stream", "name": name, "text": ""})
         outputs.append(output)
-        self._streams[id(output)] = stream = StreamOutput(output, room)
+        self._streams[id(output)] = stream = StreamOutput(output, remaining)
         return stream
 
     def _cell_text(self, outputs: list[NotebookNode]) -> int:
-        if len(outputs) < 2:  # noqa: PLR2004  # a stream that is the only one has all the room
+        if len(outputs) < 2:  # noqa: PLR2004  # a single stream may use the whole limit
             return 0
         self.settle()
         return sum(len(o["text"]) for o in outputs if o.output_type == "stream")
@@ -93,8 +99,8 @@ class CellOutputs:
     def _full(self, outputs: list[NotebookNode]) -> bool:
         return len(outputs) >= self._limits.cell_items
 
-    def fits(self, outputs: list[NotebookNode], output: NotebookNode) -> bool:
-        """Make a rich output or an error small enough; False where there is no room at all."""
+    def accept(self, outputs: list[NotebookNode], output: NotebookNode) -> bool:
+        """Clip a rich output or an error; return False if the notebook is full."""
         clip(output, self._limits.item, self._cut)
         size = _size(dict(output))
         if self._full(outputs):
@@ -103,15 +109,15 @@ class CellOutputs:
         return self.spend(size)
 
     def spend(self, size: int) -> bool:
-        """Take room for something else that ends up in the notebook."""
-        if self._spent + self._cell + size > self._limits.notebook:
+        """Reserve space for something else in the notebook; False if the notebook is full."""
+        if self._spent_before + self._spent_in_cell + size > self._limits.notebook:
             self._cut("output", size)
             return False
-        self._cell += size
+        self._spent_in_cell += size
         return True
 
     def replace(self, what: str, size: int) -> bool:
-        """The same for what takes the place of its last version."""
+        """Reserve space for a new version of something; only its growth counts."""
         more = size - self._replaced.get(what, 0)
         if more > 0 and not self.spend(more):
             return False
@@ -124,11 +130,11 @@ class CellOutputs:
 
     def end(self) -> None:
         self.settle()
-        self._cell += sum(len(stream.output["text"]) for stream in self._streams.values())
+        self._spent_in_cell += sum(len(stream.output["text"]) for stream in self._streams.values())
 
 
 def clip(output: NotebookNode, limit: int, cut: Cut) -> None:
-    """Replace what is too large by a note of what it was."""
+    """Replace data that are too large by a note."""
     if output.output_type == "error":
         lines = "\n".join(output.traceback)
         if len(lines) > _ERROR_LIMIT:
@@ -147,7 +153,7 @@ def clip(output: NotebookNode, limit: int, cut: Cut) -> None:
 
 
 def bounded_bundle(data: Mapping[str, Json], limit_of: Callable[[str], int]) -> dict[str, Json]:
-    """A MIME bundle without what is too large, and with a word on that."""
+    """Return a MIME bundle without the parts that are too large, and with a note on them."""
     kept: dict[str, Json] = {}
     notes = []
     for kind, value in data.items():
@@ -162,8 +168,8 @@ def bounded_bundle(data: Mapping[str, Json], limit_of: Callable[[str], int]) -> 
     return kept
 
 
-def for_event(output: Mapping[str, Json], limits: OutputLimits) -> dict[str, Json]:
-    """The same output, small enough to be sent about."""
+def event_output(output: Mapping[str, Json], limits: OutputLimits) -> dict[str, Json]:
+    """Return the output, clipped for an event."""
     kind = output["output_type"]
     if kind == "stream":
         text = str(output["text"])
@@ -201,7 +207,7 @@ def for_event(output: Mapping[str, Json], limits: OutputLimits) -> dict[str, Jso
 
 
 def shortened(text: str, limit: int) -> str:
-    """The beginning and the end, where it is too long."""
+    """Return the beginning and the end of a text that is too long."""
     if len(text) <= limit:
         return text
     half = limit // 2
@@ -209,7 +215,7 @@ def shortened(text: str, limit: int) -> str:
 
 
 def _node(value: Mapping[str, Json]) -> NotebookNode:
-    # Not above: a runner claims its job before it imports what notebooks need.
+    # Imported late: a runner claims its job before it imports what notebooks need.
     from nbformat.notebooknode import from_dict  # noqa: PLC0415
 
     made: NotebookNode = from_dict(value)  # type: ignore[no-untyped-call]

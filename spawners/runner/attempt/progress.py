@@ -1,4 +1,4 @@
-"""Progress inside a cell or a command: from ``carrel.progress``, or from what tqdm draws."""
+"""Read progress inside a cell or command: from ``carrel.progress``, or from tqdm's bars."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FACTORS: Final = {"": 1, **{letter: 1000 ** (n + 1) for n, letter in enumerate(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressStep:
-    """``done`` of ``of``, in whatever unit it counts."""
+    """``done`` of ``of``, in any unit."""
 
     done: float
     of: float | None = None
@@ -31,7 +31,7 @@ class ProgressStep:
 
 
 def step_of_bar(printed: str) -> ProgressStep | None:
-    """The last bar that tqdm has drawn in this piece of stderr, if there is one."""
+    """Return the last tqdm bar in this piece of stderr, if there is one."""
     if "%|" not in printed and "[" not in printed:
         return None
     for line in reversed(fold(printed.rstrip("\r\n"))[-_MAX_LINE:].split("\n")):
@@ -48,13 +48,13 @@ def step_of_bar(printed: str) -> ProgressStep | None:
 
 
 class ProgressFile:
-    """The file that ``carrel.progress`` overwrites; ``news`` is what was not seen before."""
+    """The file that ``carrel.progress`` overwrites; ``read_new`` returns a step once."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._last = b""
 
-    def news(self) -> ProgressStep | None:
+    def read_new(self) -> ProgressStep | None:
         try:
             with self._path.open("rb") as file:
                 line = file.readline(_MAX_LINE)
@@ -67,7 +67,7 @@ class ProgressFile:
 
 
 def _parse(line: bytes) -> ProgressStep | None:
-    """Anything may stand there: it is the job's own file."""
+    """Parse a line of the job's own file, which may contain anything."""
     try:
         found = json.loads(line)
         done, of, text = float(found["done"]), found.get("of"), str(found.get("text", ""))

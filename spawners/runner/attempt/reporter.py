@@ -1,7 +1,7 @@
-"""What the runner tells about a job that runs: outputs in small pieces, progress, what was cut.
+"""Report on a running job: outputs in small pieces, progress, and what was cut.
 
-Everything here is bounded in number and size, however much the job says: the journal is
-written to the job's disk and read by the service.
+All of it is bounded in number and size, whatever the job prints: the journal is written to the
+job's disk and read by the service.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import TypeAlias
 
 from ....hub.attempts.output_limits import OutputLimits
 from ....hub.records.json_value import Json
-from .outputs import for_event
+from .outputs import event_output
 from .progress import ProgressStep
-from .text import KeptText, fold_on
+from .text import KeptText, fold_continued
 
 Report: TypeAlias = Callable[[str, Mapping[str, Json]], None]
 """Takes the kind and the data of an event."""
@@ -25,11 +25,11 @@ Report: TypeAlias = Callable[[str, Mapping[str, Json]], None]
 MERGE_SECONDS = 0.2
 _STEP_SECONDS = 0.2
 _STEPS_AT_FULL_RATE = 1000
-"""After these the interval grows with the age of the job: a day has some thousands."""
+"""After these the interval grows with the job's age: a day-long job reports some thousands."""
 
 
 class EventReporter:
-    """Reports on the cell that runs, from any thread. A command is no cell: its number is None."""
+    """Reports on the running cell, from any thread. A command has no cell: its number is None."""
 
     def __init__(
         self, report: Report, limits: OutputLimits, clock: Callable[[], float] = time.monotonic
@@ -41,8 +41,8 @@ class EventReporter:
         self._cell: tuple[int, int] | None = None
         self._printed: tuple[str, KeptText] | None = None
         self._printed_at = 0.0
-        self._returned: set[str] = set()
-        """The streams whose next text goes over the last line of what was told."""
+        self._overwriting: set[str] = set()
+        """Streams whose next text overwrites the last reported line."""
         self._cell_events = 0
         self._job_events = 0
         self._bytes = 0
@@ -51,37 +51,37 @@ class EventReporter:
         self._step: ProgressStep | None = None
         self._step_at = 0.0
         self._steps = 0
-        self._began = clock()
+        self._started = clock()
 
     def cell(self, index: int, number: int | None) -> None:
-        """From here on the outputs are those of this cell; the injected one has no number."""
+        """From here on outputs belong to this cell; the injected cell has no number."""
         with self._lock:
             self._cell = None if number is None else (index, number)
             self._cell_events = 0
-            self._returned.clear()
+            self._overwriting.clear()
             self._step = None
 
     def settle(self) -> None:
-        """Tell what is held back: the cell or the command is over."""
+        """Report what is held back: the cell or the command has ended."""
         with self._lock:
             self._flush()
-            self._tell_step()
+            self._report_step()
 
     def saved(self) -> None:
-        """The job says that its work is saved: what it did until now is not lost by a stop."""
+        """The job has saved its work: a stop loses nothing of what it did until now."""
         self._report("saved", {})
 
     def tick(self) -> None:
-        """Tell what has been held back for long enough."""
+        """Report what has been held back for long enough."""
         with self._lock:
             now = self._clock()
             if self._printed is not None and now - self._printed_at >= MERGE_SECONDS:
                 self._flush()
             if self._step is not None and now - self._step_at >= self._step_pause(now):
-                self._tell_step()
+                self._report_step()
 
     def print(self, name: str, text: str, missing: int = 0) -> None:
-        """``missing``: bytes that the kernel has left out before this text."""
+        """``missing``: bytes that the kernel left out before this text."""
         with self._lock:
             if self._cell is None:
                 return
@@ -96,10 +96,10 @@ class EventReporter:
             self.tick()
 
     def output(self, output: Mapping[str, Json]) -> None:
-        """A rich output, or an error."""
+        """Report a rich output, or an error."""
         with self._lock:
             self._flush()
-            self._tell_output(output)
+            self._report_output(output)
 
     def step(self, step: ProgressStep) -> None:
         with self._lock:
@@ -107,7 +107,7 @@ class EventReporter:
             self.tick()
 
     def cut(self, what: str, size: int) -> None:
-        """Said once per kind when it begins, and at the end of the job in all."""
+        """Report once per kind when cutting begins, and in total at the end of the job."""
         with self._lock:
             if what not in self._cut:
                 self._cut_first[what] = size
@@ -115,7 +115,7 @@ class EventReporter:
             self._cut[what] += size
 
     def end(self) -> None:
-        """The job is over."""
+        """Report the totals: the job has ended."""
         with self._lock:
             self.settle()
             for what, size in self._cut.items():
@@ -128,19 +128,19 @@ class EventReporter:
         if self._printed is not None:
             name, kept = self._printed
             self._printed = None
-            text = fold_on(("\r" if name in self._returned else "") + kept.text)
-            told = text.rstrip("\r")
-            self._returned.discard(name)
-            if told != text:
-                self._returned.add(name)
-            if told:
-                self._tell_output({"output_type": "stream", "name": name, "text": told})
+            text = fold_continued(("\r" if name in self._overwriting else "") + kept.text)
+            shown = text.rstrip("\r")
+            self._overwriting.discard(name)
+            if shown != text:
+                self._overwriting.add(name)
+            if shown:
+                self._report_output({"output_type": "stream", "name": name, "text": shown})
 
-    def _tell_output(self, output: Mapping[str, Json]) -> None:
+    def _report_output(self, output: Mapping[str, Json]) -> None:
         if self._cell is None:
             return
         index, number = self._cell
-        small = for_event(output, self._limits)
+        small = event_output(output, self._limits)
         size = len(json.dumps(small))
         if (
             self._cell_events >= self._limits.cell_events
@@ -156,9 +156,9 @@ class EventReporter:
     def _step_pause(self, now: float) -> float:
         if self._steps < _STEPS_AT_FULL_RATE:
             return _STEP_SECONDS
-        return max(_STEP_SECONDS, (now - self._began) / _STEPS_AT_FULL_RATE)
+        return max(_STEP_SECONDS, (now - self._started) / _STEPS_AT_FULL_RATE)
 
-    def _tell_step(self) -> None:
+    def _report_step(self) -> None:
         if self._step is None:
             return
         step, self._step = self._step, None

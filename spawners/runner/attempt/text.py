@@ -1,4 +1,4 @@
-"""Text of unknown length: the beginning and the end are kept, carriage returns are obeyed."""
+"""Keep the beginning and the end of long text, and apply its carriage returns."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _LONGEST_NOTE: Final = 32
 
 
 def fold(text: str) -> str:
-    """What is left on a terminal: a carriage return begins the line anew.
+    """Return what a terminal shows: a carriage return restarts the line.
 
-    A last one stays, for what may come after it. (By lines and not with a pattern, which would
-    take quadratic time on a long line.)
+    A trailing one stays, for text that may follow. (Splits by lines instead of using a pattern,
+    which would take quadratic time on a long line.)
     """
     if "\r" not in text:
         return text
@@ -28,31 +28,31 @@ def _fold_line(line: str) -> str:
     return last if body == line else last + "\r"
 
 
-def fold_on(text: str) -> str:
-    """The same for a text that goes on from an earlier one.
+def fold_continued(text: str) -> str:
+    """Fold a text that continues an earlier one.
 
-    A carriage return in its first line goes to the front of it: it takes away also what the
-    earlier text has left on that line.
+    A carriage return in its first line moves to the front: it also removes what the earlier text
+    has left on that line.
     """
     first, newline, rest = text.partition("\n")
-    begun_anew = "\r" in first.rstrip("\r")
-    return ("\r" if begun_anew else "") + fold(first) + newline + fold(rest)
+    overwrites = "\r" in first.rstrip("\r")
+    return ("\r" if overwrites else "") + fold(first) + newline + fold(rest)
 
 
 class Lines:
-    """Folds a text that comes in pieces: gives out whole lines, holds back the last one."""
+    """Fold a text that arrives in pieces: return whole lines, hold back the last one."""
 
     def __init__(self, longest: int) -> None:
         self._longest = longest
         self.held = ""
         self.redrawn = False
-        """Whether the line that is held back has been begun anew: a progress bar."""
+        """Whether the line that is held back is being redrawn: a progress bar."""
 
     def add(self, text: str) -> str:
         whole, newline, rest = (self.held + text).rpartition("\n")
         self.redrawn = "\r" in rest or (self.redrawn and not newline)
         self.held = fold(rest)
-        # Before a line end a carriage return moves nothing.
+        # A carriage return before a line end has no effect.
         ready = "".join(fold(line).rstrip("\r") + "\n" for line in whole.split("\n"))
         ready = ready if newline else ""
         if len(self.held) > self._longest:
@@ -69,19 +69,19 @@ class KeptText:
 
     def __init__(self, limit: int) -> None:
         limit = max(0, limit - _LONGEST_NOTE)
-        self._room = limit * 3 // 4
-        self._tail_limit = limit - self._room
+        self._head_left = limit * 3 // 4
+        self._tail_limit = limit - self._head_left
         self._head: list[str] = []
         self._tail: deque[str] = deque()
         self._tail_size = 0
         self.dropped = 0
-        """Bytes that are in neither."""
+        """Bytes that were left out."""
 
     def add(self, text: str, dropped: Callable[[int], None]) -> str:
-        """Take in more; returns what went into the beginning."""
-        head, rest = text[: self._room], text[self._room :]
+        """Add text; return what went into the beginning."""
+        head, rest = text[: self._head_left], text[self._head_left :]
         if head:
-            self._room -= len(head)
+            self._head_left -= len(head)
             self._head.append(head)
         if rest:
             self._push(rest)
@@ -92,11 +92,11 @@ class KeptText:
         return head
 
     def skip(self, size: int, dropped: Callable[[int], None]) -> None:
-        """Here so much is missing from the outset; what follows belongs to the end.
+        """Note that bytes are missing here; later text belongs to the end.
 
-        The text has one gap: what was kept of the end before goes into it.
+        The text has one gap: what was kept of the end before is dropped into it.
         """
-        self._room = 0
+        self._head_left = 0
         before = sum(map(utf8_size, self._tail))
         self._tail.clear()
         self._tail_size = 0
@@ -106,27 +106,27 @@ class KeptText:
 
     @property
     def open(self) -> bool:
-        """Whether the beginning still takes something."""
-        return self._room > 0
+        """Whether the beginning is not full yet."""
+        return self._head_left > 0
 
     def _push(self, text: str) -> None:
         self._tail.append(text)
         self._tail_size += len(text)
 
     def _trim(self) -> None:
-        over = self._tail_size - self._tail_limit
-        while over > 0:
+        excess = self._tail_size - self._tail_limit
+        while excess > 0:
             first = self._tail.popleft()
-            if len(first) > over:
-                self._tail.appendleft(first[over:])
-                first = first[:over]
+            if len(first) > excess:
+                self._tail.appendleft(first[excess:])
+                first = first[:excess]
             self._tail_size -= len(first)
             self.dropped += utf8_size(first)
-            over -= len(first)
+            excess -= len(first)
 
     @property
     def end(self) -> str:
-        """What comes after the beginning, led by a line on what was left out."""
+        """What follows the beginning, headed by a note on what was left out."""
         return (left_out(self.dropped) if self.dropped else "") + "".join(self._tail)
 
     @property
@@ -137,7 +137,7 @@ class KeptText:
 
 
 def left_out(size: int) -> str:
-    """The line in the place of what is missing."""
+    """Return the line that stands for missing bytes."""
     return f"\n[{size_words(size)} left out]\n"
 
 
@@ -146,5 +146,5 @@ def utf8_size(text: str) -> int:
 
 
 def storable(text: str) -> str:
-    """Of characters that UTF-8 can carry."""
+    """Replace characters that UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,4 +1,4 @@
-"""Where a job runs: its home, a folder below it, or an uploaded folder unpacked for it."""
+"""Choose a job's working folder: its home, a folder below it, or the unpacked upload."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ....hub.attempts.output_limits import OutputLimits, size_words
 from ....hub.attempts.spec import WORK, AttemptSpec
 from .outcome import StartFailed
 
-_LONGEST_READ: Final = 1 << 20
-"""tarfile copies files in smaller pieces; only a header that is a bomb asks for more."""
+_MAX_READ: Final = 1 << 20
+"""tarfile copies files in smaller pieces; only a malicious header needs more."""
 
 
 def working_folder(order: AttemptSpec, folder: Path) -> Path:
-    """Raises StartFailed where there is none that the job may use."""
+    """Return the working folder. Raises StartFailed if the job may not use it."""
     if not order.archive_path:
         return below_home(Path(order.home), order.workdir)
     work = folder / WORK
@@ -47,12 +47,12 @@ def below_home(home: Path, workdir: str) -> Path:
 
 
 def unpack(archive: Path, target: Path, limits: OutputLimits) -> None:
-    """Every entry is looked at before it is written; nothing outside of ``target`` is touched.
+    """Unpack, checking every entry before it is written; nothing outside ``target`` is touched.
 
-    Sizes count as they are declared: tarfile writes no more than that of any entry.
+    Declared sizes count: tarfile writes no more than that of any entry.
     """
     total = 0
-    with _Guarded(archive) as stream, tarfile.open(fileobj=stream, mode="r:") as tar:
+    with _BoundedGzip(archive) as stream, tarfile.open(fileobj=stream, mode="r:") as tar:
         for number, entry in enumerate(tar, start=1):
             _check(entry)
             total += entry.size
@@ -67,11 +67,11 @@ def unpack(archive: Path, target: Path, limits: OutputLimits) -> None:
             tar.extract(entry, target, filter="data")
 
 
-class _Guarded(gzip.GzipFile):
-    """Refuses to hold much of what it unpacks in memory at once."""
+class _BoundedGzip(gzip.GzipFile):
+    """Refuses to read much into memory at once."""
 
     def read(self, size: int | None = -1) -> bytes:
-        if size is None or size < 0 or size > _LONGEST_READ:
+        if size is None or size < 0 or size > _MAX_READ:
             raise StartFailed("the uploaded folder has a header that is far too long")
         return super().read(size)
 
@@ -79,11 +79,11 @@ class _Guarded(gzip.GzipFile):
 def _check(entry: tarfile.TarInfo) -> None:
     name = PurePosixPath(entry.name)
     if name.is_absolute() or ".." in name.parts:
-        raise StartFailed(f"the uploaded folder has a path that leads out of it: {entry.name}")
+        raise StartFailed(f"the uploaded folder has a path that leads outside: {entry.name}")
     if not (entry.isreg() or entry.isdir()):
         raise StartFailed(
-            f"the uploaded folder holds a link or a special file, which is not accepted: "
+            f"the uploaded folder contains a link or a special file, which is not accepted: "
             f"{entry.name}"
         )
     if entry.issparse():
-        raise StartFailed(f"the uploaded folder holds a sparse file: {entry.name}")
+        raise StartFailed(f"the uploaded folder contains a sparse file: {entry.name}")

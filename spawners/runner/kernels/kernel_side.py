@@ -1,9 +1,9 @@
-"""Runs inside a Python kernel: keeps its messages small, so that nobody has to hold a huge one.
+"""Bound the messages of a Python kernel; runs inside the kernel.
 
 The runner reads this file as text and executes it in the kernel, which may be of another
-environment: only the standard library, and nothing of Carrel. It wraps the one function
-through which all that a cell prints and shows leaves the kernel. A kernel that works otherwise
-is left as it is; the runner bounds what comes from it anyway.
+environment: it needs only the standard library. It wraps the one function through which all output
+of a cell leaves the kernel. A kernel that works differently is left unchanged: the runner bounds
+its messages anyway.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import threading
 from typing import Any
 
 FREE_MESSAGES = 2000
-"""Prints of one cell that are sent one by one; those that follow are collected."""
+"""Stream messages of one cell that are sent one by one; later ones are collected."""
 COLLECT_SECONDS = 0.2
 
 
 class MessageBounds:
-    """Stands before ``Session.send`` of the kernel."""
+    """Wraps ``Session.send`` of the kernel."""
 
     def __init__(self, send: Any, printed: int, shown: int) -> None:
         self._send = send
@@ -27,7 +27,7 @@ class MessageBounds:
         self._lock = threading.RLock()
         self._parent = ""
         self._count = 0
-        self._held: tuple[Any, dict[str, Any], dict[str, Any]] | None = None
+        self._pending: tuple[Any, dict[str, Any], dict[str, Any]] | None = None
 
     def send(self, stream: Any, message: Any, content: Any = None, *args: Any, **more: Any) -> Any:
         kind = message["msg_type"] if isinstance(message, dict) else message
@@ -39,17 +39,17 @@ class MessageBounds:
                 self._cut_text(body)
             else:
                 self.release()
-                shows = isinstance(body, dict) and isinstance(body.get("data"), dict)
-                if shows and not str(kind).startswith("comm"):
+                has_data = isinstance(body, dict) and isinstance(body.get("data"), dict)
+                if has_data and not str(kind).startswith("comm"):
                     self._cut_data(body)
             return self._send(stream, message, content, *args, **more)
 
     def release(self) -> None:
-        """Send what was collected."""
+        """Send the collected text."""
         with self._lock:
-            if self._held is not None:
-                stream, message, more = self._held
-                self._held = None
+            if self._pending is not None:
+                stream, message, more = self._pending
+                self._pending = None
                 self._cut_text(message["content"])
                 self._send(stream, message, **more)
 
@@ -59,16 +59,16 @@ class MessageBounds:
             self.release()
             self._parent, self._count = parent, 0
         self._count += 1
-        if self._held is not None:
-            before = self._held[1]["content"]
-            if before["name"] == message["content"]["name"]:
-                before["text"] += message["content"]["text"]
-                self._cut_text(before)
+        if self._pending is not None:
+            pending = self._pending[1]["content"]
+            if pending["name"] == message["content"]["name"]:
+                pending["text"] += message["content"]["text"]
+                self._cut_text(pending)
                 return True
             self.release()
         if self._count <= FREE_MESSAGES:
             return False
-        self._held = (stream, message, more)
+        self._pending = (stream, message, more)
         timer = threading.Timer(COLLECT_SECONDS, self.release)
         timer.daemon = True
         timer.start()
@@ -76,21 +76,21 @@ class MessageBounds:
 
     def _cut_text(self, body: dict[str, Any]) -> None:
         text = body["text"]
-        over = len(text) - self._printed
-        # Twice the limit before it is cut: collected text is not copied at every print.
-        if over > (self._printed if self._held else 0):
+        excess = len(text) - self._printed
+        # Collected text may grow to twice the limit: it is not copied at every print.
+        if excess > (self._printed if self._pending else 0):
             half = self._printed // 2
-            # Where it was cut before, it is cut again: the runner is told of one gap.
+            # Cut at the same place as before, so that the text has one gap.
             at = body.get("carrel_at", 0)
-            head, rest = text[:at], folded(text[at:])
-            over = len(head) + len(rest) - self._printed
-            if over > 0:
+            head, rest = text[:at], fold(text[at:])
+            excess = len(head) + len(rest) - self._printed
+            if excess > 0:
                 if not at:
                     head, rest = rest[:half], rest[half:]
-                over = max(0, len(rest) - half)
-                rest = rest[over:]
+                excess = max(0, len(rest) - half)
+                rest = rest[excess:]
                 body["carrel_at"] = len(head)
-                body["carrel_cut"] = body.get("carrel_cut", 0) + over
+                body["carrel_cut"] = body.get("carrel_cut", 0) + excess
             body["text"] = head + rest
 
     def _cut_data(self, body: dict[str, Any]) -> None:
@@ -110,8 +110,8 @@ class MessageBounds:
         body["data"] = kept
 
 
-def folded(text: str) -> str:
-    """What a terminal would show; the first line may go on from an earlier message."""
+def fold(text: str) -> str:
+    """Return what a terminal would show; the first line may continue an earlier message."""
     lines = text.split("\n")
     for number, line in enumerate(lines):
         body = line.rstrip("\r")

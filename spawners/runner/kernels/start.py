@@ -1,4 +1,4 @@
-"""How kernels are started for notebooks, and one that starts before there is a notebook for it."""
+"""Start kernels for notebooks, also ahead of the notebook that will use them."""
 
 from __future__ import annotations
 
@@ -21,54 +21,55 @@ if TYPE_CHECKING:
 DEFAULT_KERNEL: Final = "python3"
 START_TIMEOUT_SECONDS: Final = 120
 MESSAGE_BYTES: Final = 64 << 20
-"""A larger message of a kernel is not even received."""
-_OWN: Final = (
+"""Larger messages of a kernel are not received."""
+_STARTUP_FILES: Final = (
     ".ipython/profile_default/*config*",
     ".ipython/profile_default/startup/*.*py",
     ".ipython/profile_default/db/autorestore/*",
     f".local/share/jupyter/kernels/{DEFAULT_KERNEL}",
 )
-"""What in a home changes how a Python kernel starts."""
+"""Files in a home that change how a Python kernel starts."""
 
 
 class KernelStart(NotebookClient):
-    """Starts a kernel as every notebook gets it."""
+    """Starts a kernel in the way that every notebook gets it."""
 
-    def printed_outside(self, text: str) -> None:
-        """What the kernel's processes print past it."""
+    def handle_raw_output(self, text: str) -> None:
+        """Take what the kernel's processes print directly, not as messages."""
         raise NotImplementedError
 
     def create_kernel_manager(self) -> KernelManager:
         manager = super().create_kernel_manager()
-        # Others have accounts on this machine too, and could listen to an open connection.
+        # Other accounts on this machine could listen to an unencrypted connection.
         if manager.has_trait("transport_encryption") and zmq.has("curve"):
             manager.transport_encryption = "auto"
         manager.context.setsockopt(zmq.MAXMSGSIZE, MESSAGE_BYTES)
         return manager
 
     def start_new_kernel(self, **kwargs: Any) -> None:
-        # What does not come as a message must not get into the log past its limit.
+        # Output that does not arrive as messages counts towards the log's limit, too.
         inner, outer = os.pipe()
         try:
             super().start_new_kernel(**kwargs, stdout=outer, stderr=outer)
         finally:
             os.close(outer)
-            drain(inner, self.printed_outside)
+            drain(inner, self.handle_raw_output)
 
     @property
     def process(self) -> subprocess.Popen[bytes] | None:
-        """Only a kernel that runs as a process of this machine has one."""
+        """The kernel's process; None unless it runs on this machine."""
         process = getattr(getattr(self.km, "provisioner", None), "process", None)
         return cast("subprocess.Popen[bytes] | None", process)
 
 
 class Spare(KernelStart):
-    """A Python kernel that has started and run nothing: for one notebook, or for none.
+    """A Python kernel that has started and run nothing, for one notebook.
 
-    Made and used in one and the same thread, whose event loop its connections belong to.
+    It is made and used in the same thread, because its connections belong to that thread's event
+    loop.
 
     Attributes:
-        listener: whom to give what the kernel prints past its messages.
+        listener: takes what the kernel prints directly.
     """
 
     def __init__(self) -> None:
@@ -82,25 +83,25 @@ class Spare(KernelStart):
         self.start_new_kernel()
         self.start_new_kernel_client()
 
-    def printed_outside(self, text: str) -> None:
+    def handle_raw_output(self, text: str) -> None:
         self.listener(text)
 
-    def give_to(self, client: KernelStart, environment: Mapping[str, str], cwd: str) -> None:
-        """Let it be the client's kernel, in this folder and environment."""
-        self.listener = client.printed_outside
+    def hand_over(self, client: KernelStart, environment: Mapping[str, str], cwd: str) -> None:
+        """Make it the client's kernel, with this environment and working folder."""
+        self.listener = client.handle_raw_output
         client.km, client.kc = self.km, self.kc
         kernel = cast("KernelClient", self.kc)
-        # It leaves no name behind; nobody waits for its answer.
+        # This leaves no name behind, and its reply is not waited for.
         code = f"__import__('os').environ.update({dict(environment)!r})\n"
         code += f"__import__('os').chdir({cwd!r})"
         kernel.execute(code, silent=True, store_history=False, allow_stdin=False)
 
     def end(self) -> None:
-        """It is not needed."""
+        """Stop the kernel: it is not needed."""
         self.shutdown_kernel = "immediate"
         self._cleanup_kernel()
 
 
-def starts_as_any(kernel: str, home: Path) -> bool:
-    """Whether a kernel that started in this home now would be like one that has started."""
-    return kernel == DEFAULT_KERNEL and not any(any(home.glob(each)) for each in _OWN)
+def can_use_spare(kernel: str, home: Path) -> bool:
+    """Whether a kernel started in this home now would be the same as one started before."""
+    return kernel == DEFAULT_KERNEL and not any(any(home.glob(each)) for each in _STARTUP_FILES)

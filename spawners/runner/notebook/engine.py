@@ -1,7 +1,7 @@
-"""How papermill executes the notebook: its loop over the cells, with two promises added.
+"""Papermill's engine for Carrel: its loop over the cells, with two guarantees.
 
-What is saved is always a whole file, and it never says of a cell that it was completed when
-it was not. (Papermill's own loop calls every cell completed after its kernel has died.)
+The saved notebook is always a whole file, and it never marks a cell as completed that was not.
+(Papermill's own loop marks every cell as completed after its kernel has died.)
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ INJECTED_TAG = "injected-parameters"
 
 
 class Stopped(Exception):
-    """The attempt was asked to stop between two cells."""
+    """The attempt was stopped between two cells."""
 
 
 class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has no types
-    """Papermill's record of an execution: truthful statuses, whole files, and events."""
+    """Papermill's record of an execution, with true statuses, whole files, and events."""
 
     nb: NotebookNode
 
@@ -53,14 +53,14 @@ class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # paperm
         self.numbers = _numbers(nb)
         self.current: int | None = None
         self.done = 0
-        self.outputs = CellOutputs(attempt.order.limits, attempt.teller.cut)
+        self.outputs = CellOutputs(attempt.order.limits, attempt.reporter.cut)
         self.file = NotebookFile(attempt.output, nb)
-        self._cell_began = self.now()
-        self._ended: tuple[str, Mapping[str, Json]] | None = None
-        """How the last cell ended, as an event that is not yet told."""
+        self._cell_started = self.now()
+        self._pending_end: tuple[str, Mapping[str, Json]] | None = None
+        """The event of the last cell's end, which is not yet reported."""
 
     def place(self, index: int | None) -> str:
-        """A cell as people count them: ``cell 3``."""
+        """Name a cell as users count them: ``cell 3``."""
         if index is None:
             return ""
         number = self.numbers.get(index)
@@ -74,15 +74,15 @@ class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # paperm
         self.last_save_time = self.now()
 
     def settle(self) -> None:
-        """Save, and only then tell how the last cell ended: what is told is kept."""
+        """Save, then report how the last cell ended: what is reported is saved."""
         self.save()
-        if self._ended is not None:
-            self.attempt.report(*self._ended)
-            self._ended = None
+        if self._pending_end is not None:
+            self.attempt.report(*self._pending_end)
+            self._pending_end = None
 
     def notebook_start(self, **_: object) -> None:
         order = self.attempt.order
-        # Papermill puts its arguments here; a reader gains nothing from the server's paths.
+        # Papermill puts its arguments here, which would be paths of the server.
         self.nb.metadata.papermill["input_path"] = order.notebook_name
         self.nb.metadata.papermill["output_path"] = order.output_name
         self.nb.metadata["carrel"] = {
@@ -102,16 +102,16 @@ class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # paperm
         self.attempt.report("cells", {"cells": len(self.numbers)})
 
     def cell_start(self, cell: NotebookNode, cell_index: int, **_: object) -> None:
-        """Mark it; the one save also keeps the cell before it, before this one can do anything."""
-        self.current, self._cell_began = cell_index, self.now()
-        self.outputs.begin()
+        """Mark the cell as running; the save also keeps the cell before it."""
+        self.current, self._cell_started = cell_index, self.now()
+        self.outputs.start_cell()
         cell.metadata.papermill.update(
-            start_time=self._cell_began.isoformat(), status=self.RUNNING, exception=False
+            start_time=self._cell_started.isoformat(), status=self.RUNNING, exception=False
         )
         self.file.changed.add(cell_index)
         self.settle()
         number = self.numbers.get(cell_index)
-        self.attempt.teller.cell(cell_index, number)
+        self.attempt.reporter.cell(cell_index, number)
         if number is not None:
             self.attempt.report("cell_started", {"index": cell_index, "number": number})
 
@@ -122,59 +122,59 @@ class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # paperm
         super().cell_exception(cell, cell_index)
 
     def cell_complete(self, cell: NotebookNode, cell_index: int, **_: object) -> None:
-        """Note how it ended; ``settle``, which comes next, keeps and tells it."""
+        """Record how the cell ended; ``settle``, which follows, saves and reports it."""
         attempt, number, end = self.attempt, self.numbers.get(cell_index), self.now()
-        seconds = (end - self._cell_began).total_seconds()
+        seconds = (end - self._cell_started).total_seconds()
         cell.metadata.papermill.update(end_time=end.isoformat(), duration=seconds)
         where: dict[str, Json] = {"index": cell_index, "number": number}
         if attempt.failure is not None:
-            self._ended = ("cell_failed", {**where, **_failure(attempt.failure[1])})
+            self._pending_end = ("cell_failed", {**where, **_failure(attempt.failure[1])})
         else:
             cell.metadata.papermill["status"] = self.COMPLETED
             self.current = None
             if number is not None:
                 self.done += 1
                 self.nb.metadata.carrel["done"] = self.done
-                self._ended = ("cell_finished", {**where, "seconds": seconds})
+                self._pending_end = ("cell_finished", {**where, "seconds": seconds})
         self.file.changed.add(cell_index)
         self.outputs.end()
-        attempt.take_step()
-        attempt.teller.settle()
+        attempt.report_step()
+        attempt.reporter.settle()
 
-    def pass_over(self, cell: NotebookNode, index: int) -> None:
-        """Text needs no execution, and no save of its own."""
+    def skip_text(self, cell: NotebookNode, index: int) -> None:
+        """Mark a text cell as completed, without a save of its own."""
         cell.metadata.papermill["status"] = self.COMPLETED
         cell.metadata.papermill["exception"] = False
         self.file.changed.add(index)
 
-    def conclude(self, ending: AttemptOutcome) -> None:
-        """Write the end into the notebook: what ran, what did not, and why it stopped."""
-        # Papermill marks an error with cells of its own; they would shift every index.
+    def conclude(self, outcome: AttemptOutcome) -> None:
+        """Write the outcome into the notebook: what ran, what did not, and why it stopped."""
+        # Papermill marks an error with extra cells, which would shift every index.
         remove_error_markers(self.nb)
         self.end_time = self.now()
-        good = ending.code is CauseCode.SUCCEEDED
+        succeeded = outcome.code is CauseCode.SUCCEEDED
         papermill = self.nb.metadata.papermill
         papermill["end_time"] = self.end_time.isoformat()
         papermill["duration"] = (self.end_time - self.start_time).total_seconds()
-        papermill["exception"] = None if good else True
+        papermill["exception"] = None if succeeded else True
         for cell in self.nb.cells:
             if cell.metadata.papermill["status"] == self.RUNNING:
                 cell.metadata.papermill["status"] = self.FAILED
                 cell.metadata.papermill["exception"] = True
         self.nb.metadata.carrel.update(
-            {"outcome": str(ending.code), "message": ending.message, "ended_at": _now()}
+            {"outcome": str(outcome.code), "message": outcome.message, "ended_at": _now()}
         )
         self.outputs.settle()
         self.file.finish()
 
 
 class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc]  # papermill has no types
-    """Talks to the kernel; keeps and tells what it says, within the limits."""
+    """Talks to the kernel; keeps and reports its messages within the limits."""
 
     nb_man: NotebookManager
     clear_before_next_output: bool
 
-    def printed_outside(self, text: str) -> None:
+    def handle_raw_output(self, text: str) -> None:
         self.nb_man.attempt.log.write(text)
 
     def start_new_kernel(self, **kwargs: object) -> None:
@@ -190,26 +190,26 @@ class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc
                 self.nb_man.settle()
                 raise Stopped
             if cell.cell_type != "code":
-                self.nb_man.pass_over(cell, index)
+                self.nb_man.skip_text(cell, index)
                 continue
             self.nb_man.cell_start(cell, cell_index=index)
             try:
                 self.execute_cell(cell, index)
             except CellExecutionError as error:
                 self.nb_man.cell_exception(cell, cell_index=index, exception=error)
-            # Whatever else is raised leaves the cell ``running``: ``conclude`` judges it.
+            # Any other exception leaves the cell ``running``: ``conclude`` marks it.
             self.nb_man.cell_complete(cell, cell_index=index)
             if attempt.failure is not None:
                 break
         self.nb_man.settle()
 
     def _bound_kernel(self) -> None:
-        """Have a Python kernel keep its messages small; nobody waits for its answer."""
+        """Make a Python kernel bound its messages, without waiting for its reply."""
         if not getattr(self.km, "ipykernel", False):
             return
         limits = self.nb_man.attempt.order.limits
         source = Path(kernel_side.__file__).read_text(encoding="utf-8")
-        # In a namespace of its own: the notebook's stays as it is.
+        # In its own namespace, so that the notebook's stays unchanged.
         code = (
             f"exec(compile({source!r}, '<carrel>', 'exec'), "
             "(carrel_ := {'__name__': 'carrel_kernelside', 'get_ipython': get_ipython}))\n"
@@ -226,7 +226,7 @@ class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc
         content, manager = msg["content"], self.nb_man
         manager.attempt.loop = asyncio.get_running_loop()
         if cut := content.get("carrel_cut"):
-            manager.attempt.teller.cut("output", int(cut))
+            manager.attempt.reporter.cut("output", int(cut))
         if isinstance(content.get("data"), dict) and not msg["msg_type"].startswith("comm"):
             limit = manager.attempt.order.limits.item
             content["data"] = bounded_bundle(content["data"], lambda _: limit)
@@ -244,7 +244,7 @@ class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc
         manager, attempt = self.nb_man, self.nb_man.attempt
         content = msg["content"]
         if self.output_hook_stack[msg["parent_header"].get("msg_id")]:
-            # An Output widget takes it, into a list that only grows.
+            # An Output widget takes it into a list that only grows.
             if at := content.get("carrel_at"):
                 gap = left_out(content["carrel_cut"])
                 content["text"] = content["text"][:at] + gap + content["text"][at:]
@@ -266,23 +266,23 @@ class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc
         try:
             output: NotebookNode = output_from_msg(msg)  # type: ignore[no-untyped-call]
         except ValueError:
-            return None  # a message that shows nothing
-        if manager.outputs.fits(outs, output):
+            return None  # the message has no output
+        if manager.outputs.accept(outs, output):
             if display_id:
                 cells = self._display_id_map.setdefault(display_id, {})
                 cells.setdefault(cell_index, []).append(len(outs))
             outs.append(output)
-        attempt.teller.output(output)
+        attempt.reporter.output(output)
         attempt.log.write(_in_log(output))
         return output
 
     def _print(self, outs: list[NotebookNode], name: str, text: str, missing: int = 0) -> None:
         attempt = self.nb_man.attempt
         self.nb_man.outputs.print(outs, name, text, missing)
-        attempt.teller.print(name, text, missing)
+        attempt.reporter.print(name, text, missing)
         attempt.log.write(text, missing)
         if name == "stderr" and (step := step_of_bar(text)) is not None:
-            attempt.teller.step(step)
+            attempt.reporter.step(step)
 
     def _update_display_id(self, display_id: str, msg: dict[str, Any]) -> None:
         places = self._display_id_map.get(display_id, {})
@@ -318,7 +318,7 @@ def _failure(raised: CellExecutionError) -> Mapping[str, Json]:
 
 
 class CarrelEngine(NBClientEngine):  # type: ignore[misc]  # papermill has no types
-    """The engine that papermill finds under the name ``carrel``."""
+    """The engine that papermill finds as ``carrel``."""
 
     @classmethod
     def execute_notebook(
@@ -333,32 +333,32 @@ class CarrelEngine(NBClientEngine):  # type: ignore[misc]  # papermill has no ty
             startup_timeout=START_TIMEOUT_SECONDS,
             timeout=None,
             log=logger,
-            # A kernel that was flooded may have dropped the word that a cell is over.
+            # A flooded kernel may have dropped the message that a cell has ended.
             raise_on_iopub_timeout=False,
         )
         if attempt.spare is not None:
-            attempt.spare.give_to(attempt.client, os.environ, os.getcwd())
+            attempt.spare.hand_over(attempt.client, os.environ, os.getcwd())
             attempt.process = attempt.client.process
         attempt.client.execute()
         return manager.nb
 
 
 def register() -> None:
-    """Make the engine known to papermill."""
+    """Register the engine with papermill."""
     papermill_engines.register(ENGINE, CarrelEngine)
 
 
 def _numbers(nb: NotebookNode) -> dict[int, int]:
-    """Index in the output notebook → number among the code cells as they were submitted.
+    """Map an index in the output notebook to the number among the submitted code cells.
 
     The cell with the injected parameters is papermill's own: it has no number.
     """
-    mine = [
+    code_cells = [
         index
         for index, cell in enumerate(nb.cells)
         if cell.cell_type == "code" and INJECTED_TAG not in cell.metadata.get("tags", [])
     ]
-    return {index: number for number, index in enumerate(mine, start=1)}
+    return {index: number for number, index in enumerate(code_cells, start=1)}
 
 
 def _now() -> str:

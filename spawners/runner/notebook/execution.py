@@ -1,4 +1,4 @@
-"""From an order to an ending: load the notebook, find its kernel, run it, judge the result."""
+"""Run a notebook attempt: load the notebook, choose its kernel, execute, judge the outcome."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from nbformat import NotebookNode
 from papermill.exceptions import PapermillExecutionError
 
 from ....hub.attempts.spec import AttemptSpec
-from ..attempt import outcome as ending
+from ..attempt import outcome
 from ..attempt.outcome import AttemptOutcome, StartFailed
 from ..attempt.working_folder import working_folder
-from ..kernels.start import DEFAULT_KERNEL, starts_as_any
+from ..kernels.start import DEFAULT_KERNEL, can_use_spare
 from .engine import ENGINE, NotebookManager, register
 from .state import NotebookState
 
 _NO_INPUT = "StdinNotImplementedError"
-"""What a Python kernel raises for ``input()`` where nobody can be asked."""
+"""What a Python kernel raises for ``input()`` without a frontend."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class NotebookAttempt(NotebookState):
         cwd = working_folder(order, self.folder)
         notebook = load(order)
         kernel = choose_kernel(order, notebook)
-        if self.spare is not None and not starts_as_any(kernel.name, Path(order.home)):
+        if self.spare is not None and not can_use_spare(kernel.name, Path(order.home)):
             self.spare.end()
             self.spare = None
         register()
@@ -57,38 +57,38 @@ class NotebookAttempt(NotebookState):
 
     def judge(self, error: BaseException | None) -> AttemptOutcome:
         manager = self.manager
-        if self.used:
-            return ending.out_of_memory(self.used, self.order.memory_bytes)
+        if self.memory_used:
+            return outcome.out_of_memory(self.memory_used, self.order.memory_bytes)
         if manager is not None and self.failure is not None:
             return _of_cell(manager, *self.failure)
-        # Papermill also complains about errors that a tag of the cell expects.
+        # Papermill also raises for errors that a tag of the cell expects.
         if manager is not None and (error is None or isinstance(error, PapermillExecutionError)):
-            return ending.succeeded(manager.done)
+            return outcome.succeeded(manager.done)
         status = None if self.process is None else self.process.poll()
         match error:
             case StartFailed():
-                return ending.start_failed(str(error))
+                return outcome.start_failed(str(error))
             case DeadKernelError() if manager is not None:
                 place = manager.place(manager.current)
                 if self.killed_by_system:
-                    return ending.out_of_system_memory(place)
-                return ending.kernel_died(place, status)
+                    return outcome.out_of_system_memory(place)
+                return outcome.kernel_died(place, status)
             case RuntimeError() if manager is not None and not self.ready:
-                seen = "" if status is None else f" ({ending.exit_words(status)})"
-                return ending.start_failed(f"the kernel did not start{seen}: {error}")
-        return ending.runner_failed(error)
+                seen = "" if status is None else f" ({outcome.describe_exit(status)})"
+                return outcome.start_failed(f"the kernel did not start{seen}: {error}")
+        return outcome.runner_failed(error)
 
     @property
     def failed(self) -> bool:
         return self.failure is not None
 
-    def conclude(self, ending: AttemptOutcome) -> None:
+    def conclude(self, outcome: AttemptOutcome) -> None:
         if self.manager is not None:
-            self.manager.conclude(ending)
+            self.manager.conclude(outcome)
 
 
 def load(order: AttemptSpec) -> NotebookNode:
-    """Raises StartFailed where the file is no notebook that this version reads."""
+    """Return the notebook. Raises StartFailed if the file is not a notebook that can be read."""
     try:
         text = Path(order.input_path).read_text(encoding="utf-8")
         notebook: NotebookNode = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
@@ -100,7 +100,7 @@ def load(order: AttemptSpec) -> NotebookNode:
 
 
 def choose_kernel(order: AttemptSpec, notebook: NotebookNode) -> ChosenKernel:
-    """The ordered kernel, else the notebook's own, else Python.
+    """Return the ordered kernel, else the notebook's own, else Python.
 
     Raises:
         StartFailed: it is not installed; lists those that are.
@@ -117,7 +117,7 @@ def choose_kernel(order: AttemptSpec, notebook: NotebookNode) -> ChosenKernel:
 
 def _of_cell(manager: NotebookManager, index: int, raised: CellExecutionError) -> AttemptOutcome:
     if raised.ename == "SystemExit" and raised.evalue in {"", "0", "None"}:
-        return ending.ended_itself(manager.place(index), len(manager.numbers))
+        return outcome.ended_itself(manager.place(index), len(manager.numbers))
     if raised.ename == _NO_INPUT:
-        return ending.asked_for_input(manager.place(index))
-    return ending.cell_error(manager.place(index), raised.ename, raised.evalue, raised.traceback)
+        return outcome.asked_for_input(manager.place(index))
+    return outcome.cell_error(manager.place(index), raised.ename, raised.evalue, raised.traceback)

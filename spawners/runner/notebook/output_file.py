@@ -1,4 +1,4 @@
-"""The output notebook as a file: always whole; only what has changed is formatted anew."""
+"""Save the output notebook: always a whole file; only changed cells are serialised again."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ _PRETTY_BYTES: Final = 4 << 20
 
 
 class NotebookFile:
-    """Attributes:
-    changed: indices of the cells that have to be formatted anew by the next save.
+    """The file of the output notebook.
+
+    Attributes:
+        changed: indices of the cells that the next save serialises again.
     """
 
     def __init__(self, path: Path, nb: NotebookNode) -> None:
@@ -24,7 +26,7 @@ class NotebookFile:
         self.changed = set(range(len(nb.cells)))
 
     def save(self) -> None:
-        """Replace the file by a whole new one."""
+        """Replace the file by a new one."""
         for index in self.changed:
             self._texts[index] = json.dumps(self._nb.cells[index], ensure_ascii=False)
         self.changed = set()
@@ -38,7 +40,7 @@ class NotebookFile:
         )
 
     def finish(self) -> None:
-        """The last save: all cells, and as Jupyter itself would write them unless that is slow."""
+        """Save all cells, formatted as Jupyter does it unless that would be slow."""
         self._texts = [""] * len(self._nb.cells)
         self.changed = set(range(len(self._nb.cells)))
         self.save()

@@ -1,4 +1,4 @@
-"""One execution of a notebook, as the thread that executes and the one that listens share it."""
+"""The state of a notebook execution, shared by the executing and the monitoring thread."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NotebookState(Attempt):
 
     Attributes:
         ready: the kernel has answered.
-        loop: where the messages of the kernel are taken, while a cell runs.
+        loop: the event loop that takes the kernel's messages while a cell runs.
         failure: index of the cell that raised, and what it raised.
         spare: a kernel that has started already, to be used.
     """
@@ -40,12 +40,12 @@ class NotebookState(Attempt):
         self.spare: Spare | None = None
 
     def save(self) -> None:
-        """Where cells and their outputs are changed, which is another thread than the caller's."""
+        """Save in the thread that changes cells and outputs, which is not the caller's."""
         if self.loop is not None and self.manager is not None:
-            with suppress(RuntimeError):  # the loop has just ended: the last save is under way
+            with suppress(RuntimeError):  # the loop has just ended: the last save is in progress
                 self.loop.call_soon_threadsafe(self.manager.save)
 
     def interrupt(self) -> None:
         if self.client is not None:
-            self.client.shutdown_kernel = "immediate"  # a short farewell
+            self.client.shutdown_kernel = "immediate"  # do not wait for the kernel
         super().interrupt()

@@ -176,7 +176,7 @@ def test_a_question_that_nobody_can_answer_is_explained(desk: Desk) -> None:
     order = desk.order(notebook("name = input('Your name? ')"))
     assert wait_for_end(desk, order, desk.backend.start(order)) == 1
     assert desk.service.ended["message"] == (
-        "error in cell 1: it calls input(), and a job has nobody to ask. "
+        "error in cell 1: it calls input(), but a job cannot ask for input. "
         'Use a parameter instead: a variable in a cell tagged "parameters".'
     )
 
@@ -205,7 +205,7 @@ def test_sigterm_in_the_middle_keeps_the_partial_output(desk: Desk) -> None:
         assert wait_for_end(desk, order, handle) == 5
     assert desk.service.ended == {
         "code": "cancelled",
-        "message": "asked to stop (SIGTERM)",
+        "message": "stopped by a signal (SIGTERM)",
         "details": "",
     }
     executed = output(order)

@@ -91,7 +91,7 @@ def test_a_journal_numbers_its_events_and_is_read_up_to_a_torn_line(tmp_path: Pa
     [(0, "exit status 0"), (3, "exit status 3"), (-9, "signal 9, SIGKILL"), (-77, "signal 77")],
 )
 def test_an_exit_status_in_words(status: int, words: str) -> None:
-    assert outcome.exit_words(status) == words
+    assert outcome.describe_exit(status) == words
 
 
 def test_a_cell_error_is_one_short_line_with_a_plain_traceback() -> None:

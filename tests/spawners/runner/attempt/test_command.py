@@ -66,13 +66,13 @@ def test_a_program_that_is_not_there_says_so(desk: Desk) -> None:
     order = desk.order(command=("no-such-program",))
     wait_for_end(desk, order, desk.backend.start(order))
     assert desk.service.ended["code"] == "start_failed"
-    assert 'there is no program "no-such-program"' in desk.service.ended["message"]
+    assert 'the program "no-such-program" was not found' in desk.service.ended["message"]
 
 
 def test_a_command_that_asks_is_told_that_nobody_answers(desk: Desk) -> None:
     order = desk.order(command=python("input('name? ')"))
     wait_for_end(desk, order, desk.backend.start(order))
-    assert "a job has nobody to ask" in desk.service.ended["message"]
+    assert "a job cannot answer" in desk.service.ended["message"]
 
 
 def test_a_notebook_that_asks_is_told_to_use_a_parameter(desk: Desk) -> None:
@@ -80,7 +80,7 @@ def test_a_notebook_that_asks_is_told_to_use_a_parameter(desk: Desk) -> None:
     wait_for_end(desk, order, desk.backend.start(order))
     assert desk.service.ended["code"] == "cell_error"
     assert desk.service.ended["message"] == (
-        "error in cell 2: it calls input(), and a job has nobody to ask. "
+        "error in cell 2: it calls input(), but a job cannot ask for input. "
         'Use a parameter instead: a variable in a cell tagged "parameters".'
     )
 
@@ -177,8 +177,8 @@ def test_an_uploaded_folder_is_the_working_folder(desk: Desk, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        (("../home2/x", b"", ""), "a path that leads out of it"),
-        (("/etc/x", b"", ""), "a path that leads out of it"),
+        (("../home2/x", b"", ""), "a path that leads outside"),
+        (("/etc/x", b"", ""), "a path that leads outside"),
         (("link", None, "/etc"), "a link or a special file"),
     ],
 )
