@@ -1,6 +1,6 @@
-"""Where the Jupyter extensions lie, and what a session's server needs to find them.
+"""Locate the Jupyter extensions, and form the environment by which a session's server finds them.
 
-Imports nothing of ours, so that the hub can ask for it without loading an extension.
+Imports nothing of Carrel, so that the hub can use it without loading an extension.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ NBGRADER = _HERE / "nbgrader"
 
 DASHBOARD_NOTEBOOK = "dashboard.ipynb"
 DASHBOARD_PATH = "carrel/dashboard"
-"""Below the base URL of the user's server, as the two paths that follow."""
+"""Path below the base URL of the user's server, like the two that follow."""
 SESSION_STATUS_PATH = "carrel/standing"
-"""The stream of the session's status."""
+"""Path of the stream of session statuses."""
 KEEP_SESSION_PATH = "carrel/keep"
 
 
 def jupyter_environment(present: Mapping[str, str]) -> dict[str, str]:
-    """Add the folders ``etc`` and ``share`` of each extension; existing entries stay in front."""
+    """Add the folders ``etc`` and ``share`` of each extension after the existing entries."""
     configured = [home / "etc" for home in (DASHBOARDS, LAB, NBGRADER)]
     shared = [home / "share" for home in (DASHBOARDS, LAB)]
     return {

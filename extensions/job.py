@@ -1,7 +1,7 @@
-"""Jobs from Python: ``carrel.submit``, ``carrel.run``, ``carrel.jobs``, and what they return.
+"""Jobs from Python: ``carrel.submit``, ``carrel.run``, ``carrel.jobs`` and the ``Job``.
 
-In a session there is nothing to configure; elsewhere ``carrel login`` signs this computer in.
-Programs with an event loop of their own find ``carrel.hub.client.AsyncClient`` below all this.
+A session needs no configuration; on other computers ``carrel login`` signs in. Programs with their
+own event loop use ``carrel.hub.client.AsyncClient``, on which this builds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..hub.client.job_watch import follow_all
 from ..hub.client.work_archive import safe_target
 from ..hub.errors import InvalidInput
 from ..hub.schemas import CauseOut, EventOut, FileOut, ProgressOut, RequestOut, parsers
-from .job_text import facts, row, told
+from .job_text import facts, row, status_line
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -49,7 +49,7 @@ def submit(
     workdir: str | None = None,
     site: str | None = None,
 ) -> Job:
-    """Run a notebook file as a job; it goes on when this kernel ends.
+    """Run a notebook file as a job; it continues when this kernel ends.
 
     >>> job = carrel.submit("train.ipynb", {"lr": 0.05}, devices=1, time="30m")
     >>> job.wait().state
@@ -59,28 +59,28 @@ def submit(
         notebook: path of the file, which is sent as it is saved now.
         parameters: values for its cell that is tagged ``parameters``.
         devices: whole devices (GPUs); 0 for a job on CPU.
-        model: only devices of this model, as `carrel pool` names it; None for any.
-        time: limit, as ``"30m"``, ``"2h"`` or in seconds.
-        group: who it is charged to; may be left out by members of one group.
+        model: only devices of this model, as `carrel pool` lists it; None for any.
+        time: time limit, as ``"30m"``, ``"2h"`` or in seconds.
+        group: the group to charge (optional if you are in one group).
         memory: limit over all its processes, as ``"8GiB"`` or in bytes.
-        retries: how often it is tried again when its machine or process is lost.
-        priority: ``"opportunistic"`` comes last and gives way to everybody; ``"urgent"`` is for
-            teachers and administrators.
-        preemptible: whether it may be stopped for another group's guarantee; it is queued again.
+        retries: how often it is tried again if its machine or process is lost.
+        priority: ``"opportunistic"`` runs last and is preempted first; ``"urgent"`` is for teachers
+            and administrators.
+        preemptible: whether it may be preempted for another group's guaranteed quota; it is queued
+            again.
         deadline: when it should have ended, in seconds since the epoch.
         labels: names and values of your own, to find it by.
-        kernel: instead of the one that the notebook names.
-        image: to run in, ``"torch"`` or ``"torch@sha256:…"``; `carrel images` lists them.
-        internet: False lets it reach this site's service and nothing else, where jobs run in
-            containers.
+        kernel: the kernel to use instead of the notebook's own.
+        image: the image to run in, ``"torch"`` or ``"torch@sha256:…"``; `carrel images` lists them.
+        internet: False lets it reach only this site's service, if jobs run in containers.
         output: file name of the executed notebook.
         inputs: files that are copied into the job's working folder.
-        upload: take the notebook's folder along, without what ``.carrelignore`` names.
-        workdir: a folder below your home there, where the job works.
+        upload: upload the notebook's folder, without what ``.carrelignore`` lists.
+        workdir: working folder of the job, below your home there.
         site: another site than the default one.
 
     Raises:
-        carrel.hub.errors.CarrelError: one of its classes, with a sentence that says why.
+        carrel.hub.errors.CarrelError: one of its classes, with a message that says why.
     """
     path = Path(notebook).expanduser()
     what: dict[str, object] = {
@@ -91,7 +91,7 @@ def submit(
         "internet": internet,
         "output": output,
     }
-    place = _place(path.parent, inputs, site, upload=upload, workdir=workdir, needed=False)
+    place = _working_folder(path.parent, inputs, site, upload=upload, workdir=workdir, needed=False)
     limits = _limits(devices, model, span=time, memory=memory, retries=retries, labels=labels)
     limits |= {"priority": priority, "preemptible": preemptible, "deadline": deadline}
     return _send(what | limits | dict(place.fields), group, site)
@@ -125,10 +125,10 @@ def run(
     """
     if isinstance(command, str):
         raise InvalidInput(
-            "A command is a list of its program and arguments.",
-            accepted='For a line of shell: carrel.run(["bash", "-c", LINE])',
+            "A command must be a list of a program and its arguments.",
+            accepted='For a shell command use carrel.run(["bash", "-c", COMMAND]).',
         )
-    place = _place(Path(), inputs, site, upload=upload, workdir=workdir, needed=True)
+    place = _working_folder(Path(), inputs, site, upload=upload, workdir=workdir, needed=True)
     limits = _limits(devices, model, span=time, memory=memory, retries=retries, labels=labels)
     limits |= {"priority": priority, "preemptible": preemptible, "deadline": deadline}
     what: dict[str, object] = {
@@ -146,7 +146,7 @@ def jobs(
     limit: int | None = 100,
     site: str | None = None,
 ) -> JobList:
-    """Your jobs, newest first: of any of these states, with all of these labels.
+    """Return your jobs, newest first, in any of these states and with all of these labels.
 
     >>> for job in carrel.jobs(labels={"sweep": "7"}, states=["running"]):
     ...     job.cancel()
@@ -158,7 +158,7 @@ def jobs(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFile:
-    """A file that a job put into ``$CARREL_OUTPUT_DIR``."""
+    """A file that a job has written to ``$CARREL_OUTPUT_DIR``."""
 
     name: str
     size_bytes: int
@@ -166,14 +166,14 @@ class JobFile:
     client: Client = field(repr=False, compare=False)
 
     def read(self) -> bytes:
-        """All of it."""
+        """Return the whole content."""
         return b"".join(self.client.file(self.request_id, self.name))
 
     def save(self, folder: str | Path = ".") -> Path:
-        """Write it below a folder, under its own name; an older file there is replaced.
+        """Save it below a folder under its own name; an older file there is replaced.
 
         Raises:
-            InvalidInput: the name leads out of the folder.
+            InvalidInput: the name leads outside the folder.
         """
         path = safe_target(Path(folder), self.name)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -184,19 +184,19 @@ class JobFile:
 
 
 class Job:
-    """A job of yours; what it says is asked anew from the service unless it has ended."""
+    """A job of yours; its attributes are fetched from the service until it has ended."""
 
     def __init__(self, client: Client, request: RequestOut) -> None:
-        """Most come from ``carrel.submit``, ``carrel.jobs`` and ``Job.find``."""
+        """Use ``carrel.submit``, ``carrel.jobs`` or ``Job.find`` to get a job."""
         self.client = client
         self._request = request
 
     @classmethod
     def find(cls, job_id: str, *, site: str | None = None) -> Self:
-        """The job with this id (``j-…``).
+        """Return the job with this id (``j-…``).
 
         Raises:
-            NotFound: there is none, or it is not yours to see.
+            NotFound: there is none, or you may not see it.
         """
         client = client_of(site)
         return cls(client, client.request(job_id))
@@ -207,7 +207,7 @@ class Job:
 
     @property
     def request(self) -> RequestOut:
-        """Everything that the service knows about it, as of now."""
+        """Everything that the service knows about it now."""
         if not self._request.ended:
             self._request = self.client.request(self.id)
         return self._request
@@ -223,7 +223,7 @@ class Job:
 
     @property
     def cause(self) -> CauseOut | None:
-        """Why it ended (``code``, ``message``, ``details``); None while it has not."""
+        """Why it ended (``code``, ``message``, ``details``); None until it has ended."""
         return self.request.cause
 
     @property
@@ -231,10 +231,10 @@ class Job:
         return self.request.progress
 
     def wait(self, timeout: float | None = None) -> Self:
-        """Return when it has ended, whichever way: ``state`` and ``cause`` tell.
+        """Return when the job has ended; ``state`` and ``cause`` tell how.
 
         Raises:
-            TimeoutError: it has not ended ``timeout`` seconds from now.
+            TimeoutError: it has not ended after ``timeout`` seconds.
         """
         for change in follow_all(self.client, [self.id], timeout):
             if isinstance(change.item, RequestOut):
@@ -244,9 +244,9 @@ class Job:
         return self
 
     def events(self, after: int = 0) -> Iterator[EventOut]:
-        """What happened to it from the beginning, and then what happens, until it has ended.
+        """Yield its events from the beginning, then new ones, until it has ended.
 
-        ``after`` is the id of the last event that is known already.
+        ``after`` is the id of the last known event.
         """
         for item in self.client.follow(self.id, after):
             if isinstance(item, RequestOut):
@@ -255,16 +255,16 @@ class Job:
                 yield item
 
     def log(self) -> str:
-        """What it has printed so far."""
+        """Return its output so far."""
         return b"".join(self.client.whole_log(self.id)).decode("utf-8", "replace")
 
     def output(self) -> NotebookNode:
-        """The executed notebook, as far as it is while the job runs.
+        """Return the executed notebook, as far as it is while the job runs.
 
         Raises:
             NotFound: there is none yet, or the job is a command.
         """
-        import nbformat  # noqa: PLC0415  # comes with Jupyter, and is not needed elsewhere
+        import nbformat  # noqa: PLC0415  # comes with Jupyter; not needed elsewhere
 
         found = self.client.output(self.id)
         node: NotebookNode = nbformat.reads(  # type: ignore[no-untyped-call]
@@ -273,11 +273,11 @@ class Job:
         return node
 
     def files(self) -> list[JobFile]:
-        """What it has put into ``$CARREL_OUTPUT_DIR``."""
+        """Return the files that it has written to ``$CARREL_OUTPUT_DIR``."""
         return [self._file(each) for each in self.client.files(self.id).files]
 
     def cancel(self) -> Self:
-        """Ask it to end; what it has computed so far is kept. Returns at once."""
+        """Cancel the job; what it has computed so far is kept. Returns at once."""
         self._request = self.client.cancel(self.id)
         return self
 
@@ -294,7 +294,7 @@ class Job:
         return hash((self.client.site, self.id))
 
     def __repr__(self) -> str:
-        return f"<Job {self.id}: {told(self._request)}>"
+        return f"<Job {self.id}: {status_line(self._request)}>"
 
     def _repr_html_(self) -> str:
         request = self.request
@@ -308,7 +308,7 @@ class Job:
 
 
 class JobList(list[Job]):
-    """Several jobs; a table where a notebook shows it."""
+    """A list of jobs, shown as a table in a notebook."""
 
     def _repr_html_(self) -> str:
         if not self:
@@ -327,7 +327,7 @@ class JobList(list[Job]):
 
 
 def client_of(site: str | None = None) -> Client:
-    """The client that all jobs of this program share; a new sign-in gives a new one."""
+    """Return the client that all jobs of this program share; a new sign-in creates a new one."""
     return _client(credentials_here(site))
 
 
@@ -336,7 +336,7 @@ def _client(credentials: Credentials) -> Client:
     return Client(credentials.url, credentials.token)
 
 
-def _place(
+def _working_folder(
     here: Path,
     inputs: Iterable[str | Path],
     site: str | None,

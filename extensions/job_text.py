@@ -1,24 +1,21 @@
-"""What a ``Job`` and a list of them say of themselves, in a terminal and in a notebook."""
+"""Describe a ``Job`` and a list of jobs, in a terminal and in a notebook."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 
-from ..hub.messages import requests as request_messages
-from ..hub.messages import units
+from ..hub.messages import requests, units
 from ..hub.schemas import RequestOut
 
 
-def what(request: RequestOut) -> str:
-    return request_messages.work_title(
-        request.kind, request.notebook, request.command, request.labels
-    )
+def title(request: RequestOut) -> str:
+    return requests.work_title(request.kind, request.notebook, request.command, request.labels)
 
 
-def told(request: RequestOut) -> str:
-    """State, progress and reason in a few words."""
-    text = request_messages.state_name(request.state)
+def status_line(request: RequestOut) -> str:
+    """Return state, progress and reason in one line."""
+    text = requests.state_name(request.state)
     if request.progress and request.progress.cells and not request.ended:
         text += f", {request.progress.done} of {units.count(request.progress.cells, 'cell')}"
     if request.cause:
@@ -27,15 +24,15 @@ def told(request: RequestOut) -> str:
 
 
 def row(request: RequestOut) -> list[str]:
-    """Of a list of jobs."""
+    """Return the columns of a job in a list."""
     labels = ", ".join(f"{key}={value}" for key, value in request.labels.items())
-    return [request.id, told(request), what(request), labels]
+    return [request.id, status_line(request), title(request), labels]
 
 
 def facts(request: RequestOut) -> Iterator[tuple[str, str]]:
     yield "Job", request.id
-    yield "State", told(request)
-    yield "Runs", what(request)
+    yield "State", status_line(request)
+    yield "Runs", title(request)
     yield "Parameters", ", ".join(f"{key} = {value!r}" for key, value in request.parameters.items())
     yield "Devices", units.devices(request.devices, request.model)
     yield "Group", request.group

@@ -1,8 +1,8 @@
-"""The dashboard of pool, queue and own jobs, served by the user's own Jupyter server with Voila.
+"""Serve the dashboard of pool, queue and own jobs by the user's Jupyter server with Voila.
 
-A session finds it through its environment (``extensions.environment``): the folder ``etc`` switches
-the server extension on, makes Voila use the template in ``share``, which asks no other host for
-anything, and keeps JupyterLab from asking everybody whether it may fetch news from elsewhere.
+A session finds it through its environment (``extensions.environment``). The folder ``etc`` enables
+the server extension, makes Voila use the template in ``share``, which asks no external host for
+anything, and keeps JupyterLab from asking each user whether it may fetch news.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 
 def _load_jupyter_server_extension(server_app: ServerApp) -> None:
-    """A server without Voila serves no dashboard, and everything else as before."""
+    """Install the dashboard; a server without Voila works as before, without it."""
     try:
-        from .handlers import install  # noqa: PLC0415  # Voila is not part of the plain install
+        from .handlers import install  # noqa: PLC0415  # Voila is not part of the basic install
     except ModuleNotFoundError as error:
-        server_app.log.warning("Carrel's dashboard is not served: %s", error)
+        server_app.log.warning("Carrel's dashboard is not available: %s", error)
         return
     install(server_app)

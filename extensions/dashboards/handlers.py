@@ -1,4 +1,4 @@
-"""The route of the dashboard: Voila's own handler, with the notebook of this package."""
+"""The dashboard's route: Voila's handler with the notebook of this package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEMPLATE = "carrel"
 
 
 class DashboardHandler(TornadoVoilaHandler):  # type: ignore[misc]  # voila has no types
-    """Serves one notebook, which does not lie in the user's home."""
+    """Serves one notebook that is not in the user's home."""
 
     @property
     def contents_manager(self) -> ContentsManager:
@@ -24,7 +24,7 @@ class DashboardHandler(TornadoVoilaHandler):  # type: ignore[misc]  # voila has 
 
 
 def _offline(page_config: dict[str, object], **_more: object) -> dict[str, object]:
-    """Voila would fetch MathJax from another host as soon as the page opens; here is no maths."""
+    """Keep Voila from fetching MathJax from another host; the dashboard has no formulas."""
     return {**page_config, "fullMathjaxUrl": "data:text/javascript,"}
 
 
@@ -34,7 +34,7 @@ def install(server_app: ServerApp) -> None:
     configuration.allow_template_override = "NO"
     configuration.strip_sources = True
     configuration.page_config_hook = _offline
-    # The kernel's working folder is the one of the notebook's path: the home, as for others.
+    # The kernel's working folder is that of the notebook's path: the home, as usual.
     route = (
         url_path_join(server_app.web_app.settings["base_url"], DASHBOARD_PATH),
         DashboardHandler,

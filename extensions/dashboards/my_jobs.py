@@ -1,4 +1,4 @@
-"""My jobs as live views, the newest first; jobs submitted later appear by themselves."""
+"""Show the user's jobs as live views, newest first; new jobs appear automatically."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from ...hub.schemas import RequestOut
 from ..widgets import JobView
 
 SHOWN = 6
-AGAIN_SECONDS = 2.0
-_NONE = "You have no job yet. Submit one from a notebook with carrel.SubmitForm()."
+RETRY_SECONDS = 2.0
+_EMPTY = "You have no jobs yet. Submit one from a notebook with carrel.SubmitForm()."
 
 
 class MyJobs(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
-    """The live jobs of the reader, filled up with those that have ended last."""
+    """The user's live jobs, followed by those that ended most recently."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._views: dict[str, JobView] = {}
         self._heading = ipywidgets.HTML("<h2>My jobs</h2>")
-        self._none = ipywidgets.Label(_NONE)
-        self._shown: tuple[ipywidgets.Widget, ...] = (self._heading, self._none)
+        self._empty = ipywidgets.Label(_EMPTY)
+        self._shown: tuple[ipywidgets.Widget, ...] = (self._heading, self._empty)
         super().__init__(self._shown)
 
     def start(self) -> None:
         threading.Thread(target=self._follow, name="carrel-jobs", daemon=True).start()
 
     def show(self, jobs: list[RequestOut]) -> None:
-        """Keep the views of jobs that stay: nothing on the page flickers."""
+        """Show these jobs; views of jobs that stay are kept, so that the page does not flicker."""
         chosen = sorted(jobs, key=lambda job: job.ended)[:SHOWN]
         for gone in self._views.keys() - {job.id for job in chosen}:
             self._views.pop(gone).close()
@@ -39,9 +39,9 @@ class MyJobs(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
             if job.id not in self._views:
                 self._views[job.id] = JobView(job, client=self._client)
         views = tuple(self._views[job.id] for job in chosen)
-        self._lay_out(*(views or (self._none,)))
+        self._set_children(*(views or (self._empty,)))
 
-    def _lay_out(self, *below: ipywidgets.Widget) -> None:
+    def _set_children(self, *below: ipywidgets.Widget) -> None:
         shown = (self._heading, *below)
         if shown != self._shown:
             self._shown = shown
@@ -56,15 +56,15 @@ class MyJobs(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
                     known = {job.id: job for job in (*live, *newest)}
                     self.show(sorted(known.values(), key=lambda job: -job.submitted_at))
             except Unavailable:
-                threading.Event().wait(AGAIN_SECONDS)
+                threading.Event().wait(RETRY_SECONDS)
             except CarrelError as error:
-                self._none.value = str(error)
-                self._lay_out(self._none)
+                self._empty.value = str(error)
+                self._set_children(self._empty)
                 return
 
 
 def my_jobs() -> MyJobs:
-    """For whoever runs this; follows the service from now on."""
+    """Return the jobs of the user who runs this, and follow them."""
     made = MyJobs(Client.from_environment())
     made.start()
     return made

@@ -1,11 +1,10 @@
-"""What a session tells Carrel about its kernels, and what JupyterLab shows of the answer.
+"""Report a session's kernels to Carrel, and show the service's warnings in JupyterLab.
 
-* ``kernels`` listens to the kernels of this server: only their own messages tell whether a cell
-  runs. Open tabs, and widgets that are pushed, are no cells.
-* ``standing`` sends that to the service with the session's own token, and hears whether the
-  session is about to be stopped; the service never needs a token for a server that its user
-  controls.
-* ``serving`` hands it on to the front end in ``share``, which needs no token at all.
+* ``kernel_activity`` listens to the kernels of this server: only their own messages show whether a
+cell runs. Open tabs and widget updates are not cells. * ``session_status`` reports that to the
+service with the session's token, and learns whether the session is about to be stopped; the service
+never needs a token for a server that its user controls. * ``handlers`` passes it on to the front
+end in ``share``, which needs no token.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 
 def _load_jupyter_server_extension(server_app: ServerApp) -> None:
-    """Outside of a session on a lease there is nothing to tell."""
+    """Install the extension in a session on a lease; do nothing elsewhere."""
     request_id = os.environ.get("CARREL_REQUEST", "")
     if not request_id or not os.environ.get("CARREL_LEASE"):
         return

@@ -1,4 +1,4 @@
-"""The two paths below a user's server that the front end asks: a stream, and one button."""
+"""The two paths of a user's server that the front end uses: a status stream and one button."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ _running: set[asyncio.Task[None]] = set()
 
 
 class SessionStatusHandler(APIHandler):
-    """One JSON object a line: the warning or null, whether it is time to save at once, and what
-    a session in a full home has to say."""
+    """Streams one JSON object per line: warning, whether to save now, recovery message."""
 
-    def initialize(self, standing: SessionStatus) -> None:
-        self.standing = standing
+    def initialize(self, session_status: SessionStatus) -> None:
+        self.session_status = session_status
 
     @web.authenticated
     async def get(self) -> None:
@@ -40,29 +39,29 @@ class SessionStatusHandler(APIHandler):
         self.set_header("Cache-Control", "no-store")
         self.set_header("X-Accel-Buffering", "no")
         with contextlib.suppress(StreamClosedError):  # the tab is gone
-            async with aclosing(self.standing.changes()) as changes:
+            async with aclosing(self.session_status.changes()) as changes:
                 async for now in changes:
-                    await self._say(now)
+                    await self._write_status(now)
 
-    async def _say(self, now: WatchOut | None) -> None:
+    async def _write_status(self, now: WatchOut | None) -> None:
         warning = now.warning if now else None
-        said = {
+        status = {
             "warning": warning.model_dump() if warning else None,
             "save": last_call(now, time.time()),
             "recovery": os.environ.get("CARREL_RECOVERY", ""),
         }
-        self.write(json.dumps(said) + "\n")
+        self.write(json.dumps(status) + "\n")
         await self.flush()
 
 
 class KeepSessionHandler(APIHandler):
-    def initialize(self, standing: SessionStatus) -> None:
-        self.standing = standing
+    def initialize(self, session_status: SessionStatus) -> None:
+        self.session_status = session_status
 
     @web.authenticated
     async def post(self) -> None:
         try:
-            await self.standing.keep()
+            await self.session_status.keep()
         except CarrelError as error:
             self.set_status(error.http_status)
             self.finish(json.dumps({"message": str(error)}))
@@ -72,7 +71,7 @@ class KeepSessionHandler(APIHandler):
 
 
 def install(server_app: ServerApp, request_id: str) -> None:
-    standing = SessionStatus(
+    session_status = SessionStatus(
         service=AsyncClient.from_environment(),
         request_id=request_id,
         kernels=KernelWatch(
@@ -80,21 +79,22 @@ def install(server_app: ServerApp, request_id: str) -> None:
         ),
         log=server_app.log,
     )
+    arguments = {"session_status": session_status}
     base = server_app.web_app.settings["base_url"]
     routes = [
-        (url_path_join(base, SESSION_STATUS_PATH), SessionStatusHandler, {"standing": standing}),
-        (url_path_join(base, KEEP_SESSION_PATH), KeepSessionHandler, {"standing": standing}),
+        (url_path_join(base, SESSION_STATUS_PATH), SessionStatusHandler, arguments),
+        (url_path_join(base, KEEP_SESSION_PATH), KeepSessionHandler, arguments),
     ]
     server_app.web_app.add_handlers(".*$", routes)  # type: ignore[no-untyped-call]  # tornado
 
     def ended(task: asyncio.Task[None]) -> None:
         _running.discard(task)
         if not task.cancelled() and (error := task.exception()):
-            server_app.log.error("Carrel is told no more of this session", exc_info=error)
+            server_app.log.error("reporting to Carrel has stopped", exc_info=error)
 
     async def start() -> None:
-        task = asyncio.create_task(standing.run())
-        _running.add(task)  # the loop itself holds tasks only weakly
+        task = asyncio.create_task(session_status.run())
+        _running.add(task)  # the loop itself keeps only weak references
         task.add_done_callback(ended)
 
     server_app.io_loop.add_callback(start)

@@ -1,7 +1,7 @@
-"""Which kernels of a Jupyter server run a cell, and when one ran last.
+"""Track which kernels of a Jupyter server run a cell, and when one last ran.
 
-The server's own ``last_activity`` will not do: it moves with every message of a widget that is
-pushed to an open tab. What counts here is an ``execute_request`` and nothing else.
+The server's ``last_activity`` is unsuitable: it changes with every widget message that is sent to
+an open tab. Only an ``execute_request`` counts here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class IOPubChannel(Protocol):
 
 
 class ServerKernel(Protocol):
-    """A kernel manager, as far as it is needed."""
+    """A kernel manager, as far as it is used here."""
 
     session: Any  # jupyter_client has no types for it
     execution_state: str | None
@@ -33,7 +33,7 @@ class ServerKernel(Protocol):
 
 
 class ServerKernelManager(Protocol):
-    """The kernel manager of a Jupyter server, as far as it is needed."""
+    """The kernel manager of a Jupyter server, as far as it is used here."""
 
     def list_kernel_ids(self) -> Sequence[str]: ...
 
@@ -41,8 +41,8 @@ class ServerKernelManager(Protocol):
 
 
 @dataclass(slots=True)
-class Watched:
-    """A kernel with the cells that it runs, by the id of what asked for them."""
+class WatchedKernel:
+    """A kernel with its running cells, by the ids of their requests."""
 
     channel: IOPubChannel
     cells: set[str] = field(default_factory=set)
@@ -50,30 +50,31 @@ class Watched:
 
 @dataclass(slots=True)
 class KernelWatch:
-    """Listens to every kernel of a manager. ``clock`` counts seconds, from any beginning."""
+    """Listens to every kernel of a manager. ``clock`` counts seconds from any start."""
 
     manager: ServerKernelManager
     clock: Callable[[], float]
     cell_at: float | None = None
-    _kernels: dict[str, Watched] = field(default_factory=dict)
+    _kernels: dict[str, WatchedKernel] = field(default_factory=dict)
 
     def refresh(self) -> None:
-        """Listen to kernels that came, forget those that went."""
+        """Listen to new kernels, forget kernels that are gone."""
         there = set(self.manager.list_kernel_ids())
         for kernel_id in set(self._kernels) - there:
             self._kernels.pop(kernel_id).channel.close()
         for kernel_id in there - set(self._kernels):
             kernel = self.manager.get_kernel(kernel_id)
-            watched = Watched(channel=kernel.connect_iopub())
+            watched = WatchedKernel(channel=kernel.connect_iopub())
             watched.channel.on_recv(self._listener(watched, kernel.session))
             self._kernels[kernel_id] = watched
-            # Somebody started it, perhaps with a first cell that nobody was listening to yet.
+            # It may have run a first cell before this listened.
             self.cell_at = self.clock()
         for kernel_id, watched in self._kernels.items():
             if self.manager.get_kernel(kernel_id).execution_state == "dead":
                 watched.cells.clear()
 
-    def told(self) -> KernelsIn:
+    def report(self) -> KernelsIn:
+        """Return what the service is told about the kernels."""
         running = sum(bool(watched.cells) for watched in self._kernels.values())
         if running:
             self.cell_at = self.clock()
@@ -84,18 +85,18 @@ class KernelWatch:
         while self._kernels:
             self._kernels.popitem()[1].channel.close()
 
-    def _listener(self, watched: Watched, session: Any) -> Callable[[list[bytes]], None]:
+    def _listener(self, watched: WatchedKernel, session: Any) -> Callable[[list[bytes]], None]:
         def listen(parts: list[bytes]) -> None:
-            # Unpacked without checking the signature: nothing is done with it but counting.
+            # Unpacked without checking the signature: messages are only counted.
             _, (_, header, parent, _, content, *_) = session.feed_identities(parts)
             if session.unpack(header).get("msg_type") != "status":
                 return
-            asked, state = session.unpack(parent), session.unpack(content).get("execution_state")
-            if asked.get("msg_type") == _CELL:
+            request, state = session.unpack(parent), session.unpack(content).get("execution_state")
+            if request.get("msg_type") == _CELL:
                 change = watched.cells.add if state == "busy" else watched.cells.discard
-                change(str(asked.get("msg_id")))
+                change(str(request.get("msg_id")))
                 self.cell_at = self.clock()
             elif state == "starting":
-                watched.cells.clear()  # it was restarted in the middle of a cell
+                watched.cells.clear()  # restarted while a cell ran
 
         return listen

@@ -1,4 +1,4 @@
-"""How a session stands: asked of the service again and again, and handed to whoever listens."""
+"""Poll the service for the status of this session, and publish changes."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ...hub.schemas import KernelsIn, RequestOut, WatchOut
 from .kernel_activity import KernelWatch
 
 ALIVE_SECONDS = 15.0
-"""Nobody in between hangs up on a stream that says something this often."""
+"""Interval of repeats, so that proxies do not close the stream."""
 REFRESH_SECONDS = 2.0
-"""Between two looks for kernels that are new."""
+"""Interval between checks for new kernels."""
 AFTER_AN_ERROR_SECONDS = 15.0
 SAVE_SECONDS = 10.0
-"""How long before the end the documents are saved once more."""
+"""How long before the stop the documents are saved once more."""
 
 
 class StatusService(Protocol):
-    """What is asked of the service (``hub.client.AsyncClient``)."""
+    """The calls to the service (``hub.client.AsyncClient``)."""
 
     async def tell_kernels(self, request_id: str, kernels: KernelsIn) -> WatchOut: ...
 
@@ -33,7 +33,7 @@ class StatusService(Protocol):
 
 @dataclass(slots=True)
 class SessionStatus:
-    """One session's; ``run`` it as long as the server lives."""
+    """The status of one session; call ``run`` once, for as long as the server lives."""
 
     service: StatusService
     request_id: str
@@ -44,32 +44,31 @@ class SessionStatus:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
-        """Until the service says that there is nothing (more) to be told."""
+        """Report to the service again and again."""
         due = 0.0
         while True:
             self.kernels.refresh()
             if self.clock() >= due:
                 try:
-                    due = self.clock() + await self._tell()
+                    due = self.clock() + await self._report()
                 except (Conflict, Forbidden, NotFound, NotSignedIn) as error:
-                    # Also while it is still being started, or is already on its way out.
-                    self.log.debug("Carrel does not listen: %s", error)
+                    # Also while the session is starting or stopping.
+                    self.log.debug("Carrel does not accept reports: %s", error)
                     due = self.clock() + AFTER_AN_ERROR_SECONDS
                     self._publish(None)
                 except CarrelError as error:
                     self.log.info("Carrel does not answer: %s", error)
                     due = self.clock() + AFTER_AN_ERROR_SECONDS
-            # New kernels do not announce themselves: they are looked for.
+            # New kernels do not announce themselves, so check for them.
             await asyncio.sleep(min(REFRESH_SECONDS, max(0.1, due - self.clock())))
 
     async def keep(self) -> None:
-        """Raises what the service answers."""
+        """Keep the session; raises what the service answers."""
         await self.service.keep(self.request_id)
-        await self._tell()
+        await self._report()
 
     async def changes(self) -> AsyncGenerator[WatchOut | None, None]:
-        """How it stands now, and whenever that changes; again when it is time to save, and
-        after long silence."""
+        """Yield the status now and at every change, when it is time to save, and to keep alive."""
         while True:
             shown, changed = self.now, self._changed
             yield shown
@@ -81,8 +80,8 @@ class SessionStatus:
                 async with asyncio.timeout(pause):
                     await changed.wait()
 
-    async def _tell(self) -> float:
-        answer = await self.service.tell_kernels(self.request_id, self.kernels.told())
+    async def _report(self) -> float:
+        answer = await self.service.tell_kernels(self.request_id, self.kernels.report())
         self._publish(answer)
         return answer.again_seconds
 
@@ -96,6 +95,6 @@ class SessionStatus:
 
 
 def last_call(now: WatchOut | None, at: float) -> bool:
-    """Whether it is about to be stopped within moments."""
+    """Whether the session is about to be stopped within seconds."""
     warning = now.warning if now else None
     return warning is not None and at >= warning.stops_at - SAVE_SECONDS

@@ -1,7 +1,7 @@
-"""``%carrel fetch-assignment`` and its sisters: from inside the assignment's folder too.
+"""Translate ``%carrel fetch-assignment`` and similar into commands of ``carrel course``.
 
-A notebook's kernel works where the notebook lies, which is the folder that is to be handed in;
-in a terminal one stands above it.
+A notebook's kernel works in the notebook's folder, which is the assignment's; in a terminal the
+commands are run above it.
 """
 
 from __future__ import annotations
@@ -17,46 +17,53 @@ COMMANDS = {
     "check-assignment": "check",
     "submit-assignment": "submit",
 }
-"""Magics → commands of ``carrel course``."""
+"""Commands of ``carrel course``, by the name of the magic."""
 
 
-def as_typed(words: Sequence[str], here: Path) -> list[str]:
-    """The command of the terminal that does it; in its folder the name may be left out.
+def command_line(words: Sequence[str], here: Path) -> list[str]:
+    """Return the terminal command; inside an assignment's folder its name is optional.
 
     Raises:
-        InvalidInput: no assignment is named, and none was fetched into this folder.
+        InvalidInput: no assignment is given, and none was fetched into this folder.
     """
     magic, *rest = words
     command = COMMANDS[magic]
     if "--help" in rest:
         return ["course", command, "--help"]
     if command == "check":
-        rest = _watched(rest)
+        rest = _with_watch(rest)
     mark = fetch_record_of(here)
     named = bool(rest) and not rest[0].startswith("-")
     if not named and mark is None:
         raise InvalidInput(
-            "Which assignment?", accepted=f"Its name: %carrel {magic} ps1. In its folder none."
+            "No assignment is given, and this folder has none.",
+            accepted=f"Give its name: %carrel {magic} ps1.",
         )
     if mark is None or (named and rest[0] != mark.assignment):
         return ["course", command, *rest]
     options = rest[1:] if named else rest
-    return ["course", command, mark.assignment, *_place(command, options), *_of(mark, options)]
+    return [
+        "course",
+        command,
+        mark.assignment,
+        *_with_folder(command, options),
+        *_with_course(mark, options),
+    ]
 
 
-def _watched(rest: Sequence[str]) -> list[str]:
-    """Who checks from a cell waits for what comes out, unless they ask for the last one."""
+def _with_watch(rest: Sequence[str]) -> list[str]:
+    """Wait for the result of a check in a cell, unless the last result is requested."""
     return [*rest] if {"--watch", "--last"} & set(rest) else [*rest, "--watch"]
 
 
-def _place(command: str, options: Sequence[str]) -> list[str]:
-    """This folder, unless another one is named."""
+def _with_folder(command: str, options: Sequence[str]) -> list[str]:
+    """Add this folder, unless another one is given."""
     if command == "fetch":
         return [*options] if _has("--to", options) else [*options, "--to", "."]
     return [*options] if options and not options[0].startswith("-") else [".", *options]
 
 
-def _of(mark: FetchRecord, options: Sequence[str]) -> list[str]:
+def _with_course(mark: FetchRecord, options: Sequence[str]) -> list[str]:
     return [] if _has("--course", options) else ["--course", mark.course]
 
 

@@ -1,8 +1,8 @@
-"""nbgrader's exchange over Carrel: stock nbgrader works in a session as it is.
+"""nbgrader's exchange over Carrel: unmodified nbgrader works in a session.
 
-Its commands and its extension for JupyterLab ask ``ExchangeFactory`` for what lists, fetches,
-submits, collects and releases. In sessions an ``nbgrader_config.py`` on Jupyter's path names the
-classes of this package there; elsewhere ``configure(c)`` in one's own does.
+nbgrader's commands and its JupyterLab extension ask ``ExchangeFactory`` for the classes that list,
+fetch, submit, collect and release. In sessions, an ``nbgrader_config.py`` on Jupyter's path sets
+the classes of this package; elsewhere call ``configure(c)`` in your own.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 COURSE_FOLDER = "CARREL_COURSE_FOLDER"
-"""Set in the sessions of those who grade: the folder that formgrader shows."""
+"""Set in the sessions of graders: the folder that formgrader shows."""
 _HERE = "carrel.extensions.nbgrader"
 _CLASSES = {
     "exchange": "exchange.Exchange",
@@ -25,11 +25,11 @@ _CLASSES = {
 
 
 def configure(c: Any) -> None:  # traitlets' configuration: any name is an attribute
-    """Let nbgrader speak with Carrel; ``c`` is what ``get_config()`` gives."""
+    """Make nbgrader use Carrel; ``c`` is what ``get_config()`` returns."""
     for name, place in _CLASSES.items():
         setattr(c.ExchangeFactory, name, f"{_HERE}.{place}")
 
 
 def show_course(c: Any, folder: str) -> None:
-    """Let formgrader show the course in this folder, whatever the session's own folder is."""
+    """Make formgrader show the course in this folder, whatever the session's working folder is."""
     c.FormgradeExtension.CourseDirectory.root = folder

@@ -1,4 +1,4 @@
-"""What all of nbgrader's exchange has in common: the site, who asks, and files on their way."""
+"""The base of all exchange classes: the site, the user, and files in transit."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from ...hub.errors import CarrelError
 from ...hub.schemas.ngshare import TreeFileOut
 
 TIMESTAMP_FILE = "timestamp.txt"
-"""In it nbgrader keeps when something was submitted."""
+"""nbgrader's file with the time of a submission."""
 PAGE = ".html"
 
 
 class Exchange(abc.Exchange):  # type: ignore[misc]  # nbgrader has no types
-    """Configured as ``c.Exchange``, like nbgrader's own.
+    """The base class, configured as ``c.Exchange``, like nbgrader's own.
 
-    Where Carrel is and who asks is known in a session; elsewhere ``carrel login`` tells.
+    A session knows the site and the user; elsewhere ``carrel login`` sets them.
     """
 
     path_includes_course = Bool(
         False,
-        help="Whether assignments lie in a folder of their course: ./cs101/ps1 instead of ./ps1.",
+        help="Whether assignments are in a folder of their course: ./cs101/ps1 instead of ./ps1.",
     ).tag(config=True)
 
     _client: Client | None = None
@@ -61,29 +61,29 @@ class Exchange(abc.Exchange):  # type: ignore[misc]  # nbgrader has no types
         return str(self.coursedir.assignment_id)
 
     def start(self) -> object:
-        """Raises ExchangeError, which nbgrader's commands show, with Carrel's sentence."""
+        """Run the command; raises ExchangeError, which nbgrader shows, with Carrel's message."""
         try:
             return super().start()
         except CarrelError as error:
             return self.fail(str(error))
 
-    # Most of what nbgrader prepares before it copies is a matter of folders alone.
+    # nbgrader's preparations are mostly about folders of a shared file system.
 
     def init_src(self) -> None:
-        """Nothing is looked for on this machine."""
+        """Do nothing: by default there is no source folder."""
 
     def init_dest(self) -> None:
-        """The site is what it goes to."""
+        """Do nothing: the destination is the site."""
 
     def folder_of(self, course: str, assignment: str) -> Path:
-        """Where a student works."""
+        """Return the student's folder of an assignment."""
         root = Path(self.assignment_dir)
         return (
             root / course / assignment if self.path_includes_course else root / assignment
         ).absolute()
 
     def read(self, folder: Path) -> dict[str, bytes]:
-        """The files of a folder, but what ``c.CourseDirectory`` leaves out; links stay here."""
+        """Return the files of a folder, without links and what ``c.CourseDirectory`` ignores."""
         ignored = ignore_patterns(
             exclude=self.coursedir.ignore,
             include=self.coursedir.include,
@@ -97,14 +97,14 @@ class Exchange(abc.Exchange):  # type: ignore[misc]  # nbgrader has no types
             for name in sorted(set(names) - left_out):
                 path = Path(here, name)
                 if path.is_symlink():
-                    self.log.warning("%s is a link, and is left out.", path)
+                    self.log.warning("%s is a link and was left out.", path)
                 elif path.is_file():
                     found[path.relative_to(folder).as_posix()] = path.read_bytes()
         return found
 
 
-def packed(files: Mapping[str, bytes]) -> str:
-    """Files as the exchange takes them."""
+def pack(files: Mapping[str, bytes]) -> str:
+    """Encode files as the exchange expects them."""
     return json.dumps(
         [
             {"path": name, "content": base64.b64encode(content).decode()}
@@ -114,14 +114,14 @@ def packed(files: Mapping[str, bytes]) -> str:
 
 
 def unpack(files: Iterable[TreeFileOut], folder: Path) -> None:
-    """Into a folder; nothing is written out of it, whatever a name says."""
+    """Write files into a folder, and never outside of it, whatever their names are."""
     for file in files:
         target = safe_target(folder, file.path)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(base64.b64decode(file.content or ""))
 
 
-def moment(timestamp: str) -> datetime:
-    """In UTC, without a zone, as nbgrader compares them."""
+def parse_timestamp(timestamp: str) -> datetime:
+    """Parse a time in UTC without a time zone, as nbgrader compares them."""
     found: datetime = parse_utc(timestamp)
     return found

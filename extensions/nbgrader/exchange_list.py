@@ -1,7 +1,7 @@
-"""nbgrader's list: what is released, what was submitted, and the feedback on it.
+"""nbgrader's list: released assignments, submissions, and feedback.
 
-The values are what nbgrader's extension for JupyterLab reads. What was submitted is asked of the
-site: there is no cache in the home folder, and what was handed in elsewhere is here too.
+The values are those that nbgrader's JupyterLab extension reads. Submissions are read from the site:
+there is no cache in the home, and work that was submitted elsewhere is listed, too.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _ANY = frozenset({"", "*"})
 
 
 class ExchangeList(Exchange, abc.ExchangeList):  # type: ignore[misc]
-    """``--cached`` are one's own submissions, ``--inbound`` all that one may see."""
+    """``--cached`` lists your own submissions, ``--inbound`` all that you may see."""
 
     def copy_files(self) -> None:
-        """Nothing is copied."""
+        """Do nothing: a list copies no files."""
 
     def list_files(self) -> list[Listed]:
         found = self._submitted() if self.inbound or self.cached else self._released()
@@ -39,9 +39,9 @@ class ExchangeList(Exchange, abc.ExchangeList):  # type: ignore[misc]
         return found
 
     def remove_files(self) -> list[Listed]:
-        """What is released is withdrawn. What was submitted stays."""
+        """Withdraw released assignments; submissions stay."""
         if self.inbound or self.cached:
-            self.fail("What was submitted is kept: Carrel removes none of it.")
+            self.fail("Submissions are kept: Carrel does not remove them.")
         found = self._released()
         for each in found:
             at = ("assignment", str(each["course_id"]), str(each["assignment_id"]))
@@ -49,10 +49,10 @@ class ExchangeList(Exchange, abc.ExchangeList):  # type: ignore[misc]
             self.log.info("Withdrawn: %s %s", *at[1:])
         return [{**each, "status": "removed"} for each in found]
 
-    # -- what there is --------------------------------------------------------------------
+    # -- entries --------------------------------------------------------------------------
 
     def _named(self) -> Iterator[tuple[str, str]]:
-        """Courses and assignments, as far as they were named."""
+        """Yield the given courses and assignments, or all of them."""
         courses = [self.coursedir.course_id]
         if self.coursedir.course_id in _ANY:
             courses = self.client.from_exchange(("courses",), NamesOut).courses or []
@@ -63,17 +63,17 @@ class ExchangeList(Exchange, abc.ExchangeList):  # type: ignore[misc]
                     yield course, name
 
     def _released(self) -> list[Listed]:
-        return [self._one_released(course, name) for course, name in self._named()]
+        return [self._released_entry(course, name) for course, name in self._named()]
 
-    def _one_released(self, course: str, name: str) -> Listed:
+    def _released_entry(self, course: str, name: str) -> Listed:
         folder = self.folder_of(course, name)
-        here: Listed = {"course_id": course, "assignment_id": name}
+        local: Listed = {"course_id": course, "assignment_id": name}
         if folder.is_dir():
             notebooks: list[Listed] = [
                 {"notebook_id": path.stem, "path": str(path)}
                 for path in sorted(folder.glob("*.ipynb"))
             ]
-            return {**here, "status": "fetched", "path": str(folder), "notebooks": notebooks}
+            return {**local, "status": "fetched", "path": str(folder), "notebooks": notebooks}
         listed = self.client.from_exchange(
             ("assignment", course, name), TreeOut, {"list_only": "true"}
         )
@@ -83,20 +83,20 @@ class ExchangeList(Exchange, abc.ExchangeList):  # type: ignore[misc]
             for path in names
             if path.suffix == ".ipynb"
         ]
-        return {**here, "status": "released", "path": "", "notebooks": notebooks}
+        return {**local, "status": "released", "path": "", "notebooks": notebooks}
 
     def _submitted(self) -> list[Listed]:
         found: list[Listed] = []
         for course, name in self._named():
-            sent = self._sent(course, name)
+            sent = self._submissions_of(course, name)
             for student, theirs in groupby(sent, key=lambda each: each.student_id):
-                submissions = [self._one_submitted(course, name, each) for each in theirs]
-                here = {"course_id": course, "assignment_id": name, "student_id": student}
-                found.append({**here, "status": "submitted", "submissions": submissions})
+                submissions = [self._submission_entry(course, name, each) for each in theirs]
+                local = {"course_id": course, "assignment_id": name, "student_id": student}
+                found.append({**local, "status": "submitted", "submissions": submissions})
         return found
 
-    def _sent(self, course: str, name: str) -> list[SentOut]:
-        """In the order of students; one's own where one may not see those of others."""
+    def _submissions_of(self, course: str, name: str) -> list[SentOut]:
+        """Return submissions ordered by student; only your own if you may not see others'."""
         path = ("submissions", course, name)
         student = self.me if self.cached else self.coursedir.student_id
         if student not in _ANY:
@@ -106,13 +106,13 @@ class ExchangeList(Exchange, abc.ExchangeList):  # type: ignore[misc]
         except Forbidden:
             return self.client.from_exchange((*path, self.me), SentListOut).submissions
 
-    def _one_submitted(self, course: str, name: str, sent: SentOut) -> Listed:
+    def _submission_entry(self, course: str, name: str, sent: SentOut) -> Listed:
         student, time = sent.student_id, {"list_only": "true", "timestamp": sent.timestamp}
         files = self.client.from_exchange(("submission", course, name, student), TreeOut, time)
-        back = self.client.from_exchange(("feedback", course, name, student), TreeOut, time)
+        feedback = self.client.from_exchange(("feedback", course, name, student), TreeOut, time)
         folder = self.folder_of(course, name) / FEEDBACK / sent.timestamp
         notebooks = [
-            _notebook(Path(file.path).stem, folder, back.files)
+            _notebook(Path(file.path).stem, folder, feedback.files)
             for file in files.files
             if file.path.endswith(".ipynb")
         ]
@@ -134,25 +134,25 @@ class ExchangeList(Exchange, abc.ExchangeList):  # type: ignore[misc]
         }
 
 
-def _notebook(name: str, folder: Path, back: list[TreeFileOut]) -> Listed:
-    """With what came back for it: on the site, and here."""
+def _notebook(name: str, folder: Path, feedback: list[TreeFileOut]) -> Listed:
+    """Return a notebook with the state of its feedback, on the site and locally."""
     page = folder / f"{name}{PAGE}"
-    there = next((file.checksum for file in back if file.path == page.name), None)
-    here = None
+    there = next((file.checksum for file in feedback if file.path == page.name), None)
+    local = None
     if page.is_file():
-        here = hashlib.md5(page.read_bytes(), usedforsecurity=False).hexdigest()
+        local = hashlib.md5(page.read_bytes(), usedforsecurity=False).hexdigest()
     return {
         "notebook_id": name,
         "path": "",
-        "has_local_feedback": here is not None,
+        "has_local_feedback": local is not None,
         "has_exchange_feedback": there is not None,
-        "local_feedback_path": str(page) if here is not None else None,
-        "feedback_updated": None not in (here, there) and here != there,
+        "local_feedback_path": str(page) if local is not None else None,
+        "feedback_updated": None not in (local, there) and local != there,
     }
 
 
 def _lines(listed: Listed) -> Iterator[str]:
-    """As nbgrader's own exchange says it."""
+    """Format an entry as nbgrader's own exchange does."""
     submissions = listed.get("submissions")
     if not isinstance(submissions, list):
         fetched = " (already downloaded)" if listed["status"] == "fetched" else ""
@@ -160,12 +160,12 @@ def _lines(listed: Listed) -> Iterator[str]:
         return
     for each in submissions:
         if each["has_local_feedback"] and not each["feedback_updated"]:
-            back = "feedback already fetched"
+            feedback = "feedback already fetched"
         elif each["has_exchange_feedback"]:
-            back = "feedback ready to be fetched"
+            feedback = "feedback ready to be fetched"
         else:
-            back = "no feedback available"
+            feedback = "no feedback available"
         yield (
             f"{each['course_id']} {each['student_id']} {each['assignment_id']} "
-            f"{each['timestamp']} ({back}) {each['sentence']}"
+            f"{each['timestamp']} ({feedback}) {each['sentence']}"
         )

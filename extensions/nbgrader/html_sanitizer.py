@@ -1,8 +1,8 @@
-"""What formgrader shows of students' work is made harmless first.
+"""Sanitize what formgrader shows of students' work.
 
-formgrader shows a notebook's HTML as it is, on the address of the grader's own server: a script
-in it could do whatever the grader can. Here it becomes text, pictures and clean HTML; other files
-that were handed in are shown in a sandbox, where nothing runs.
+formgrader shows a notebook's HTML unchanged, on the address of the grader's own server: a script in
+it could do whatever the grader can. Here it is reduced to text, pictures and clean HTML; other
+submitted files are shown in a browser sandbox, where nothing runs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _GRADE_ID: Final = re.compile(r"[\w.-]+")
 _ROLE: Final = frozenset({"grade", "grade_id", "locked", "points", "solution", "task"})
 _METADATA: Final = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
 _IN_LAB: Final = "frame-ancestors 'self'"
-"""JupyterHub lets no page of a session be framed, and JupyterLab shows formgrader in a frame."""
+"""JupyterHub forbids framing of a session's pages, but JupyterLab frames formgrader."""
 _SANDBOX: Final = (
     f"{_IN_LAB}; sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:"
 )
@@ -46,7 +46,7 @@ _TAGS: Final = frozenset(
         *("thead", "tr", "u", "ul"),
     }
 )
-# Neither id nor class: formgrader's own scripts go by them.
+# Neither id nor class, because formgrader's own scripts use them.
 _ATTRIBUTES: Final = {
     "a": ["href", "title"],
     "img": ["src", "alt", "width", "height"],
@@ -57,8 +57,8 @@ _PROTOCOLS: Final = frozenset({"http", "https", "mailto", "data"})
 _STYLE: Final = re.compile(r"<style\b.*?</style\s*>", re.DOTALL | re.IGNORECASE)
 
 
-def tame_formgrader(c: Any) -> None:  # traitlets' configuration: any name is an attribute
-    """``c`` is what ``get_config()`` gives."""
+def sanitize_formgrader(c: Any) -> None:  # traitlets' configuration: any name is an attribute
+    """Make formgrader sanitize notebooks; ``c`` is what ``get_config()`` returns."""
     c.HTMLExporter.preprocessors = [f"{__name__}.HtmlSanitizer"]
     c.HTMLExporter.filters = {"markdown2html": f"{__name__}.clean_markdown"}
     handlers.BaseHandler.content_security_policy = _IN_LAB
@@ -66,59 +66,59 @@ def tame_formgrader(c: Any) -> None:  # traitlets' configuration: any name is an
 
 
 class HtmlSanitizer(Preprocessor):
-    """Takes from a notebook all that formgrader's template would put on the page as it is.
+    """Removes from a notebook all that formgrader's template would put on the page unchanged.
 
-    What is no notebook by its format, such as a count that is a text, is not shown at all.
+    A notebook that violates its format, such as a count that is text, is not shown at all.
     """
 
     def preprocess(
         self, nb: NotebookNode, resources: dict[str, object]
     ) -> tuple[NotebookNode, dict[str, object]]:
-        # A language becomes the name of a class in the page's markup.
+        # The language becomes a class name in the page's markup.
         nb.metadata = as_node(deepcopy(_METADATA))
         for cell in nb.cells:
             cell.metadata = as_node(_role(cell.metadata))
             if cell.cell_type == "raw":
                 cell.source = html.escape(cell.source)
             if "attachments" in cell:
-                sound = {name: _attached(each) for name, each in cell.attachments.items()}
-                cell.attachments = as_node(sound)
+                safe = {name: _safe_attachment(each) for name, each in cell.attachments.items()}
+                cell.attachments = as_node(safe)
             for output in cell.get("outputs", ()):
                 if "data" in output:
                     output.metadata = as_node({})
-                    output.data = as_node(_shown(output.data))
+                    output.data = as_node(_safe_data(output.data))
         return nb, resources
 
 
 @pass_context
 def clean_markdown(context: Context, source: str) -> str:
-    """In place of nbconvert's own filter: links and HTML in it lead to nothing that runs."""
+    """Replace nbconvert's own filter: links and HTML cannot run anything."""
     cell = context.get("cell", {})
     renderer = IPythonRenderer(
         escape=False, attachments=cell.get("attachments", {}), exclude_anchor_links=True
     )
     try:
         page = MarkdownWithMath(renderer=renderer).render(source)
-    except InvalidNotebook:  # a picture that was not handed in
+    except InvalidNotebook:  # a picture that was not submitted
         page = f"<pre>{html.escape(source)}</pre>"
     return _clean(page)
 
 
 def _role(metadata: Mapping[str, Any]) -> dict[str, object]:
-    """nbgrader's part, of a cell that it knows."""
+    """Return nbgrader's metadata of a cell that it knows."""
     role = metadata.get("nbgrader")
     if not isinstance(role, Mapping) or not _GRADE_ID.fullmatch(str(role.get("grade_id", ""))):
         return {}
     return {"nbgrader": {name: role[name] for name in _ROLE & set(role)}}
 
 
-def _shown(data: Mapping[str, Any]) -> dict[str, str]:
-    """The forms of an output that a page may have, each made harmless."""
+def _safe_data(data: Mapping[str, Any]) -> dict[str, str]:
+    """Return the forms of an output that a page may contain, each sanitized."""
     found = _pictures(data)
-    for kind, tamed in (("text/html", _clean), ("text/latex", html.escape)):
+    for kind, sanitize in (("text/html", _clean), ("text/latex", html.escape)):
         if isinstance(data.get(kind), str):
-            found[kind] = tamed(data[kind])
-    # These two become HTML on the page, by way of filters that escape or clean.
+            found[kind] = sanitize(data[kind])
+    # Filters that escape or clean turn these two into HTML.
     for kind in ("text/plain", "text/markdown"):
         if isinstance(data.get(kind), str):
             found[kind] = data[kind]
@@ -132,12 +132,12 @@ def _clean(text: str) -> str:
     return cleaned
 
 
-def _attached(data: Mapping[str, Any]) -> dict[str, str]:
+def _safe_attachment(data: Mapping[str, Any]) -> dict[str, str]:
     return _pictures(data) or {"image/png": ""}
 
 
 def _pictures(data: Mapping[str, Any]) -> dict[str, str]:
-    """Those that are base64, and nothing that would leave the attribute in which they stand."""
+    """Return the pictures that are base64, and thus cannot leave their attribute."""
     return {kind: data[kind] for kind in _PICTURES & set(data) if _is_base64(data[kind])}
 
 

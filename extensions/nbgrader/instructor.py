@@ -1,4 +1,4 @@
-"""What teachers ask nbgrader's exchange for: release, collect, and give back."""
+"""The teachers' part of nbgrader's exchange: release, collect, and return feedback."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nbgrader.exchange import abc
 
 from ...hub.client.transport.calls import RELEASE_SECONDS
 from ...hub.schemas.ngshare import DoneOut, NamesOut, SentListOut, SentOut, TreeOut
-from .exchange import PAGE, TIMESTAMP_FILE, Exchange, moment, packed, unpack
+from .exchange import PAGE, TIMESTAMP_FILE, Exchange, pack, parse_timestamp, unpack
 
 _ON_TIME = "on time"
 _SQLITE = "sqlite:///"
@@ -19,9 +19,9 @@ _DUE = "%Y-%m-%d %H:%M UTC"
 
 
 class ExchangeReleaseAssignment(Exchange, abc.ExchangeReleaseAssignment):  # type: ignore[misc]
-    """What ``nbgrader generate_assignment`` made; the source goes along for grading.
+    """Release what ``nbgrader generate_assignment`` made, with the source for grading.
 
-    A due time that the gradebook has becomes the one of Carrel.
+    A due time in the gradebook becomes Carrel's.
     """
 
     def init_src(self) -> None:
@@ -42,9 +42,9 @@ class ExchangeReleaseAssignment(Exchange, abc.ExchangeReleaseAssignment):  # typ
             self.fail(
                 f"Destination already exists, add --force to overwrite: {course} {assignment}"
             )
-        form = {"files": packed(self.read(self.src_path)), "force": "true"}
+        form = {"files": pack(self.read(self.src_path)), "force": "true"}
         if self.source_path.is_dir():
-            form["source"] = packed(self.read(self.source_path))
+            form["source"] = pack(self.read(self.source_path))
         if due := self._due():
             form["due"] = due
         place = "assignment", course, assignment
@@ -55,7 +55,7 @@ class ExchangeReleaseAssignment(Exchange, abc.ExchangeReleaseAssignment):  # typ
         return Path(self.coursedir.format_path(step, ".", self.assignment))
 
     def _due(self) -> str:
-        """Empty where the gradebook has none, or where there is no gradebook yet."""
+        """Return the due time; empty if the gradebook has none, or does not exist yet."""
         url = self.coursedir.db_url
         if url.startswith(_SQLITE) and not Path(url.removeprefix(_SQLITE)).exists():
             return ""
@@ -68,9 +68,9 @@ class ExchangeReleaseAssignment(Exchange, abc.ExchangeReleaseAssignment):  # typ
 
 
 class ExchangeCollect(Exchange, abc.ExchangeCollect):  # type: ignore[misc]
-    """Of each student the submission that is graded, after the late rule and extensions.
+    """Collect of each student the submission that counts, after late rule and extensions.
 
-    With ``--before-duedate`` the last one that is on time, where there is one.
+    With ``--before-duedate`` the last one on time, if there is one.
     """
 
     def copy_files(self) -> None:
@@ -84,9 +84,9 @@ class ExchangeCollect(Exchange, abc.ExchangeCollect):  # type: ignore[misc]
         if not by_student:
             self.log.warning("No submissions of %r for course %r to collect", assignment, course)
         for sent in by_student.values():
-            self._collect(self._wanted(sent))
+            self._collect(self._select(sent))
 
-    def _wanted(self, sent: list[SentOut]) -> SentOut:
+    def _select(self, sent: list[SentOut]) -> SentOut:
         on_time = [each for each in sent if each.standing == _ON_TIME]
         if self.before_duedate and on_time:
             return on_time[-1]
@@ -98,15 +98,15 @@ class ExchangeCollect(Exchange, abc.ExchangeCollect):  # type: ignore[misc]
             self.coursedir.format_path(self.coursedir.submitted_directory, student, self.assignment)
         )
         if folder.is_dir():
-            there = self.coursedir.get_existing_timestamp(str(folder))
-            same = there is not None and there == moment(sent.timestamp)
+            existing = self.coursedir.get_existing_timestamp(str(folder))
+            same = existing is not None and existing == parse_timestamp(sent.timestamp)
             if same or not (self.update or self.before_duedate):
-                told = "is collected already" if same else "exists, use --update to update"
-                self.log.info("Submission %s: %s %s", told, student, self.assignment)
+                message = "is collected already" if same else "exists, use --update to update"
+                self.log.info("Submission %s: %s %s", message, student, self.assignment)
                 return
         at = ("submission", self.course, self.assignment, student)
         found = self.client.from_exchange(at, TreeOut, {"timestamp": sent.timestamp})
-        # Whole, or not at all: a folder that is half full would look like a submission.
+        # Atomic: a half-filled folder would look like a submission.
         draft = folder.with_name(f".{folder.name}.collecting")
         shutil.rmtree(draft, ignore_errors=True)
         unpack(found.files, draft)
@@ -118,7 +118,7 @@ class ExchangeCollect(Exchange, abc.ExchangeCollect):  # type: ignore[misc]
 
 
 class ExchangeReleaseFeedback(Exchange, abc.ExchangeReleaseFeedback):  # type: ignore[misc]
-    """What ``nbgrader generate_feedback`` made, back to the submission of which it is."""
+    """Return what ``nbgrader generate_feedback`` made, for the submission that it belongs to."""
 
     def copy_files(self) -> None:
         assignment = self.assignment
@@ -133,15 +133,15 @@ class ExchangeReleaseFeedback(Exchange, abc.ExchangeReleaseFeedback):  # type: i
         for folder in folders:
             student = folder.parts[student_part]
             if student not in excluded:
-                self._give_back(student, folder)
+                self._return_feedback(student, folder)
 
-    def _give_back(self, student: str, folder: Path) -> None:
+    def _return_feedback(self, student: str, folder: Path) -> None:
         written = folder / TIMESTAMP_FILE
         if not written.is_file():
-            self.log.error("%s does not say of which submission it is; collect it anew", folder)
+            self.log.error("%s names no submission; collect it again", folder)
             return
         pages = {page.name: page.read_bytes() for page in sorted(folder.glob(f"*{PAGE}"))}
         at = ("feedback", self.course, self.assignment, student)
-        form = {"timestamp": written.read_text().strip(), "files": packed(pages)}
+        form = {"timestamp": written.read_text().strip(), "files": pack(pages)}
         self.client.to_exchange(at, DoneOut, form)
         self.log.info("Released feedback: %s %s", student, self.assignment)

@@ -1,4 +1,4 @@
-"""What students ask nbgrader's exchange for: fetch, submit, and see what came back."""
+"""The students' part of nbgrader's exchange: fetch, submit, and fetch feedback."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from nbgrader.utils import find_all_notebooks
 
 from ...courses.workspace.folder import MARK, fetch_into, fetch_record_of
 from ...hub.schemas.ngshare import SentListOut, TakenOut, TreeOut
-from .exchange import Exchange, packed, unpack
+from .exchange import Exchange, pack, unpack
 
 _NOTEBOOK = ".ipynb"
 FEEDBACK = "feedback"
-"""Folder of an assignment in which nbgrader keeps what came back, by time of submission."""
+"""Folder of an assignment with its feedback, by time of submission."""
 
 
 class ExchangeFetchAssignment(Exchange, abc.ExchangeFetchAssignment):  # type: ignore[misc]
-    """Fetched again, a newer version is merged into the work, which is never overwritten."""
+    """Fetch an assignment; a newer version is merged into the work, which is never overwritten."""
 
     def copy_files(self) -> None:
         course, assignment = self.course, self.assignment
@@ -29,15 +29,15 @@ class ExchangeFetchAssignment(Exchange, abc.ExchangeFetchAssignment):  # type: i
         )
         for note in notes:
             self.log.warning(note)
-        told = "Merged with version" if there else "Fetched version"
-        self.log.info("%s %s: %s %s, in %s", told, made.version, course, assignment, folder)
+        message = "Merged with version" if there else "Fetched version"
+        self.log.info("%s %s: %s %s, in %s", message, made.version, course, assignment, folder)
 
 
 class ExchangeSubmit(Exchange, abc.ExchangeSubmit):  # type: ignore[misc]
-    """Everything or nothing is taken; the same files again are the same submission."""
+    """Submit an assignment as a whole; the same files again are the same submission."""
 
     def init_src(self) -> None:
-        # Also a path is accepted for an assignment: `nbgrader submit ./ps1`.
+        # nbgrader also accepts a path as the assignment: `nbgrader submit ./ps1`.
         self.coursedir.assignment_id = Path(self.assignment).absolute().name
         self.src_path = self.folder_of(self.course, self.assignment)
         if not self.src_path.is_dir():
@@ -48,7 +48,7 @@ class ExchangeSubmit(Exchange, abc.ExchangeSubmit):  # type: ignore[misc]
         self._compare()
         files = self.read(self.src_path)
         files.pop(MARK, None)
-        form = {"files": packed(files)}
+        form = {"files": pack(files)}
         mark = fetch_record_of(self.src_path)
         if mark is not None:
             form["version"] = str(mark.version)
@@ -58,7 +58,7 @@ class ExchangeSubmit(Exchange, abc.ExchangeSubmit):  # type: ignore[misc]
         self.log.info("%s SHA-256: %s", taken.sentence, taken.sha256)
 
     def _compare(self) -> None:
-        """Says which notebooks are missing, and which were not handed out."""
+        """Warn about missing notebooks, and about ones that were not released."""
         at = ("assignment", self.course, self.assignment)
         listed = self.client.from_exchange(at, TreeOut, {"list_only": "true"}).files
         released = {file.path for file in listed if file.path.endswith(_NOTEBOOK)}
@@ -75,7 +75,7 @@ class ExchangeSubmit(Exchange, abc.ExchangeSubmit):  # type: ignore[misc]
 
 
 class ExchangeFetchFeedback(Exchange, abc.ExchangeFetchFeedback):  # type: ignore[misc]
-    """The pages that teachers gave back, below ``feedback/TIME`` in the assignment's folder."""
+    """Fetch the feedback into ``feedback/TIME`` in the assignment's folder."""
 
     def copy_files(self) -> None:
         course, assignment, me = self.course, self.assignment, self.me

@@ -1,7 +1,7 @@
-"""``carrel.notice()`` and ``carrel.saved()``: a job that will be stopped saves its work in time.
+"""``carrel.notice()`` and ``carrel.saved()``: save a job's work before it is stopped.
 
-A job's devices may be asked back: it gets a notice, a grace time, and SIGUSR1 if it has a
-handler for it; then it is stopped and queued again. Outside of a job nothing is ever asked back.
+A job may be preempted: it gets a notice with a grace period, and SIGUSR1 if it handles that signal;
+then it is stopped and queued again. Outside of a job there is never a notice.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Notice:
     """Why and when this job is stopped.
 
     Attributes:
-        message: the sentence that its owner reads.
+        message: the message that its owner reads.
         stops_at: when, in seconds since the epoch.
         comes_back: whether it is queued again afterwards.
     """
@@ -31,7 +31,7 @@ class Notice:
 
 
 def notice() -> Notice | None:
-    """The notice that this job was given; None while nobody asks its devices back.
+    """Return the notice to this job; None unless it will be stopped.
 
     >>> for step in range(steps):
     ...     train(step)
@@ -54,9 +54,9 @@ def notice() -> Notice | None:
 
 
 def saved() -> None:
-    """Say that the work is saved: a stop from here on loses only what comes after it.
+    """Report that the work is saved: a stop from now on loses only later work.
 
-    Whoever loses least is asked first. From a shell: ``touch "$CARREL_SAVED"``.
+    Jobs that lose the least are preempted first. From a shell: ``touch "$CARREL_SAVED"``.
     """
     path = os.environ.get(SAVED_VARIABLE)
     if path:

@@ -1,8 +1,8 @@
-"""``carrel.progress(i, n)``: a job says how far it has come, inside a cell or a command.
+"""``carrel.progress(i, n)``: report a job's progress, inside a cell or a command.
 
-It overwrites one line in the file that the runner names in ``CARREL_PROGRESS``; the runner
-reads that file five times a second. Outside of a job it does nothing, and it never raises
-because of the file: progress is not worth a failed job.
+It overwrites one line in the file named by ``CARREL_PROGRESS``, which the runner reads five times a
+second. Outside of a job it does nothing, and it never raises because of the file: progress is not
+worth a failed job.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import os
 VARIABLE = "CARREL_PROGRESS"
 
 _open: dict[tuple[int, str], int] = {}
-"""The file by process and path: a forked worker opens its own."""
+"""The open file by process and path: a forked worker opens its own."""
 
 
 def progress(done: float, of: float | None = None, text: str = "") -> None:
-    """Say that ``done`` of ``of`` are done, in whatever unit; prints nothing.
+    """Report that ``done`` of ``of`` are done, in any unit; prints nothing.
 
     Args:
         done: how much is done.
-        of: how much there is, None where that is not known.
+        of: how much there is in all, None if unknown.
         text: what is being done now; at most 200 characters are shown.
     """
     path = os.environ.get(VARIABLE)

@@ -1,6 +1,6 @@
-"""``carrel.receipt()``: what ran in this notebook, with what and on what, and what it cost so far.
+"""``carrel.receipt()``: what ran in this notebook, on which devices, and its cost so far.
 
-It is for the last cell. Outside Carrel it says so: nothing is lent there, and nothing charged.
+Use it in the last cell. Outside Carrel it says that nothing was charged.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _PATIENCE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """Printed, or as a cell's last line, it is a text of a few lines.
+    """A receipt; printed, or as a cell's last line, it is a text of a few lines.
 
     Attributes:
         at: when it was written, in seconds since the epoch.
-        cpu_seconds: what the notebook's process has computed on the CPU.
-        versions: of Python and of the packages that were asked for.
-        devices: names of those that are lent; simulated ones say so.
+        cpu_seconds: CPU time of the notebook's process.
+        versions: of Python and of the requested packages.
+        devices: names of the leased devices; simulated ones are marked.
         request_id: of the session or job; empty outside Carrel.
-        request: how it stands at the site; None outside, or where the site was not reached.
+        request: the request at the site; None outside, or if the site was not reached.
         problem: why it was not reached.
     """
 
@@ -45,7 +45,7 @@ class Receipt:
 
     @property
     def device_seconds(self) -> float | None:
-        """What has been charged so far; None where that is not known here."""
+        """Device-seconds charged so far; None if unknown."""
         if not self.request_id:
             return 0.0
         return None if self.request is None else self.request.device_seconds
@@ -61,7 +61,7 @@ class Receipt:
             f"Receipt, {when}",
             f"  ran      {self._where()}",
             f"  with     {', '.join(f'{name} {each}' for name, each in self.versions.items())}",
-            f"  devices  {self.devices or 'none: it computed on the CPU'}",
+            f"  devices  {self.devices or 'none: it ran on the CPU'}",
         ]
         if self.request is not None and self.request.image:
             lines.append(f"  image    {self.request.image}")
@@ -85,25 +85,25 @@ class Receipt:
 
     def _cost(self) -> str:
         if not self.request_id:
-            return "nothing: no device is lent outside Carrel"
-        look = f"carrel show {self.request_id}"
+            return "nothing: it did not run on Carrel"
+        show = f"carrel show {self.request_id}"
         if self.device_seconds is None:
-            return f"not known here ({self.problem}) {look} tells it"
+            return f"unknown ({self.problem}) See {show}."
         if not self.device_seconds and not self.devices:
-            return "nothing: without a device nothing is charged"
-        return f"{units.device_seconds(self.device_seconds)} so far; {look} tells it to the end"
+            return "nothing: only devices are charged"
+        return f"{units.device_seconds(self.device_seconds)} so far; for the total see {show}"
 
 
 def receipt(packages: Sequence[str] = ()) -> Receipt:
-    """What ran here and what it cost so far.
+    """Return a receipt of what ran here and of its cost so far.
 
     >>> print(carrel.receipt(packages=["numpy", "torch"]))
 
     Args:
-        packages: names of installed packages whose versions it is to show.
+        packages: names of installed packages whose versions to show.
     """
     request_id = os.environ.get("CARREL_REQUEST", "")
-    request, problem = _asked(request_id) if request_id else (None, "")
+    request, problem = _fetch(request_id) if request_id else (None, "")
     return Receipt(
         at=time.time(),
         cpu_seconds=time.process_time(),
@@ -116,8 +116,8 @@ def receipt(packages: Sequence[str] = ()) -> Receipt:
     )
 
 
-def _asked(request_id: str) -> tuple[RequestOut | None, str]:
-    """How the request stands, or the sentence that says why that is not known."""
+def _fetch(request_id: str) -> tuple[RequestOut | None, str]:
+    """Return the request, or the message that says why it is unknown."""
     try:
         found = credentials_here()
         with Client(found.url, found.token, timeout=_PATIENCE_SECONDS) as client:

@@ -1,8 +1,8 @@
-"""Live views of jobs, queue and pool, and the form that submits a job, for notebooks and Voila.
+"""Live views of jobs, queue and pool, and a form that submits jobs, for notebooks and Voila.
 
     service ──event stream──▶ a feed (thread in the kernel) ──traits──▶ a view (JavaScript)
 
-Nothing here asks again and again: the service says when something has changed.
+Nothing polls: the service reports when something has changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The life of one job as a view shows it: put together from its status and its stored events."""
+"""The state of one job for a view, composed from its status and its stored events."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from pydantic import JsonValue
 
 from ...hub.client import Client
 from ...hub.errors import CarrelError, NotFound, Unavailable
-from ...hub.messages.requests import state_meaning, state_name
+from ...hub.messages import requests, units
 from ...hub.messages.timed_text import as_json, expected_start
-from ...hub.messages.units import devices as devices_text
 from ...hub.schemas import DeviceOut, EventOut, RequestOut
-from ..job_text import what
+from ..job_text import title
 from .stream_feeds import Snapshot
 
 TAIL_CHARACTERS = 16_000
 TAIL_LINES = 200
-AGAIN_SECONDS = 2.0
-"""Pause before the service is asked again after it stayed away."""
+RETRY_SECONDS = 2.0
+"""Pause after the service did not answer."""
 COMMAND_LOG_SECONDS = 1.0
-"""A command's log has no events of its own: it is read while the command runs."""
+"""A command's log has no events: it is read at this interval while the command runs."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
-_STOPPABLE = frozenset({"queued", "granted", "starting", "running"})
+_CANCELLABLE = frozenset({"queued", "granted", "starting", "running"})
 
 
 @dataclass(slots=True)
@@ -51,7 +50,7 @@ class CellState:
 
 @dataclass(slots=True)
 class Tail:
-    """The end of what was printed, with carriage returns acted out and colours left out."""
+    """The end of the output, with carriage returns applied and colours removed."""
 
     text: str = ""
 
@@ -59,7 +58,7 @@ class Tail:
         text = self.text + _ESCAPES.sub("", printed).replace("\r\n", "\n")
         if "\r" in text:
             lines = text.split("\n")
-            # The last line keeps a final carriage return: what comes next overwrites it.
+            # The last line keeps a trailing carriage return: the next text overwrites it.
             text = "\n".join(_overwritten(line) for line in lines)
         lines = text[-TAIL_CHARACTERS:].split("\n")
         self.text = "\n".join(lines[-TAIL_LINES:])
@@ -72,7 +71,7 @@ def _overwritten(line: str) -> str:
 
 @dataclass(slots=True)
 class JobState:
-    """What is known of a job; ``take`` folds in what the stream says. No I/O."""
+    """The state of a job; ``apply`` updates it from the stream. No I/O."""
 
     request: RequestOut | None = None
     epoch: int = 0
@@ -82,7 +81,7 @@ class JobState:
     tail: Tail = field(default_factory=Tail)
     last_event: int = 0
 
-    def take(self, item: RequestOut | EventOut) -> None:
+    def apply(self, item: RequestOut | EventOut) -> None:
         if isinstance(item, RequestOut):
             self.request = item
             if item.progress is not None:
@@ -90,7 +89,7 @@ class JobState:
             return
         self.last_event = max(self.last_event, item.id)
         if item.epoch > self.epoch:
-            # A new attempt begins from the first cell.
+            # A new attempt starts at the first cell.
             self.epoch, self.total, self.step = item.epoch, 0, None
             self.cells, self.tail = {}, Tail()
         self._event(item)
@@ -123,7 +122,7 @@ class JobState:
 
     @property
     def done(self) -> int:
-        """Cells that came to their end; the one that failed or was interrupted did not."""
+        """The number of finished cells, without a cell that failed or was interrupted."""
         return sum(cell.state == "done" for cell in self.cells.values())
 
     def _cell(self, number: int, at: float) -> CellState:
@@ -140,27 +139,27 @@ class JobViewState:
         self._state = JobState()
         self._problem = ""
         self._away = False
-        self._over = threading.Event()
+        self._ended = threading.Event()
         self._reader: threading.Thread | None = None
 
-    def follow(self, told: Callable[[], None]) -> None:
-        while not self._over.is_set():
+    def follow(self, changed: Callable[[], None]) -> None:
+        while not self._ended.is_set():
             try:
                 for item in self._client.follow(self._id, self._state.last_event):
                     with self._lock:
                         self._away = False
-                        self._state.take(item)
-                    told()
+                        self._state.apply(item)
+                    changed()
                     if isinstance(item, RequestOut):
-                        self._log_of_a_command(item, told)
-                self._over.set()
+                        self._follow_command_log(item, changed)
+                self._ended.set()
             except Unavailable as error:
-                self._say(str(error), away=True, told=told)
-                self._over.wait(AGAIN_SECONDS)
+                self._report(str(error), away=True, changed=changed)
+                self._ended.wait(RETRY_SECONDS)
             except CarrelError as error:
-                self._say(str(error), away=False, told=told)
-                self._over.set()
-        self._log_where_nothing_was_told()
+                self._report(str(error), away=False, changed=changed)
+                self._ended.set()
+        self._read_missing_log()
 
     def snapshot(self) -> Snapshot:
         with self._lock:
@@ -168,54 +167,54 @@ class JobViewState:
             request = state.request
             cells = [state.cells[number].plain() for number in sorted(state.cells)]
             running = [cell["number"] for cell in cells if cell["state"] == "runs"]
-            over = request is not None and request.ended
+            ended = request is not None and request.ended
             return {
                 "job": job_facts(request) if request else None,
                 "cells": list(cells),
                 "progress": {
                     "total": max(state.total, len(cells)),
                     "done": state.done,
-                    "current": None if over or not running else running[-1],
-                    "step": None if over else state.step,
+                    "current": None if ended or not running else running[-1],
+                    "step": None if ended else state.step,
                 },
                 "log": state.tail.text.rstrip("\r"),
                 "problem": self._problem if request is None or self._away else "",
                 "away": self._away,
             }
 
-    def _say(self, sentence: str, *, away: bool, told: Callable[[], None]) -> None:
+    def _report(self, sentence: str, *, away: bool, changed: Callable[[], None]) -> None:
         with self._lock:
             self._problem, self._away = sentence, away
-        told()
+        changed()
 
-    def _log_of_a_command(self, request: RequestOut, told: Callable[[], None]) -> None:
+    def _follow_command_log(self, request: RequestOut, changed: Callable[[], None]) -> None:
         if request.command and request.state == "running" and self._reader is None:
             self._reader = threading.Thread(
-                target=self._read_log, args=(told,), name="carrel-log", daemon=True
+                target=self._read_log, args=(changed,), name="carrel-log", daemon=True
             )
             self._reader.start()
 
-    def _read_log(self, told: Callable[[], None]) -> None:
+    def _read_log(self, changed: Callable[[], None]) -> None:
         offset = 0
         while True:
-            over = self._over.is_set()
+            ended = self._ended.is_set()
             try:
                 part = self._client.log(self._id, offset)
             except CarrelError:
-                return  # what is missing is read at the end
+                return  # the rest is read at the end
             offset = part.next_offset
             if part.content:
                 with self._lock:
                     self._state.tail.add(part.content.decode(errors="replace"))
-                told()
-            elif over:
+                changed()
+            elif ended:
                 return
-            self._over.wait(COMMAND_LOG_SECONDS)
+            self._ended.wait(COMMAND_LOG_SECONDS)
 
-    def _log_where_nothing_was_told(self) -> None:
-        """The end of a command, and of a job that failed before its first cell."""
+    def _read_missing_log(self) -> None:
+        """Read the log of a command, or of a job that failed before its first cell."""
         if self._reader is not None:
-            self._reader.join(timeout=AGAIN_SECONDS)
+            self._reader.join(timeout=RETRY_SECONDS)
         if self._state.request is None or self._state.tail.text:
             return
         try:
@@ -227,26 +226,26 @@ class JobViewState:
 
 
 def job_facts(request: RequestOut) -> dict[str, JsonValue]:
-    """What does not come from events, in words where a view shows words."""
+    """Return what does not come from events, as text where a view shows text."""
     wait, cause, now = request.wait, request.cause, time.time()
-    # What came back to the queue holds nothing, and does not run.
-    waits = request.state == "queued"
-    lease = None if waits else request.lease
+    # A requeued job has no lease, and does not run.
+    queued = request.state == "queued"
+    lease = None if queued else request.lease
     return {
         "id": request.id,
-        "title": what(request) or request.id,
+        "title": title(request) or request.id,
         "kind": "command" if request.command else request.kind,
         "state": request.state,
-        "state_name": state_name(request.state),
-        "meaning": state_meaning(request.state),
+        "state_name": requests.state_name(request.state),
+        "meaning": requests.state_meaning(request.state),
         "owner": request.owner,
         "group": request.group,
         "labels": dict(request.labels),
-        "devices": [device_words(each) for each in lease.devices] if lease else [],
-        "devices_text": devices_text(request.devices, request.model),
+        "devices": [device_name(each) for each in lease.devices] if lease else [],
+        "devices_text": units.devices(request.devices, request.model),
         "seconds": request.seconds,
         "submitted_at": request.submitted_at,
-        "started_at": None if waits else request.started_at,
+        "started_at": None if queued else request.started_at,
         "ended_at": request.ended_at,
         "ends_by": request.ends_by,
         "attempt": request.lease.epoch if request.lease else 0,
@@ -255,13 +254,13 @@ def job_facts(request: RequestOut) -> dict[str, JsonValue]:
         "cause": cause.model_dump(mode="json") if cause else None,
         "warning": request.warning.model_dump(mode="json") if request.warning else None,
         "has_output": bool(request.output and request.lease is not None and not request.command),
-        "can_cancel": request.state in _STOPPABLE,
+        "can_cancel": request.state in _CANCELLABLE,
         "ended": request.ended,
         "seen_at": now,
     }
 
 
-def device_words(device: DeviceOut) -> str:
+def device_name(device: DeviceOut) -> str:
     mark = " (simulated)" if device.simulated else ""
     return f"{device.model} #{device.index}{mark}"
 
@@ -271,7 +270,7 @@ def _int(value: JsonValue) -> int:
 
 
 def _text_of(output: JsonValue) -> str:
-    """What of an output can stand in a log: printed text, else the text form of the value."""
+    """Return the text of an output for the log: printed text, or the value's text form."""
     if not isinstance(output, dict):
         return ""
     match output.get("output_type"):

@@ -1,4 +1,4 @@
-"""The pool and the queue as views show them, read again whenever the service says so."""
+"""The state of pool and queue for the views, read again when the service reports a change."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from ...hub.client import Client
 from ...hub.errors import CarrelError, Unavailable
+from ...hub.messages import units
 from ...hub.messages.requests import device_state_meaning
 from ...hub.messages.timed_text import (
     as_json,
@@ -19,27 +20,26 @@ from ...hub.messages.timed_text import (
     timed_reasons,
 )
 from ...hub.messages.units import count, memory
-from ...hub.messages.units import devices as devices_text
 from ...hub.schemas import DeviceOut, PoolOut, QueueEntryOut, QueueOut
 from ...hub.schemas.explanation import WhyOut
 from .stream_feeds import Snapshot
 
-AGAIN_SECONDS = 2.0
-MOST_ROWS = 200
-"""More places than this are counted, not shown."""
+RETRY_SECONDS = 2.0
+MAX_ROWS = 200
+"""Further rows are counted, not shown."""
 
 
 class PoolViewState:
-    """Pool and queue together: what changes one mostly changes the other."""
+    """Pool and queue together: most changes affect both."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._lock = threading.Lock()
-        self._told: Snapshot = {"pool": None, "queue": None, "problem": "", "away": False}
-        self._over = threading.Event()
+        self._snapshot: Snapshot = {"pool": None, "queue": None, "problem": "", "away": False}
+        self._ended = threading.Event()
 
-    def follow(self, told: Callable[[], None]) -> None:
-        while not self._over.is_set():
+    def follow(self, changed: Callable[[], None]) -> None:
+        while not self._ended.is_set():
             try:
                 for _ in self._client.changes():
                     news: Snapshot = {
@@ -49,23 +49,23 @@ class PoolViewState:
                         "away": False,
                     }
                     with self._lock:
-                        self._told = news
-                    told()
+                        self._snapshot = news
+                    changed()
             except Unavailable as error:
-                self._say(error, away=True, told=told)
-                self._over.wait(AGAIN_SECONDS)
+                self._report(error, away=True, changed=changed)
+                self._ended.wait(RETRY_SECONDS)
             except CarrelError as error:
-                self._say(error, away=False, told=told)
-                self._over.set()
+                self._report(error, away=False, changed=changed)
+                self._ended.set()
 
     def snapshot(self) -> Snapshot:
         with self._lock:
-            return dict(self._told)
+            return dict(self._snapshot)
 
-    def _say(self, error: CarrelError, *, away: bool, told: Callable[[], None]) -> None:
+    def _report(self, error: CarrelError, *, away: bool, changed: Callable[[], None]) -> None:
         with self._lock:
-            self._told = {**self._told, "problem": str(error), "away": away}
-        told()
+            self._snapshot = {**self._snapshot, "problem": str(error), "away": away}
+        changed()
 
 
 def pool_facts(pool: PoolOut) -> dict[str, JsonValue]:
@@ -79,7 +79,7 @@ def pool_facts(pool: PoolOut) -> dict[str, JsonValue]:
 
 
 def tile_facts(device: DeviceOut) -> dict[str, JsonValue]:
-    """As on the desk; an owner only where the API names one."""
+    """Describe a device as the desk does; with its owner only if the API returns one."""
     size = memory(device.memory_bytes)
     meaning = device.why or device_state_meaning(device.state)
     named = device.owner is not None and device.state == "taken"
@@ -97,22 +97,21 @@ def tile_facts(device: DeviceOut) -> dict[str, JsonValue]:
 def queue_facts(queue: QueueOut) -> dict[str, JsonValue]:
     rows = queue.queue
     mine = [row.place for row in rows if row.yours]
-    sentence = f"{count(len(rows), 'request')} in the queue." if rows else "Nobody waits."
+    sentence = f"{count(len(rows), 'request')} in the queue." if rows else "The queue is empty."
     if mine:
         sentence += f" Your best position is {min(mine)}."
     now = time.time()
     return {
         "sentence": sentence,
-        "rows": [row_facts(row, now) for row in rows[:MOST_ROWS]],
-        "more": max(0, len(rows) - MOST_ROWS),
+        "rows": [row_facts(row, now) for row in rows[:MAX_ROWS]],
+        "more": max(0, len(rows) - MAX_ROWS),
     }
 
 
 def why_facts(why: WhyOut, now: float) -> dict[str, JsonValue]:
-    """The sentences of the service; the first one, place and reason, stands in the view already.
+    """Return the service's sentences; without the first one, which the view shows already.
 
-    The expected start is told for any place: the plan, and with it a row, has it only of the
-    first ones.
+    The expected start is included for any position: a row has it only if the plan does.
     """
     return {
         "request_id": why.request_id,
@@ -128,7 +127,7 @@ def row_facts(row: QueueEntryOut, now: float) -> dict[str, JsonValue]:
     return {
         "place": row.place,
         "kind": row.kind,
-        "devices": devices_text(row.devices, row.model),
+        "devices": units.devices(row.devices, row.model),
         "sentence": row.sentence,
         "why": row.why,
         "expected": as_json(expected_start(row, now)),

@@ -1,4 +1,4 @@
-"""Feeds: one thread reads a stream of the service, another tells the views what is new.
+"""Feeds: one thread reads a stream of the service, another updates the views.
 
 Views of the same thing share a feed, so that running a cell again opens no second stream.
 """
@@ -12,10 +12,10 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-PACE_SECONDS = 0.05
-"""The first news goes out at once, what follows within this time goes out together."""
-BEAT_SECONDS = 1.5
-"""How often a view hears that its kernel is alive; views of an idle kernel wait for 4 s."""
+MERGE_SECONDS = 0.05
+"""Changes within this time are sent together; the first one is sent at once."""
+HEARTBEAT_SECONDS = 1.5
+"""Interval at which a view learns that its kernel is alive; a view waits 4 s for it."""
 
 Snapshot = dict[str, JsonValue]
 Listener = Callable[[Snapshot], None]
@@ -25,34 +25,34 @@ _log = logging.getLogger(__name__)
 class FedState(Protocol):
     """What a feed knows; ``follow`` reads the stream in a thread of its own."""
 
-    def follow(self, told: Callable[[], None]) -> None:
-        """Return when there is nothing more to come; call ``told`` after each change."""
+    def follow(self, changed: Callable[[], None]) -> None:
+        """Read until nothing more can come; call ``changed`` after each change."""
 
     def snapshot(self) -> Snapshot:
-        """All that views show, as JSON. Called from another thread than ``follow``."""
+        """Return all that views show, as JSON; called from another thread than ``follow``."""
 
 
 class StreamFeed:
-    """Tells its listeners the newest snapshot, at once and after every change."""
+    """Passes the newest snapshot to its listeners, at once and after every change."""
 
-    def __init__(self, story: FedState) -> None:
-        self._story = story
+    def __init__(self, state: FedState) -> None:
+        self._state = state
         self._listeners: list[Listener] = []
         self._lock = threading.Lock()
         self._news = threading.Event()
         self.ended = threading.Event()
-        """Set once the last change has been told."""
+        """Set once the last change has been published."""
         self._done = False
 
     def start(self) -> None:
-        for work in (self._read, self._tell):
+        for work in (self._read, self._publish):
             threading.Thread(target=work, name="carrel-feed", daemon=True).start()
 
     def listen(self, listener: Listener) -> None:
-        """``listener`` hears the present snapshot before this returns."""
+        """Add a listener; it gets the current snapshot before this returns."""
         with self._lock:
             self._listeners.append(listener)
-            listener(self._story.snapshot())
+            listener(self._state.snapshot())
 
     def leave(self, listener: Listener) -> None:
         with self._lock:
@@ -61,32 +61,32 @@ class StreamFeed:
 
     def _read(self) -> None:
         try:
-            self._story.follow(self._news.set)
+            self._state.follow(self._news.set)
         finally:
             self._done = True
             self._news.set()
 
-    def _tell(self) -> None:
+    def _publish(self) -> None:
         while True:
             self._news.wait()
             self._news.clear()
             last = self._done
             with self._lock:
-                told = self._story.snapshot()
+                snapshot = self._state.snapshot()
                 for listener in self._listeners:
                     try:
-                        listener(told)
+                        listener(snapshot)
                     except (OSError, RuntimeError) as error:
-                        # One frontend that went away must not silence the others.
-                        _log.debug("a view could not be told: %s", error)
+                        # A closed frontend must not stop updates of the others.
+                        _log.debug("a view could not be updated: %s", error)
             if last:
                 self.ended.set()
                 return
-            self.ended.wait(PACE_SECONDS)
+            self.ended.wait(MERGE_SECONDS)
 
 
 class StreamFeeds:
-    """All feeds of this kernel by what they are about; one that has ended is begun anew."""
+    """All feeds of this kernel by key; a feed that has ended is started again."""
 
     def __init__(self) -> None:
         self._feeds: dict[str, StreamFeed] = {}
@@ -101,38 +101,40 @@ class StreamFeeds:
             return feed
 
 
-class FeedPulse:
-    """Calls everybody again and again from one thread: whoever hears nothing is detached."""
+class Heartbeat:
+    """Calls its callbacks at an interval: a view without it counts as detached."""
 
-    def __init__(self, seconds: float = BEAT_SECONDS) -> None:
+    def __init__(self, seconds: float = HEARTBEAT_SECONDS) -> None:
         self._seconds = seconds
-        self._beats: list[Callable[[], None]] = []
+        self._callbacks: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._never = threading.Event()
 
-    def add(self, beat: Callable[[], None]) -> None:
+    def add(self, callback: Callable[[], None]) -> None:
         with self._lock:
-            self._beats.append(beat)
+            self._callbacks.append(callback)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="carrel-heart", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run, name="carrel-heartbeat", daemon=True
+                )
                 self._thread.start()
 
-    def remove(self, beat: Callable[[], None]) -> None:
+    def remove(self, callback: Callable[[], None]) -> None:
         with self._lock:
-            if beat in self._beats:
-                self._beats.remove(beat)
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)
 
     def _run(self) -> None:
         while not self._never.wait(self._seconds):
             with self._lock:
-                beats = list(self._beats)
-            for beat in beats:
+                callbacks = list(self._callbacks)
+            for callback in callbacks:
                 try:
-                    beat()
+                    callback()
                 except (OSError, RuntimeError) as error:
-                    _log.debug("a view did not hear the beat: %s", error)
+                    _log.debug("a view could not be updated: %s", error)
 
 
 FEEDS = StreamFeeds()
-HEART = FeedPulse()
+HEARTBEAT = Heartbeat()

@@ -1,4 +1,4 @@
-"""``SubmitForm``: a notebook's parameters as fields, and a button that makes a job of it."""
+"""``SubmitForm``: a notebook's parameters as fields, and a button that submits it as a job."""
 
 from __future__ import annotations
 
@@ -14,64 +14,63 @@ from ...hub.admission.parameters import FieldType, ParameterField
 from ...hub.client import Client, job_builder
 from ...hub.errors import CarrelError, NotAMember
 from ...hub.messages.units import duration
-from ...hub.schemas import GroupOut, JobIn, NotebookIn, RequestOut
-from ...hub.schemas import parsers as typed
+from ...hub.schemas import GroupOut, JobIn, NotebookIn, RequestOut, parsers
 from .views import JobView
 
 _WIDE = {"description_width": "9rem"}
 _FILL = ipywidgets.Layout(width="min(34rem, 100%)")
-_BESIDE = "0 0 0.3rem 9.6rem"
-"""Below a field, where its entry begins."""
-_BAD = "var(--jp-error-color1, #9b2226)"
-_SOFT = "var(--jp-ui-font-color2, #586572)"
+_FIELD_MARGIN = "0 0 0.3rem 9.6rem"
+"""Aligns text below a field with its entry."""
+_ERROR_COLOUR = "var(--jp-error-color1, #9b2226)"
+_NOTE_COLOUR = "var(--jp-ui-font-color2, #586572)"
 
 
 class Sentence(ipywidgets.HTML):  # type: ignore[misc]  # ipywidgets has no types
-    """Text that wraps (a ``Label`` cuts it off), shown as text, whatever is in it."""
+    """Text that wraps (a ``Label`` truncates it), with any HTML in it escaped."""
 
-    def __init__(self, said: str = "", *, wrong: bool = False, margin: str = "0") -> None:
-        self._wrong = wrong
-        self._said = ""
+    def __init__(self, text: str = "", *, error: bool = False, margin: str = "0") -> None:
+        self._error = error
+        self._text = ""
         super().__init__(layout=ipywidgets.Layout(margin=margin, max_width="34rem"))
-        if wrong:
+        if error:
             self.add_class("carrel-wrong")
-        self.say(said)
+        self.show(text)
 
     @property
-    def said(self) -> str:
-        return self._said
+    def text(self) -> str:
+        return self._text
 
-    def say(self, sentence: str) -> None:
-        self._said = sentence
-        role, colour = ("alert", _BAD) if self._wrong else ("note", _SOFT)
+    def show(self, sentence: str) -> None:
+        self._text = sentence
+        role, colour = ("alert", _ERROR_COLOUR) if self._error else ("note", _NOTE_COLOUR)
         style = f"color: {colour}; line-height: 1.4; font-size: 0.93em"
         self.value = f'<div role="{role}" style="{style}">{escape(sentence)}</div>'
         self.layout.display = "" if sentence else "none"
 
 
 class FieldRow(ipywidgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
-    """A field with its help, and below it the sentence of what was wrong with it."""
+    """A field with its help text, and below it the error of its entry."""
 
     def __init__(self, field: ipywidgets.DOMWidget, note: str = "") -> None:
         self.field = field
         field.style, field.layout = _WIDE, _FILL
         if note:
             field.tooltip = note
-        self.note = Sentence(note, margin=_BESIDE)
-        self._wrong = Sentence(wrong=True, margin=_BESIDE)
-        super().__init__([field, self.note, self._wrong])
+        self.note = Sentence(note, margin=_FIELD_MARGIN)
+        self._error = Sentence(error=True, margin=_FIELD_MARGIN)
+        super().__init__([field, self.note, self._error])
 
     @property
     def value(self) -> object:
         return self.field.value
 
     @property
-    def wrong(self) -> str:
-        return self._wrong.said
+    def error(self) -> str:
+        return self._error.text
 
-    @wrong.setter
-    def wrong(self, sentence: str) -> None:
-        self._wrong.say(sentence)
+    @error.setter
+    def error(self, sentence: str) -> None:
+        self._error.show(sentence)
 
 
 class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
@@ -80,23 +79,23 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
     >>> carrel.SubmitForm("digits.ipynb")
 
     Args:
-        notebook: its path; asked for in the form where it is left out.
+        notebook: its path (optional; otherwise a field of the form).
         client: for another site than that of this session.
     """
 
     def __init__(self, notebook: str | Path | None = None, *, client: Client | None = None) -> None:
         self._client = client or Client.from_environment()
         self.job: RequestOut | None = None
-        """The newest job that was submitted from here."""
+        """The job that was submitted last."""
         self._notebook: NotebookIn | None = None
         self._fields: dict[str, ParameterField] = {}
         self._parameters: dict[str, FieldRow] = {}
         self._rows = self._resource_rows()
         self._path = FieldRow(_path_field(notebook))
-        self._own = ipywidgets.VBox([])
+        self._parameter_box = ipywidgets.VBox([])
         self._size = Sentence(margin="auto 0.5rem")
         self._send = ipywidgets.Button(description="Submit", button_style="primary")
-        self._problem = Sentence(wrong=True, margin=_BESIDE)
+        self._problem = Sentence(error=True, margin=_FIELD_MARGIN)
         self._views = ipywidgets.VBox([])
         self._path.field.observe(lambda _change: self._read(), "value")
         self._send.on_click(lambda _button: self.submit())
@@ -104,19 +103,28 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
             [self._send, self._size], layout=ipywidgets.Layout(margin="0.3rem 0 0.3rem 9.4rem")
         )
         super().__init__(
-            [self._path, self._own, *self._rows.values(), actions, self._problem, self._views]
+            [
+                self._path,
+                self._parameter_box,
+                *self._rows.values(),
+                actions,
+                self._problem,
+                self._views,
+            ]
         )
         if self._path.value:
             self._read()
 
     def submit(self) -> RequestOut | None:
-        """What the button does; None, with the sentence in the form, where it was refused."""
+        """Submit the job, as the button does; return None if it was refused, with errors in the
+        form.
+        """
         self._clear()
         try:
             shown = self._fields
             self._read()
             if self._fields != shown:
-                self._path.wrong = "Its parameters have changed meanwhile: look at them again."
+                self._path.error = "The notebook's parameters have changed: check them again."
                 return None
             body = self._body()
             if body is None:
@@ -132,24 +140,24 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
     # -- the notebook ---------------------------------------------------------------------
 
     def _read(self) -> None:
-        """Read the notebook again, and build its fields where its parameters have changed."""
+        """Read the notebook again, and rebuild its fields if its parameters have changed."""
         self._clear()
         path = Path(str(self._path.value).strip()).expanduser()
         try:
-            notebook = typed.notebook(path)
+            notebook = parsers.notebook(path)
             found = check_notebook(notebook.name, notebook.content).fields
         except CarrelError as error:
-            self._notebook, self._path.wrong = None, str(error)
-            self._size.say("")
+            self._notebook, self._path.error = None, str(error)
+            self._size.show("")
             return
         self._notebook = notebook
-        self._size.say(f"{path.name}, {_size(len(notebook.content.encode()))}")
+        self._size.show(f"{path.name}, {_size(len(notebook.content.encode()))}")
         fields = {field.name: field for field in found or ()}
-        if fields != self._fields or not self._own.children:
+        if fields != self._fields or not self._parameter_box.children:
             self._fields = fields
             self._parameters = {name: _parameter_row(each) for name, each in fields.items()}
-            none = Sentence("This notebook has no cell tagged “parameters”.", margin=_BESIDE)
-            self._own.children = tuple(self._parameters.values()) or (none,)
+            none = Sentence("This notebook has no cell tagged “parameters”.", margin=_FIELD_MARGIN)
+            self._parameter_box.children = tuple(self._parameters.values()) or (none,)
 
     def _resource_rows(self) -> dict[str, FieldRow]:
         groups, problem = self._groups()
@@ -162,26 +170,26 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
                 ipywidgets.BoundedIntText(value=0, min=0, max=1024, description="Devices"),
                 "Whole devices (GPUs); 0 for a job on CPU.",
             ),
-            "seconds": FieldRow(ipywidgets.Text("1h", description="Time limit"), typed.TIME_HELP),
+            "seconds": FieldRow(ipywidgets.Text("1h", description="Time limit"), parsers.TIME_HELP),
             "memory_bytes": FieldRow(
-                ipywidgets.Text("", placeholder="any", description="Memory"), typed.MEMORY_HELP
+                ipywidgets.Text("", placeholder="any", description="Memory"), parsers.MEMORY_HELP
             ),
             "labels": FieldRow(
                 ipywidgets.Text("", placeholder="none", description="Labels"),
-                "KEY=VALUE, several with commas between them.",
+                "KEY=VALUE, separated by commas.",
             ),
             "internet": FieldRow(
                 ipywidgets.Checkbox(True, description="Internet", indent=True),
-                "Without it, the job reaches this site's service and nothing else.",
+                "Without it the job can reach only this site's service.",
             ),
         }
         if models := self._models(groups):
             choices = [("any", None), *((model, model) for model in models)]
             rows["model"] = FieldRow(ipywidgets.Dropdown(options=choices, description="Model"))
         group = rows["group"]
-        group.wrong = problem
+        group.error = problem
         group.field.observe(
-            lambda change: group.note.say(_limits(groups, [change["new"]])), "value"
+            lambda change: group.note.show(_limits(groups, [change["new"]])), "value"
         )
         return rows
 
@@ -190,10 +198,10 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
             groups = self._client.groups()
         except CarrelError as error:
             return [], str(error)
-        return groups, "" if groups else "You are in no group that may run jobs."
+        return groups, "" if groups else "You are not in a group that may run jobs."
 
     def _models(self, groups: list[GroupOut]) -> list[str]:
-        """None where there is no choice, or the pool is not known now."""
+        """Return the models to choose from; empty without a choice, or if the pool is unknown."""
         try:
             devices = self._client.pool().devices
         except CarrelError:
@@ -203,18 +211,18 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
     # -- submitting -----------------------------------------------------------------------
 
     def _body(self) -> JobIn | None:
-        """None where an entry cannot be read: its sentence stands beside it."""
+        """Return the job; None if an entry is invalid, with the error beside it."""
         entries: dict[str, object] = {}
         readers: dict[str, Callable[[str], object]] = {
-            "seconds": typed.seconds,
-            "memory_bytes": lambda text: typed.memory_bytes(text) if text else 0,
+            "seconds": parsers.seconds,
+            "memory_bytes": lambda text: parsers.memory_bytes(text) if text else 0,
             "labels": _labels,
         }
         for name, read in readers.items():
             try:
                 entries[name] = read(str(self._rows[name].value).strip())
             except CarrelError as error:
-                self._rows[name].wrong = str(error)
+                self._rows[name].error = str(error)
         parameters = self._parameter_values()
         if self._notebook is None or len(entries) < len(readers) or parameters is None:
             return None
@@ -232,29 +240,29 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
             field = self._fields[name]
             entry = str(row.value).lower() if isinstance(row.value, bool) else str(row.value)
             if entry == field.shown or (not entry and not field.shown):
-                continue  # as it stands in the notebook
+                continue  # unchanged from the notebook
             try:
                 values[name] = field.read(entry)
             except CarrelError as error:
-                row.wrong, complete = str(error), False
+                row.error, complete = str(error), False
         return values if complete else None
 
     def _refused(self, error: CarrelError) -> None:
-        """The sentence beside the field that was wrong, else below the form."""
+        """Show the error beside its field, or below the form."""
         field = error.field or ("group" if isinstance(error, NotAMember) else "")
         name = field.removeprefix("parameters.").removeprefix("parameter-")
         row = self._parameters.get(name) or self._rows.get(field)
         if field in ("notebook", "path"):
             row = self._path
         if row is None:
-            self._problem.say(str(error))
+            self._problem.show(str(error))
         else:
-            row.wrong = str(error)
+            row.error = str(error)
 
     def _clear(self) -> None:
-        self._problem.say("")
+        self._problem.show("")
         for row in (self._path, *self._rows.values(), *self._parameters.values()):
-            row.wrong = ""
+            row.error = ""
 
 
 def _path_field(notebook: str | Path | None) -> ipywidgets.DOMWidget:
@@ -270,7 +278,7 @@ def _path_field(notebook: str | Path | None) -> ipywidgets.DOMWidget:
 
 
 def _parameter_row(field: ParameterField) -> FieldRow:
-    """A field of the parameter's type; an empty one leaves the notebook's own value."""
+    """Return a field of the parameter's type; an empty one keeps the notebook's value."""
     named = {"description": field.name}
     help_text = field.help or f"{field.type.value[:1].upper()}{field.type.value[1:]}."
     if field.shown:
@@ -290,14 +298,14 @@ def _parameter_row(field: ParameterField) -> FieldRow:
 
 
 def _labels(text: str) -> dict[str, str]:
-    return dict(typed.label(part.strip()) for part in text.split(",") if part.strip())
+    return dict(parsers.label(part.strip()) for part in text.split(",") if part.strip())
 
 
 def _limits(groups: list[GroupOut], names: list[str]) -> str:
     for group in groups:
         if group.name in names:
-            most = min(group.max_devices, group.max_devices_per_user)
-            return f"At most {most} devices and {duration(group.max_seconds)} a job."
+            limit = min(group.max_devices, group.max_devices_per_user)
+            return f"At most {limit} devices and {duration(group.max_seconds)} for each job."
     return ""
 
 

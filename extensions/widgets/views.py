@@ -1,4 +1,4 @@
-"""The three live views. Python sets their traits, the files in ``static`` show them."""
+"""The three live views: Python sets their traits, the files in ``static`` render them."""
 
 from __future__ import annotations
 
@@ -19,84 +19,88 @@ from ...hub.errors import CarrelError, InvalidInput
 from ...hub.schemas.explanation import WhyOut
 from .job_state import JobViewState
 from .pool_state import PoolViewState, why_facts
-from .stream_feeds import FEEDS, HEART, FedState, Snapshot, StreamFeed
+from .stream_feeds import FEEDS, HEARTBEAT, FedState, Snapshot, StreamFeed
 
 _STATIC = Path(__file__).parent / "static"
 
 
 class HasId(Protocol):
-    """Whatever stands for a request: a ``carrel.Job``, a request of the client."""
+    """Anything with a request's id: a ``carrel.Job``, a request of the client."""
 
     @property
     def id(self) -> str: ...
 
 
 def _script(name: str) -> str:
-    """A widget's script is one module: what the views share stands in front of it."""
+    """Return a widget's script: one module, with the views' shared code in front."""
     return (_STATIC / "shared.js").read_text() + (_STATIC / name).read_text()
 
 
-class _Live(anywidget.AnyWidget):
-    """A view that is fed, and whose heart beats as long as its kernel lives."""
+class _LiveView(anywidget.AnyWidget):
+    """A view with a feed, and a heartbeat as long as its kernel lives."""
 
     _css = _STATIC / "carrel.css"
 
-    beat = traitlets.Int(0).tag(sync=True)
+    heartbeat = traitlets.Int(0).tag(sync=True)
     service = traitlets.Unicode("").tag(sync=True)
-    """Where the links lead."""
+    """Base URL of links."""
     problem = traitlets.Unicode("").tag(sync=True)
     away = traitlets.Bool(False).tag(sync=True)
 
     _feed: StreamFeed | None = None
 
-    def _begin(self, client: Client, key: str, story: Callable[[Client], FedState]) -> None:
+    def _start_feed(
+        self, client: Client, key: str, make_state: Callable[[Client], FedState]
+    ) -> None:
         self.service = service_link(public_site(client.site).service)
-        self._feed = FEEDS.of(f"{client.site.base} {key}", lambda: story(client))
-        self._feed.listen(self._heard)
-        HEART.add(self._beat)
+        self._feed = FEEDS.of(f"{client.site.base} {key}", lambda: make_state(client))
+        self._feed.listen(self._apply)
+        HEARTBEAT.add(self._send_heartbeat)
 
     def close(self) -> None:
-        """End this view; a frontend shows nothing of it any more."""
-        HEART.remove(self._beat)
+        """Close this view; frontends no longer show it."""
+        HEARTBEAT.remove(self._send_heartbeat)
         if self._feed is not None:
-            self._feed.leave(self._heard)
+            self._feed.leave(self._apply)
         super().close()
 
-    def _beat(self) -> None:
-        self.beat += 1
+    def _send_heartbeat(self) -> None:
+        self.heartbeat += 1
 
-    def _heard(self, told: Snapshot) -> None:
+    def _apply(self, snapshot: Snapshot) -> None:
         with self.hold_sync():
-            for name, value in told.items():
+            for name, value in snapshot.items():
                 if self.has_trait(name):
                     self.set_trait(name, value)
 
 
-class _Explaining(_Live):
-    """A view that says on demand why a request waits and what would help.
+class _ExplainingView(_LiveView):
+    """A view that explains on demand why a request is queued and what would help.
 
-    Working it out costs the service more than a row of the queue: only somebody who opens it asks.
+    An explanation costs the service more than a row of the queue: only opening it fetches it.
     """
 
     why = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
-    """Of the request that was asked about last."""
+    """The explanation that was requested last."""
 
     _client: Client
 
     def ask_why(self, request_id: str) -> None:
         if request_id:
             name = "carrel-why"
-            threading.Thread(target=self._ask, args=(request_id,), name=name, daemon=True).start()
+            threading.Thread(
+                target=self._fetch_why, args=(request_id,), name=name, daemon=True
+            ).start()
 
-    def _ask(self, request_id: str) -> None:
+    def _fetch_why(self, request_id: str) -> None:
         try:
             self.why = why_facts(self._client.why(request_id), time.time())
         except CarrelError as error:
             self.why = why_facts(WhyOut(request_id=request_id, sentences=[str(error)]), time.time())
 
 
-class JobView(_Explaining):
-    """A job, live: its cells, its place in the queue or its devices, its log, its end.
+class JobView(_ExplainingView):
+    """A live view of a job: its cells, its queue position or its devices, its log, its end.
 
     >>> carrel.JobView(job)
 
@@ -112,22 +116,24 @@ class JobView(_Explaining):
     progress = traitlets.Dict().tag(sync=True)
     log = traitlets.Unicode("").tag(sync=True)
     asked = traitlets.Bool(False).tag(sync=True)
-    """Whether it was asked to end from here."""
+    """Whether this view has cancelled the job."""
     refused = traitlets.Unicode("").tag(sync=True)
-    """Why it was not: ``problem`` is the feed's, and each of its news says it anew."""
+    """Why cancelling failed. (The feed overwrites ``problem`` at each change.)"""
 
     def __init__(self, job: HasId | str, *, client: Client | None = None) -> None:
         request_id = job if isinstance(job, str) else job.id
         if not request_id:
-            raise InvalidInput("A view needs a job.", accepted="A job, or its id (see carrel ps).")
+            raise InvalidInput(
+                "A view needs a job.", accepted="Pass a job, or its id (see carrel ps)."
+            )
         super().__init__()
         self.request_id = request_id
         self._client = client or Client.from_environment()
-        self.on_msg(self._told)
-        self._begin(self._client, request_id, lambda own: JobViewState(own, request_id))
+        self.on_msg(self._handle_message)
+        self._start_feed(self._client, request_id, lambda own: JobViewState(own, request_id))
 
     def cancel(self) -> None:
-        """Ask the job to end; the view follows how it does."""
+        """Cancel the job; the view shows how it ends."""
         self.refused, self.asked = "", True
         threading.Thread(target=self._cancel, name="carrel-cancel", daemon=True).start()
 
@@ -137,7 +143,9 @@ class JobView(_Explaining):
         except CarrelError as error:
             self.refused, self.asked = str(error), False
 
-    def _told(self, _widget: object, content: dict[str, JsonValue], _buffers: object) -> None:
+    def _handle_message(
+        self, _widget: object, content: dict[str, JsonValue], _buffers: object
+    ) -> None:
         match content.get("do"):
             case "cancel":
                 self.cancel()
@@ -145,8 +153,8 @@ class JobView(_Explaining):
                 self.ask_why(self.request_id)
 
 
-class QueueView(_Explaining):
-    """The queue with its reasons; who and what only as far as the reader may know."""
+class QueueView(_ExplainingView):
+    """The queue with its reasons; owners and titles as far as the user may see them."""
 
     _esm = _script("queue.js")
 
@@ -155,15 +163,17 @@ class QueueView(_Explaining):
     def __init__(self, *, client: Client | None = None) -> None:
         super().__init__()
         self._client = client or Client.from_environment()
-        self.on_msg(self._told)
-        self._begin(self._client, "site", PoolViewState)
+        self.on_msg(self._handle_message)
+        self._start_feed(self._client, "site", PoolViewState)
 
-    def _told(self, _widget: object, content: dict[str, JsonValue], _buffers: object) -> None:
+    def _handle_message(
+        self, _widget: object, content: dict[str, JsonValue], _buffers: object
+    ) -> None:
         if content.get("do") == "why":
             self.ask_why(str(content.get("request_id") or ""))
 
 
-class PoolView(_Live):
+class PoolView(_LiveView):
     """Every device as a tile: free, yours, taken, busy, sick or gone."""
 
     _esm = _script("pool.js")
@@ -172,10 +182,10 @@ class PoolView(_Live):
 
     def __init__(self, *, client: Client | None = None) -> None:
         super().__init__()
-        self._begin(client or Client.from_environment(), "site", PoolViewState)
+        self._start_feed(client or Client.from_environment(), "site", PoolViewState)
 
 
 def service_link(service: str) -> str:
-    """Inside a session the service lies on the browser's own host, whatever it calls it."""
-    inside = os.environ.get("JUPYTERHUB_SERVICE_PREFIX")
-    return (urlsplit(service).path if inside else service).rstrip("/") + "/"
+    """Return the service's base URL; inside a session its path, on the browser's host."""
+    in_session = os.environ.get("JUPYTERHUB_SERVICE_PREFIX")
+    return (urlsplit(service).path if in_session else service).rstrip("/") + "/"

@@ -116,6 +116,6 @@ def test_magics_are_the_commands_of_the_terminal(
     said = capsys.readouterr()
     assert "j-00000000 is cancelled." in said.out
     assert "%carrel submit train.ipynb" in said.out
-    assert "There is no %carrel nonsense." in said.err
+    assert "%carrel nonsense does not exist." in said.err
     assert "missing.ipynb cannot be read" in said.err
     assert service.requests["j-00000000"]["state"] == "cancelled"

@@ -3,10 +3,10 @@
 import os
 
 from carrel.extensions.nbgrader import COURSE_FOLDER, configure, show_course
-from carrel.extensions.nbgrader.html_sanitizer import tame_formgrader
+from carrel.extensions.nbgrader.html_sanitizer import sanitize_formgrader
 
 c = get_config()  # type: ignore[name-defined]  # noqa: F821  # nbgrader puts it here
 configure(c)
-tame_formgrader(c)
+sanitize_formgrader(c)
 if folder := os.environ.get(COURSE_FOLDER):
     show_course(c, folder)

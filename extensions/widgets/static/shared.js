@@ -198,7 +198,7 @@ function frame(model, el, name) {
     if (cell) runCell(cell);
     else window.location.reload();
   });
-  const watched = { "change:beat": alive, "change:problem": complain, "change:away": complain };
+  const watched = { "change:heartbeat": alive, "change:problem": complain, "change:away": complain };
   for (const [event, call] of Object.entries(watched)) model.on(event, call);
   const timer = setInterval(tick, TICK_MS);
   complain();

@@ -73,7 +73,7 @@ class Bench:
         return self.manager.channels[name]
 
     def told(self) -> tuple[int, int, float | None]:
-        told = self.watch.told()
+        told = self.watch.report()
         return told.count, told.running, told.cell_seconds_ago
 
 

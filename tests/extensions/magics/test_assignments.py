@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from carrel.courses.workspace.folder import MARK
-from carrel.extensions.magics.assignments import as_typed
+from carrel.extensions.magics.assignments import command_line
 from carrel.extensions.magics.magics import carrel_magic
 from carrel.hub.errors import InvalidInput
 
@@ -57,13 +57,13 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeService]:
     ],
 )
 def test_in_the_folder_of_an_assignment_it_is_meant(fetched: Path, typed: str, meant: str) -> None:
-    assert as_typed(typed.split(), fetched) == ["course", *meant.split()]
+    assert command_line(typed.split(), fetched) == ["course", *meant.split()]
 
 
 def test_elsewhere_the_assignment_is_named(tmp_path: Path) -> None:
-    assert as_typed(["submit-assignment", "ps1"], tmp_path) == ["course", "submit", "ps1"]
-    with pytest.raises(InvalidInput, match="Which assignment"):
-        as_typed(["submit-assignment"], tmp_path)
+    assert command_line(["submit-assignment", "ps1"], tmp_path) == ["course", "submit", "ps1"]
+    with pytest.raises(InvalidInput, match="No assignment is given"):
+        command_line(["submit-assignment"], tmp_path)
 
 
 @pytest.mark.usefixtures("fetched")

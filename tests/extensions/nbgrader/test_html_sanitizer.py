@@ -11,7 +11,7 @@ from nbgrader.server_extensions.formgrader.formgrader import FormgradeExtension
 from traitlets.config import Config
 
 from carrel.extensions import environment
-from carrel.extensions.nbgrader.html_sanitizer import tame_formgrader
+from carrel.extensions.nbgrader.html_sanitizer import sanitize_formgrader
 
 PIXEL = "iVBORw0KGgo="
 ATTACK = "<script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -38,7 +38,7 @@ def shown(notebook: nbformat.NotebookNode, config: Config) -> str:
 @pytest.fixture
 def tamed() -> Config:
     config = Config()
-    tame_formgrader(config)
+    sanitize_formgrader(config)
     return config
 
 
@@ -145,4 +145,4 @@ def test_other_files_of_students_are_shown_in_a_sandbox(tamed: Config) -> None:
 
 def test_the_configuration_of_sessions_is_this_one() -> None:
     text = (environment.NBGRADER / "etc" / "nbgrader_config.py").read_text()
-    assert "tame_formgrader(c)" in text
+    assert "sanitize_formgrader(c)" in text

@@ -15,13 +15,13 @@ from carrel.spawners.runner.attempt.progress import ProgressFile, ProgressStep, 
 def test_progress_overwrites_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "progress.json"
     file = ProgressFile(path)
-    assert file.news() is None
+    assert file.read_new() is None
     monkeypatch.setenv("CARREL_PROGRESS", str(path))
     carrel.progress(1, 1000, "a long text " * 50)
     carrel.progress(2, 10, "short")
     assert path.read_text() == '{"done": 2.0, "of": 10.0, "text": "short"}\n'
-    assert file.news() == ProgressStep(done=2, of=10, text="short")
-    assert file.news() is None
+    assert file.read_new() == ProgressStep(done=2, of=10, text="short")
+    assert file.read_new() is None
 
 
 def test_progress_does_nothing_outside_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +35,7 @@ def test_progress_does_nothing_outside_of_a_job(monkeypatch: pytest.MonkeyPatch)
 def test_a_file_that_says_nothing_is_passed_over(tmp_path: Path, text: str) -> None:
     path = tmp_path / "progress.json"
     path.write_text(text)
-    assert ProgressFile(path).news() is None
+    assert ProgressFile(path).read_new() is None
 
 
 def test_importing_carrel_imports_nothing_of_it() -> None:

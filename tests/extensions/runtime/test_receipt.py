@@ -48,7 +48,7 @@ def test_in_a_session_it_says_what_was_lent_and_charged(service: FakeService) ->
         "Simulated GPU 0 (simulated)",
         image,
         "2 h 15 min since the start of the session",
-        "90 device-seconds so far; carrel show s-1 tells it to the end",
+        "90 device-seconds so far; for the total see carrel show s-1",
     ):
         assert part in text
     assert repr(receipt) == text
@@ -60,8 +60,8 @@ def test_without_a_device_nothing_is_charged(
     service.add("s-1", kind="session", devices=0, device_seconds=0)
     monkeypatch.setenv("CARREL_DEVICES", "")
     text = str(carrel.receipt())
-    assert "none: it computed on the CPU" in text
-    assert "nothing: without a device nothing is charged" in text
+    assert "none: it ran on the CPU" in text
+    assert "nothing: only devices are charged" in text
 
 
 def test_a_job_that_cannot_ask_says_where_its_charge_stands(outside: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def test_a_job_that_cannot_ask_says_where_its_charge_stands(outside: pytest.Monk
     receipt = carrel.receipt()
     assert receipt.device_seconds is None
     assert "in j-1" in str(receipt)
-    assert "not known here (You are not signed in.) carrel show j-1 tells it" in str(receipt)
+    assert "unknown (You are not signed in.) See carrel show j-1." in str(receipt)
 
 
 @pytest.mark.usefixtures("outside")
@@ -78,4 +78,4 @@ def test_outside_carrel_it_says_so() -> None:
     receipt = carrel.receipt()
     assert receipt.device_seconds == 0
     assert "ran      outside Carrel" in str(receipt)
-    assert "nothing: no device is lent outside Carrel" in str(receipt)
+    assert "nothing: it did not run on Carrel" in str(receipt)

@@ -21,7 +21,7 @@ def request(**fields: Any) -> RequestOut:
 def told(*events: tuple[str, dict[str, Any]], epoch: int = 1) -> JobState:
     state = JobState()
     for number, (kind, data) in enumerate(events, start=1):
-        state.take(event(number, kind, data, epoch=epoch))
+        state.apply(event(number, kind, data, epoch=epoch))
     return state
 
 
@@ -85,7 +85,7 @@ def test_a_new_attempt_begins_from_the_first_cell() -> None:
     state = told(
         ("cells", {"cells": 9}), ("cell_started", {"number": 1}), ("cell_output", stream("old"))
     )
-    state.take(event(7, "cells", {"cells": 9}, epoch=2))
+    state.apply(event(7, "cells", {"cells": 9}, epoch=2))
 
     assert (state.cells, state.tail.text, state.total, state.last_event) == ({}, "", 9, 7)
 

@@ -39,7 +39,7 @@ def test_that_a_job_cannot_be_kept_inside_is_said_beside_its_field(tmp_path: Pat
         form._rows["internet"].field.value = False
         service.refuse = (400, error)
         assert form.submit() is None
-        assert "Nothing keeps it inside." in form._rows["internet"].wrong
+        assert "Nothing keeps it inside." in form._rows["internet"].error
         service.refuse = None
         assert form.submit() is not None
         assert [sent["internet"] for sent in service.called("POST", "requests")] == [False, False]

@@ -10,7 +10,7 @@ import pytest
 
 from carrel.extensions.widgets import JobView, QueueView
 from carrel.extensions.widgets.pool_state import pool_facts, row_facts
-from carrel.extensions.widgets.stream_feeds import FeedPulse, Snapshot, StreamFeed
+from carrel.extensions.widgets.stream_feeds import Heartbeat, Snapshot, StreamFeed
 from carrel.extensions.widgets.views import service_link
 from carrel.hub.client import Client
 from carrel.hub.errors import InvalidInput
@@ -75,7 +75,7 @@ def test_why_it_waits_is_asked_when_somebody_opens_it(service: FakeService) -> N
     client = Client(service.url, "t")
     for view in (JobView("j-1", client=client), QueueView(client=client)):
         assert view.why is None
-        view._told(view, {"do": "why", "request_id": "j-1"}, [])
+        view._handle_message(view, {"do": "why", "request_id": "j-1"}, [])
         eventually(lambda view=view: view.why)
         assert view.why == {
             "request_id": "j-1",
@@ -102,7 +102,7 @@ def test_why_it_waits_is_asked_when_somebody_opens_it(service: FakeService) -> N
             ],
         }
         view.close()
-    assert len(asked) == 2, "nobody asks on each beat"
+    assert len(asked) == 2, "nothing is fetched on a heartbeat"
 
 
 def test_the_pool_says_what_is_reserved_next_and_a_row_its_reason_and_expected_start() -> None:
@@ -177,7 +177,7 @@ def test_what_the_service_refuses_is_said(service: FakeService) -> None:
 def test_only_what_a_view_shows_is_sent_to_the_page(service: FakeService) -> None:
     service.add("j-4")
     sent = set(view_of(service, "j-4").keys)
-    assert {"job", "cells", "progress", "log", "problem", "beat", "service"} <= sent
+    assert {"job", "cells", "progress", "log", "problem", "heartbeat", "service"} <= sent
     assert not {name for name in sent if "token" in name or "client" in name}
 
 
@@ -199,18 +199,18 @@ def test_inside_a_session_links_stay_on_the_browsers_host(monkeypatch: pytest.Mo
     assert service_link("https://host/services/carrel") == "https://host/services/carrel/"
 
 
-def test_the_heart_beats_for_all_and_one_that_fails_silences_nobody() -> None:
+def test_a_heartbeat_whose_callback_fails_still_reaches_the_others() -> None:
     beaten = threading.Event()
 
     def fails() -> None:
         raise RuntimeError("the comm is closed")
 
-    heart = FeedPulse(0.01)
-    heart.add(fails)
-    heart.add(beaten.set)
+    heartbeat = Heartbeat(0.01)
+    heartbeat.add(fails)
+    heartbeat.add(beaten.set)
     assert beaten.wait(60)
-    heart.remove(fails)
-    heart.remove(beaten.set)
+    heartbeat.remove(fails)
+    heartbeat.remove(beaten.set)
 
 
 def test_a_feed_tells_its_last_news_before_it_ends() -> None:
