@@ -1,8 +1,7 @@
-"""What goes to the engine for a build: the recipe, a wheel of this Carrel, and in ``packages`` the
-lock, a site's wheels and what installs them.
+"""Prepare the build context: the recipe, a wheel of this Carrel, and the folder ``packages``.
 
-The wheel is made so that the same code gives the same bytes: a build of what did not change is
-then answered from the engine's cache, with the same digest.
+``packages`` holds the lock file, a site's wheels, and the script that installs them. The wheel is
+reproducible: an unchanged build is answered from the engine's cache, with the same digest.
 """
 
 from __future__ import annotations
@@ -25,28 +24,26 @@ from ..hub.errors import ImageFailed, InvalidInput
 from .recipes import Recipe
 
 ROOT: Final = Path(__file__).parents[1]
-_LONG_AGO = (1980, 1, 1, 0, 0, 0)
+_ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 _EPOCH = "315532800"
-"""The same moment, as ``SOURCE_DATE_EPOCH``: a zip file knows no earlier one."""
+"""The same date as ``SOURCE_DATE_EPOCH``: the earliest that a zip file can hold."""
 _PACKAGES: Final = "packages"
 _INSTALL: Final = Path(__file__).with_name("install.sh")
 _WHEEL = "source=wheel,"
-"""What a Dockerfile says that installs Carrel."""
+"""Part of a Dockerfile that installs Carrel."""
 
 
 @contextmanager
 def context(recipe: Recipe, variant: str, wheelhouse: Path | None) -> Iterator[Path]:
-    """A folder with all that the Dockerfile may ask for; gone afterwards.
+    """Yield a temporary folder with everything that the Dockerfile may use.
 
     Raises:
-        InvalidInput: the lock or the folder of wheels is missing.
+        InvalidInput: the lock file or the folder of wheels is missing.
         ImageFailed: no wheel of this Carrel could be made.
     """
     lock = recipe.lock(variant)
     if not lock.is_file():
-        raise InvalidInput(
-            f"{lock} is missing.", accepted="A lock file with hashes, as pip takes it."
-        )
+        raise InvalidInput(f"{lock} is missing.", accepted="Add a lock file with hashes for pip.")
     with tempfile.TemporaryDirectory(prefix="carrel-image-") as name:
         folder = Path(name)
         for file in recipe.folder.iterdir():
@@ -57,14 +54,14 @@ def context(recipe: Recipe, variant: str, wheelhouse: Path | None) -> Iterator[P
         shutil.copyfile(lock, packages / "requirements.txt")
         shutil.copyfile(_INSTALL, packages / _INSTALL.name)
         if wheelhouse is not None:
-            _take_wheels(wheelhouse, packages / "wheels")
+            _copy_wheels(wheelhouse, packages / "wheels")
         if _WHEEL in (folder / "Dockerfile").read_text(encoding="utf-8"):
             (folder / "wheel").mkdir()
             wheel_of_carrel(folder / "wheel")
         yield folder
 
 
-def _take_wheels(wheelhouse: Path, target: Path) -> None:
+def _copy_wheels(wheelhouse: Path, target: Path) -> None:
     found = sorted(wheelhouse.glob("*.whl"))
     if not found:
         raise InvalidInput(
@@ -75,7 +72,7 @@ def _take_wheels(wheelhouse: Path, target: Path) -> None:
 
 
 def wheel_of_carrel(target: Path) -> Path:
-    """A wheel of what runs here: of the checkout, or of what was installed."""
+    """Make a wheel of the running Carrel: from the checkout, or from the installed files."""
     if (ROOT / "pyproject.toml").is_file():
         return _from_checkout(target)
     return _from_installed(target)
@@ -84,7 +81,7 @@ def wheel_of_carrel(target: Path) -> Path:
 def _from_checkout(target: Path) -> Path:
     options = ["--quiet", "--no-deps", "--no-build-isolation", "--disable-pip-version-check"]
     with tempfile.TemporaryDirectory(prefix="carrel-source-") as name:
-        # A copy: a build leaves folders behind, and others may be building here too.
+        # A copy, because a build leaves folders behind, and others may build here, too.
         source = Path(name) / "carrel"
         _copy_sources(source)
         done = subprocess.run(
@@ -97,14 +94,14 @@ def _from_checkout(target: Path) -> Path:
     found = next(iter(target.glob("carrel-*.whl")), None)
     if done.returncode or found is None:
         raise ImageFailed(
-            f"No wheel of this Carrel could be made: {done.stderr.strip()[-400:]}",
+            f"No wheel of this Carrel could be generated: {done.stderr.strip()[-400:]}",
             accepted="It needs setuptools in the environment that runs carrel.",
         )
     return found
 
 
 def _copy_sources(target: Path) -> None:
-    """What the wheel is made of: the packages that pyproject.toml names, not what lies around."""
+    """Copy the packages that pyproject.toml lists, and nothing else that lies there."""
     tops = {
         path.name
         for path in ROOT.iterdir()
@@ -112,15 +109,15 @@ def _copy_sources(target: Path) -> None:
     }
     target.mkdir()
     for top in sorted(tops):
-        left = shutil.ignore_patterns("__pycache__", "node_modules", "*.egg-info")
-        shutil.copytree(ROOT / top, target / top, ignore=left, symlinks=True)
+        ignored = shutil.ignore_patterns("__pycache__", "node_modules", "*.egg-info")
+        shutil.copytree(ROOT / top, target / top, ignore=ignored, symlinks=True)
     for path in ROOT.iterdir():
         if path.is_file():
             shutil.copyfile(path, target / path.name)
 
 
 def _from_installed(target: Path) -> Path:
-    """What pip once unpacked, packed again."""
+    """Pack the installed files into a wheel again."""
     carrel = metadata.distribution("carrel")
     wheel = target / f"carrel-{carrel.version}-py3-none-any.whl"
     lines = []
@@ -135,17 +132,17 @@ def _from_installed(target: Path) -> Path:
 
 
 def _installed(carrel: metadata.Distribution) -> Iterator[tuple[str, bytes]]:
-    # Made when it was installed, and made again in the image.
-    made = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
+    # Generated at installation, and again in the image.
+    generated = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
     for file in carrel.files or ():
         name = PurePosixPath(file)
         outside = ".." in name.parts or name.is_absolute()
-        if not (outside or name.suffix == ".pyc" or name.name in made):
+        if not (outside or name.suffix == ".pyc" or name.name in generated):
             yield str(name), Path(str(file.locate())).read_bytes()
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo(name, _LONG_AGO)
+    entry = zipfile.ZipInfo(name, _ZIP_DATE)
     entry.external_attr = 0o644 << 16
     entry.compress_type = zipfile.ZIP_DEFLATED
     return entry

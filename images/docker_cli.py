@@ -1,8 +1,7 @@
-"""The program ``docker`` as builds use it: one that has BuildKit, and what it says of images.
+"""Run the program ``docker`` for builds, and read its descriptions of images.
 
-Builds go through the program and not through its API: only that has secrets that stay in no
-layer. A newer one without its plug-in ``buildx`` cannot, so that the first on PATH that can is
-taken.
+Builds use the program and not its API, because only it supports secrets that stay out of layers. A
+newer one without the plug-in ``buildx`` cannot do that, so the first capable one on PATH is used.
 """
 
 from __future__ import annotations
@@ -25,39 +24,39 @@ _BUILDKIT: Final = {"DOCKER_BUILDKIT": "1", "BUILDKIT_PROGRESS": "plain"}
 
 @dataclass(frozen=True)
 class Docker:
-    """Commands to one engine.
+    """Runs commands on one engine.
 
     Attributes:
-        host: as in DOCKER_HOST; empty for the one that is set there, else the usual socket.
+        host: like DOCKER_HOST; empty for its value, or the default socket.
     """
 
     host: str = ""
     path: str = field(default_factory=lambda: os.environ.get("PATH", os.defpath))
 
     def images(self) -> list[ListedImage]:
-        """Those of the catalogue that the engine has, the newest first."""
+        """Return the engine's images of the catalogue, newest first."""
         names = self.ask("image", "ls", "--quiet", "--no-trunc", *_labelled()).split()
         return sorted(
             self.inspect(dict.fromkeys(names)), key=lambda image: image.built, reverse=True
         )
 
     def inspect(self, names: Sequence[str] | Mapping[str, None]) -> list[ListedImage]:
-        """Raises ImageFailed where there is no such image."""
+        """Return these images. Raises ImageFailed if one does not exist."""
         if not names:
             return []
         found = json.loads(self.ask("image", "inspect", *names))
         return [ListedImage.read(each) for each in found]
 
     def has(self, reference: str) -> bool:
-        """By name and tag."""
+        """Whether the image of this name and tag exists."""
         return bool(self.ask("image", "ls", "--quiet", reference).strip())
 
     def ask(self, *words: str) -> str:
-        """What it prints.
+        """Run a command and return its output.
 
         Raises:
-            Unavailable: the engine does not answer, or there is no such program.
-            ImageFailed: it answers that this cannot be done.
+            Unavailable: the engine does not answer.
+            ImageFailed: the command failed, or the program is missing.
         """
         try:
             done = subprocess.run(
@@ -69,19 +68,19 @@ class Docker:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise Unavailable(f"The Docker engine{self._where} does not answer.") from None
+            raise Unavailable(f"The Docker engine{self._engine} does not answer.") from None
         if done.returncode:
-            said = done.stderr.strip()
-            if "Cannot connect" in said or "error during connect" in said:
+            output = done.stderr.strip()
+            if "Cannot connect" in output or "error during connect" in output:
                 raise Unavailable(
-                    f"The Docker engine{self._where} does not answer.",
+                    f"The Docker engine{self._engine} does not answer.",
                     accepted="Start it, or name another one with --docker-host.",
                 )
-            raise ImageFailed(said[-1000:] or f"docker {words[0]} failed.")
+            raise ImageFailed(output[-1000:] or f"docker {words[0]} failed.")
         return done.stdout
 
     def lines(self, words: Sequence[str]) -> Iterator[str]:
-        """What a long command says as it says it; ends with ImageFailed where that failed."""
+        """Yield the lines of a long command as they come; raises ImageFailed if it fails."""
         with subprocess.Popen(
             [self.program, *words],
             env=self.environment,
@@ -106,31 +105,33 @@ class Docker:
 
     @cached_property
     def program(self) -> str:
-        """Raises ImageFailed where no ``docker`` on PATH can build with secrets."""
+        """The path of the program. Raises ImageFailed if no ``docker`` on PATH can build with
+        secrets.
+        """
         found = [Path(folder) / "docker" for folder in self.path.split(os.pathsep) if folder]
         found = [each for each in dict.fromkeys(found) if os.access(each, os.X_OK)]
         for each in found:
-            said = subprocess.run(
+            output = subprocess.run(
                 [each, "build", "--help"],
                 env={**os.environ, **_BUILDKIT},
                 capture_output=True,
                 text=True,
                 check=False,
             )
-            if said.returncode == 0 and "--secret" in said.stdout:
+            if output.returncode == 0 and "--secret" in output.stdout:
                 return str(each)
         if not found:
             raise ImageFailed(
-                "There is no program docker on this machine.",
+                "The program docker was not found on this machine.",
                 accepted="Install it (on Debian: apt-get install docker.io).",
             )
         raise ImageFailed(
-            f"{found[0]} cannot build with BuildKit.",
+            f"{found[0]} does not support BuildKit.",
             accepted="Install its plug-in buildx, or Debian's docker.io.",
         )
 
     @property
-    def _where(self) -> str:
+    def _engine(self) -> str:
         host = self.host or os.environ.get("DOCKER_HOST", "")
         return f" at {host}" if host else ""
 
@@ -156,14 +157,14 @@ class ListedImage:
         return f"{self.name}@{self.digest.removeprefix('sha256:')[:12]}"
 
     @classmethod
-    def read(cls, said: Mapping[str, object]) -> ListedImage:
-        config, tags, size = said.get("Config"), said.get("RepoTags"), said.get("Size")
-        marks = config.get("Labels") if isinstance(config, Mapping) else None
-        texts = {str(key): str(text) for key, text in (marks or {}).items()}
+    def read(cls, output: Mapping[str, object]) -> ListedImage:
+        config, tags, size = output.get("Config"), output.get("RepoTags"), output.get("Size")
+        labelled = config.get("Labels") if isinstance(config, Mapping) else None
+        texts = {str(key): str(text) for key, text in (labelled or {}).items()}
         return cls(
-            digest=str(said["Id"]),
+            digest=str(output["Id"]),
             name=texts.get(labels.NAME, ""),
-            built=str(said.get("Created", "")),
+            built=str(output.get("Created", "")),
             size_bytes=size if isinstance(size, int) else 0,
             labels=texts,
             tags=tuple(map(str, tags)) if isinstance(tags, list) else (),

@@ -1,9 +1,9 @@
 #!/bin/sh
-# What every Dockerfile here runs to install the packages of its lock file. It is mounted into the
-# build, in `packages` beside the lock and a site's wheels, and is in no layer.
+# Installs the packages of the lock file; every Dockerfile here runs it. It is mounted into the
+# build, in `packages` beside the lock file and a site's wheels, and is not in any layer.
 #
-# A site's own certificates are a secret of the build, and so is the address of its package index,
-# which may hold a password: they are in no layer either.
+# A site's certificates and the address of its package index, which may contain a password, are
+# secrets of the build, and are not in any layer either.
 set -eu
 
 if [ -s /run/secrets/ca ]; then export PIP_CERT=/run/secrets/ca; fi

@@ -1,4 +1,4 @@
-"""Whether an image holds what its lock files say: the same lock gives the same package set."""
+"""Check that an image contains the packages of its lock files, and no others."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from . import labels, recipes
 from .docker_cli import Docker, ListedImage
 from .recipes import Recipe
 
-# Of the environment itself, or made by the build: no lock names them.
-_OWN: Final = frozenset({"carrel", "pip", "setuptools", "wheel"})
-_ASK: Final = (
+# Part of the environment, or made by the build: not in lock files.
+_NOT_LOCKED: Final = frozenset({"carrel", "pip", "setuptools", "wheel"})
+_LIST_SCRIPT: Final = (
     "import importlib.metadata as m, json; "
     "print(json.dumps({d.metadata['Name']: d.version for d in m.distributions()}))"
 )
@@ -22,10 +22,10 @@ _PYTHON: Final = "/opt/carrel/bin/python"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockCheck:
-    """What is wrong with one build; nothing where it is as locked.
+    """The differences between one build and its lock files; empty if they agree.
 
     Attributes:
-        same_lock: it was built from the lock files that there are now.
+        same_lock: it was built from the current lock files.
     """
 
     image: ListedImage
@@ -42,36 +42,36 @@ class LockCheck:
     def sentences(self) -> list[str]:
         name = self.image.short
         if self.good:
-            return [f"{name} holds the {self.packages} packages of its lock, and no others."]
-        said = [] if self.same_lock else [f"{name} was built from other lock files."]
+            return [f"{name} has exactly the {self.packages} packages of its lock files."]
+        problems = [] if self.same_lock else [f"{name} was built from other lock files."]
         for what, found in (
             ("lacks", self.missing),
             ("has other versions", self.different),
-            ("has more than its lock", self.extra),
+            ("has packages that are not in its lock files", self.extra),
         ):
             if found:
-                said.append(f"{name} {what}: {', '.join(found)}.")
-        return said
+                problems.append(f"{name} {what}: {', '.join(found)}.")
+        return problems
 
 
 def verify(docker: Docker, image: ListedImage, recipe: Recipe) -> LockCheck:
-    """Ask a container of the image, without a network, what is installed in it.
+    """List what is installed, in a container without a network, and compare it with the lock files.
 
     Raises:
-        ImageFailed: it cannot even say that.
+        ImageFailed: the packages could not be listed.
     """
     words = ["run", "--rm", "--network", "none", "--entrypoint", _PYTHON, image.digest]
-    inside: dict[str, str] = json.loads(docker.ask(*words, "-I", "-c", _ASK))
+    installed: dict[str, str] = json.loads(docker.ask(*words, "-I", "-c", _LIST_SCRIPT))
     variant = image.labels.get(labels.VARIANT, "")
     same = image.labels.get(labels.LOCK) == recipes.fingerprint(recipe, variant)
-    return compared(image, recipes.locked(recipe, variant), inside, same_lock=same)
+    return compare(image, recipes.locked(recipe, variant), installed, same_lock=same)
 
 
-def compared(
-    image: ListedImage, locked: Mapping[str, str], inside: Mapping[str, str], *, same_lock: bool
+def compare(
+    image: ListedImage, locked: Mapping[str, str], installed: Mapping[str, str], *, same_lock: bool
 ) -> LockCheck:
-    """The package set of an image beside that of its lock."""
-    found = {recipes.normalised(name): version for name, version in inside.items()}
+    """Compare the packages of an image with those of its lock files."""
+    found = {recipes.normalised(name): version for name, version in installed.items()}
     return LockCheck(
         image=image,
         same_lock=same_lock,
@@ -82,7 +82,7 @@ def compared(
             for name in sorted(locked)
             if name in found and found[name] != locked[name]
         ),
-        extra=_named(found, (name for name in found if name not in {*locked, *_OWN})),
+        extra=_named(found, (name for name in found if name not in {*locked, *_NOT_LOCKED})),
     )
 
 

@@ -1,7 +1,7 @@
-"""What an image is made of: a folder with a Dockerfile, an ``image.toml`` and lock files.
+"""Recipes of images: folders with a Dockerfile, an ``image.toml`` and lock files.
 
-Those of Carrel lie beside this module. A site makes its own in any folder, which is then named in
-place of an image: ``carrel images build ./our-image``.
+Carrel's own recipes lie beside this module. A site can keep recipes in any folder, and gives its
+path instead of an image's name: ``carrel images build ./our-image``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..hub.errors import InvalidInput, NotFound
 
 HERE: Final = Path(__file__).parent
 DEBIAN: Final = "debian"
-"""Stands for what the first image is made from."""
+"""The base of the first image."""
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 _PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(?:\[[^]]*])?==(?P<version>[^ ;\\]+)", re.MULTILINE)
 _TEXTS = ("title", "summary", "from")
@@ -29,29 +29,29 @@ class Recipe:
     """One image before it is built.
 
     Attributes:
-        stands_on: name of another image of the catalogue, ``debian``, or any reference.
-        packages: the ones that people choose it by; their versions are those of the locks.
-        variants: names of lock files ``requirements-VARIANT.txt``, the usual one first; without
-            any the lock is ``requirements.txt``.
+        base: name of another image of the catalogue, ``debian``, or any reference.
+        packages: the main packages; their versions are those of the lock files.
+        variants: names of lock files ``requirements-VARIANT.txt``, the default first; without
+            variants the lock file is ``requirements.txt``.
     """
 
     name: str
     folder: Path
     title: str
     summary: str
-    stands_on: str
+    base: str
     kernels: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, folder: Path) -> Recipe:
-        """Raises InvalidInput where it is none."""
+        """Read a recipe. Raises InvalidInput if the folder is not a recipe."""
         name = folder.resolve().name
         if not _NAME.fullmatch(name):
             raise InvalidInput(
-                f"{name!r} is not a name that an image can have.",
-                accepted="Lower-case letters, digits, dots, underscores and hyphens.",
+                f"{name!r} is not a valid image name.",
+                accepted="Use lower-case letters, digits, dots, underscores and hyphens.",
             )
         if not folder.is_dir():
             raise InvalidInput(
@@ -65,16 +65,16 @@ class Recipe:
                     accepted="A folder with a Dockerfile, an image.toml and a requirements.txt.",
                 )
         try:
-            said = tomllib.loads((folder / "image.toml").read_text(encoding="utf-8"))
+            table = tomllib.loads((folder / "image.toml").read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InvalidInput(f"{folder / 'image.toml'} cannot be read: {error}.") from None
-        texts = {key: said.pop(key, None) for key in _TEXTS}
-        lists = {key: said.pop(key, []) for key in _LISTS}
-        good = all(isinstance(text, str) and text for text in texts.values()) and all(
+        texts = {key: table.pop(key, None) for key in _TEXTS}
+        lists = {key: table.pop(key, []) for key in _LISTS}
+        valid = all(isinstance(text, str) and text for text in texts.values()) and all(
             isinstance(each, list) and all(isinstance(word, str) for word in each)
             for each in lists.values()
         )
-        if said or not good:
+        if table or not valid:
             raise InvalidInput(
                 f"{folder / 'image.toml'} does not describe an image.",
                 accepted=f"The texts {', '.join(_TEXTS)}; the lists {', '.join(_LISTS)}.",
@@ -84,12 +84,12 @@ class Recipe:
             folder=folder,
             title=texts["title"],
             summary=texts["summary"],
-            stands_on=texts["from"],
+            base=texts["from"],
             **{key: tuple(each) for key, each in lists.items()},
         )
 
     def lock(self, variant: str = "") -> Path:
-        """The lock file of a variant, or of the usual one.
+        """Return the lock file of a variant, by default the first one.
 
         Raises:
             InvalidInput: there is no such variant.
@@ -102,17 +102,17 @@ class Recipe:
 
 
 def names() -> tuple[str, ...]:
-    """Those of Carrel, in the order in which they stand on each other."""
+    """Return the names of Carrel's recipes, base images first."""
     found = {path.parent.name: find(path.parent.name) for path in HERE.glob("*/image.toml")}
     return tuple(sorted(found, key=lambda name: (len(chain(found[name])), name)))
 
 
 def find(name: str) -> Recipe:
-    """Of a name, or of a folder that is written as a path.
+    """Return a recipe by name, or by the path of its folder.
 
     Raises:
-        NotFound: there is none; the text lists those there are.
-        InvalidInput: the folder is no recipe.
+        NotFound: there is none; the message lists the existing ones.
+        InvalidInput: the folder is not a recipe.
     """
     if "/" in name or name.startswith("."):
         return Recipe.read(Path(name))
@@ -126,22 +126,22 @@ def find(name: str) -> Recipe:
 
 
 def chain(recipe: Recipe) -> tuple[Recipe, ...]:
-    """What it stands on, the lowest first, and itself; only images of Carrel are known below.
+    """Return its base images of Carrel, the lowest first, and the recipe itself.
 
     Raises:
-        InvalidInput: it stands on itself.
+        InvalidInput: it is its own base.
     """
-    below, above = [recipe], recipe
-    while (HERE / above.stands_on / "image.toml").is_file() and _NAME.fullmatch(above.stands_on):
-        above = find(above.stands_on)
-        if any(above.name == each.name for each in below):
-            raise InvalidInput(f"The image {recipe.name} stands on itself.")
-        below.append(above)
-    return tuple(reversed(below))
+    bases, current = [recipe], recipe
+    while (HERE / current.base / "image.toml").is_file() and _NAME.fullmatch(current.base):
+        current = find(current.base)
+        if any(current.name == each.name for each in bases):
+            raise InvalidInput(f"The image {recipe.name} is its own base image.")
+        bases.append(current)
+    return tuple(reversed(bases))
 
 
 def locked(recipe: Recipe, variant: str = "") -> dict[str, str]:
-    """Every package that the image must have, by its normalised name, with its version."""
+    """Return the version of every package that the image must have, by normalised name."""
     found: dict[str, str] = {}
     for each in _locks(recipe, variant):
         found |= {
@@ -152,7 +152,7 @@ def locked(recipe: Recipe, variant: str = "") -> dict[str, str]:
 
 
 def fingerprint(recipe: Recipe, variant: str = "") -> str:
-    """SHA-256 of all its lock files: the same lock gives the same packages."""
+    """Return the SHA-256 of all its lock files: equal lock files give equal packages."""
     digest = hashlib.sha256()
     for each in _locks(recipe, variant):
         digest.update(hashlib.sha256(each.read_bytes()).digest())
@@ -160,10 +160,10 @@ def fingerprint(recipe: Recipe, variant: str = "") -> str:
 
 
 def _locks(recipe: Recipe, variant: str) -> list[Path]:
-    *below, _ = chain(recipe)
-    return [*(each.lock() for each in below), recipe.lock(variant)]
+    *bases, _ = chain(recipe)
+    return [*(each.lock() for each in bases), recipe.lock(variant)]
 
 
 def normalised(name: str) -> str:
-    """As PEP 503 has it."""
+    """Normalise a package name as in PEP 503."""
     return re.sub(r"[-_.]+", "-", name).lower()

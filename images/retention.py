@@ -1,4 +1,4 @@
-"""Which builds may go: none that a course, an output or another image needs, and no newest one."""
+"""Decide which builds may be removed: none that is needed, and not the newest of a name."""
 
 from __future__ import annotations
 
@@ -11,39 +11,41 @@ from .docker_cli import Docker, ListedImage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionDecision:
-    """Of one build: ``why`` it stays, empty where it may go."""
+    """The decision on one build: ``why`` it is kept, empty if it may be removed."""
 
     image: ListedImage
     why: str = ""
 
 
-def fates(images: Sequence[ListedImage], needed: Mapping[str, str]) -> list[RetentionDecision]:
-    """What becomes of each.
+def retention_decisions(
+    images: Sequence[ListedImage], needed: Mapping[str, str]
+) -> list[RetentionDecision]:
+    """Decide about each image.
 
     Args:
-        images: of one engine, the newest first.
-        needed: reasons by reference, as the service gives them. A digest counts whatever name
-            stands before it.
+        images: of one engine, newest first.
+        needed: reasons by reference, as the service gives them. The digest counts, whatever the
+            name.
     """
     reasons = {reference.rpartition("@")[2]: why for reference, why in needed.items()}
     newest: dict[str, str] = {}
     for image in images:
         newest.setdefault(image.name, image.digest)
     kept = {i.digest for i in images if i.digest in reasons or newest[i.name] == i.digest}
-    stood_on = _below(images, kept)
+    bases_in_use = _bases_of(images, kept)
     found = []
     for image in images:
         why = reasons.get(image.digest, "")
         if not why and newest[image.name] == image.digest:
             why = f"It is the newest build of {image.name}."
-        if not why and image.digest in stood_on:
-            why = "An image that stays stands on it."
+        if not why and image.digest in bases_in_use:
+            why = "It is the base of an image that is kept."
         found.append(RetentionDecision(image=image, why=why))
     return found
 
 
-def _below(images: Sequence[ListedImage], kept: Collection[str]) -> set[str]:
-    """What these stand on, all the way down."""
+def _bases_of(images: Sequence[ListedImage], kept: Collection[str]) -> set[str]:
+    """Return all base images of these, recursively."""
     base = {image.digest: image.labels.get(labels.BASE_DIGEST, "") for image in images}
     found: set[str] = set()
     reached = set(kept)
@@ -54,11 +56,11 @@ def _below(images: Sequence[ListedImage], kept: Collection[str]) -> set[str]:
 
 
 def remove(docker: Docker, image: ListedImage) -> None:
-    """Its layers go where no other image has them.
+    """Remove an image; layers that other images use stay.
 
-    By its digest and nothing else: a tag may belong to a newer build by now.
+    It is removed by digest, because a tag may belong to a newer build by now.
 
     Raises:
-        ImageFailed: a container uses it, or somebody gave it a name outside of the catalogue.
+        ImageFailed: a container uses it, or it has a name outside of the catalogue.
     """
     docker.ask("image", "rm", image.digest)

@@ -239,7 +239,7 @@ class TestBuilds:
         assert "hash" in str(failed.value).lower()
 
     def test_an_image_that_others_stand_on_comes_first(self, engine: Docker) -> None:
-        order = BuildOrder(recipe=recipes.find("torch"), stands_on="datascience")
+        order = BuildOrder(recipe=recipes.find("torch"), base="datascience")
         if engine.has("carrel/datascience:latest"):
             pytest.skip("this engine has it")
         with pytest.raises(InvalidInput, match="First: carrel images build datascience"):
@@ -264,7 +264,7 @@ class TestPrune:
     def test_only_what_nobody_needs_goes(self, engine: Docker, shelf: Shelf) -> None:
         old, pinned, newest = (shelf.build(shelf.recipe(v)) for v in ("1.0", "2.0", "3.0"))
         mine = [image for image in engine.images() if image.name == shelf.name]
-        found = retention.fates(mine, {pinned.reference: "Pinned for cs101."})
+        found = retention.retention_decisions(mine, {pinned.reference: "Pinned for cs101."})
         assert {fate.image.digest: fate.why for fate in found} == {
             newest.digest: f"It is the newest build of {shelf.name}.",
             pinned.digest: "Pinned for cs101.",

@@ -14,7 +14,7 @@ from carrel.images import build as images_build
 from carrel.images import build_context, labels, recipes, retention
 from carrel.images.build import BuildOrder, BuildProgress, build
 from carrel.images.docker_cli import Docker, ListedImage
-from carrel.images.lock_check import compared
+from carrel.images.lock_check import compare
 
 from .conftest import FakeDocker
 
@@ -60,9 +60,9 @@ class TestProgram:
         able = FakeDocker(tmp_path / "debian")
         docker = Docker(path=f"{without.folder}:{able.folder}")
         assert docker.program == str(able.folder / "docker")
-        with pytest.raises(ImageFailed, match=r"cannot build with BuildKit\. Install its plug-in"):
+        with pytest.raises(ImageFailed, match=r"does not support BuildKit\. Install its plug-in"):
             assert Docker(path=str(without.folder)).program
-        with pytest.raises(ImageFailed, match="no program docker"):
+        with pytest.raises(ImageFailed, match="program docker was not found"):
             assert Docker(path=str(tmp_path)).program
 
     def test_an_engine_that_is_away_is_said_so(self, docker: Docker, fake: FakeDocker) -> None:
@@ -114,7 +114,7 @@ class TestBuild:
         assert ("--tag", "carrel/base:latest") in pairs
         assert ("--network", "host") in pairs
 
-    def test_labels_say_what_it_is_and_what_it_stands_on(
+    def test_labels_name_the_image_and_its_base(
         self, docker: Docker, fake: FakeDocker
     ) -> None:
         recipe = recipes.find("torch")
@@ -139,10 +139,10 @@ class TestBuild:
         words = next(words for words in fake.asked if words[0] == "build")
         assert f"FROM={images_build.PULLED}" in words
 
-    def test_what_it_stands_on_is_built_first(self, docker: Docker, fake: FakeDocker) -> None:
+    def test_a_missing_base_image_must_be_built_first(self, docker: Docker, fake: FakeDocker) -> None:
         fake.answer("image", "ls", out="")
         order = BuildOrder(recipe=recipes.find("torch"))
-        with pytest.raises(InvalidInput, match="First: carrel images build datascience"):
+        with pytest.raises(InvalidInput, match="Run first: carrel images build datascience"):
             build(docker, order, lambda line: None, lambda text: None)
 
     def test_a_failure_ends_with_the_end_of_the_log(self, docker: Docker, fake: FakeDocker) -> None:
@@ -176,7 +176,7 @@ def test_progress_tells_each_step_once() -> None:
     said = [sentence for line in LOG.splitlines() for sentence in progress.feed(line)]
     assert said == [
         "[1/3] FROM docker.io/carrel/debian:bookworm",
-        "[1/3] as it was built before",
+        "[1/3] cached",
         "[2/3] RUN apt-get update -qq && apt-get install -y -qq --no-install-recomme…",
         "[2/3] done in 39.7s",
         "[3/3] RUN pip install",
@@ -244,21 +244,21 @@ LOCKED = {"numpy": "2.4.6", "typing-extensions": "4.16.0"}
 class TestVerdict:
     def test_the_packages_of_the_lock_and_carrel_itself_are_good(self) -> None:
         inside = {"numpy": "2.4.6", "typing_extensions": "4.16.0", "carrel": "0.1.0", "pip": "23"}
-        verdict = compared(image("base", 1), LOCKED, inside, same_lock=True)
+        verdict = compare(image("base", 1), LOCKED, inside, same_lock=True)
         assert verdict.good
         assert verdict.sentences() == [
-            "base@000000000000 holds the 2 packages of its lock, and no others."
+            "base@000000000000 has exactly the 2 packages of its lock files."
         ]
 
     def test_every_difference_is_named(self) -> None:
         inside = {"numpy": "2.4.5", "requests": "2"}
-        verdict = compared(image("base", 1), LOCKED, inside, same_lock=False)
+        verdict = compare(image("base", 1), LOCKED, inside, same_lock=False)
         assert not verdict.good
         assert verdict.sentences() == [
             "base@000000000000 was built from other lock files.",
             "base@000000000000 lacks: typing-extensions 4.16.0.",
             "base@000000000000 has other versions: numpy 2.4.5 for 2.4.6.",
-            "base@000000000000 has more than its lock: requests 2.",
+            "base@000000000000 has packages that are not in its lock files: requests 2.",
         ]
 
 
@@ -272,18 +272,22 @@ class TestFates:
         torch3 = image("torch", 8, on=science2.digest)
         images = [torch3, science2, torch2, torch1, science1, base3, base2, base1]
         needed = {torch1.reference: "Pinned for cs101."}
-        assert [(fate.image, fate.why) for fate in retention.fates(images, needed)] == [
+        assert [
+            (fate.image, fate.why) for fate in retention.retention_decisions(images, needed)
+        ] == [
             (torch3, "It is the newest build of torch."),
             (science2, "It is the newest build of science."),
             (torch2, ""),
             (torch1, "Pinned for cs101."),
-            (science1, "An image that stays stands on it."),
+            (science1, "It is the base of an image that is kept."),
             (base3, "It is the newest build of base."),
             (base2, ""),
-            (base1, "An image that stays stands on it."),
+            (base1, "It is the base of an image that is kept."),
         ]
 
     def test_a_digest_counts_whatever_name_stands_before_it(self) -> None:
         old, new = image("base", 1), image("base", 2)
-        (_, fate) = retention.fates([new, old], {f"renamed@{old.digest}": "An output names it."})
+        (_, fate) = retention.retention_decisions(
+            [new, old], {f"renamed@{old.digest}": "An output names it."}
+        )
         assert fate.why == "An output names it."

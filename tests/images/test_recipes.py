@@ -95,7 +95,7 @@ def test_another_lock_is_another_fingerprint(tmp_path: Path) -> None:
 
 def test_a_site_has_recipes_of_its_own(tmp_path: Path) -> None:
     recipe = recipes.find(str(own(tmp_path)))
-    assert (recipe.name, recipe.title, recipe.stands_on) == ("ours", "Ours", "base")
+    assert (recipe.name, recipe.title, recipe.base) == ("ours", "Ours", "base")
     assert [each.name for each in recipes.chain(recipe)] == ["base", "ours"]
     assert recipes.locked(recipe)["six"] == "1.17.0"
 
@@ -117,7 +117,7 @@ def test_a_recipe_that_says_something_else_is_refused(
     assert sentence in str(refused.value)
 
 
-def test_what_is_no_recipe_says_what_there_is(tmp_path: Path) -> None:
+def test_an_unknown_recipe_is_refused_with_the_existing_ones(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="One of: base, datascience, grading, torch"):
         recipes.find("julia")
     with pytest.raises(InvalidInput, match="There is no folder"):
@@ -125,7 +125,7 @@ def test_what_is_no_recipe_says_what_there_is(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(InvalidInput, match="has no Dockerfile"):
         recipes.find(str(tmp_path / "empty"))
-    with pytest.raises(InvalidInput, match="not a name that an image can have"):
+    with pytest.raises(InvalidInput, match="is not a valid image name"):
         recipes.find(str(own(tmp_path, name="Ours Too")))
     with pytest.raises(InvalidInput, match="One of: cpu, cuda"):
         recipes.find("torch").lock("tpu")

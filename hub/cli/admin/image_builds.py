@@ -38,7 +38,9 @@ def docker_option(function: F) -> F:
 @click.command("build", cls=ClientCommand)
 @click.argument("images", nargs=-1, required=True)
 @click.option("--variant", default="", help="Of the image's lock files, such as cuda for torch.")
-@click.option("--from", "stands_on", default="", metavar="IMAGE", help="Stand on this one instead.")
+@click.option(
+    "--from", "base", default="", metavar="IMAGE", help="Build on this base image instead."
+)
 @click.option(
     "--ca-bundle",
     type=_FILE,
@@ -177,7 +179,7 @@ def prune_command(
     images = docker.images()
     with Client.from_environment(site) as client:
         needed = {each.image: each.why for each in client.images_needed().needed}
-    found = retention.fates(images, needed)
+    found = retention.retention_decisions(images, needed)
     going = [fate.image for fate in found if not fate.why]
     if not as_json:
         for fate in sorted(found, key=lambda each: each.image.name):
