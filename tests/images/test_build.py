@@ -114,9 +114,7 @@ class TestBuild:
         assert ("--tag", "carrel/base:latest") in pairs
         assert ("--network", "host") in pairs
 
-    def test_labels_name_the_image_and_its_base(
-        self, docker: Docker, fake: FakeDocker
-    ) -> None:
+    def test_labels_name_the_image_and_its_base(self, docker: Docker, fake: FakeDocker) -> None:
         recipe = recipes.find("torch")
         words = self.words(docker, fake, BuildOrder(recipe=recipe, variant="cuda"))
         marks = dict(value.split("=", 1) for word, value in pairwise(words) if word == "--label")
@@ -139,7 +137,7 @@ class TestBuild:
         words = next(words for words in fake.asked if words[0] == "build")
         assert f"FROM={images_build.PULLED}" in words
 
-    def test_a_missing_base_image_must_be_built_first(self, docker: Docker, fake: FakeDocker) -> None:
+    def test_a_base_image_must_be_built_first(self, docker: Docker, fake: FakeDocker) -> None:
         fake.answer("image", "ls", out="")
         order = BuildOrder(recipe=recipes.find("torch"))
         with pytest.raises(InvalidInput, match="Run first: carrel images build datascience"):
