@@ -62,6 +62,14 @@ class ReadinessProbes:
     def __init__(self, settings: Settings, secrets: Secrets) -> None:
         self._settings = settings
         self._secrets = secrets
+        # One for all: each would read the certificates of the system anew, which takes longer than
+        # the answer. A part that was killed leaves no connection behind.
+        # trust_env: a proxy for the outside world has no business between these.
+        self._client = httpx.Client(
+            trust_env=False,
+            timeout=_ASK_SECONDS,
+            limits=httpx.Limits(max_keepalive_connections=0),
+        )
 
     def proxy(self) -> bool:
         url = f"http://127.0.0.1:{self._settings.proxy_api_port}/api/routes"
@@ -88,9 +96,7 @@ class ReadinessProbes:
     def _ask(self, method: str, url: str, token: str) -> bool:
         headers = {"Authorization": f"token {token}"} if token else {}
         try:
-            # trust_env: a proxy for the outside world has no business between these.
-            with httpx.Client(trust_env=False, timeout=_ASK_SECONDS) as client:
-                return client.request(method, url, headers=headers).is_success
+            return self._client.request(method, url, headers=headers).is_success
         except httpx.HTTPError:
             return False
 

@@ -12,6 +12,7 @@ from typing import Any
 import docker
 import httpx
 
+from .. import plain_http
 from ..docker_engine import DockerEngine, site_file
 from ..e2e.support import Installation, eventually, installation
 
@@ -97,7 +98,7 @@ def kill_the_hub(site: Installation) -> None:
 
     def back() -> bool:
         try:
-            return httpx.get(site.hub_api, timeout=30).is_success
+            return plain_http.get(site.hub_api, timeout=30).is_success
         except httpx.TransportError:
             return False
 
@@ -109,7 +110,7 @@ def answers(site: Installation) -> None:
 
     def asked() -> bool:
         try:
-            answer = httpx.get(f"{site.url}/user/{USER}/api", timeout=30)
+            answer = plain_http.get(f"{site.url}/user/{USER}/api", timeout=30)
         except httpx.TransportError:
             return False
         return answer.status_code == httpx.codes.OK and "version" in answer.text

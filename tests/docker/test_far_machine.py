@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from .. import plain_http
 from ..docker_engine import DockerEngine
 from ..e2e.support import Installation, eventually
 from .outside import far_machine, two_machines
@@ -49,7 +50,7 @@ def test_sessions_and_jobs_run_there_and_are_reached_from_here(site: Installatio
 
 def answers(site: Installation, user: str) -> bool:
     """Through the proxy; who asks for no more than its version need not be signed in."""
-    answer = httpx.get(f"{site.url}/user/{user}/api", timeout=30)
+    answer = plain_http.get(f"{site.url}/user/{user}/api", timeout=30)
     return answer.status_code == httpx.codes.OK and "version" in answer.text
 
 

@@ -20,30 +20,38 @@ import psutil
 
 from carrel.hub.client import login
 
+from .. import plain_http
 from ..ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 CARREL = Path(sys.prefix) / "bin" / "carrel"
 
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.3
+"""Seconds between two questions of ``eventually``."""
+
 _T = TypeVar("_T")
 
 
 def eventually(
-    check: Callable[[], _T | None], what: str, *, within: float = 60.0, every: float = 0.05
+    check: Callable[[], _T | None], what: str, *, within: float = 60.0, every: float | None = None
 ) -> _T:
     """Return the first true answer; fail with ``what`` after ``within`` seconds.
 
     This polls a system of several processes from outside, where there is nothing to await. Its
-    patience is for a machine that is slow, or stands still for a moment.
+    patience is for a machine that is slow, or stands still for a moment. It asks often at first,
+    then less and less so that it does not keep from its work what it waits for; where the moment
+    counts, ``every`` is the pause.
     """
     deadline = time.monotonic() + within
+    pause = every or FIRST_PAUSE
     while True:
         found = check()
         if found:
             return found
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {within} s: {what} (last answer: {found!r})")
-        time.sleep(every)
+        time.sleep(pause)
+        pause = every or min(LONGEST_PAUSE, 1.5 * pause)
 
 
 @dataclass
@@ -187,7 +195,7 @@ class Installation:
     def token(self, user: str) -> str:
         """A token with which this person's programs speak, made through the hub's API."""
         if user not in self.tokens:
-            answer = httpx.post(
+            answer = plain_http.post(
                 f"{self.hub_api}/users/{user}/tokens",
                 headers={"Authorization": f"token {self.secret('service_token')}"},
                 json={"note": "test"},
@@ -204,7 +212,7 @@ class Installation:
         return str(login(self.url, user, self.passwords[user]).token)
 
     def api(self, method: str, path: str, *, user: str, **more: Any) -> httpx.Response:
-        return httpx.request(
+        return plain_http.request(
             method,
             f"{self.service}/api/v1{path}",
             headers={"Authorization": f"token {self.token(user)}"},
@@ -223,7 +231,7 @@ class Installation:
         *states: str,
         user: str,
         within: float = 120.0,
-        every: float = 0.05,
+        every: float | None = None,
     ) -> dict[str, Any]:
         def check() -> dict[str, Any] | None:
             try:

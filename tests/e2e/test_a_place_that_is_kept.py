@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from .. import plain_http
 from .support import Installation, eventually, installation
 
 WINDOW = 300.0
@@ -59,7 +60,7 @@ def held(site: Installation, request_id: str, *, user: str) -> dict[str, Any]:
 def answers(site: Installation, user: str, server: str) -> bool:
     """Whether the hub sends its owner to the server: it has answered, and has its route."""
     try:
-        found = httpx.get(
+        found = plain_http.get(
             f"http://127.0.0.1:{site.setting('hub_port')}/hub/api/users/{user}",
             headers={"Authorization": f"token {site.secret('service_token')}"},
             timeout=30,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import httpx
 from websocket import WebSocket, create_connection
 
+from .. import plain_http
 from ..e2e.support import Installation
 from .support import server_token
 
@@ -21,7 +22,7 @@ class Kernel:
 
     @classmethod
     def start(cls, site: Installation, user: str) -> Kernel:
-        answer = httpx.post(
+        answer = plain_http.post(
             f"{site.url}/user/{user}/api/kernels",
             headers=server_token(site, user),
             json={},

@@ -15,6 +15,7 @@ import httpx
 import psutil
 import pytest
 
+from .. import plain_http
 from ..e2e.support import Installation, brought_up, eventually
 from ..hub.notebooks import notebook
 from ..ports import free_port
@@ -161,8 +162,8 @@ def healthy(site: Installation) -> None:
 
     def check() -> bool:
         try:
-            desk = httpx.get(f"{site.service}/api/v1/health", timeout=20)
-            login = httpx.get(f"{site.url}/hub/api/", timeout=20)
+            desk = plain_http.get(f"{site.service}/api/v1/health", timeout=20)
+            login = plain_http.get(f"{site.url}/hub/api/", timeout=20)
         except httpx.HTTPError:
             return False
         return desk.is_success and login.is_success
@@ -177,7 +178,7 @@ def hub(site: Installation, method: str, path: str, **more: Any) -> httpx.Respon
     """The hub's own API, asked by an administrator's program."""
     headers = {"Authorization": f"token {site.secret('service_token')}"} | more.pop("headers", {})
     url = f"http://127.0.0.1:{site.setting('hub_port')}/hub/api/{path}"
-    return httpx.request(method, url, headers=headers, timeout=90, **more)
+    return plain_http.request(method, url, headers=headers, timeout=90, **more)
 
 
 def servers(site: Installation, user: str) -> dict[str, Any] | None:
@@ -198,7 +199,7 @@ def reachable(site: Installation, user: str, name: str = "") -> bool:
     """Whether the session itself answers its owner through the proxy."""
     path = f"{user}/{name}" if name else user
     try:
-        answer = httpx.get(
+        answer = plain_http.get(
             f"{site.url}/user/{path}/api/status",
             headers=server_token(site, user),
             timeout=30,
@@ -211,7 +212,7 @@ def reachable(site: Installation, user: str, name: str = "") -> bool:
 @contextmanager
 def browser(site: Installation, user: str) -> Iterator[httpx.Client]:
     """Somebody signed in with a password, holding the cookies of the hub and of the desk."""
-    with httpx.Client(base_url=site.url, follow_redirects=True, timeout=90) as client:
+    with plain_http.client(base_url=site.url, follow_redirects=True, timeout=90) as client:
         client.get("/hub/login")
         form = {
             "username": user,

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from .. import plain_http
 from ..e2e.support import Installation, eventually
 from .audit import read
 from .support import FOR_LONG, browser, hub, job_body, servers, submit
@@ -28,7 +29,7 @@ def raw(site: Installation, method: str, path: str, content: bytes) -> httpx.Res
     """To the service itself: what it answers, and not what a proxy makes of it."""
     headers = JSON | {"Authorization": f"token {site.token('student1')}"}
     url = f"http://127.0.0.1:{site.setting('service_port')}/services/carrel/api/v1{path}"
-    return httpx.request(method, url, headers=headers, content=content, timeout=90)
+    return plain_http.request(method, url, headers=headers, content=content, timeout=90)
 
 
 def refused(answer: httpx.Response) -> None:
