@@ -97,6 +97,17 @@ def test_every_page_is_in_the_table_of_contents(site: Path) -> None:
         assert f'href="{name.as_posix()}.html"' in first, f"{name} is linked from nowhere"
 
 
+def test_modules_that_the_pages_name_exist() -> None:
+    named = re.compile(r"`((?:hub|spawners|courses|extensions|images|tests)/[\w/]+\.py)`")
+    missing = {
+        (page.name, module)
+        for page in [ROOT / "README.md", *DOCS.rglob("*.md")]
+        for module in named.findall(page.read_text(encoding="utf-8"))
+        if not (ROOT / module).is_file()
+    }
+    assert not missing
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/README.md"])
 def test_links_between_files_lead_somewhere(page: str) -> None:
     """Sphinx checks those of all other pages."""
