@@ -25,7 +25,7 @@ from carrel.courses.releases.student_version import Prepared, prepare
 from carrel.courses.sandbox.interface import SandboxEngine, SandboxSettings
 from carrel.courses.sandbox.plugins import load_sandbox_engine
 
-from ..contracts.test_sandbox import docker_options
+from ..contracts.sandbox_kit import docker_options
 from ..courses.grading import ps1
 from ..courses.grading.bench import MemoryBench
 from ..docker_engine import USUAL

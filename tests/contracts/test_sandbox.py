@@ -21,10 +21,10 @@ from carrel.courses.sandbox.interface import (
 )
 from carrel.courses.sandbox.local.engine import LocalSandboxes
 from carrel.hub.errors import InvalidInput, TooLarge, Unavailable
-from carrel.hub.interfaces.backend_settings import DockerHost, DockerOptions
 from carrel.spawners.docker.sandbox import DockerSandboxes
 
 from ..requirements import need
+from .sandbox_kit import docker_options
 
 MIB = 1 << 20
 SHORT = SandboxLimits(
@@ -58,22 +58,6 @@ def engine(request: pytest.FixtureRequest) -> Iterator[SandboxEngine]:
         )
     yield made
     made.close()
-
-
-def docker_options(url: str) -> DockerOptions:
-    return DockerOptions(
-        hosts=(DockerHost(node="local", url=url),),
-        subnets="",
-        internal_ip="127.0.0.1",
-        hub_port=1,
-        service_port=2,
-        image="",
-        uid=1000,
-        memory=1 << 30,
-        cpus=1.0,
-        pids=64,
-        tmp=1 << 26,
-    )
 
 
 @pytest.fixture

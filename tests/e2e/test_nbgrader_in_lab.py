@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, expect
 
+from carrel.extensions.nbgrader.exchange import pack
+
 from ..courses.notebook_samples import source
-from ..hub.web.api.test_ngshare import tree
 from .browser import SESSION_MS, Person
 from .classes import the_demo_is_ready
 from .support import Installation
@@ -22,7 +23,7 @@ USER = "student1"
 def released(site: Installation) -> Installation:
     """One assignment of cs101, and student1 in a session."""
     the_demo_is_ready(site)
-    form = {"files": tree({"ps1.ipynb": source()})}
+    form = {"files": pack({"ps1.ipynb": source()})}
     made = site.api("POST", "/exchange/assignment/cs101/ps1", user="teacher", data=form)
     assert made.status_code == 200, made.text
     site.start_session(USER, devices=0)
@@ -53,7 +54,7 @@ def test_the_buttons_fetch_submit_and_show_feedback(released: Installation, pers
     (sent,) = site.api("GET", "/exchange/submissions/cs101/ps1", user="teacher").json()[
         "submissions"
     ]
-    form = {"timestamp": sent["timestamp"], "files": tree({"ps1.html": b"<p>Well done.</p>"})}
+    form = {"timestamp": sent["timestamp"], "files": pack({"ps1.html": b"<p>Well done.</p>"})}
     given = site.api("POST", f"/exchange/feedback/cs101/ps1/{USER}", user="teacher", data=form)
     assert given.status_code == 200, given.text
     page.locator("#refresh_assignments_list").click()

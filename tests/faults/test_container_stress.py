@@ -19,6 +19,7 @@ from carrel.hub.scheduling.model.states import State
 from ..docker_engine import DockerEngine, second_engine, site_file
 from ..e2e.support import Installation, eventually
 from .audit import Books, audit, read
+from .stress import each_ran_alone, every_second_is_charged, kill, work
 from .support import (
     BEGAN,
     FINISHED,
@@ -33,7 +34,6 @@ from .support import (
     patient_installation,
     submit,
 )
-from .test_stress import each_ran_alone, every_second_is_charged, kill, work
 
 pytestmark = pytest.mark.docker
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import httpx
 
+from carrel.spawners.processes.lease_processes import scan
+
 from ..fake_service import HUB_TOKEN, FakeService, eventually
 from ..ports import free_port
 
@@ -152,3 +154,9 @@ class HubProcess:
             for line in answer.iter_lines():
                 if line.startswith("data: "):
                     yield json.loads(line.removeprefix("data: "))
+
+
+def kill_lease(lease_id: str) -> None:
+    """Kill all processes of a session's lease."""
+    for process in scan({lease_id: None})[lease_id]:
+        process.kill()

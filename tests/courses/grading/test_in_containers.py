@@ -11,7 +11,7 @@ from carrel.courses.releases.student_version import prepare
 from carrel.courses.sandbox.interface import SandboxEngine, SandboxSettings
 from carrel.spawners.docker.sandbox import DockerSandboxes
 
-from ...contracts.test_sandbox import docker_options
+from ...contracts.sandbox_kit import docker_options
 from ...docker_engine import DockerEngine
 from . import cheats
 from .test_adversarial import (

@@ -26,7 +26,7 @@ from carrel.courses.sandbox.interface import (
 from carrel.courses.sandbox.local.engine import LocalSandboxes
 from carrel.spawners.docker.sandbox import DockerSandboxes
 
-from ...contracts.test_sandbox import docker_options
+from ...contracts.sandbox_kit import docker_options
 from ...docker_engine import DockerEngine
 from ...fake_service import eventually
 from ...requirements import need

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,12 +17,12 @@ from nbformat import NotebookNode
 from carrel.hub.errors import BackendFailed
 from carrel.hub.interfaces.backend import LaunchOrder, ProcessState
 from carrel.hub.interfaces.backend_settings import BackendSettings
-from carrel.hub.records.leases import Handle
 from carrel.hub.scheduling.model.snapshot import Health
 from carrel.spawners.devices.simulated import simulated_devices
 from carrel.spawners.local.backend import LocalBackend, create
 from carrel.spawners.processes import lease_processes
 
+from ..attempts import deadline, wait_for_end
 from ..conftest import Desk, Driver
 from ..fake_service import WAIT_SECONDS
 from ..notebooks import notebook, printed, read, statuses
@@ -33,20 +32,6 @@ SLEEP = "import time; time.sleep(600)"
 
 def output(order: LaunchOrder) -> NotebookNode:
     return read(order.folder / "output.ipynb")
-
-
-def wait_for_end(desk: Desk, order: LaunchOrder, handle: Handle) -> int | None:
-    """Until the first process has ended; its exit status."""
-    process = lease_processes.find(handle)
-    if process is not None:
-        assert lease_processes.wait_gone([process], deadline())
-    sighting = desk.backend.status({order.lease_id: handle})[order.lease_id]
-    assert sighting.life is ProcessState.DEAD
-    return sighting.exit_status
-
-
-def deadline() -> float:
-    return time.monotonic() + WAIT_SECONDS
 
 
 def test_a_job_runs_to_its_end_and_tells_how_far_it_is(desk: Desk) -> None:

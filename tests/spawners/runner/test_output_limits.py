@@ -19,8 +19,8 @@ from carrel.spawners.local.backend import LocalBackend
 from carrel.spawners.processes import lease_processes
 from carrel.spawners.runner.attempt.reporter import EventReporter
 
+from ..attempts import wait_for_end
 from ..conftest import Desk
-from ..local.test_backend import wait_for_end
 from ..notebooks import notebook, printed, read
 
 SMALL = OutputLimits(

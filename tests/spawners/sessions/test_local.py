@@ -21,7 +21,7 @@ from carrel.spawners.processes.lease_processes import scan
 
 from ...fake_service import FakeService, eventually
 from ...promises import in_time
-from ..hub_process import HubProcess
+from ..hub_process import HubProcess, kill_lease
 
 SLOW_TO_END = """
 import asyncio
@@ -50,11 +50,6 @@ def hub(service: FakeService, tmp_path_factory: pytest.TempPathFactory) -> Itera
     for request in service.requests.values():
         if request.get("lease"):
             kill_lease(request["lease"]["id"])
-
-
-def kill_lease(lease_id: str) -> None:
-    for process in scan({lease_id: None})[lease_id]:
-        process.kill()
 
 
 def stop_like_the_backend(fake: FakeService, request: dict[str, Any]) -> None:

@@ -11,8 +11,7 @@ from pathlib import Path
 from carrel.spawners.sessions.start_queue import StartQueue
 
 from ...fake_service import FakeService, eventually
-from ..hub_process import HubProcess
-from .test_local import kill_lease
+from ..hub_process import HubProcess, kill_lease
 
 ONE_AT_A_TIME = "c.LeaseMixin.launches_at_once = 1\n"
 HELD_UP = """

@@ -16,8 +16,8 @@ import pytest
 from carrel.hub.attempts.output_limits import MIB
 from carrel.spawners.processes import lease_processes
 
+from ...attempts import deadline, wait_for_end
 from ...conftest import Desk
-from ...local.test_backend import deadline, wait_for_end
 from ...notebooks import notebook, printed, read, statuses
 
 STEPS_A_SECOND = 5
