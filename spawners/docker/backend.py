@@ -104,6 +104,10 @@ class DockerBackend:
             for node in self._nodes.values()
         )
 
+    def node(self, name: str) -> Node:
+        """Return the node of this name. Raises KeyError if there is none."""
+        return self._nodes[name]
+
     def inventory(self) -> tuple[Device, ...]:
         """Return the devices of all nodes. Raises Unavailable if no node answers."""
         return self._devices.inventory()

@@ -100,7 +100,7 @@ def test_what_no_lease_knows_is_removed_once_and_the_rest_stays(site: Site) -> N
 def test_the_network_of_somebody_who_has_left_goes(site: Site) -> None:
     order = site.order(command=ASLEEP, owner="leaves")
     site.backend.start(order)
-    networks = site.backend._nodes["local"].networks
+    networks = site.backend.node("local").networks
     later = time.time() + 3600
     networks.remove_unused(later)
     assert networks.name("leaves") in {each.name for each in site.engine.networks()}

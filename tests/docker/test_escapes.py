@@ -37,7 +37,7 @@ def there(
     site = make_site(tmp_path_factory.mktemp("site"), (docker_host,), base_image)
     stack.callback(site.close)
     stack.callback(site.service.down)
-    site.backend._nodes["local"].require_firewall(60)
+    site.backend.node("local").require_firewall(60)
     return site
 
 
@@ -46,7 +46,7 @@ def place(there: Site, stack: ExitStack) -> Place:
     return place_of(
         stack,
         url=there.options.hosts[0].url,
-        networks=there.backend._nodes["local"].networks,
+        networks=there.backend.node("local").networks,
         image=there.image,
         address=there.options.internal_ip,
         port=there.options.service_port,
@@ -56,7 +56,7 @@ def place(there: Site, stack: ExitStack) -> Place:
 @pytest.fixture(scope="module")
 def job(there: Site, place: Place, stack: ExitStack) -> str:
     """A container as the template forms it, whose user asks for every device."""
-    mine = there.backend._nodes["local"].networks.ensure("student1")
+    mine = there.backend.node("local").networks.ensure("student1")
     task = _task(there, mine, "j-mine.1", "sleep 900", NVIDIA_VISIBLE_DEVICES="all")
     return started(place.api, stack, template.container(task))
 

@@ -29,8 +29,8 @@ def test_the_wall_and_the_networks_go_and_those_of_another_installation_stay(
     site: Site, neighbour: Site
 ) -> None:
     for each in (site, neighbour):
-        each.backend._nodes["local"].require_firewall(60)
-        each.backend._nodes["local"].networks.ensure("student1")
+        each.backend.node("local").require_firewall(60)
+        each.backend.node("local").networks.ensure("student1")
     assert {table(site), table(neighbour)} <= tables(site)
     ground = create(site.settings)
     ground.clear()

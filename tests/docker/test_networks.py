@@ -19,7 +19,7 @@ pytestmark = pytest.mark.docker
 
 def test_a_whole_class_gets_its_networks_at_once(site: Site) -> None:
     """Each person one, also where somebody starts two sessions in the same moment."""
-    networks = site.backend._nodes["local"].networks
+    networks = site.backend.node("local").networks
     people = [f"student{number}" for number in range(20)] * 2
     with ThreadPoolExecutor(len(people)) as threads:
         made = list(threads.map(networks.ensure, people))
@@ -30,7 +30,7 @@ def test_a_whole_class_gets_its_networks_at_once(site: Site) -> None:
 
 def test_a_part_of_the_range_that_somebody_else_has_is_passed_over(site: Site) -> None:
     """Another engine of this host may, or a bridge that an engine left when it was killed."""
-    networks = site.backend._nodes["local"].networks
+    networks = site.backend.node("local").networks
     first = ipaddress.ip_network(subnet_of(site, networks.ensure("student1"))).network_address
     site.engine.remove_network(networks.name("student1"))
     pool = docker.types.IPAMPool(subnet=f"{first}/28")
@@ -53,7 +53,7 @@ def subnet_of(site: Site, name: str) -> str:
 
 def test_of_two_with_one_name_only_one_is_left(site: Site) -> None:
     """A service was killed while it made one, and the next had it made again beside it."""
-    networks = site.backend._nodes["local"].networks
+    networks = site.backend.node("local").networks
     name = networks.ensure("student1")
     (first,) = (each for each in site.engine.networks() if each.name == name)
     free = ipaddress.ip_network(first.subnets[0]).network_address + 32

@@ -38,6 +38,7 @@ class Desk:
 
     folder: Path
     service: FakeService
+    settings: BackendSettings
     backend: LocalBackend
     leases: list[str] = field(default_factory=list)
 
@@ -96,7 +97,8 @@ def service() -> Iterator[FakeService]:
 @pytest.fixture
 def desk(service: FakeService, tmp_path: Path) -> Iterator[Desk]:
     settings = BackendSettings(state=tmp_path, service_url=service.url, simulated_devices=2)
-    desk = Desk(folder=tmp_path, service=service, backend=LocalBackend(settings, node="node"))
+    backend = LocalBackend(settings, node="node")
+    desk = Desk(folder=tmp_path, service=service, settings=settings, backend=backend)
     yield desk
     for lease in desk.leases:
         # As the service does: again, where a machine that stood still took all of its time.

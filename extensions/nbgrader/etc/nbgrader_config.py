@@ -1,4 +1,4 @@
-"""Read by nbgrader in every session: it speaks with Carrel, and formgrader shows the course."""
+"""nbgrader's configuration in every session: the exchange is Carrel's, formgrader shows the course."""
 
 import os
 

@@ -1,8 +1,8 @@
-// One job: cells, place or devices, log, end, and a button that cancels it.
+// View of one job: cells, queue position or devices, log, end, and a button that cancels it.
 
-const DRAWN_CELLS = 120; // more squares than this say nothing
-const UNHEARD_S = 5; // so long a "yes" may be on its way
-const LOST = "The kernel has not heard this yet. If it stays so, load the page again, or cancel on the page of this job.";
+const DRAWN_CELLS = 120; // more squares are unreadable
+const UNCONFIRMED_S = 5; // how long the kernel may take to confirm a "yes"
+const UNCONFIRMED = "The kernel has not confirmed this yet. If it does not, reload the page, or cancel on the page of this job.";
 
 function jobParts(model) {
   const part = {};
@@ -23,7 +23,7 @@ function jobParts(model) {
   part.cause = make("p", { class: "carrel-cause" });
   part.details = make("pre", { class: "carrel-log", tabindex: 0, "aria-label": "Details of the end" });
   part.more = make("details", { class: "carrel-more" }, make("summary", {}, "Details"), part.details);
-  part.log = make("pre", { class: "carrel-log", tabindex: 0, role: "log", "aria-live": "off", "aria-label": "What it printed last" });
+  part.log = make("pre", { class: "carrel-log", tabindex: 0, role: "log", "aria-live": "off", "aria-label": "End of the log" });
   part.tail = make("details", { class: "carrel-more", open: true }, make("summary", {}, "Log"), part.log);
   part.page = make("a", { class: "carrel-link", target: "_blank", rel: "noopener" }, "Page of this job");
   part.output = make("a", { class: "carrel-link", download: true }, "Output notebook");
@@ -32,14 +32,14 @@ function jobParts(model) {
   part.no = make("button", { type: "button", class: "carrel-button" }, "Keep it");
   part.refused = make("p", { class: "carrel-problem carrel-refused", role: "alert", hidden: true });
   part.sure = make("div", { class: "carrel-sure", role: "group", "aria-label": "Cancel this job?", hidden: true },
-    make("span", {}, "Cancel this job? What it has written so far is kept."), part.yes, part.no);
+    make("span", {}, "Cancel this job? Its output so far is kept."), part.yes, part.no);
   return part;
 }
 
-// The question opens below the button, which stays where it is: nothing moves under the pointer,
-// and a double click does not answer what it has just asked. A "yes" may get lost: JupyterLab sends
-// it to a part of the kernel that is gone when somebody restarted the kernel from elsewhere.
-function asking(model, part) {
+// The question opens below the button, which stays in place: nothing moves under the pointer, and a
+// double click does not confirm. A "yes" may get lost: if the kernel was restarted from elsewhere,
+// JupyterLab sends it to a comm that no longer exists.
+function confirmation(model, part) {
   let sentAt = null;
   const ask = (open) => {
     show(part.sure, open);
@@ -56,8 +56,8 @@ function asking(model, part) {
     part.page.focus();
   });
   const draw = () => drawCancel(model, part, sentAt === null ? null : now() - sentAt);
-  const heard = () => { sentAt = null; };
-  for (const trait of ["asked", "refused"]) model.on(`change:${trait}`, heard);
+  const confirmed = () => { sentAt = null; };
+  for (const trait of ["asked", "refused"]) model.on(`change:${trait}`, confirmed);
   part.sure.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     event.stopPropagation();
@@ -65,20 +65,20 @@ function asking(model, part) {
   });
   return {
     draw,
-    stop: () => { for (const trait of ["asked", "refused"]) model.off(`change:${trait}`, heard); },
+    stop: () => { for (const trait of ["asked", "refused"]) model.off(`change:${trait}`, confirmed); },
   };
 }
 
-function drawCancel(model, part, unheardFor) {
+function drawCancel(model, part, unconfirmedFor) {
   const job = model.get("job");
-  const sent = unheardFor !== null && unheardFor < UNHEARD_S;
-  const lost = unheardFor !== null && !sent;
+  const sent = unconfirmedFor !== null && unconfirmedFor < UNCONFIRMED_S;
+  const lost = unconfirmedFor !== null && !sent;
   const asked = model.get("asked") && !job.ended;
   if (!job.can_cancel) show(part.sure, false);
   show(part.cancel, job.can_cancel);
-  text(part.cancel, asked ? "Cancel was asked for" : sent ? "Asking the kernel to cancel …" : "Cancel job");
+  text(part.cancel, asked ? "Cancelling …" : sent ? "Sending to the kernel …" : "Cancel job");
   part.cancel.disabled = asked || sent || !part.sure.hidden;
-  const refused = job.ended ? "" : lost ? LOST : model.get("refused");
+  const refused = job.ended ? "" : lost ? UNCONFIRMED : model.get("refused");
   text(part.refused, refused);
   show(part.refused, Boolean(refused));
 }
@@ -114,7 +114,7 @@ function drawCells(list, cells, total) {
   }
 }
 
-// What comes and goes with every cell keeps its place meanwhile.
+// Elements that appear and disappear with each cell keep their place.
 function keepRoom(line, visible, over) {
   if (visible || over) show(line, visible);
   line.style.visibility = visible ? "" : "hidden";
@@ -137,7 +137,7 @@ function stepWords(step) {
 }
 
 function facts(job) {
-  const parts = [job.devices.length ? job.devices.join(", ") : job.devices_words, `group ${job.group}`];
+  const parts = [job.devices.length ? job.devices.join(", ") : job.devices_text, `group ${job.group}`];
   if (job.ended && job.ended_at) {
     parts.push(job.started_at ? `took ${span(job.ended_at - job.started_at)}` : "never started");
     parts.push(`ended at ${clock(job.ended_at)}`);
@@ -154,7 +154,7 @@ function facts(job) {
 function news(job, progress) {
   const cause = job.ended && job.cause ? ` ${job.cause.message}` : "";
   const cell = !job.ended && progress.current ? ` Cell ${progress.current} of ${progress.total}.` : "";
-  return `${job.title}: ${job.state_words}.${cause}${cell}`;
+  return `${job.title}: ${job.state_name}.${cause}${cell}`;
 }
 
 function render({ model, el }) {
@@ -173,9 +173,9 @@ function render({ model, el }) {
     make("div", { class: "carrel-line", hidden: true }, part.stepBar, part.step),
     part.cause,
     make("div", { class: "carrel-actions" }, part.cancel, part.page, part.output, part.sure),
-    part.refused, part.more, part.tail, // what grows stands below what is pressed
+    part.refused, part.more, part.tail, // growing parts below the buttons
   );
-  const cancel = asking(model, part);
+  const cancel = confirmation(model, part);
 
   const draw = () => {
     const job = model.get("job");
@@ -184,7 +184,7 @@ function render({ model, el }) {
     const [progress, cells] = [model.get("progress"), model.get("cells")];
     const link = model.get("service");
     text(part.title, job.title);
-    text(part.state, job.state_words);
+    text(part.state, job.state_name);
     part.state.className = `carrel-state carrel-state-${job.state}`;
     part.state.title = job.meaning;
     text(part.id, job.id);
@@ -216,12 +216,12 @@ function render({ model, el }) {
     cancel.draw();
     outer.say(news(job, progress));
   };
-  let atEnd = true; // until somebody scrolls up
+  let atEnd = true; // until the user scrolls up
   const toEnd = () => { if (atEnd) part.log.scrollTop = part.log.scrollHeight; };
   part.log.addEventListener("scroll", () => {
     atEnd = part.log.scrollHeight - part.log.scrollTop - part.log.clientHeight < 8;
   });
-  const sized = new ResizeObserver(toEnd); // it has no height before it is on the page
+  const sized = new ResizeObserver(toEnd); // it has no height until it is on the page
   sized.observe(part.log);
   const drawLog = () => {
     const printed = model.get("log");

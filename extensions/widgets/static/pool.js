@@ -1,4 +1,4 @@
-// The pool: a tile for each device, in the words and colours of the desk.
+// View of the pool: a tile for each device, with the texts and colours of the desk.
 
 function tileOf(tile, link) {
   return make("li", { class: `carrel-tile carrel-tile-${tile.state}${tile.simulated ? " carrel-simulated" : ""}` },
@@ -12,7 +12,7 @@ function tileOf(tile, link) {
       : null);
 }
 
-// What is reserved next: the words of the desk.
+// The next reservations, with the texts of the desk.
 function reservedOf(each) {
   return make("li", {}, dated([each]));
 }
@@ -21,8 +21,8 @@ function render({ model, el }) {
   const outer = frame(model, el, "pool");
   const sentence = make("p", { class: "carrel-facts" });
   const tiles = make("ul", { class: "carrel-tiles", "aria-label": "Devices" });
-  const note = make("p", { class: "carrel-soft" }, "Simulated devices exist only in name: they can be lent, but nothing computes on them.");
-  const none = make("p", { class: "carrel-soft" }, "The pool has no device. Sessions and jobs without a device work.");
+  const note = make("p", { class: "carrel-soft" }, "Simulated devices can be leased, but they do not compute.");
+  const none = make("p", { class: "carrel-soft" }, "The pool has no devices. Sessions and jobs without a device work.");
   const reserved = make("ul", { class: "carrel-soft carrel-reserved", "aria-label": "Reservations" });
   outer.body.append(make("strong", { class: "carrel-title" }, "The pool"), sentence, tiles, reserved, note, none);
 

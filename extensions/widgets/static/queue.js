@@ -1,6 +1,6 @@
-// The queue: places with their reasons; of one's own, why they wait and what would help.
+// View of the queue: positions with their reasons; for your own requests, what would help.
 
-const COLUMNS = ["Place", "What", "Devices", "Who", "Why it waits"];
+const COLUMNS = ["Position", "Request", "Devices", "Owner", "Reason"];
 
 function rowOf(row, link, opens) {
   const who = [row.owner, row.group].filter(Boolean).join(", ");
@@ -17,7 +17,7 @@ function rowOf(row, link, opens) {
     make("td", {}, why.filter(Boolean).join(" "), " ", opens));
 }
 
-// What opens below one row at a time: only that request is asked about.
+// The explanation below one row at a time: only that request's explanation is fetched.
 function opener(row, what, isOpen, toggle) {
   if (!row.yours || !row.request_id) return null;
   const unseen = make("span", { class: "carrel-unseen" }, `: ${what}`);
@@ -60,7 +60,7 @@ function render({ model, el }) {
     outer.body.classList.toggle("carrel-empty", !queue);
     if (!queue) return;
     const key = JSON.stringify(queue) + Math.floor(now() / 10);
-    if (key === drawn) return; // what has the focus keeps it
+    if (key === drawn) return; // keeps the focus
     drawn = key;
     const keyOf = (node) => node.href || node.dataset.key;
     const focused = rows.contains(document.activeElement) ? keyOf(document.activeElement) : null;

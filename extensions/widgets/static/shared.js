@@ -1,10 +1,10 @@
-// What the views share. Texts go into the page as text, never as HTML; nothing is loaded from
-// anywhere; time passes on the screen without asking the kernel.
+// Code that the views share. Text is inserted as text, never as HTML; nothing is loaded from another
+// host; clocks run without messages to the kernel.
 
-const SILENCE_MS = 4000; // the kernel says every 1.5 s that it is there
+const SILENCE_MS = 4000; // the kernel sends a heartbeat every 1.5 s
 const TICK_MS = 500;
 
-// An element with its properties and children; strings become text.
+// Create an element with its properties and children; strings become text.
 function make(tag, properties, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(properties || {})) {
@@ -20,7 +20,7 @@ function text(node, words) {
   if (node.textContent !== words) node.textContent = words;
 }
 
-// Touch the page only where something is different: a screen reader is not told twice.
+// Change the page only where something differs, so that screen readers do not repeat it.
 function show(node, visible) {
   if (node.hidden === visible) node.hidden = !visible;
 }
@@ -42,7 +42,7 @@ function clock(seconds) {
   return new Date(seconds * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
 }
 
-// As on the desk: with the day, unless it is today.
+// Format a time as the desk does: with the day, unless it is today.
 function moment(seconds) {
   const at = new Date(seconds * 1000);
   if (at.toDateString() === new Date().toDateString()) return clock(seconds);
@@ -53,7 +53,7 @@ function now() {
   return Date.now() / 1000;
 }
 
-// How far ahead an estimate is, as on the desk and in a terminal.
+// Format how far ahead an estimate is, as the desk and the terminal do.
 function comingIn(seconds) {
   const left = Math.round(seconds);
   if (seconds < 5) return "any moment";
@@ -73,38 +73,38 @@ const TOLD = {
   },
 };
 
-// A sentence with its times in it: the hub has the words, the reader the clock.
+// Insert times into a sentence: the hub supplies the text, the browser the time zone.
 function dated(parts) {
   return parts.map(({ before, at, after, show }) => before + (at === null ? "" : TOLD[show](at)) + after).join("");
 }
 
-// The kernel as the notebook page knows it; null where a page does not say.
+// The kernel as the notebook page knows it; null if the page does not expose it.
 function kernelOf(model) {
   return (model.widget_manager && model.widget_manager.kernel) || null;
 }
 
-// A cell that lets no other thread run silences the heart of its own kernel: it is at work, not gone.
-// A kernel that has begun anew is another one, however busy it is: the view belonged to the old one.
-function pulse(kernel) {
-  let begunAnew = false;
+// A cell that blocks all threads also blocks the heartbeat: the kernel is busy, not gone. A restarted
+// kernel is a different one, however busy it is: the view belonged to the old one.
+function watchKernel(kernel) {
+  let restarted = false;
   const listen = (_kernel, status) => {
-    if (["starting", "restarting", "autorestarting", "dead"].includes(status)) begunAnew = true;
+    if (["starting", "restarting", "autorestarting", "dead"].includes(status)) restarted = true;
   };
   if (kernel && kernel.statusChanged) kernel.statusChanged.connect(listen);
   return {
-    beat: () => { begunAnew = false; },
-    atWork: () => Boolean(kernel) && !begunAnew && kernel.status === "busy" && kernel.connectionStatus === "connected",
+    heartbeat: () => { restarted = false; },
+    atWork: () => Boolean(kernel) && !restarted && kernel.status === "busy" && kernel.connectionStatus === "connected",
     stop: () => { if (kernel && kernel.statusChanged) kernel.statusChanged.disconnect(listen); },
   };
 }
 
-// The cell that this view stands in, where the page is a notebook that can be run.
+// The cell that contains this view, if the page is a notebook that can be run.
 function cellOf(el) {
   const cell = el.closest(".jp-CodeCell");
   return cell && cell.querySelector(".cm-content") && !document.body.dataset.voila ? cell : null;
 }
 
-// What a person would do: select the cell, then press the notebook's Run button.
+// Do what a user would do: select the cell, then press the notebook's Run button.
 function runCell(cell) {
   const press = (node, kind) => node.dispatchEvent(
     new MouseEvent(kind, { bubbles: true, cancelable: true, composed: true, button: 0 }));
@@ -114,13 +114,13 @@ function runCell(cell) {
   const panel = cell.closest(".jp-NotebookPanel") || document;
   const run = panel.querySelector('[data-jp-item-name="run"]') || document.querySelector('[data-jp-item-name="run"]');
   const button = run && (run.querySelector("jp-button, button") || run);
-  // JupyterLab's buttons listen to one of the two, never to both.
+  // JupyterLab's buttons listen to one of the two events, never to both.
   if (button) for (const kind of ["mousedown", "mouseup", "click"]) press(button, kind);
 }
 
-// Why the request with this id waits, asked for while `wanted()`, and anew every 30 s. What was
-// told of one is kept meanwhile: to look from one to the other and back asks for each once.
-// Where the view has told already when it starts (`timed()`) that is not said again.
+// Explain why a request is queued: fetched while `wanted()`, and again every 30 s. Explanations are
+// cached, so that switching between requests fetches each once. The expected start is left out if the
+// view shows it already (`timed()`).
 const WHY_S = 30;
 function whyTold(model, requestId, wanted, timed) {
   const node = make("div", { class: "carrel-why-said", "aria-live": "polite" });
@@ -138,9 +138,9 @@ function whyTold(model, requestId, wanted, timed) {
     const parts = [
       found.start.length && !timed() ? make("p", {}, dated(found.start)) : null,
       list("What would help", found.helps),
-      list("Why it waits", [...found.why, ...found.dated.map(dated), ...found.ahead]),
+      list("Why it is queued", [...found.why, ...found.dated.map(dated), ...found.ahead]),
     ].filter(Boolean);
-    node.replaceChildren(...(parts.length ? parts : ["There is nothing more to say."]));
+    node.replaceChildren(...(parts.length ? parts : ["There is no further explanation."]));
   };
   const ask = () => {
     const id = requestId();
@@ -163,7 +163,7 @@ function whyTold(model, requestId, wanted, timed) {
   };
 }
 
-// The frame of every view: problem line, detached notice, and the news for screen readers.
+// The frame of every view: problem line, detached notice, and announcements for screen readers.
 function frame(model, el, name) {
   const again = make("button", { type: "button", class: "carrel-button" });
   const words = make("span", {});
@@ -175,14 +175,14 @@ function frame(model, el, name) {
   el.replaceChildren(root);
 
   let heard = Date.now();
-  const heart = pulse(kernelOf(model));
-  const alive = () => { heart.beat(); heard = Date.now(); tick(); };
+  const kernelWatch = watchKernel(kernelOf(model));
+  const alive = () => { kernelWatch.heartbeat(); heard = Date.now(); tick(); };
   const tick = () => {
-    if (heart.atWork()) heard = Date.now();
+    if (kernelWatch.atWork()) heard = Date.now();
     const gone = Date.now() - heard > SILENCE_MS;
     if (gone && detached.hidden) {
-      text(words, `Detached: no word from the kernel since ${clock(heard / 1000)}. It was restarted, or does not answer.`);
-      text(again, cellOf(el) ? "Run this cell again" : "Load the page again");
+      text(words, `Detached: no heartbeat of the kernel since ${clock(heard / 1000)}. It was restarted, or does not answer.`);
+      text(again, cellOf(el) ? "Run this cell again" : "Reload the page");
     }
     show(detached, gone);
     root.classList.toggle("carrel-stale", gone);
@@ -208,14 +208,14 @@ function frame(model, el, name) {
     say: (sentence) => text(news, sentence),
     stop: () => {
       clearInterval(timer);
-      heart.stop();
+      kernelWatch.stop();
       for (const [event, call] of Object.entries(watched)) model.off(event, call);
     },
   };
 }
 
-// Draw now, when one of these traits changes, and every so many seconds what only ticks. A view
-// without its kernel stands still: nobody knows what has become of what it shows.
+// Draw now and when one of these traits changes; redraw clocks at an interval. A view without its
+// kernel stands still, because its state is unknown.
 function follow(model, traits, draw, seconds, outer) {
   for (const trait of traits) model.on(`change:${trait}`, draw);
   const timer = seconds ? setInterval(() => { if (!outer.stale()) draw(); }, seconds * 1000) : null;

@@ -42,9 +42,8 @@ def events(desk: Desk, kind: str) -> list[dict[str, Any]]:
 
 
 def run(desk: Desk, *cells: str, limits: OutputLimits = SMALL) -> tuple[LaunchOrder, int]:
-    """To its end; the most that the runner itself held resident meanwhile."""
-    settings = desk.backend._settings
-    desk.backend = LocalBackend(settings, node="node", limits=limits)
+    """Run to the end; return the order and the most memory that the runner itself used."""
+    desk.backend = LocalBackend(desk.settings, node="node", limits=limits)
     order = desk.order(notebook(*cells))
     handle = desk.backend.start(order)
     process = psutil.Process(handle.pid)

@@ -1,8 +1,8 @@
-// Tells people in JupyterLab and Notebook 7 that their session is about to be stopped for being
-// idle, and saves their documents before it is; and shows the way back to the desk.
+// Warns users of JupyterLab and Notebook 7 before their session is stopped, saves their documents, and
+// links to the desk.
 //
-// A federated extension written by hand: the application asks the container below for the module
-// "./extension" and lends it its own libraries through the share scope, so that nothing is built.
+// A federated extension written by hand: the application gets the module "./extension" from the
+// container below, and shares its own libraries through the share scope, so that no build is needed.
 "use strict";
 (() => {
   const STANDING = "carrel/standing";
@@ -10,7 +10,7 @@
   const AGAIN_MS = 5000;
 
   let shared = {};
-  // The copy of a library that the application itself runs.
+  // Return the application's own copy of a library.
   const use = async (name) => {
     const offers = Object.values(shared[name] || {});
     const offer = offers.find((each) => each.loaded) || offers[0];
@@ -38,7 +38,7 @@
     let savedFor = "";
     let recovering = false;
 
-    // Every open document with changes, whether its tab is in front or not.
+    // All open documents with changes, in visible tabs or not.
     const save = async () => {
       const contexts = new Set();
       for (const widget of app.shell.widgets("main")) {
@@ -50,7 +50,7 @@
         try {
           await context.save();
         } catch {
-          // JupyterLab has said why in a dialog of its own; the others are still to be saved.
+          // JupyterLab shows the reason in its own dialog; continue with the other documents.
           failed.push(context.path);
         }
       }
@@ -71,9 +71,9 @@
     const keep = async () => {
       const answer = await ask(KEEP, { method: "POST" });
       if (answer.ok) return;
-      // A proxy's page in place of an answer is no JSON: then there is no sentence of ours to show.
+      // A proxy's error page is not JSON: then there is no message to show.
       const said = await answer.json().catch(() => ({}));
-      Notification.error(said.message || "It could not be kept.", { autoClose: 10000 });
+      Notification.error(said.message || "The session could not be kept.", { autoClose: 10000 });
     };
 
     const explain = () => {
@@ -104,7 +104,7 @@
       } else {
         notification = Notification.warning(message, options);
       }
-      // Screen readers hear each change: every minute, and more often towards the end.
+      // Screen readers read each change: every minute, and more often towards the end.
       const pause = seconds > 90 ? 60 : seconds > 20 ? 10 : 5;
       timer = setTimeout(tell, pause * 1000);
     };
@@ -125,7 +125,7 @@
       if (!warning) {
         over();
         if (before && Date.now() / 1000 < before.stops_at) {
-          Notification.success("This session goes on: the warning was withdrawn.", { autoClose: 10000 });
+          Notification.success("The warning was withdrawn: this session continues.", { autoClose: 10000 });
         }
         return;
       }
@@ -139,7 +139,7 @@
 
     const follow = async () => {
       const answer = await ask(STANDING, {});
-      // Another server, or one that is not on a lease: there is nothing to be told.
+      // Another server, or one that is not on a lease: there is no status.
       if (answer.status === 404) return false;
       if (!answer.ok || !answer.body) return true;
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -159,7 +159,7 @@
         try {
           more = await follow();
         } catch {
-          // A cut stream or a line that is no JSON: the server is away for a moment, or for good.
+          // The stream was cut, or a line is not JSON: the server is away for a moment, or for good.
           more = true;
         }
         await new Promise((done) => setTimeout(done, AGAIN_MS));
@@ -169,7 +169,7 @@
     void app.restored.then(run);
   };
 
-  // The hub's home leads to the desk. In a tab of its own: what is open here stays open.
+  // The hub's home is the desk. It opens in a new tab, so that open documents stay open.
   const wayBack = ({ coreutils, widgets }, shell) => {
     const { PageConfig, URLExt } = coreutils;
     const hub = PageConfig.getOption("hubPrefix");
