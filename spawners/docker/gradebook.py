@@ -23,7 +23,7 @@ from .engine.images import images_on, tools_image
 from .engine.stdio import container_body, start
 
 LABEL: Final = "carrel.books"
-"""Label of the container; its value is the installation."""
+"""Label of the container, under its old name; its value is the installation."""
 _PLACE: Final = "/carrel/course"
 _CODE: Final = "/carrel/code"
 _PACKAGE: Final = Path(writer_process.__file__).parents[2]
@@ -49,7 +49,7 @@ def create(settings: GradebookSettings) -> GradebookProcess:
     host = options.hosts[0]
     engine = DockerClient(host)
     image = tools_image(images_on(engine, options.image), node=host.node)
-    name = f"carrel-{settings.installation}-book-{secrets.token_hex(6)}"
+    name = f"carrel-{settings.installation}-gradebook-{secrets.token_hex(6)}"
     _, stdio = start(engine, host, name, body(settings, options, image))
     return GradebookProcess(stdio, settings.course)
 

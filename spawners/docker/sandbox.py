@@ -27,7 +27,7 @@ from .engine.client import DockerClient
 from .engine.stdio import ContainerStdio, container_body, start
 
 LABEL: Final = "carrel.cages"
-"""Label of the containers; its value is the installation."""
+"""Label of the containers, under its old name; its value is the installation."""
 HOME: Final = "/home/student"
 _GUEST: Final = "/carrel/guest"
 _HIDDEN: Final = "/opt/carrel/lib/python3.11/site-packages/carrel"
@@ -99,7 +99,7 @@ class DockerSandboxes:
         return future.result()
 
     def _make(self, limits: SandboxLimits) -> _OpenContainer:
-        name = f"carrel-{self._settings.installation}-cage-{secrets.token_hex(6)}"
+        name = f"carrel-{self._settings.installation}-sandbox-{secrets.token_hex(6)}"
         opened, stdio = start(self._engine, self._options.hosts[0], name, self._body(limits))
         return _OpenContainer(container=opened, stdio=stdio)
 

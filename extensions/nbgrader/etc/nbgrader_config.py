@@ -1,4 +1,4 @@
-"""nbgrader's configuration in every session: the exchange is Carrel's, formgrader shows the course."""
+"""nbgrader's configuration in sessions: the exchange is Carrel's, formgrader shows the course."""
 
 import os
 
