@@ -8,7 +8,6 @@ written over, so that any number of threads may bring the same one.
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import re
 import secrets
@@ -78,20 +77,3 @@ class FolderBlobs:
             with suppress(FileNotFoundError):
                 draft.unlink()
             raise
-
-
-class MemoryBlobs:
-    """``courses.ports.Blobs`` that forgets, for tests."""
-
-    def __init__(self) -> None:
-        self._contents: dict[str, bytes] = {}
-
-    def put(self, content: bytes) -> str:
-        digest = hashlib.sha256(content).hexdigest()
-        self._contents[digest] = content
-        return digest
-
-    def open(self, sha256: str) -> BinaryIO:
-        if sha256 not in self._contents:
-            raise NotFound(f"There is no content {sha256[:80]}.")
-        return io.BytesIO(self._contents[sha256])

@@ -1,8 +1,5 @@
-"""What courses remember: ``SqlCourseStore`` for real, ``MemoryCourseStore`` for tests."""
+"""Store courses in the database of the service: ``SqlCourseStore``."""
 
-from __future__ import annotations
-
-from .memory import MemoryCourseStore
 from .sql import SqlCourseStore
 
-__all__ = ["MemoryCourseStore", "SqlCourseStore"]
+__all__ = ["SqlCourseStore"]

@@ -1,6 +1,6 @@
 """The store: every method is one transaction, and safe to repeat after a crash.
 
-Two implementations pass the same contract suite: ``hub.store.sql`` and ``hub.store.memory``.
+``tests/contracts`` tests it on every database that Carrel supports.
 ``now`` is always passed in. Methods that change a request append a ``state`` event.
 """
 

@@ -1,6 +1,5 @@
-"""What the service remembers: ``open_store`` for real, ``MemoryStore`` for tests."""
+"""Store requests, leases, quotas and the ledger in SQL; ``open_store`` opens a database."""
 
-from .memory import MemoryStore
 from .sql import SqlStore, open_store
 
-__all__ = ["MemoryStore", "SqlStore", "open_store"]
+__all__ = ["SqlStore", "open_store"]

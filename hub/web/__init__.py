@@ -3,7 +3,7 @@
 The composition root needs three names:
 
     auth = HubSignIn.of(settings, secrets.service_token)
-    app = build_app(context, auth, settings, hub_token=…, crypt_key=…, lifespan=…)
+    app = build_app(context, auth, settings, courses=…, hub_token=…, crypt_key=…)
     await Server.of(app, port=settings.service_port).serve()
 """
 

@@ -14,9 +14,7 @@ from fastapi import FastAPI
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import RedirectResponse
 
-from ...courses.files.blobs import MemoryBlobs
 from ...courses.services import CourseServices
-from ...courses.store import MemoryCourseStore
 from ..accounts.store import Accounts
 from ..administration.service import Administration
 from ..admission.quotes import Quotes
@@ -132,6 +130,7 @@ def build_app(
     auth: SignIn,
     settings: Settings,
     *,
+    courses: CourseServices,
     hub_token: str,
     crypt_key: str,
     metrics_token: str = "",
@@ -140,7 +139,6 @@ def build_app(
     accounts: Accounts | None = None,
     vitals: LoopMetrics | None = None,
     checks: Mapping[str, Check] | None = None,
-    courses: CourseServices | None = None,
 ) -> FastAPI:
     """The service's web side.
 
@@ -153,7 +151,6 @@ def build_app(
         accounts: Carrel's own, for administrators to change.
         metrics_token: reads ``/metrics``; without one only tokens of the hub do.
         vitals: signs of life of the loop; ``checks``: what else ``/readyz`` asks.
-        courses: without them, courses are kept in memory.
     """
 
     @asynccontextmanager
@@ -196,7 +193,7 @@ def build_app(
         budgets=budgets,
         usage=UsageReports(context.store, context.clock, budgets),
         administration=Administration(context, accounts),
-        courses=courses or _forgetful(context),
+        courses=courses,
         groups=GroupChoiceCache(membership, clock),
         metrics=Metrics(context, signs, streams),
         readiness=Readiness({"loop": partial(going_round, signs), **(checks or {})}),
@@ -216,10 +213,6 @@ def build_app(
     app.add_middleware(SafeHeaders)
     app.add_middleware(Tracing)
     return app
-
-
-def _forgetful(context: Context) -> CourseServices:
-    return CourseServices.build(context, MemoryCourseStore(context.store), MemoryBlobs())
 
 
 def _route(app: FastAPI) -> None:

@@ -1,4 +1,4 @@
-"""Contents by their SHA-256: the same from a folder and from memory."""
+"""Contract of the blob store, and what the folder keeps on the disk."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from carrel.courses.files.blobs import FolderBlobs, MemoryBlobs
+from carrel.courses.files.blobs import FolderBlobs
 from carrel.courses.model.interfaces import Blobs
 from carrel.hub.errors import NotFound, Unavailable
+
+from ..stores import TemporaryBlobs
 
 HELLO = hashlib.sha256(b"hello").hexdigest()
 
 
-@pytest.fixture(params=["memory", "folder"])
+@pytest.fixture(params=["folder", "temporary"])
 def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
-    return MemoryBlobs() if request.param == "memory" else FolderBlobs(tmp_path / "blobs")
+    return FolderBlobs(tmp_path / "blobs") if request.param == "folder" else TemporaryBlobs()
 
 
 def test_what_was_put_is_there_under_its_hash(blobs: Blobs) -> None:

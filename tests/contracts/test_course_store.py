@@ -1,8 +1,7 @@
-"""What courses remember: the same from the database and from memory."""
+"""Contract of the course store."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,12 +29,14 @@ from carrel.courses.model.records import (
     SubmissionVerdict,
     TrialResult,
 )
-from carrel.courses.store import MemoryCourseStore, SqlCourseStore
+from carrel.courses.store import SqlCourseStore
 from carrel.hub.errors import CarrelError, NotFound
 from carrel.hub.interfaces.store import Store
 from carrel.hub.records.audit import AuditAction, AuditEntry, ChangeFilter
 from carrel.hub.scheduling.model.snapshot import Group
-from carrel.hub.store import MemoryStore, open_store
+from carrel.hub.store import open_store
+
+from .conftest import NewStore
 
 COURSE = Course(name="cs101", title="Nets", created_at=1.0, created_by="admin")
 ADA = Member(course="cs101", person="ada", full_name="Ada L.", section="blue")
@@ -59,20 +60,15 @@ class Site:
         return [(str(line.action), line.target) for line in reversed(found)]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
-    if request.param == "memory":
-        memory = MemoryStore()
-        made = Site(memory, MemoryCourseStore(memory))
-    else:
-        store = open_store(tmp_path / "c.db")
-        made = Site(store, SqlCourseStore(store.transactions))
+@pytest.fixture
+def site(make_store: NewStore) -> Site:
+    store = make_store()
+    made = Site(store, SqlCourseStore(store.transactions))
     for name in ("cs101", "cs102", "cs-1"):
         made.store.put_group(Group(name=name))
     made.courses.put_course(COURSE)
     made.courses.put_assignment(PS1)
-    yield made
-    made.store.close()
+    return made
 
 
 def change(action: AuditAction, target: str = "cs101") -> AuditEntry:

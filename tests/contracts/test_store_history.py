@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from itertools import count
 from math import fsum
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -34,10 +31,10 @@ from carrel.hub.records.usage import (
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Group, Health, Kind, Mark, MarkKind
 from carrel.hub.scheduling.model.states import State
-from carrel.hub.store import MemoryStore, open_store
 from carrel.hub.usage import aggregation
 
 from ..property_settings import examples
+from .conftest import DATABASES, NewStore
 from .store_kit import CANCELLED, device, furnish, granted, job, running, session
 
 
@@ -310,48 +307,37 @@ SPANS = st.lists(
 )
 
 
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("history") / "empty.db"
-    open_store(path).close()
-    return path
-
-
+@pytest.mark.parametrize("new_store", DATABASES.values(), ids=DATABASES)
 @examples(12, 500, database=None)
 @given(spans=SPANS, cut=st.integers(1, 6 * 86400))
-def test_whatever_is_asked_for_the_sum_is_that_of_the_ledger(
-    empty: Path, spans: Sequence[Span], cut: int
+def test_usage_by_any_dimension_and_window_adds_up_to_the_ledger(
+    new_store: NewStore, spans: Sequence[Span], cut: int
 ) -> None:
-    with TemporaryDirectory() as folder:
-        # A copy of a file with the tables in it: making them takes long.
-        sql = open_store(shutil.copy(empty, Path(folder) / "c.db"))
-        for store in (MemoryStore(), sql):
-            _furnish(store, spans)
-            end = max(start + length for _, start, length, _, _ in spans) + 100.0
-            ledger = fsum(line.device_seconds for line in store.ledger())
-            usage = store.usage(now=end)
-            for by in UsageBy:
-                rows = store.used(LedgerFilter(), by, now=end)
-                assert fsum(row.charged for row in rows) == pytest.approx(ledger)
-                assert fsum(row.open for row in rows) == pytest.approx(
-                    fsum(each.open for each in usage)
-                )
-                # Two windows that meet are the whole, wherever they meet.
-                parts = [
-                    row
-                    for which in (LedgerFilter(until=cut), LedgerFilter(since=cut))
-                    for row in store.used(which, by, now=end)
-                ]
-                assert fsum(row.charged for row in parts) == pytest.approx(ledger)
-            of_ada = LedgerFilter(owner="ada", since=cut)
-            by_model, by_owner = (
-                fsum(row.total for row in store.used(of_ada, by, now=end))
-                for by in (UsageBy.MODEL, UsageBy.OWNER)
-            )
-            assert by_model == pytest.approx(by_owner)
-            days = store.used(LedgerFilter(), UsageBy.DAY, now=end)
-            assert all(d.day is not None and d.day <= d.first < d.last <= d.day + DAY for d in days)
-        sql.close()
+    store = new_store()
+    _furnish(store, spans)
+    end = max(start + length for _, start, length, _, _ in spans) + 100.0
+    ledger = fsum(line.device_seconds for line in store.ledger())
+    usage = store.usage(now=end)
+    for by in UsageBy:
+        rows = store.used(LedgerFilter(), by, now=end)
+        assert fsum(row.charged for row in rows) == pytest.approx(ledger)
+        assert fsum(row.open for row in rows) == pytest.approx(fsum(each.open for each in usage))
+        # Two adjacent windows add up to the whole, wherever the cut is.
+        parts = [
+            row
+            for which in (LedgerFilter(until=cut), LedgerFilter(since=cut))
+            for row in store.used(which, by, now=end)
+        ]
+        assert fsum(row.charged for row in parts) == pytest.approx(ledger)
+    of_ada = LedgerFilter(owner="ada", since=cut)
+    by_model, by_owner = (
+        fsum(row.total for row in store.used(of_ada, by, now=end))
+        for by in (UsageBy.MODEL, UsageBy.OWNER)
+    )
+    assert by_model == pytest.approx(by_owner)
+    days = store.used(LedgerFilter(), UsageBy.DAY, now=end)
+    assert all(d.day is not None and d.day <= d.first < d.last <= d.day + DAY for d in days)
+    store.close()
 
 
 def _furnish(store: Store, spans: Sequence[Span]) -> None:

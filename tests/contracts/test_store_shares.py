@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,22 +12,18 @@ from carrel.hub.records.ledger import LedgerKind
 from carrel.hub.records.requests import Cause, CauseCode
 from carrel.hub.scheduling.model.snapshot import DecayedUsage, PriorityClass
 from carrel.hub.scheduling.model.states import State
-from carrel.hub.store import MemoryStore, open_store
 
+from .conftest import NewStore
 from .store_kit import LAB, furnish, granted, job, running, session
 
 HALF_LIFE = 3600.0
 STEP = 0.5
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def fading(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    """A store whose use fades within hours."""
-    made: Store = (
-        MemoryStore(half_life=HALF_LIFE)
-        if request.param == "memory"
-        else open_store(tmp_path / "c.db", half_life=HALF_LIFE)
-    )
+@pytest.fixture
+def fading(make_store: NewStore) -> Store:
+    """A store in which past usage decays within hours."""
+    made = make_store(half_life=HALF_LIFE)
     furnish(made)
     return made
 

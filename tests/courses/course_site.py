@@ -6,18 +6,16 @@ import base64
 from dataclasses import dataclass
 from pathlib import Path
 
-from carrel.courses.files.blobs import MemoryBlobs
 from carrel.courses.sandbox.interface import SandboxFactory
 from carrel.courses.services import CourseServices
-from carrel.courses.store import MemoryCourseStore
 from carrel.hub.files.safe_fs import Owner
 from carrel.hub.records.audit import ChangeFilter
 from carrel.hub.records.identity import Identity
 from carrel.hub.schemas.courses import CourseIn, FileIn, ReceiptOut, ReleaseIn, SubmitIn
-from carrel.hub.store import MemoryStore
 from carrel.spawners.fake import FakeBackend
 
 from ..hub.doubles import ADMIN, STUDENT1, TEACHER, Clock, FakeHub, build
+from ..stores import TemporaryBlobs, new_course_store, new_store
 from .notebook_samples import SOURCE
 
 START = 1_800_000_000.0
@@ -62,11 +60,11 @@ def build_site(
 ) -> CourseSite:
     clock, hub, backend = Clock(START), FakeHub(), FakeBackend()
     hub.people.add("gus")
-    context = build(MemoryStore(), backend, hub, clock, folder)
+    context = build(new_store(), backend, hub, clock, folder)
     services = CourseServices.build(
         context,
-        MemoryCourseStore(context.store),
-        MemoryBlobs(),
+        new_course_store(context.store),
+        TemporaryBlobs(),
         sandboxes=sandboxes,
         root=root,
         owner=owner,

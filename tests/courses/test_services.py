@@ -26,6 +26,7 @@ from carrel.hub.schemas.courses import CloneIn, CourseIn, ExtensionIn, OutageIn,
 
 from ..hub.doubles import ADMIN, STRANGER, STUDENT1, STUDENT2, TEACHER
 from ..hub.images import CATALOGUE, NEW
+from ..stores import TemporaryBlobs
 from .course_site import DUE_AT, GRADER, START, CourseSite, build_site, files
 from .notebook_samples import SOURCE, source
 
@@ -388,15 +389,16 @@ class TestSubmitting:
         ],
         ids=["nothing", "out of it", "alike", "large", "both"],
     )
-    def test_of_a_bad_parcel_nothing_is_stored(
+    def test_nothing_of_an_invalid_bundle_is_stored(
         self, course: CourseSite, body: SubmitIn, error: type[CarrelError]
     ) -> None:
-        blobs = dict(vars(course.services.assignments.blobs))
-        before = {name: len(value) for name, value in blobs.items()}
+        blobs = course.services.assignments.blobs
+        assert isinstance(blobs, TemporaryBlobs)
+        before = blobs.digests()
         with pytest.raises(error):
             course.services.submissions.submit(STUDENT1, "cs101", "ps1", body)
         assert course.services.submissions.receipts(STUDENT1, "cs101", "ps1").receipts == []
-        assert {name: len(value) for name, value in blobs.items()} == before
+        assert blobs.digests() == before
 
     def test_an_archived_course_can_only_be_read(self, course: CourseSite) -> None:
         receipt = course.submit("x")

@@ -28,8 +28,8 @@ from carrel.hub.runtime.spawner_listeners import SpawnerListeners
 from carrel.hub.scheduling.model.snapshot import Group, Kind
 from carrel.hub.scheduling.model.states import TERMINAL, State
 from carrel.hub.schemas import EventIn, EventsIn, StartedIn
-from carrel.hub.store import MemoryStore
 
+from ..stores import new_store
 from .doubles import Clock, FakeHub, build, device
 from .mortal import EVERY, Fuse, Guarded, Hands, mortal
 
@@ -63,7 +63,7 @@ class Surroundings(RuleBasedStateMachine):
         """Until when each lease was held by the service, or had a process."""
 
     def make_store(self) -> Store:
-        return MemoryStore()
+        return new_store()
 
     def service(self) -> Loop:
         """A new one: only the store and the engine are what they were."""

@@ -9,31 +9,29 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from carrel.courses.files.blobs import MemoryBlobs
 from carrel.courses.releases.student_version import prepare
 from carrel.courses.sample import COURSE_FOLDER, FIRST_UNIT, first_unit, unit_names
 from carrel.courses.services import CourseServices
-from carrel.courses.store import MemoryCourseStore
 from carrel.hub import demo
 from carrel.hub.accounts.demo import DEMO_GROUP
 from carrel.hub.records.identity import Identity
 from carrel.hub.runtime.context import Context
-from carrel.hub.store import MemoryStore
 from carrel.spawners.fake import FakeBackend
 
+from ..stores import new_courses, new_store
 from .doubles import Clock, FakeHub, build
 
 
 @pytest.fixture
 def context(tmp_path: Path) -> Context:
-    made = build(MemoryStore(), FakeBackend(), FakeHub(), Clock(), tmp_path)
+    made = build(new_store(), FakeBackend(), FakeHub(), Clock(), tmp_path)
     # Without the group that other tests begin with.
-    return replace(made, store=MemoryStore())
+    return replace(made, store=new_store())
 
 
 @pytest.fixture
 def desk(context: Context) -> CourseServices:
-    return CourseServices.build(context, MemoryCourseStore(context.store), MemoryBlobs())
+    return new_courses(context)
 
 
 def test_the_teacher_gets_the_course_and_students_do_not(

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from carrel.courses.files.blobs import MemoryBlobs
 from carrel.courses.files.bundle import FileBundle
 from carrel.courses.files.transfer import store_bundle
 from carrel.courses.model.records import HandOut, TrialResult
 from carrel.courses.releases.graded_cells import report
 from carrel.courses.releases.messages import sentences
 
+from ...stores import TemporaryBlobs
 from ..notebook_samples import SOURCE
 
 
 def told(tried: TrialResult | None) -> list[str]:
-    blobs = MemoryBlobs()
+    blobs = TemporaryBlobs()
     source = store_bundle(
         blobs, FileBundle.of([("ps1.ipynb", SOURCE), ("more/x.ipynb", b"not looked into")])
     )

@@ -18,9 +18,9 @@ from carrel.hub.scheduling.model.snapshot import PriorityClass
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.schemas import JobIn, SessionIn
 from carrel.hub.sessions.lifecycle import SessionLifecycle
-from carrel.hub.store.memory import MemoryStore
 from carrel.spawners.fake import FakeBackend
 
+from ...stores import new_store
 from ..doubles import ADMIN, STUDENT1, TEACHER, Clock, FakeHub, build, device
 
 
@@ -30,7 +30,7 @@ def context(tmp_path: Path) -> Context:
     backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
     hub = FakeHub()
     hub.members["cs101"].add("admin")
-    return build(MemoryStore(), backend, hub, clock, tmp_path)
+    return build(new_store(), backend, hub, clock, tmp_path)
 
 
 def asked(**more: object) -> JobIn:

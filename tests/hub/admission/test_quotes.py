@@ -19,9 +19,9 @@ from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Group, Kind
 from carrel.hub.schemas import QuoteIn
-from carrel.hub.store.memory import MemoryStore
 from carrel.spawners.fake import FakeBackend
 
+from ...stores import new_store
 from ..doubles import STRANGER, STUDENT1, STUDENT2, Clock, FakeHub, build
 from ..requests.test_life_of_requests import job
 
@@ -35,7 +35,7 @@ def hub() -> FakeHub:
 
 @pytest.fixture
 def context(tmp_path: Path, hub: FakeHub) -> Context:
-    return build(MemoryStore(), FakeBackend(), hub, Clock(), tmp_path, devices=1)
+    return build(new_store(), FakeBackend(), hub, Clock(), tmp_path, devices=1)
 
 
 def granted(context: Context) -> None:
@@ -85,7 +85,7 @@ def test_what_is_taken_is_waited_for(context: Context) -> None:
 
 
 def test_a_quote_names_the_maximum_per_member_that_holds_it(hub: FakeHub, tmp_path: Path) -> None:
-    context = build(MemoryStore(), FakeBackend(), hub, Clock(), tmp_path, devices=2)
+    context = build(new_store(), FakeBackend(), hub, Clock(), tmp_path, devices=2)
     store = context.store
     store.put_group(replace(store.group("cs101"), max_devices_per_user=1))
     made = JobService(context).submit(STUDENT1, job(seconds=7200))
@@ -153,7 +153,7 @@ def test_without_the_hub_nothing_is_said(context: Context, hub: FakeHub) -> None
 
 
 def test_eight_choices_behind_5000_requests_cost_no_eight_decisions(tmp_path: Path) -> None:
-    context = build(MemoryStore(), FakeBackend(), FakeHub(), Clock(), tmp_path, devices=8)
+    context = build(new_store(), FakeBackend(), FakeHub(), Clock(), tmp_path, devices=8)
     for number in range(5000):
         context.store.submit(
             NewRequest(

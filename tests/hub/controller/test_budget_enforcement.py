@@ -16,10 +16,10 @@ from carrel.hub.requests.explanation import WaitExplanations
 from carrel.hub.requests.jobs import JobService
 from carrel.hub.scheduling.model.snapshot import Budget, Group, Period
 from carrel.hub.schemas import RequestOut
-from carrel.hub.store.memory import MemoryStore
 from carrel.hub.usage.budgets import BudgetQueries
 from carrel.spawners.fake import FakeBackend
 
+from ...stores import new_store
 from ..doubles import ADMIN, STRANGER, STUDENT1, Clock, FakeHub, build, device
 from .test_loop import World, job
 
@@ -32,7 +32,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     clock = Clock(now=MONDAY + 3600)
     hub = FakeHub()
     backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
-    context = build(MemoryStore(), backend, hub, clock, tmp_path)
+    context = build(new_store(), backend, hub, clock, tmp_path)
     made = World(context, backend, hub, clock, Loop(context, node="local"))
     yield made
     made.loop.close()

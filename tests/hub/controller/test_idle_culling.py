@@ -20,9 +20,9 @@ from carrel.hub.scheduling.model.idleness import ActivityLevel, DeviceActivity
 from carrel.hub.schemas import KernelsIn, RequestOut, SessionIn, StartedIn
 from carrel.hub.sessions.activity import SessionActivity
 from carrel.hub.sessions.lifecycle import SessionLifecycle
-from carrel.hub.store.memory import MemoryStore
 from carrel.spawners.fake import FakeAttempt, FakeBackend
 
+from ...stores import new_store
 from ..doubles import ADMIN, STUDENT1, STUDENT2, Clock, FakeHub, build, device
 
 COUNTDOWN = 600.0
@@ -95,7 +95,7 @@ class Room:
 def room(tmp_path: Path) -> Room:
     clock = Clock()
     backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
-    context = build(MemoryStore(), backend, FakeHub(), clock, tmp_path)
+    context = build(new_store(), backend, FakeHub(), clock, tmp_path)
     made = Room(context, backend, clock, IdleCulling(context, COUNTDOWN))
     made.culling.reconcile()
     made.start()

@@ -29,9 +29,9 @@ from carrel.hub.runtime.spawner_listeners import SpawnerListeners
 from carrel.hub.scheduling.model.snapshot import Health
 from carrel.hub.schemas import EventIn, EventsIn, RequestOut, SessionIn, StartedIn
 from carrel.hub.sessions.lifecycle import SessionLifecycle
-from carrel.hub.store.memory import MemoryStore
 from carrel.spawners.fake import FakeAttempt, FakeBackend
 
+from ...stores import new_store
 from ..doubles import STUDENT1, STUDENT2, Clock, FakeHub, build, device
 from ..requests.test_life_of_requests import job
 
@@ -51,7 +51,7 @@ class World:
         """An empty one."""
         clock, hub = Clock(), FakeHub()
         backend = FakeBackend(devices=tuple(map(device, range(devices))), clock=clock)
-        context = build(MemoryStore(), backend, hub, clock, folder, devices=devices)
+        context = build(new_store(), backend, hub, clock, folder, devices=devices)
         return cls(context, backend, hub, clock, Loop(context, node="local"))
 
     def settle(self, cycles: int = 1) -> None:
@@ -582,7 +582,7 @@ def test_a_start_that_finishes_while_the_engine_is_asked_is_not_taken_for_dead(
 ) -> None:
     backend = Overlapping(devices=(device(0),))
     backend.asked, backend.started = threading.Event(), threading.Event()
-    context = build(MemoryStore(), backend, FakeHub(), Clock(), tmp_path)
+    context = build(new_store(), backend, FakeHub(), Clock(), tmp_path)
     world = World(context, backend, FakeHub(), Clock(), Loop(context, node="local"))
     made = JobService(context).submit(STUDENT1, job())
     world.loop.cycle()

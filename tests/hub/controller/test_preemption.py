@@ -16,9 +16,9 @@ from carrel.hub.requests.jobs import JobService
 from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.scheduling.model.plan import Reason, Start, Stop
 from carrel.hub.schemas import RequestOut
-from carrel.hub.store.memory import MemoryStore
 from carrel.spawners.fake import FakeBackend
 
+from ...stores import new_store
 from ..doubles import STUDENT2, Clock, FakeHub, build, device
 from ..requests.test_life_of_requests import job
 from .test_loop import World, charged
@@ -32,7 +32,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     clock = Clock()
     hub = FakeHub()
     backend = FakeBackend(devices=(device(0),), clock=clock)
-    context = build(MemoryStore(), backend, hub, clock, tmp_path, devices=1)
+    context = build(new_store(), backend, hub, clock, tmp_path, devices=1)
     made = World(context, backend, hub, clock, Loop(context, node="local"))
     yield made
     made.loop.close()

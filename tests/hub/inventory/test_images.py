@@ -19,9 +19,9 @@ from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import SessionIn
 from carrel.hub.schemas.images import PinIn
 from carrel.hub.sessions.lifecycle import SessionLifecycle
-from carrel.hub.store.memory import MemoryStore
 from carrel.spawners.fake import FakeBackend
 
+from ...stores import new_store
 from ..doubles import ADMIN, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build
 from ..images import BASE, CATALOGUE, GONE, NEW, OLD
 from ..requests.test_life_of_requests import job
@@ -39,7 +39,7 @@ def backend() -> FakeBackend:
 
 @pytest.fixture
 def context(tmp_path: Path, backend: FakeBackend, clock: Clock) -> Context:
-    return build(MemoryStore(), backend, FakeHub(), clock, tmp_path)
+    return build(new_store(), backend, FakeHub(), clock, tmp_path)
 
 
 def chosen(context: Context, wanted: str = "", *, group: str = "cs101") -> str:

@@ -16,9 +16,9 @@ from carrel.hub.requests.queries import RequestQueries
 from carrel.hub.runtime.context import Context
 from carrel.hub.runtime.progress_cache import progress_after
 from carrel.hub.schemas import JobIn
-from carrel.hub.store import MemoryStore
 from carrel.spawners.fake import FakeBackend
 
+from ...stores import new_store
 from ..admission.test_archive import member, packed, text
 from ..doubles import ADMIN, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build
 from .test_life_of_requests import job, named, stored
@@ -26,7 +26,7 @@ from .test_life_of_requests import job, named, stored
 
 @pytest.fixture
 def context(tmp_path: Path) -> Context:
-    return build(MemoryStore(), FakeBackend(), FakeHub(), Clock(), tmp_path)
+    return build(new_store(), FakeBackend(), FakeHub(), Clock(), tmp_path)
 
 
 def command(**changes: Any) -> JobIn:
@@ -50,7 +50,7 @@ def test_a_command_is_queued_with_its_archive(context: Context) -> None:
 
 def test_a_job_without_the_internet_is_taken_where_the_engine_can_keep_it(tmp_path: Path) -> None:
     engine = FakeBackend(keeps_inside=True)
-    context = build(MemoryStore(), engine, FakeHub(), Clock(), tmp_path)
+    context = build(new_store(), engine, FakeHub(), Clock(), tmp_path)
     made = JobService(context).submit(STUDENT1, command(internet=False))
     assert not made.internet
     assert not JobService(context).same_job(STUDENT1, made.id).internet

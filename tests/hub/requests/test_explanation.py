@@ -23,9 +23,9 @@ from carrel.hub.scheduling.explanation.explanation import (
 )
 from carrel.hub.scheduling.model.plan import Reason, Start, Wait
 from carrel.hub.scheduling.model.snapshot import Group
-from carrel.hub.store.memory import MemoryStore
 from carrel.spawners.fake import FakeBackend
 
+from ...stores import new_store
 from ..doubles import STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build
 from ..scheduling.values import pending
 from .test_life_of_requests import job
@@ -38,7 +38,7 @@ def hub() -> FakeHub:
 
 @pytest.fixture
 def context(tmp_path: Path, hub: FakeHub) -> Context:
-    return build(MemoryStore(), FakeBackend(), hub, Clock(), tmp_path, devices=2)
+    return build(new_store(), FakeBackend(), hub, Clock(), tmp_path, devices=2)
 
 
 def planned(context: Context) -> None:

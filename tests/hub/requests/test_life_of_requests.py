@@ -25,9 +25,9 @@ from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import JobIn, NotebookIn, OpenSessionIn, SessionIn, StopIn
 from carrel.hub.sessions.lifecycle import SessionLifecycle
-from carrel.hub.store.memory import MemoryStore
 from carrel.spawners.fake import FakeBackend
 
+from ...stores import new_store
 from ..doubles import ADMIN, STRANGER, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build, device
 from ..notebooks import notebook
 
@@ -39,7 +39,7 @@ def hub() -> FakeHub:
 
 @pytest.fixture
 def context(tmp_path: Path, hub: FakeHub) -> Context:
-    return build(MemoryStore(), FakeBackend(), hub, Clock(), tmp_path)
+    return build(new_store(), FakeBackend(), hub, Clock(), tmp_path)
 
 
 def job(**changes: Any) -> JobIn:

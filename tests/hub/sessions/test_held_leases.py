@@ -21,10 +21,10 @@ from carrel.hub.scheduling.model.states import State
 from carrel.hub.schemas import SessionIn
 from carrel.hub.sessions.held import HeldSessions
 from carrel.hub.sessions.lifecycle import SessionLifecycle
-from carrel.hub.store.memory import MemoryStore
 from carrel.spawners.fake import FakeBackend
 
 from ...property_settings import examples
+from ...stores import new_store
 from ..controller.test_loop import World
 from ..doubles import STUDENT1, STUDENT2, Clock, FakeHub, build, device
 
@@ -41,7 +41,7 @@ class HeldLeases(RuleBasedStateMachine):
         self.folder = TemporaryDirectory()
         clock, hub = Clock(), FakeHub()
         backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
-        made = build(MemoryStore(), backend, hub, clock, Path(self.folder.name))
+        made = build(new_store(), backend, hub, clock, Path(self.folder.name))
         context = replace(made, claim_seconds=WINDOW)
         self.world = World(context, backend, hub, clock, Loop(context, node="local"))
         self.claims = HeldSessions(context)

@@ -13,12 +13,13 @@ from carrel.hub.records.usage import Granted, Levels, Window
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.scheduling.model.states import State
-from carrel.hub.store import MemoryStore
+from carrel.hub.store import SqlStore
 from carrel.hub.usage.pool_history import PoolHistoryCache
 from carrel.hub.usage.reports import window_of
 
 from ...contracts.store_kit import CANCELLED, device, job
 from ...property_settings import examples
+from ...stores import TemporaryTransactions, new_store
 
 BEGIN, HOUR = 1_000_000.0, 3600.0
 STEPS = st.lists(
@@ -36,7 +37,7 @@ class Site:
     """A store in which requests come, get their device, and end."""
 
     def __init__(self) -> None:
-        self.store: Store = MemoryStore()
+        self.store: Store = new_store()
         for name in ("lab", "course"):
             self.store.put_group(Group(name=name, max_devices=99, max_devices_per_user=99))
         self.store.sync_devices("n1", [device(f"D{number}") for number in range(30)])
@@ -81,13 +82,13 @@ def test_whoever_remembers_sees_what_a_newcomer_sees(steps: list[tuple[str, floa
 
 
 @dataclass
-class Counting(MemoryStore):
+class Counting(SqlStore):
     """Remembers which windows it was asked for."""
 
     asked: list[Window] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        super().__init__()
+        super().__init__(TemporaryTransactions())
 
     def levels(self, window: Window) -> Levels:
         self.asked.append(window)

@@ -18,12 +18,12 @@ from carrel.hub.records.identity import Identity
 from carrel.hub.records.usage import UsageBy
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.snapshot import Budget, Group, Period
-from carrel.hub.store import MemoryStore
 from carrel.hub.usage.budgets import BudgetQueries
 from carrel.hub.usage.reports import UsageQuery, UsageReports
 from carrel.spawners.fake import FakeBackend
 
 from ...contracts.store_kit import job, running
+from ...stores import new_store
 from ..doubles import ADMIN, STRANGER, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build
 
 TINA = replace(TEACHER, name="tina", groups=frozenset())
@@ -42,7 +42,7 @@ def reports(context: Context) -> UsageReports:
 def context(tmp_path: Path) -> Context:
     """student1 and student2 each use a device of cs101 for 100 s, student1 one of lab too."""
     clock = Clock()
-    made = build(MemoryStore(), FakeBackend(clock=clock), FakeHub(), clock, tmp_path, devices=3)
+    made = build(new_store(), FakeBackend(clock=clock), FakeHub(), clock, tmp_path, devices=3)
     made.store.put_group(Group(name="lab", max_devices=4, max_devices_per_user=4))
     for number, (owner, group) in enumerate(
         [("student1", "cs101"), ("student2", "cs101"), ("student1", "lab")]

@@ -55,7 +55,6 @@ from carrel.hub.schemas import (
 from carrel.hub.schemas.calendar import ReservationOut
 from carrel.hub.schemas.explanation import WhyOut
 from carrel.hub.schemas.images import ImagesOut
-from carrel.hub.store import MemoryStore
 from carrel.hub.usage.reports import UsageReports
 from carrel.hub.web import TokenHolder, build_app
 from carrel.hub.web.dependencies.context import WebContext
@@ -65,6 +64,7 @@ from carrel.hub.web.security.access import SESSION_COOKIE, SESSION_PURPOSE
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE, READ_SCOPE, SUBMIT_SCOPE
 from carrel.spawners.fake import FakeBackend
 
+from ...stores import new_courses, new_store
 from ..doubles import FakeHub
 
 HUB_TOKEN = "hub-token-of-this-installation"
@@ -119,7 +119,7 @@ class FakeService:
 
     def __init__(self, notifier: ChangeNotifier) -> None:
         self.notifier = notifier
-        self.store = MemoryStore()
+        self.store = new_store()
         self.clock = time.time
         self.found: dict[str, RequestOut] = {}
         self.happened: dict[str, list[EventOut]] = {}
@@ -481,6 +481,7 @@ class World:
             self.context,
             self.sign_in,
             self.settings,
+            courses=new_courses(self.context),
             hub_token=HUB_TOKEN,
             crypt_key="signs",
             metrics_token=metrics_token,

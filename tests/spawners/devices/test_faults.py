@@ -20,12 +20,12 @@ from carrel.hub.requests.queries import RequestQueries
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.snapshot import Device
 from carrel.hub.schemas import RequestOut
-from carrel.hub.store.memory import MemoryStore
 from carrel.spawners.fake import FakeBackend
 from carrel.spawners.local.backend import LocalBackend
 
 from ...hub.doubles import ADMIN, STUDENT1, Clock, FakeHub, build
 from ...hub.requests.test_life_of_requests import job
+from ...stores import new_store
 from ..conftest import Driver
 
 
@@ -74,7 +74,7 @@ def site(tmp_path: Path, driver: Driver) -> Iterator[Site]:
     backend = Machine(clock=clock)
     settings = BackendSettings(state=tmp_path, service_url="http://127.0.0.1:1")
     backend.local = LocalBackend(settings, node="local")
-    context = build(MemoryStore(), backend, FakeHub(), clock, tmp_path, devices=0)
+    context = build(new_store(), backend, FakeHub(), clock, tmp_path, devices=0)
     found = Site(context, backend, clock, Loop(context, node="local"))
     found.loop.inventory()
     yield found

@@ -21,11 +21,11 @@ from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Group
-from carrel.hub.store.memory import MemoryStore
 from carrel.hub.web import TokenHolder, build_app
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
 from carrel.spawners.fake import FakeBackend
 
+from ....stores import new_courses, new_store
 from ...doubles import ADMIN, STRANGER, STUDENT1, TEACHER, Clock, FakeHub, build, device
 from ...requests.test_life_of_requests import job
 from ..fakes import ALL_SCOPES, API, HUB_TOKEN, PREFIX, Client, FakeSignIn, World
@@ -70,7 +70,7 @@ class Site:
 def site(tmp_path: Path) -> Iterator[Site]:
     clock = Clock()
     backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
-    context = build(MemoryStore(), backend, FakeHub(), clock, tmp_path)
+    context = build(new_store(), backend, FakeHub(), clock, tmp_path)
     accounts = Accounts(tmp_path / "accounts.db", cost=Cost(n=2))
     accounts.add("admin", "a long password", admin=True)
     world = World()
@@ -83,6 +83,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         context,
         world.sign_in,
         Settings(),
+        courses=new_courses(context),
         hub_token=HUB_TOKEN,
         crypt_key="signs",
         clock=clock,

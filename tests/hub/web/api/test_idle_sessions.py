@@ -11,13 +11,13 @@ from fastapi import FastAPI
 from carrel.hub.config.settings import Settings
 from carrel.hub.controller.idle_culling import IdleCulling
 from carrel.hub.records.identity import Identity
-from carrel.hub.store.memory import MemoryStore
 from carrel.hub.web import TokenHolder, build_app
 from carrel.hub.web.dependencies.context import WebContext
 from carrel.hub.web.security.access import SESSION_COOKIE, SESSION_PURPOSE
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
 from carrel.spawners.fake import FakeBackend
 
+from ....stores import new_courses, new_store
 from ...controller.test_idle_culling import COUNTDOWN, Room
 from ...doubles import ADMIN, STUDENT1, STUDENT2, Clock, FakeHub, build, device
 from ..fakes import ALL_SCOPES, API, HUB_TOKEN, PREFIX, Client, FakeSignIn
@@ -57,7 +57,7 @@ class Site:
 def site(tmp_path: Path) -> Site:
     clock = Clock()
     backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
-    context = build(MemoryStore(), backend, FakeHub(), clock, tmp_path)
+    context = build(new_store(), backend, FakeHub(), clock, tmp_path)
     room = Room(context, backend, clock, IdleCulling(context, COUNTDOWN))
     sign_in = FakeSignIn()
     for who in (STUDENT1, STUDENT2, ADMIN):
@@ -67,6 +67,7 @@ def site(tmp_path: Path) -> Site:
         context,
         sign_in,
         Settings(idle_countdown_seconds=COUNTDOWN),
+        courses=new_courses(context),
         hub_token=HUB_TOKEN,
         crypt_key="signs",
         clock=clock,

@@ -13,19 +13,17 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from carrel.courses.files.blobs import MemoryBlobs
 from carrel.courses.files.bundle import MAX_BYTES, MAX_FILES
 from carrel.courses.services import CourseServices
-from carrel.courses.store import MemoryCourseStore
 from carrel.hub.config.settings import Settings
 from carrel.hub.records.identity import Identity
 from carrel.hub.schemas.courses import CourseIn
-from carrel.hub.store.memory import MemoryStore
 from carrel.hub.web import TokenHolder, build_app
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE, READ_SCOPE
 from carrel.spawners.fake import FakeBackend
 
 from ....courses.notebook_samples import SOURCE
+from ....stores import TemporaryBlobs, new_course_store, new_store
 from ...doubles import ADMIN, STRANGER, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build
 from ..fakes import ALL_SCOPES, API, HUB_TOKEN, FakeSignIn, World
 
@@ -47,9 +45,9 @@ class Site:
         self.clock = Clock(1_800_000_000.25)
         hub = FakeHub()
         hub.people.add("gus")
-        context = build(MemoryStore(), FakeBackend(), hub, self.clock, folder)
-        self.blobs = MemoryBlobs()
-        self.store = MemoryCourseStore(context.store)
+        context = build(new_store(), FakeBackend(), hub, self.clock, folder)
+        self.blobs = TemporaryBlobs()
+        self.store = new_course_store(context.store)
         self.services = CourseServices.build(context, self.store, self.blobs)
         self.services.administration.create(
             ADMIN, CourseIn(name="cs101", teachers=["teacher"], students=ROSTER)

@@ -18,21 +18,22 @@ from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.plan import Plan, Reason, Wait
 from carrel.hub.scheduling.model.snapshot import Group
-from carrel.hub.store import MemoryStore
+from carrel.hub.store import SqlStore
 from carrel.hub.web.dependencies.context import WebContext
 from carrel.hub.web.live.change_feed import ChangeFeed, Clues, StreamCursor
 from carrel.hub.web.live.page_fingerprint import PageFingerprint
 from carrel.spawners.fake import FakeBackend
 
+from ....stores import TemporaryTransactions
 from ...doubles import ADMIN, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build, device
 from ...requests.test_command_jobs import command
 
 
-class CountingStore(MemoryStore):
+class CountingStore(SqlStore):
     """Counts its readings by their names."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(TemporaryTransactions())
         self.reads: Counter[str] = Counter()
 
     def __getattribute__(self, name: str) -> Any:

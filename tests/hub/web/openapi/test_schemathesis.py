@@ -20,11 +20,11 @@ from carrel.hub.config.settings import Settings
 from carrel.hub.controller.loop import Loop
 from carrel.hub.requests.jobs import JobService
 from carrel.hub.runtime.context import Context
-from carrel.hub.store import MemoryStore
 from carrel.hub.web import TokenHolder, build_app
 from carrel.spawners.fake import FakeBackend
 
 from ....property_settings import examples
+from ....stores import new_courses, new_store
 from ...controller.test_loop import World
 from ...doubles import STUDENT1, STUDENT2, Clock, FakeHub, build
 from ...requests.test_life_of_requests import job
@@ -51,7 +51,7 @@ class Site:
     def __init__(self, folder: Path) -> None:
         clock, hub = Clock(), FakeHub()
         backend = FakeBackend(clock=clock)
-        self.context: Context = build(MemoryStore(), backend, hub, clock, folder)
+        self.context: Context = build(new_store(), backend, hub, clock, folder)
         self.ended = self._ended(backend, hub, clock)
         self.waiting = JobService(self.context).submit(STUDENT1, job()).id
         self.somebody_elses = JobService(self.context).submit(STUDENT2, job()).id
@@ -61,6 +61,7 @@ class Site:
             self.context,
             sign_in,
             Settings(),
+            courses=new_courses(self.context),
             hub_token=HUB_TOKEN,
             crypt_key="signs",
         )

@@ -28,6 +28,7 @@ from carrel.hub.web.html.urls import door
 from carrel.hub.web.security.access import SESSION_COOKIE, SESSION_PURPOSE
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
 
+from ....stores import new_courses
 from ...controller.test_loop import World
 from ...doubles import STUDENT1, STUDENT2
 from ..fakes import HUB_TOKEN, PREFIX, Client, FakeSignIn
@@ -84,6 +85,7 @@ def site_over(world: World) -> Site:
         world.context,
         sign_in,
         Settings(),
+        courses=new_courses(world.context),
         hub_token=HUB_TOKEN,
         crypt_key="signs",
         clock=world.clock,

@@ -23,6 +23,7 @@ from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
 from carrel.spawners.fake import FakeBackend
 
 from ....contracts.store_kit import PROCESS
+from ....stores import new_courses
 from ...doubles import STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build
 from ...requests.test_life_of_requests import job
 from ..fakes import PREFIX, Client, FakeSignIn
@@ -53,6 +54,7 @@ def browser(context: Context, who: Identity) -> Client:
         context,
         sign_in,
         Settings(),
+        courses=new_courses(context),
         hub_token="of the hub",
         crypt_key="signs",
         clock=context.clock,
