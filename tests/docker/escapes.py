@@ -1,4 +1,4 @@
-"""What somebody inside a container may try: small programs that say ESCAPED when they succeed.
+"""Escape attempts inside a container: small programs that print ESCAPED when they succeed.
 
 Each gets a mapping ``at`` with the addresses and ports that it needs (``surroundings``).
 """
@@ -181,7 +181,7 @@ try:
     while len(children) < 600:
         pid = os.fork()
         if pid == 0:
-            # What is left of them keeps nobody waiting for the end of what they print.
+            # Processes that are left must not keep the output open.
             os.close(1), os.close(2)
             time.sleep(20)
             os._exit(0)

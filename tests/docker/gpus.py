@@ -2,7 +2,7 @@
 
 The GPUs are device nodes under other names. An engine gives them in the two ways in which it gives
 real ones: by a runtime that reads NVIDIA_VISIBLE_DEVICES, and by name (CDI) where it is new enough.
-The runtime is the engine's default here, as many sites have it: whoever sets that variable to
+The runtime is the engine's default here, as on many sites: setting that variable to
 "all" sees every GPU then, unless something says otherwise.
 """
 

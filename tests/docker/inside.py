@@ -1,4 +1,4 @@
-"""What a program prints in a container, whole."""
+"""Run a program in a container and return its whole output."""
 
 from __future__ import annotations
 

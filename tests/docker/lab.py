@@ -1,4 +1,4 @@
-"""A whole installation with real containers, for the tests of what people have in them."""
+"""A whole installation with real containers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machines that are not this one, as far as a network of their own makes one."""
+"""Simulate other machines by a network namespace."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..e2e.support import Installation, installation
 from ..requirements import need
 
 ADDRESS = "198.51.100.2"
-"""Of the internet, as far as tests know it. Nobody has an address that is kept for examples."""
+"""The internet, for tests: an address that is reserved for examples."""
 PORT = 8888
 NEAR, FAR = "198.51.100.9", "198.51.100.10"
 """This machine, as another one of the pool reaches it, and that other one."""

@@ -51,7 +51,7 @@ def place_of(
     address: str,
     port: int,
 ) -> Place:
-    """Beside an installation whose service has this address; somebody else is ``student2``.
+    """Beside an installation whose service has this address; the other user is ``student2``.
 
     ``url``: of the engine, by its socket.
     """

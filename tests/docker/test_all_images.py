@@ -1,4 +1,4 @@
-"""The images above base, built as an administrator builds them: that takes a package index."""
+"""Build the images above base as an administrator does: needs a package index."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_lock_gives_its_packages_and_no_others(
     assert "of its lock, and no others" in carrel(docker_engine, "images", "verify", name)
 
 
-def test_torch_stands_on_the_layers_of_datascience(built: Docker) -> None:
+def test_torch_shares_the_layers_of_datascience(built: Docker) -> None:
     def layers(name: str) -> list[str]:
         (found,) = json.loads(built.ask("image", "inspect", f"carrel/{name}:latest"))
         return list(found["RootFS"]["Layers"])
@@ -69,7 +69,7 @@ def test_torch_stands_on_the_layers_of_datascience(built: Docker) -> None:
     assert above[: len(below)] == below
 
 
-def test_grading_has_nothing_that_speaks_to_a_network(built: Docker) -> None:
+def test_grading_has_no_network_tools(built: Docker) -> None:
     lookup = "; ".join(f"command -v {tool}" for tool in NETWORK_TOOLS)
     assert run(built, "grading", "sh", "-c", f"PATH=$PATH:/usr/sbin:/sbin; {lookup}; true") == ""
 

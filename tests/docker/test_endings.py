@@ -1,4 +1,4 @@
-"""How containers end: for memory, by hand, without a lease, and with the engine away."""
+"""How containers end: out of memory, removed by hand, without a lease, and with the engine down."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def of_lease(site: Site, lease: str) -> list[str]:
     return [each.id for each in site.engine.containers(wanted)]
 
 
-def test_a_cell_that_wants_too_much_memory_is_told_as_that(site: Site) -> None:
+def test_a_cell_that_exceeds_its_memory_is_reported_as_out_of_memory(site: Site) -> None:
     order = site.order(notebook("x = bytearray(1)", "held = b'1' * (900 << 20)"))
     site.backend.start(order)
     site.service.wait_for_event("ended")
@@ -48,7 +48,7 @@ def test_a_cell_that_wants_too_much_memory_is_told_as_that(site: Site) -> None:
 
 
 def test_a_container_that_is_killed_for_memory_says_so(site: Site) -> None:
-    """Nobody inside is left to tell."""
+    """No process inside is left to report it."""
     order = site.order(command=ASLEEP)
     site.backend.start(order)
     api, name = site.api, name_of(site.settings.installation, order.lease_id)
@@ -63,7 +63,7 @@ def test_a_container_that_is_killed_for_memory_says_so(site: Site) -> None:
     assert cause.message == "Killed for memory: its container needed more than its 512 MiB."
 
 
-def test_one_that_was_removed_by_hand_is_dead_at_once(site: Site) -> None:
+def test_a_container_removed_by_hand_is_dead_at_once(site: Site) -> None:
     order = site.order(command=ASLEEP)
     handle = site.backend.start(order)
     assert life(site, order.lease_id) is ProcessState.ALIVE
@@ -74,7 +74,7 @@ def test_one_that_was_removed_by_hand_is_dead_at_once(site: Site) -> None:
     assert site.backend.stop(order.lease_id, handle)
 
 
-def test_stopping_takes_the_container_away_and_keeps_the_log(site: Site) -> None:
+def test_stopping_removes_the_container_and_keeps_the_log(site: Site) -> None:
     order = site.order(command=("sh", "-c", "echo here; sleep 600"))
     site.backend.start(order)
     eventually(lambda: "here" in site.log(order))
@@ -83,7 +83,7 @@ def test_stopping_takes_the_container_away_and_keeps_the_log(site: Site) -> None
     assert "here" in site.log(order)
 
 
-def test_what_no_lease_knows_is_removed_once_and_the_rest_stays(site: Site) -> None:
+def test_orphans_are_removed_once_and_other_containers_stay(site: Site) -> None:
     kept, stray = site.order(command=ASLEEP), site.order(command=ASLEEP)
     for order in (kept, stray):
         site.backend.start(order)
@@ -97,7 +97,7 @@ def test_what_no_lease_knows_is_removed_once_and_the_rest_stays(site: Site) -> N
     assert life(site, kept.lease_id, anew) is ProcessState.ALIVE
 
 
-def test_the_network_of_somebody_who_has_left_goes(site: Site) -> None:
+def test_an_unused_network_of_a_user_is_removed(site: Site) -> None:
     order = site.order(command=ASLEEP, owner="leaves")
     site.backend.start(order)
     networks = site.backend.node("local").networks
@@ -112,7 +112,7 @@ def test_the_network_of_somebody_who_has_left_goes(site: Site) -> None:
     assert networks.name("leaves") not in {each.name for each in site.engine.networks()}
 
 
-def test_a_warning_reaches_what_waits_for_it_and_ends_nothing_else(site: Site) -> None:
+def test_a_notice_signals_only_processes_with_a_handler(site: Site) -> None:
     waits = (
         "import signal, time, os; signal.signal(signal.SIGUSR1, lambda *_: print('asked', "
         "open(os.environ['CARREL_NOTICE']).read(), flush=True)); print('ready', flush=True); "
@@ -129,7 +129,7 @@ def test_a_warning_reaches_what_waits_for_it_and_ends_nothing_else(site: Site) -
     assert life(site, order.lease_id) is ProcessState.ALIVE
 
 
-def test_an_image_that_is_not_there_is_said(site: Site) -> None:
+def test_a_missing_image_is_reported(site: Site) -> None:
     missing = f"torch@sha256:{'1' * 64}"
     order = site.order(command=ASLEEP, image=missing)
     with pytest.raises(BackendFailed, match=f"The image {missing} is not on local"):
@@ -149,7 +149,9 @@ def no_engine(site: Site) -> DockerBackend:
     return DockerBackend(replace(site.settings, docker=options))
 
 
-def test_of_a_silent_engine_nothing_is_concluded(site: Site, no_engine: DockerBackend) -> None:
+def test_the_state_on_an_engine_that_does_not_answer_is_unknown(
+    site: Site, no_engine: DockerBackend
+) -> None:
     order = site.order(command=ASLEEP)
     handle = site.backend.start(order)
     assert life(site, order.lease_id, no_engine) is ProcessState.UNKNOWN
@@ -161,7 +163,7 @@ def test_of_a_silent_engine_nothing_is_concluded(site: Site, no_engine: DockerBa
         no_engine.start(site.order(command=ASLEEP))
 
 
-def test_a_slow_engine_holds_the_loop_up_for_a_moment_once(site: Site) -> None:
+def test_a_slow_engine_delays_the_loop_only_once(site: Site) -> None:
     order = site.order(command=ASLEEP)
     site.backend.start(order)
     with hanging() as url:
@@ -191,7 +193,7 @@ def hanging() -> Iterator[str]:
 # -- several engines --------------------------------------------------------------------------
 
 
-def test_a_lease_is_looked_for_only_where_it_may_be(site: Site, tmp_path: Path) -> None:
+def test_a_lease_is_looked_up_only_on_nodes_that_may_have_it(site: Site, tmp_path: Path) -> None:
     """One machine of two is silent: what runs on the other is known, and what ended there too."""
     assert site.settings.docker is not None
     nowhere = DockerHost(node="far", url=f"unix://{tmp_path}/nobody.sock")
@@ -202,7 +204,7 @@ def test_a_lease_is_looked_for_only_where_it_may_be(site: Site, tmp_path: Path) 
     assert life(site, order.lease_id, both) is ProcessState.ALIVE
     assert both.stop(order.lease_id, handle)
     assert life(site, order.lease_id, both) is ProcessState.DEAD
-    # Nobody knows where this one was.
+    # It is unknown where this one was.
     assert life(site, "j-never-seen.1", both) is ProcessState.UNKNOWN
     assert {state.name: bool(state.why_not) for state in both.nodes()} == {
         "local": False,

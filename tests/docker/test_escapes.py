@@ -87,7 +87,7 @@ def test_it_is_denied_in_a_container_and_possible_without_the_hardening(
 
 
 def test_the_service_is_reached_from_a_container(place: Place, job: str) -> None:
-    """The wall has this one door."""
+    """The firewall has this one opening."""
     reached = Attempt(
         name="",
         source="""

@@ -1,4 +1,4 @@
-"""A pool of two machines: sessions and jobs on the other one, and what the doctor says of it."""
+"""A pool of two machines: sessions, jobs and doctor checks on the other one."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def answers(site: Installation, user: str) -> bool:
     return answer.status_code == httpx.codes.OK and "version" in answer.text
 
 
-def test_the_doctor_tries_folders_and_ways_from_a_container_there(site: Installation) -> None:
+def test_the_doctor_checks_folders_and_connections_from_a_container_there(
+    site: Installation,
+) -> None:
     said = json.loads(site.cli("doctor", "--state", str(site.state), "--json", check=False).stdout)
     verdicts = {each["subject"]: each["verdict"] for each in said["findings"]}
     for subject in ("firewall", "shared folders", "way to the hub", "way to sessions"):

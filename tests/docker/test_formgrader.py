@@ -1,4 +1,4 @@
-"""The folder of a course in the containers of those who grade it, and what they may do there."""
+"""The folder of a course in the containers of its graders, and what they may do there."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def score(site: Installation) -> str:
 
 
 def session(site: Installation, client: docker.APIClient, user: str) -> dict[str, Any]:
-    """Somebody's container in the course's group, running."""
+    """A running container of a member of the course's group."""
     wanted = {"devices": 0, "hours": 1.0, "group": "cs102"}
     request = ask(site, "POST", "/sessions/-", user, **wanted)
     site.wait_for(request["id"], "running", user=user, within=240)
@@ -113,7 +113,7 @@ def test_points_that_a_teacher_gives_in_a_container_count(
     assert (folder / "data" / "note").exists()
 
 
-def test_what_a_teacher_plants_there_is_not_followed(
+def test_links_that_a_teacher_plants_there_are_not_followed(
     graded: Installation, teacher: dict[str, Any], client: docker.APIClient
 ) -> None:
     folder, precious = graded.state / "courses" / "cs102", graded.state / "precious"

@@ -1,4 +1,4 @@
-"""An engine whose disk is full, on a small disk of its own: what is told, and that it ends."""
+"""An engine whose disk is full, on a small disk of its own."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def fill(folder: Path) -> None:
         os.posix_fallocate(file.fileno(), 0, shutil.disk_usage(folder).free)
 
 
-def test_a_full_disk_is_told_and_work_goes_on_once_there_is_room(small: DockerEngine) -> None:
+def test_a_full_disk_is_reported_and_work_continues_once_space_is_free(small: DockerEngine) -> None:
     assert small.data is not None
     engine = DockerClient(DockerHost(node="gpu1", url=small.url))
     body = {"Image": tiny_image(small), "Cmd": ["none"], "HostConfig": {"NetworkMode": "none"}}

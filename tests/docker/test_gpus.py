@@ -1,4 +1,4 @@
-"""Which GPUs a container sees, from inside real containers; the GPUs themselves are stand-ins."""
+"""Which GPUs a container sees, from inside real containers, with stand-ins for GPUs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ def seen(site: Site, *devices: Device) -> list[str]:
     return [line for line in site.log(order).splitlines() if line.startswith("/dev/nvidia")]
 
 
-def test_an_image_that_asks_for_all_gets_all_without_us(engine: DockerEngine, greedy: str) -> None:
+def test_without_carrel_an_image_that_requests_all_gpus_gets_all(
+    engine: DockerEngine, greedy: str
+) -> None:
     """So that the tests below can fail."""
     client = engine.client()
     made = client.create_container(greedy, ["sh", "-c", LOOK])["Id"]
@@ -81,7 +83,7 @@ def test_a_lease_shows_its_gpu_and_no_other(site: Site) -> None:
     assert seen(site, *GPUS) == ALL
 
 
-def test_an_engine_that_knows_gpus_by_name_is_asked_by_name(site: Site) -> None:
+def test_gpus_are_requested_by_name_where_the_engine_lists_names(site: Site) -> None:
     if not has_cdi():
         pytest.skip("this dockerd does not list devices by name (CDI)")
     assert cdi.names(site.engine, GPUS) == {f"nvidia.com/gpu={name}" for name in NODES}
@@ -99,7 +101,7 @@ def test_without_a_lease_no_gpu_is_seen(site: Site) -> None:
 
 
 @pytest.mark.parametrize("devices", [(), GPUS[:1]], ids=["no lease", "one GPU"])
-def test_a_session_sees_what_its_lease_says_whatever_an_administrator_set(
+def test_a_session_sees_only_its_leased_gpus_whatever_an_administrator_sets(
     site: Site, devices: tuple[Device, ...]
 ) -> None:
     options = site.options

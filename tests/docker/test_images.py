@@ -1,4 +1,4 @@
-"""Images on a real engine: what they hold, what their builds leave behind, and what goes."""
+"""Images on a real engine: contents, what builds leave behind, and removal."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class TestBase:
         verdict = verify(engine, image, recipes.find("base"))
         assert verdict.good, verdict.sentences()
 
-    def test_it_says_what_it_is_in_labels(self, engine: Docker, base_image: str) -> None:
+    def test_its_labels_describe_it(self, engine: Docker, base_image: str) -> None:
         (image,) = engine.inspect([base_image])
         locked = recipes.locked(recipes.find("base"))
         assert image.name == "base"
@@ -144,7 +144,7 @@ class TestBase:
         assert f"jupyterlab {locked['jupyterlab']}" in image.labels[labels.PACKAGES]
         assert image.labels[labels.BASE_NAME]
 
-    def test_it_runs_as_a_student_and_jupyter_finds_the_side_of_carrel(
+    def test_it_runs_as_a_student_and_jupyter_finds_the_extensions_of_carrel(
         self, engine: Docker, base_image: str
     ) -> None:
         said = inside(
@@ -213,7 +213,7 @@ class TestBuilds:
             first.digest,
         ]
 
-    def test_it_shares_the_layers_of_what_it_stands_on(
+    def test_it_shares_the_layers_of_its_base(
         self, engine: Docker, shelf: Shelf, base_image: str
     ) -> None:
         built = shelf.build(shelf.recipe("1.0"))
@@ -224,7 +224,7 @@ class TestBuilds:
         assert above[: len(below)] == below
         assert len(above) > len(below)
 
-    def test_progress_is_told_step_by_step(self, shelf: Shelf) -> None:
+    def test_progress_is_reported_step_by_step(self, shelf: Shelf) -> None:
         shelf.build(shelf.recipe("1.0"))
         assert any(step.startswith("[2/2] RUN") for step in shelf.steps)
         assert shelf.steps[-1].startswith("[2/2] done in")
@@ -238,7 +238,7 @@ class TestBuilds:
             shelf.build(recipe)
         assert "hash" in str(failed.value).lower()
 
-    def test_an_image_that_others_stand_on_comes_first(self, engine: Docker) -> None:
+    def test_a_base_image_comes_first(self, engine: Docker) -> None:
         order = BuildOrder(recipe=recipes.find("torch"), base="datascience")
         if engine.has("carrel/datascience:latest"):
             pytest.skip("this engine has it")
@@ -247,7 +247,7 @@ class TestBuilds:
 
 
 class TestVerify:
-    def test_what_was_added_later_is_seen(self, engine: Docker, shelf: Shelf) -> None:
+    def test_packages_added_later_are_detected(self, engine: Docker, shelf: Shelf) -> None:
         more = INSTALLS.replace(
             "install.sh",
             "install.sh \\\n    && pip install --no-index --no-deps "
@@ -261,7 +261,7 @@ class TestVerify:
 
 
 class TestPrune:
-    def test_only_what_nobody_needs_goes(self, engine: Docker, shelf: Shelf) -> None:
+    def test_only_unneeded_builds_are_removed(self, engine: Docker, shelf: Shelf) -> None:
         old, pinned, newest = (shelf.build(shelf.recipe(v)) for v in ("1.0", "2.0", "3.0"))
         mine = [image for image in engine.images() if image.name == shelf.name]
         found = retention.retention_decisions(mine, {pinned.reference: "Pinned for cs101."})
@@ -277,12 +277,14 @@ class TestPrune:
             pinned.digest,
         }
 
-    def test_the_engine_s_own_prune_takes_no_build_away(self, engine: Docker, shelf: Shelf) -> None:
+    def test_the_engines_own_prune_removes_no_build(self, engine: Docker, shelf: Shelf) -> None:
         builds = [shelf.build(shelf.recipe(version)) for version in ("1.0", "2.0")]
         found = engine.ask("image", "ls", "--quiet", "--no-trunc", "--filter", "dangling=true")
         assert not {image.digest for image in builds} & set(found.split())
 
-    def test_what_a_container_uses_is_not_removed(self, engine: Docker, shelf: Shelf) -> None:
+    def test_an_image_used_by_a_container_is_not_removed(
+        self, engine: Docker, shelf: Shelf
+    ) -> None:
         old = shelf.build(shelf.recipe("1.0"))
         shelf.build(shelf.recipe("2.0"))
         container = engine.ask("create", "--network", "none", old.digest, "true").strip()

@@ -1,4 +1,4 @@
-"""Jobs in real containers: they run to their end, and what they leave is where it belongs."""
+"""Jobs in real containers run to their end and leave their files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .outside import ADDRESS, PORT, outside_host
 pytestmark = pytest.mark.docker
 
 
-def test_a_notebook_runs_to_its_end_and_tells_the_service(site: Site) -> None:
+def test_a_notebook_runs_to_its_end_and_reports_to_the_service(site: Site) -> None:
     order = site.order(notebook("print(6 * 7)"), devices=site.backend.inventory()[:1])
     handle = site.backend.start(order)
     site.service.wait_for_event("ended")

@@ -1,4 +1,4 @@
-"""Networks of people are made where there is room, whatever else this host reaches there."""
+"""Networks of users are created where subnets are free."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.docker
 
 
 def test_a_whole_class_gets_its_networks_at_once(site: Site) -> None:
-    """Each person one, also where somebody starts two sessions in the same moment."""
+    """One for each user, even if a user starts two sessions at the same time."""
     networks = site.backend.node("local").networks
     people = [f"student{number}" for number in range(20)] * 2
     with ThreadPoolExecutor(len(people)) as threads:
@@ -28,7 +28,7 @@ def test_a_whole_class_gets_its_networks_at_once(site: Site) -> None:
     assert sorted(each for each in there if "-u-" in each) == sorted(set(made))
 
 
-def test_a_part_of_the_range_that_somebody_else_has_is_passed_over(site: Site) -> None:
+def test_a_subnet_used_by_another_network_is_skipped(site: Site) -> None:
     """Another engine of this host may, or a bridge that an engine left when it was killed."""
     networks = site.backend.node("local").networks
     first = ipaddress.ip_network(subnet_of(site, networks.ensure("student1"))).network_address
@@ -59,7 +59,7 @@ def test_of_two_with_one_name_only_one_is_left(site: Site) -> None:
     free = ipaddress.ip_network(first.subnets[0]).network_address + 32
     pool = docker.types.IPAMPool(subnet=f"{free}/28")
     labels = {LABEL: site.settings.installation, OWNER: "student1"}
-    with suppress(docker.errors.APIError):  # newer engines let nobody do that
+    with suppress(docker.errors.APIError):  # newer engines refuse that
         ipam = docker.types.IPAMConfig(pool_configs=[pool])
         site.api.create_network(name, driver="bridge", ipam=ipam, labels=labels)
     assert networks.ensure("student1") == name

@@ -1,4 +1,4 @@
-"""The same attempts inside a session of a real hub, and those with somebody's tokens."""
+"""The same escape attempts inside a session of a real hub, and with tokens of others."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_no_attempt_gets_out_of_a_session(
     assert proves_nothing == []
     escaped = [attempt.name for attempt in ATTEMPTS if place.tried(attempt, found["Id"])]
     assert escaped == []
-    assert place.tried(SERVICE, found["Id"]), "the wall has one door"
+    assert place.tried(SERVICE, found["Id"]), "the firewall has one opening"
 
 
 SERVICE = Attempt(
@@ -68,7 +68,7 @@ print("ESCAPED")
 )
 
 
-# -- with somebody's token ------------------------------------------------------------------
+# -- with another user's token --------------------------------------------------------------
 
 CALL = """
 import urllib.request

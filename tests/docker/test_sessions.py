@@ -1,4 +1,4 @@
-"""Sessions in real containers: what they get, and what becomes of them when something dies."""
+"""Sessions in real containers: what they get, and what happens when a part dies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def site(lab: Installation) -> Installation:
     return lab
 
 
-def test_a_session_gets_what_it_is_to_have_and_no_more(
+def test_a_session_gets_exactly_its_lease(
     site: Installation, session: dict[str, Any], client: docker.APIClient
 ) -> None:
     (found,) = containers(client, session)
@@ -50,7 +50,7 @@ def test_a_session_gets_what_it_is_to_have_and_no_more(
     assert environment["SITE"] == "cs"
     assert host["Memory"] == 700 * 2**20
     assert inside(client, found["Id"], "cat", "/site-data/note") == "of the site"
-    # … as far as nobody gets out by it.
+    # … as far as it does not weaken the isolation.
     assert host["Privileged"] is False
     assert not host["CapAdd"]
     assert host["ReadonlyRootfs"] is True
@@ -124,7 +124,7 @@ def test_a_start_that_is_cancelled_leaves_nothing(
     eventually(lambda: not containers(client, request), "nothing is left of it")
 
 
-def test_a_session_that_dies_as_it_starts_says_its_last_words(
+def test_a_session_that_dies_at_start_shows_the_end_of_its_log(
     site: Installation, client: docker.APIClient
 ) -> None:
     request = site.start_session(USER, "broken")

@@ -1,4 +1,4 @@
-"""Containers that wait for jobs: nobody's until they are claimed, whoever's comes first, once."""
+"""Warm containers: without an owner until a job claims one, and used once."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def ended(site: Site, order: LaunchOrder, backend: Any = None) -> None:
     eventually(lambda: status({lease: None})[lease].life is ProcessState.DEAD)
 
 
-def test_one_that_waits_is_hardened_like_any_other_and_nobodys(site: Site) -> None:
+def test_a_warm_container_is_hardened_like_any_other_and_has_no_owner(site: Site) -> None:
     cold = site.order(command=("sleep", "600"), internet=False)
     site.backend.start(cold)
     (waiting,) = site.warm()
@@ -90,7 +90,7 @@ def test_one_that_waits_is_hardened_like_any_other_and_nobodys(site: Site) -> No
     assert said[-1] == "1000"
 
 
-def test_a_job_takes_it_over_as_its_owner_and_what_it_leaves_is_kept(site: Site) -> None:
+def test_a_job_takes_it_over_as_its_owner_and_its_files_are_kept(site: Site) -> None:
     data = site.folder / "courses" / "cs101" / "data"
     data.mkdir(parents=True)
     (data / "data.csv").write_text("1,2,3")
@@ -185,7 +185,7 @@ def test_killed_after_the_claim_with_no_lease_left_it_is_removed(
     assert not any(str(site.folder / "waiting" / "w") in place for place in mounted())
 
 
-def test_killed_before_the_bell_it_is_adopted_and_runs_once(
+def test_a_service_killed_before_the_wake_up_leaves_a_job_that_runs_once(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (waiting,) = site.warm()
@@ -202,7 +202,7 @@ def test_killed_before_the_bell_it_is_adopted_and_runs_once(
     assert [lease for lease, _ in site.service.started] == [order.lease_id]
 
 
-def test_the_next_service_removes_those_that_wait_and_keeps_those_that_work(site: Site) -> None:
+def test_the_next_service_removes_warm_containers_and_keeps_running_jobs(site: Site) -> None:
     site.warm(2)
     order = site.order(command=("sleep", "600"))
     site.backend.start(order)
@@ -213,7 +213,7 @@ def test_the_next_service_removes_those_that_wait_and_keeps_those_that_work(site
     assert anew.stop(order.lease_id, None)
 
 
-def test_one_that_was_removed_by_hand_costs_nobody_anything(site: Site) -> None:
+def test_a_warm_container_removed_by_hand_affects_no_job(site: Site) -> None:
     (waiting,) = site.warm()
     site.engine.remove(waiting)
     order = site.order(command=("sleep", "600"))
@@ -235,7 +235,7 @@ def test_where_mounts_do_not_reach_the_engine_a_job_gets_its_own(
     assert site.backend.warm.ready_count() == 0
 
 
-def test_one_that_ends_by_itself_is_not_made_again_at_once(site: Site) -> None:
+def test_a_warm_container_that_ends_by_itself_is_not_replaced_at_once(site: Site) -> None:
     (waiting,) = site.warm()
     site.engine.kill(waiting, "SIGKILL")
     site.engine.wait(waiting, 10)
@@ -243,7 +243,7 @@ def test_one_that_ends_by_itself_is_not_made_again_at_once(site: Site) -> None:
     assert site.engine.containers({LABEL: site.settings.installation, WARM: ""}) == ()
 
 
-def test_they_are_given_up_at_once_where_a_job_needs_their_memory(site: Site) -> None:
+def test_warm_containers_are_removed_at_once_if_a_job_needs_their_memory(site: Site) -> None:
     site.warm(2)
     answers = itertools.chain([0], itertools.repeat(1 << 40))
     site.backend.warm.free_memory = lambda: next(answers)

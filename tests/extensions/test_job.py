@@ -31,7 +31,7 @@ def service(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeSer
         yield fake
 
 
-def test_a_notebook_becomes_a_job_that_tells_about_itself(service: FakeService) -> None:
+def test_a_notebook_becomes_a_job_that_describes_itself(service: FakeService) -> None:
     job = carrel.submit("train.ipynb", {"lr": 0.1}, devices=1, time="30m", memory="1GiB",
                         labels={"sweep": "7"})  # fmt: skip  # grouped by meaning
     body = service.called("POST", "requests")[0]

@@ -145,7 +145,7 @@ def _lawful_paths(books: Books) -> Iterator[str]:
 
 
 def _states_and_leases_agree(books: Books) -> Iterator[str]:
-    """5: devices are held from the grant to the confirmed end, and by nobody else."""
+    """5: devices are held from the grant to the confirmed end, and by no other lease."""
     for request in books.requests:
         live = [lease for lease in books.leases_of(request.id) if lease.released_at is None]
         if request.state in HOLDS_DEVICES and not live:
@@ -217,7 +217,7 @@ def _one_entry(entry: Entry, lease: Lease, request: Request) -> Iterator[str]:
         yield f"an entry of {lease.id} has no length"
     wanted = (lease.request, lease.epoch, len(lease.devices), request.owner, request.group)
     if (entry.request, entry.epoch, entry.devices, entry.owner, entry.group) != wanted:
-        yield f"an entry of {lease.id} is of somebody else"
+        yield f"an entry of {lease.id} is of another user"
 
 
 # -- reading -------------------------------------------------------------------------------

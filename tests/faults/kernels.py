@@ -1,4 +1,4 @@
-"""A kernel in somebody's session, used through the proxy as a browser uses it."""
+"""A kernel in a user's session, used through the proxy as a browser does."""
 
 from __future__ import annotations
 

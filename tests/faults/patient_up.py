@@ -1,4 +1,4 @@
-"""``carrel up`` whose supervisor never waits long: for tests that kill one part very often."""
+"""``carrel up`` with short restart delays, for tests that kill one part often."""
 
 from __future__ import annotations
 

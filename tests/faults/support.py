@@ -1,4 +1,4 @@
-"""What the fault tests do with an installation: submit, count executions, look at the hub."""
+"""Helpers of the fault tests: submit jobs, count executions, query the hub."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def hub(site: Installation, method: str, path: str, **more: Any) -> httpx.Respon
 
 
 def servers(site: Installation, user: str) -> dict[str, Any] | None:
-    """The servers that the hub shows of somebody; None where it does not answer."""
+    """The servers of a user as the hub shows them; None if it does not answer."""
     try:
         answer = hub(site, "GET", f"users/{user}")
     except httpx.HTTPError:
@@ -211,7 +211,7 @@ def reachable(site: Installation, user: str, name: str = "") -> bool:
 
 @contextmanager
 def browser(site: Installation, user: str) -> Iterator[httpx.Client]:
-    """Somebody signed in with a password, holding the cookies of the hub and of the desk."""
+    """A user signed in with a password, with the cookies of the hub and of the desk."""
     with plain_http.client(base_url=site.url, follow_redirects=True, timeout=90) as client:
         client.get("/hub/login")
         form = {

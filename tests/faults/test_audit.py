@@ -1,4 +1,4 @@
-"""The audit passes what the store writes, and finds each thing that somebody breaks in it."""
+"""The audit accepts what the store writes, and finds every kind of damage."""
 
 from __future__ import annotations
 
@@ -116,8 +116,8 @@ def test_what_the_store_writes_passes(state: Path) -> None:
         ),
         pytest.param(
             "UPDATE ledger SET owner = 'ben' WHERE lease_id = 'j-lost.1'",
-            ["an entry of j-lost.1 is of somebody else"],
-            id="somebody else pays",
+            ["an entry of j-lost.1 is of another user"],
+            id="another user pays",
         ),
         pytest.param(
             "UPDATE leases SET seen_at = 134.8 WHERE id = 'j-lost.1'",
@@ -145,7 +145,7 @@ def test_what_the_store_writes_passes(state: Path) -> None:
             [
                 "j-one.1 has 0 devices of 1",
                 "j-one.1 has no devices and is charged",
-                "an entry of j-one.1 is of somebody else",
+                "an entry of j-one.1 is of another user",
             ],
             id="a lease whose devices are forgotten",
         ),
@@ -171,7 +171,7 @@ def test_what_the_store_writes_passes(state: Path) -> None:
         ),
     ],
 )
-def test_what_somebody_broke_is_found(state: Path, what_happened: str, found: list[str]) -> None:
+def test_every_kind_of_damage_is_found(state: Path, what_happened: str, found: list[str]) -> None:
     with closing(sqlite3.connect(state / "carrel.db")) as database:
         _drop_guards(database)
         database.executescript(what_happened)

@@ -145,7 +145,7 @@ def test_case_29_no_body_takes_the_hub_down(desk: Installation) -> None:
     assert hub(desk, "GET", "").is_success
 
 
-def test_case_31_what_another_site_asks_for_is_forbidden(desk: Installation) -> None:
+def test_case_31_cross_site_requests_are_forbidden(desk: Installation) -> None:
     job = submit(desk, "student1", FOR_LONG)
     desk.wait_for(job, "running", user="student1")
     before = stored(desk)

@@ -58,7 +58,7 @@ def site(engine: DockerEngine, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield made
 
 
-def test_an_engine_that_is_slow_or_down_fails_nothing_and_holds_nobody_up(
+def test_a_slow_or_stopped_engine_fails_no_job_and_delays_no_other(
     site: Installation, engine: DockerEngine
 ) -> None:
     student = STUDENTS[0]
@@ -111,7 +111,7 @@ def test_every_job_is_executed_once_whatever_is_killed(
     earlier, known = len(read(site.state).requests), 0
     for number, target in enumerate(targets, 1):
         while known < jobs * number // kills:
-            # Every second one is on CPU: what waits for such jobs is killed over as well.
+            # Every second one is on CPU, so that warm containers are tested, too.
             body = work(earlier + known, chance) | {"devices": known % 2}
             insist(site, STUDENTS[known % len(STUDENTS)], body)
             known += 1

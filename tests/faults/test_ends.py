@@ -1,4 +1,4 @@
-"""How sessions and jobs come to an end that nobody asked for."""
+"""Sessions and jobs that end without being stopped by a user."""
 
 from __future__ import annotations
 

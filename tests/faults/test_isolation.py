@@ -1,4 +1,4 @@
-"""What a session or a job sees of the pool, and what it shares with others: nothing unleased."""
+"""A session or a job sees only its leased devices, and shares nothing with others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kill -9 of each of the three processes: work goes on, who waits still comes, books are exact."""
+"""kill -9 of each of the three processes: work and queue survive, charges are exact."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_case_3_what_has_ended_is_not_admitted_again(site: Installation) -> None
 
 
 def _place(site: Installation, request: str) -> int:
-    """In the queue; 0 where it does not wait, or nobody answers."""
+    """Position in the queue; 0 if it is not queued, or the service does not answer."""
     try:
         wait = site.wait_for(request, "queued", user="student3", within=60)["wait"]
     except AssertionError:

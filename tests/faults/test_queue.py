@@ -1,4 +1,4 @@
-"""Many spawns and many refusals at once, in the whole system: answers, and no crash."""
+"""Many spawns and many refusals at once on the whole system."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_case_19_twenty_spawns_at_once_have_places_in_the_queue(desk: Installati
         none_left = f"no server of {student} is left"
         eventually(lambda who=student: servers(desk, who) == {}, none_left, within=PATIENCE)
     nothing_left(desk)
-    # Nobody comes back: the hub has given up exactly what was cancelled.
+    # No request comes back: the hub has given up exactly the cancelled ones.
     assert sum(r.id in requests for r in read(desk.state).requests) == SPAWNS
     assert {r.id for r in read(desk.state).requests if not r.ended} == set()
 

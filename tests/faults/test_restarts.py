@@ -1,4 +1,4 @@
-"""Parts and the whole control plane that leave in good order: work stays, and is taken up again."""
+"""Orderly restarts of parts or of the whole control plane: work continues."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .support import (
 )
 
 
-def test_case_15_a_hub_that_is_asked_to_leave_leaves_its_servers(site: Installation) -> None:
+def test_case_15_a_hub_that_shuts_down_keeps_its_servers(site: Installation) -> None:
     session = running_session(site, "student1")
     server = leader(site, session, user="student1")
     waiting = site.start_session("student3", devices=2)["id"]

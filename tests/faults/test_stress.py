@@ -1,4 +1,4 @@
-"""Jobs while the service, the hub and runners are killed with -9, at times that chance chooses."""
+"""Jobs while the service, the hub and runners are killed with -9 at random times."""
 
 from __future__ import annotations
 

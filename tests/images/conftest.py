@@ -1,4 +1,4 @@
-"""A program ``docker`` in a test's own PATH, that remembers what it was asked."""
+"""A fake program ``docker`` on the test's PATH that records its calls."""
 
 from __future__ import annotations
 

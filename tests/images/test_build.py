@@ -1,4 +1,4 @@
-"""What an engine is told for a build, what people are told of it, and what may be removed."""
+"""Image builds: the engine's commands, progress messages, lock checks and retention."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def inspected(name: str, digest: str, **marks: str) -> dict[str, object]:
 
 
 class TestProgram:
-    def test_the_first_docker_that_has_buildkit_is_taken(self, tmp_path: Path) -> None:
+    def test_the_first_docker_with_buildkit_is_used(self, tmp_path: Path) -> None:
         without = FakeDocker(tmp_path / "newer", buildkit=False)
         able = FakeDocker(tmp_path / "debian")
         docker = Docker(path=f"{without.folder}:{able.folder}")
@@ -65,14 +65,14 @@ class TestProgram:
         with pytest.raises(ImageFailed, match="program docker was not found"):
             assert Docker(path=str(tmp_path)).program
 
-    def test_an_engine_that_is_away_is_said_so(self, docker: Docker, fake: FakeDocker) -> None:
+    def test_an_engine_that_does_not_answer_is_reported(
+        self, docker: Docker, fake: FakeDocker
+    ) -> None:
         fake.answer("image", err="Cannot connect to the Docker daemon at unix:///x.", status=1)
         with pytest.raises(Unavailable, match="does not answer"):
             docker.images()
 
-    def test_a_refusal_is_told_in_the_words_of_the_engine(
-        self, docker: Docker, fake: FakeDocker
-    ) -> None:
+    def test_a_refusal_shows_the_engines_message(self, docker: Docker, fake: FakeDocker) -> None:
         fake.answer("image", err="Error: image is being used by container 12", status=1)
         with pytest.raises(ImageFailed, match="used by container 12"):
             docker.ask("image", "rm", "x")
@@ -153,7 +153,7 @@ class TestBuild:
         assert "executor failed running" in str(failed.value)
         assert LOG.splitlines()[0] in lines
 
-    def test_missing_files_are_said_before_anything_is_built(
+    def test_missing_files_are_reported_before_anything_is_built(
         self, docker: Docker, fake: FakeDocker, tmp_path: Path
     ) -> None:
         fake.answer("image", "ls", out="")
@@ -169,7 +169,7 @@ class TestBuild:
         assert not any(words[0] == "build" for words in fake.asked)
 
 
-def test_progress_tells_each_step_once() -> None:
+def test_progress_reports_each_step_once() -> None:
     progress = BuildProgress()
     said = [sentence for line in LOG.splitlines() for sentence in progress.feed(line)]
     assert said == [
@@ -182,13 +182,13 @@ def test_progress_tells_each_step_once() -> None:
     ]
 
 
-def test_a_long_step_says_every_ten_seconds_what_it_is_at() -> None:
+def test_a_long_step_reports_its_output_every_ten_seconds() -> None:
     log = """\
 #5 [2/3] RUN apt-get install
 #5 2.10 Unpacking libjansson4:amd64 (2.14-2) ...
 #5 11.31 Unpacking libgssapi-krb5-2:amd64 (1.20.1-2) ...
 #5 14.00 Unpacking libkrb5-3:amd64 (1.20.1-2) ...
-#9 30.00 of a step that nobody has seen begin
+#9 30.00 of a step whose start is not in the log
 #5 43.12 Setting up libgssapi-krb5-2:amd64 (1.20.1-2) ...
 #5 DONE 44.0s
 """
@@ -261,7 +261,7 @@ class TestVerdict:
 
 
 class TestFates:
-    def test_what_is_needed_newest_or_stood_on_stays(self) -> None:
+    def test_needed_newest_and_base_images_are_kept(self) -> None:
         base1, base2, base3 = image("base", 1), image("base", 2), image("base", 3)
         science1 = image("science", 4, on=base1.digest)
         torch1 = image("torch", 5, on=science1.digest)
@@ -283,7 +283,7 @@ class TestFates:
             (base1, "It is the base of an image that is kept."),
         ]
 
-    def test_a_digest_counts_whatever_name_stands_before_it(self) -> None:
+    def test_a_digest_counts_whatever_the_name_in_the_reference(self) -> None:
         old, new = image("base", 1), image("base", 2)
         (_, fate) = retention.retention_decisions(
             [new, old], {f"renamed@{old.digest}": "An output names it."}

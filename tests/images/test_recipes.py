@@ -1,4 +1,4 @@
-"""What the images of Carrel are made of, and what a site's own may be."""
+"""Carrel's image recipes, and recipes of a site."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def own(folder: Path, toml: str = GOOD, *, name: str = "ours") -> Path:
     return place
 
 
-def test_they_come_in_the_order_in_which_they_stand_on_each_other() -> None:
+def test_base_images_come_before_images_built_on_them() -> None:
     assert recipes.names() == ("base", "datascience", "grading", "torch")
     torch = recipes.chain(recipes.find("torch"))
     assert [each.name for each in torch] == ["base", "datascience", "torch"]
@@ -41,7 +41,7 @@ def test_every_line_of_a_lock_has_hashes_and_no_address(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_lock_repeats_what_lies_below_in_the_same_versions(name: str) -> None:
+def test_a_lock_has_the_same_versions_as_its_base(name: str) -> None:
     recipe = recipes.find(name)
     *below, _ = recipes.chain(recipe)
     found = [recipes.locked(recipe, variant) for variant in recipe.variants or ("",)]

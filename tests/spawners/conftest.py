@@ -1,4 +1,4 @@
-"""A local backend, a service that it reports to, orders for notebooks, and a driver of our own."""
+"""Fixtures: a local backend, a service that it reports to, orders, and a fake driver."""
 
 from __future__ import annotations
 

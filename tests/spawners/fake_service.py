@@ -1,4 +1,4 @@
-"""The service as a runner sees it: a real HTTP server that can be away, or fence a lease off."""
+"""The service as a runner sees it: a real HTTP server that can be down, or fence a lease."""
 
 from __future__ import annotations
 

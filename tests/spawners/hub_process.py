@@ -1,4 +1,4 @@
-"""A real JupyterHub in a process of its own, without a proxy, whose spawner is under test."""
+"""A real JupyterHub in its own process, without a proxy, with the spawner under test."""
 
 from __future__ import annotations
 

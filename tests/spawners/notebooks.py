@@ -1,4 +1,4 @@
-"""Small notebooks, and what can be read of the executed ones."""
+"""Make small notebooks, and read executed ones."""
 
 # mypy: disable-error-code="no-untyped-call"
 # (nbformat has no types)

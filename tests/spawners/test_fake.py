@@ -1,4 +1,4 @@
-"""What a test or a simulation can do with the engine in memory."""
+"""The fake backend's controls for tests and simulations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def backend() -> FakeBackend:
     return FakeBackend(clock=lambda: 7.0)
 
 
-def test_an_attempt_ends_when_it_is_told_to(backend: FakeBackend) -> None:
+def test_an_attempt_ends_when_a_test_ends_it(backend: FakeBackend) -> None:
     backend.start(ORDER)
     backend.end("j-1.1", exit_status=-9)
     assert backend.status({"j-1.1": None}) == {
@@ -50,7 +50,7 @@ def test_a_stubborn_attempt_is_never_confirmed_dead(backend: FakeBackend) -> Non
     assert backend.status({"j-1.1": None})["j-1.1"].life is ProcessState.ALIVE
 
 
-def test_a_silent_engine_lets_nothing_be_concluded(backend: FakeBackend) -> None:
+def test_the_state_on_a_silent_engine_is_unknown(backend: FakeBackend) -> None:
     handle = backend.start(ORDER)
     backend.silent = True
     assert backend.status({"j-1.1": handle}) == {"j-1.1": AttemptStatus(life=ProcessState.UNKNOWN)}

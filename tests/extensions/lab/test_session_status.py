@@ -1,4 +1,4 @@
-"""What a session tells of its kernels, and how it hears that it is about to be stopped."""
+"""How a session reports its kernels and receives warnings."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_without_kernels_there_is_nothing(bench: Bench) -> None:
     assert bench.told() == (0, 0, None)
 
 
-def test_a_cell_runs_from_busy_to_idle_however_silent_it_is(bench: Bench) -> None:
+def test_a_cell_runs_from_busy_to_idle_even_without_output(bench: Bench) -> None:
     kernel = bench.kernel("k")
     kernel.say("status", "execute_request", execution_state="busy")
     bench.now += 3600
@@ -97,7 +97,7 @@ def test_a_cell_runs_from_busy_to_idle_however_silent_it_is(bench: Bench) -> Non
     assert bench.told() == (1, 0, 60.0)
 
 
-def test_a_short_cell_between_two_looks_is_remembered(bench: Bench) -> None:
+def test_a_short_cell_between_two_reports_is_counted(bench: Bench) -> None:
     kernel = bench.kernel("k")
     bench.now += 500
     kernel.say("status", "execute_request", execution_state="busy")
@@ -106,7 +106,7 @@ def test_a_short_cell_between_two_looks_is_remembered(bench: Bench) -> None:
     assert bench.told() == (1, 0, 5.0)
 
 
-def test_what_tabs_and_widgets_do_is_no_cell(bench: Bench) -> None:
+def test_messages_of_tabs_and_widgets_are_not_cells(bench: Bench) -> None:
     kernel = bench.kernel("k")
     bench.now += 500
     for asked in ("kernel_info_request", "comm_info_request", "comm_msg"):
@@ -130,7 +130,7 @@ def test_a_kernel_that_died_in_a_cell_runs_it_no_longer(bench: Bench) -> None:
     assert bench.told()[:2] == (1, 0)
 
 
-def test_of_two_cells_at_once_the_end_of_one_is_not_that_of_the_other(bench: Bench) -> None:
+def test_with_two_cells_running_the_end_of_one_does_not_end_the_other(bench: Bench) -> None:
     kernel = bench.kernel("k")
     kernel.say("status", "execute_request", "long", execution_state="busy")
     kernel.say("status", "execute_request", "short", execution_state="busy")
@@ -197,14 +197,14 @@ async def heard(subject: SessionStatus, count: int) -> list[WatchOut | None]:
     return said
 
 
-def test_a_tab_hears_of_the_warning_and_of_its_end_and_not_of_each_question(bench: Bench) -> None:
+def test_a_tab_is_sent_a_warning_and_its_end_but_not_every_poll(bench: Bench) -> None:
     warned = watch_out(stops_at=5e9)
     subject = standing(bench, watch_out(), watch_out(), warned, warned, watch_out())
     said = asyncio.run(heard(subject, 3))
     assert [now.warning if now else None for now in said] == [None, warned.warning, None]
 
 
-def test_an_answer_that_fails_or_is_refused_is_asked_for_again(bench: Bench) -> None:
+def test_a_failed_or_refused_report_is_repeated(bench: Bench) -> None:
     subject = standing(bench, watch_out(stops_at=5e9), Conflict("It is stopping."))
     assert [now is None for now in asyncio.run(heard(subject, 3))] == [True, False, True]
     away = standing(bench, Unavailable("The service is away."))
@@ -219,7 +219,7 @@ def test_an_answer_that_fails_or_is_refused_is_asked_for_again(bench: Bench) -> 
     asyncio.run(story())
 
 
-def test_keeping_asks_the_service_and_is_told_at_once(bench: Bench) -> None:
+def test_keeping_the_session_updates_its_status_at_once(bench: Bench) -> None:
     subject = standing(bench, watch_out())
     asyncio.run(subject.keep())
     assert isinstance(subject.service, Service)

@@ -1,4 +1,4 @@
-"""Assignments from a notebook: the same commands as in a terminal, also from inside the folder."""
+"""Assignment magics: the terminal's commands, also inside an assignment's folder."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeService]:
         ("fetch-assignment --help", "fetch --help"),
     ],
 )
-def test_in_the_folder_of_an_assignment_it_is_meant(fetched: Path, typed: str, meant: str) -> None:
+def test_inside_an_assignments_folder_its_name_is_optional(
+    fetched: Path, typed: str, meant: str
+) -> None:
     assert command_line(typed.split(), fetched) == ["course", *meant.split()]
 
 
@@ -67,7 +69,7 @@ def test_elsewhere_the_assignment_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("fetched")
-def test_a_notebook_hands_its_folder_in(
+def test_a_notebook_submits_its_folder(
     service: FakeService, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bodies: list[bytes] = []

@@ -1,4 +1,4 @@
-"""nbgrader's exchange over Carrel: its classes against a service in memory, over real HTTP."""
+"""nbgrader's exchange classes over real HTTP against a service in memory."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 @pytest.fixture
 def ask(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
-    """Somebody asks nbgrader's exchange in a folder of their own."""
+    """Run a command of nbgrader's exchange as a user, in a folder of their own."""
 
     def asked(who: Identity, what: str, assignment: str = "ps1", **options: object) -> object:
         monkeypatch.setenv("CARREL_URL", site.url)
@@ -92,7 +92,7 @@ def sent(site: Site) -> list[tuple[str, list[str], int]]:
     return [(each.person, [file.name for file in each.files.files], each.version) for each in found]
 
 
-def test_what_travels_are_the_files_of_the_assignment(
+def test_exactly_the_files_of_the_assignment_are_sent(
     site: Site, ask: Ask, work: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (work / "feedback").mkdir()
@@ -107,7 +107,7 @@ def test_what_travels_are_the_files_of_the_assignment(
     assert "link.txt is a link and was left out." in caplog.text
 
 
-def test_fetched_again_a_newer_version_comes_to_the_work(
+def test_fetching_again_merges_a_newer_version(
     site: Site, ask: Ask, work: Path, tmp_path: Path
 ) -> None:
     (work / "ps1.ipynb").write_text('{"mine": 1}')
@@ -120,7 +120,7 @@ def test_fetched_again_a_newer_version_comes_to_the_work(
     assert sent(site) == [("student1", ["data.csv", "ps1.ipynb"], 2)]
 
 
-def test_a_missing_notebook_is_said_and_refused_where_that_is_wanted(
+def test_a_missing_notebook_is_reported_and_refused_in_strict_mode(
     site: Site, ask: Ask, work: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (work / "ps1.ipynb").rename(work / "mine.ipynb")
@@ -134,7 +134,7 @@ def test_a_missing_notebook_is_said_and_refused_where_that_is_wanted(
     assert len(sent(site)) == 1
 
 
-def test_a_refusal_is_an_error_of_the_exchange_with_the_sentence(
+def test_a_refusal_is_an_exchange_error_with_the_services_message(
     site: Site, ask: Ask, work: Path
 ) -> None:
     (work / "what?.txt").write_text("")
@@ -149,7 +149,9 @@ def test_a_refusal_is_an_error_of_the_exchange_with_the_sentence(
     assert sent(site) == []
 
 
-def test_collected_is_what_counts_or_what_is_on_time(site: Site, ask: Ask, work: Path) -> None:
+def test_collect_takes_the_submission_that_counts_or_the_last_on_time(
+    site: Site, ask: Ask, work: Path
+) -> None:
     ask(TEACHER, "ReleaseAssignment", force=True)
     for number in (1, 2):
         site.clock.now += 60

@@ -1,4 +1,4 @@
-"""What students hand in cannot act as their grader where formgrader shows it."""
+"""Submitted HTML cannot act as the grader in formgrader."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ OWN = shown(new_notebook(), Config())
 
 
 @pytest.mark.parametrize("way", HOSTILE)
-def test_nothing_of_a_students_runs(way: str, tamed: Config) -> None:
+def test_no_code_of_a_student_runs(way: str, tamed: Config) -> None:
     page = shown(HOSTILE[way], tamed)
     assert page.count("<script") == OWN.count("<script")
     for mark in ("<img src=x", "<svg", 'href="javascript:', "<iframe"):
@@ -108,12 +108,12 @@ def test_nothing_of_a_students_runs(way: str, tamed: Config) -> None:
 
 
 @pytest.mark.parametrize("way", ["html", "javascript", "words", "id"])
-def test_without_it_something_would(way: str) -> None:
+def test_without_the_sanitizer_code_would_run(way: str) -> None:
     page = shown(HOSTILE[way], Config())
     assert page.count("<script") > OWN.count("<script")
 
 
-def test_what_a_grader_needs_is_there(tamed: Config) -> None:
+def test_a_grader_sees_the_work(tamed: Config) -> None:
     role = {"grade_id": "essay", "grade": True, "solution": True, "points": 3, "schema_version": 3}
     cells = [
         new_markdown_cell("My *answer*", metadata={"nbgrader": role}),

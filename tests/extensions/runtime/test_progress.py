@@ -32,7 +32,7 @@ def test_progress_does_nothing_outside_of_a_job(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("text", ["", "{}\n", "[1]\n", '{"done": NaN}\n', '{"done": 1}', "x\n"])
-def test_a_file_that_says_nothing_is_passed_over(tmp_path: Path, text: str) -> None:
+def test_a_malformed_progress_file_is_ignored(tmp_path: Path, text: str) -> None:
     path = tmp_path / "progress.json"
     path.write_text(text)
     assert ProgressFile(path).read_new() is None

@@ -1,4 +1,4 @@
-"""The receipt of a notebook: in a session, in a job without a way to ask, and outside Carrel."""
+"""The receipt of a notebook: in a session, in a job without credentials, and outside Carrel."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def service(outside: pytest.MonkeyPatch) -> Iterator[FakeService]:
         yield fake
 
 
-def test_in_a_session_it_says_what_was_lent_and_charged(service: FakeService) -> None:
+def test_in_a_session_it_shows_leased_devices_and_charge(service: FakeService) -> None:
     image = "datascience@sha256:" + "ab" * 32
     service.add(
         "s-1", kind="session", image=image, started_at=time.time() - 8100, device_seconds=90
@@ -64,7 +64,9 @@ def test_without_a_device_nothing_is_charged(
     assert "nothing: only devices are charged" in text
 
 
-def test_a_job_that_cannot_ask_says_where_its_charge_stands(outside: pytest.MonkeyPatch) -> None:
+def test_a_job_without_credentials_says_where_to_see_its_charge(
+    outside: pytest.MonkeyPatch,
+) -> None:
     outside.setenv("CARREL_REQUEST", "j-1")
     outside.setenv("CARREL_DEVICES", "NVIDIA H200 #0")
     receipt = carrel.receipt()

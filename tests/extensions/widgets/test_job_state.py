@@ -1,4 +1,4 @@
-"""What a view of a job knows after its status and its events."""
+"""The state of a job view after status changes and events."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_cell_that_failed_stays_failed_when_it_is_finished() -> None:
     }
 
 
-def test_a_cell_that_failed_is_none_of_those_that_are_done() -> None:
+def test_a_failed_cell_does_not_count_as_done() -> None:
     state = told(
         ("cells", {"cells": 3}),
         ("cell_started", {"number": 1}),
@@ -134,5 +134,5 @@ def test_a_simulated_device_is_called_so() -> None:
 
 
 @pytest.mark.parametrize("state", ["stopping", "succeeded", "cancelled", "failed"])
-def test_what_ends_or_has_ended_cannot_be_cancelled(state: str) -> None:
+def test_a_job_that_is_stopping_or_has_ended_cannot_be_cancelled(state: str) -> None:
     assert job_facts(request(state=state))["can_cancel"] is False

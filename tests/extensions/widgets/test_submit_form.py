@@ -1,4 +1,4 @@
-"""The form that submits a notebook, as far as it needs no browser."""
+"""The form that submits a notebook, without a browser."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_model_is_chosen_where_the_pool_has_several(tmp_path: Path) -> None:
         assert [s.get("model") for s in service.called("POST", "requests")] == [None, "old"]
 
 
-def test_that_a_job_cannot_be_kept_inside_is_said_beside_its_field(tmp_path: Path) -> None:
+def test_a_refused_internet_choice_is_shown_beside_its_field(tmp_path: Path) -> None:
     (tmp_path / "a.ipynb").write_text(NOTEBOOK)
     error = {"code": "invalid", "message": "Nothing keeps it inside.", "field": "internet"}
     with FakeService() as service:

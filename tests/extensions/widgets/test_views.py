@@ -1,4 +1,4 @@
-"""A view of a job: its traits, through a restart of the service, and its cancel."""
+"""Views: their traits, restarts of the service, and cancelling a job."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_view_follows_its_job_and_survives_a_restart_of_the_service(
     assert view.job["can_cancel"] is False
 
 
-def test_why_it_waits_is_asked_when_somebody_opens_it(service: FakeService) -> None:
+def test_an_explanation_is_fetched_when_it_is_opened(service: FakeService) -> None:
     service.add("j-1", notebook="a.ipynb", state="queued")
     asked: list[str] = []
 
@@ -105,7 +105,7 @@ def test_why_it_waits_is_asked_when_somebody_opens_it(service: FakeService) -> N
     assert len(asked) == 2, "nothing is fetched on a heartbeat"
 
 
-def test_the_pool_says_what_is_reserved_next_and_a_row_its_reason_and_expected_start() -> None:
+def test_the_pool_shows_reservations_and_a_row_its_reason_and_expected_start() -> None:
     reserved = ReservationOut(
         id="r-1", group="cs101", devices=2, when="Tue 10:00-12:00 UTC", first="2026-11-01",
         until="2027-02-15", starts_at=4e9, ends_at=5e9,
@@ -153,7 +153,7 @@ def test_cancel_asks_the_service_once(service: FakeService) -> None:
     assert len(service.called("DELETE", "requests/j-3")) == 1
 
 
-def test_a_refused_cancel_is_still_said_after_more_news(service: FakeService) -> None:
+def test_a_refused_cancel_stays_visible_after_later_changes(service: FakeService) -> None:
     service.extra["DELETE", f"{PREFIX}/requests/j-5"] = lambda handler: handler.say(
         403, {"error": {"code": "forbidden", "message": "Only its owner may cancel it."}}
     )
@@ -168,7 +168,7 @@ def test_a_refused_cancel_is_still_said_after_more_news(service: FakeService) ->
     assert "Only its owner" in view.refused
 
 
-def test_what_the_service_refuses_is_said(service: FakeService) -> None:
+def test_a_refusal_of_the_service_is_shown(service: FakeService) -> None:
     view = view_of(service, "j-nobody")
     eventually(lambda: view.problem)
     assert "There is no request j-nobody" in view.problem
@@ -213,7 +213,7 @@ def test_a_heartbeat_whose_callback_fails_still_reaches_the_others() -> None:
     heartbeat.remove(beaten.set)
 
 
-def test_a_feed_tells_its_last_news_before_it_ends() -> None:
+def test_a_feed_publishes_its_last_change_before_it_ends() -> None:
     class Counted:
         number = 0
 

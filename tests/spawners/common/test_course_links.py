@@ -1,4 +1,4 @@
-"""Where those who grade find the folders of their courses in a session."""
+"""Links to the folders of courses in a grader's session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leases and devices did: CPU time of changing sets of processes, and the driver's word."""
+"""Activity of leases and devices: CPU time of changing sets of processes, driver data."""
 
 from __future__ import annotations
 
@@ -124,9 +124,9 @@ def test_simulated_devices_have_no_use_of_their_own() -> None:
     [
         (0, (), ActivityLevel.QUIET, ""),
         (1, (7,), ActivityLevel.WORKED, "1 process on it, 3 GiB of its memory in use"),
-        # A kernel holds memory long after its last cell: that is no work.
+        # A kernel holds memory long after its last cell: that is not activity.
         (0, (7, 8), ActivityLevel.QUIET, "2 processes on it, 3 GiB of its memory in use"),
-        # The driver does not measure it (MIG): nobody there is proof enough.
+        # The driver does not measure it (MIG): without processes it is quiet.
         (None, (), ActivityLevel.QUIET, ""),
         (None, (7,), ActivityLevel.UNKNOWN, "1 process on it, 3 GiB of its memory in use"),
     ],

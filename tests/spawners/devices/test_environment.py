@@ -1,4 +1,4 @@
-"""What a lease puts into the environment of a process."""
+"""The environment variables of a lease."""
 
 from __future__ import annotations
 

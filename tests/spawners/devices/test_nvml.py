@@ -1,4 +1,4 @@
-"""The inventory through pynvml, against a library that behaves as each case wants."""
+"""The inventory through pynvml, against a fake library."""
 
 from __future__ import annotations
 

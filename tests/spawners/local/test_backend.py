@@ -1,4 +1,4 @@
-"""Jobs on this machine: real runners, real kernels, a service that can be away."""
+"""Jobs on this machine: real runners, real kernels, a service that can be down."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_job_runs_to_its_end_and_tells_how_far_it_is(desk: Desk) -> None:
     ]
     events = [desk.service.events[number] for number in sorted(desk.service.events)]
     assert events[0]["data"] == {"cells": 3}
-    # The injected cell stands third in the output and is nobody's cell.
+    # The injected cell is the third of the output, and has no number.
     assert [e["data"] for e in events if e["kind"] == "cell_started"] == [
         {"index": 1, "number": 1},
         {"index": 3, "number": 2},
@@ -110,7 +110,7 @@ def test_files_of_an_attempt_are_private(desk: Desk) -> None:
         assert (order.folder / name).stat().st_mode & 0o077 == 0, name
 
 
-def test_an_error_in_a_cell_is_told_with_the_cell_as_people_count_it(desk: Desk) -> None:
+def test_an_error_names_the_cell_as_users_count_it(desk: Desk) -> None:
     order = desk.order(
         notebook("x = 0", "print('before')\n1 / x", "print('never')", parameters="y = 1"),
         parameters={"y": 2},
@@ -128,7 +128,7 @@ def test_an_error_in_a_cell_is_told_with_the_cell_as_people_count_it(desk: Desk)
     assert printed(executed) == "before\n"
 
 
-def test_a_kernel_that_dies_is_told_with_its_signal_and_nothing_is_called_complete(
+def test_a_kernel_that_dies_is_reported_with_its_signal_and_no_cell_is_completed(
     desk: Desk,
 ) -> None:
     killed = "print('last words', flush=True); import os; os.kill(os.getpid(), 9)"
@@ -141,13 +141,13 @@ def test_a_kernel_that_dies_is_told_with_its_signal_and_nothing_is_called_comple
     assert (executed.metadata.carrel.outcome, executed.metadata.carrel.done) == ("kernel_died", 1)
 
 
-def test_a_kernel_that_exits_is_told_with_its_status(desk: Desk) -> None:
+def test_a_kernel_that_exits_is_reported_with_its_status(desk: Desk) -> None:
     order = desk.order(notebook("import os; os._exit(3)"))
     wait_for_end(desk, order, desk.backend.start(order))
     assert desk.service.ended["message"] == "kernel died in cell 1 (exit status 3)"
 
 
-def test_errors_that_a_cell_expects_and_a_chosen_exit_are_no_failures(desk: Desk) -> None:
+def test_expected_errors_and_a_clean_exit_are_not_failures(desk: Desk) -> None:
     sheet = notebook("1 / 0", "raise SystemExit", "print('never')")
     sheet.cells[1].metadata["tags"] = ["raises-exception"]
     order = desk.order(sheet)
@@ -157,7 +157,7 @@ def test_errors_that_a_cell_expects_and_a_chosen_exit_are_no_failures(desk: Desk
     assert statuses(output(order)) == ["completed", "failed", "pending"]
 
 
-def test_a_question_that_nobody_can_answer_is_explained(desk: Desk) -> None:
+def test_a_call_of_input_is_explained(desk: Desk) -> None:
     order = desk.order(notebook("name = input('Your name? ')"))
     assert wait_for_end(desk, order, desk.backend.start(order)) == 1
     assert desk.service.ended["message"] == (
@@ -173,7 +173,7 @@ def test_a_question_that_nobody_can_answer_is_explained(desk: Desk) -> None:
         ("", "klingon", 'the kernel "klingon" is not installed; installed are: '),
     ],
 )
-def test_what_cannot_start_says_why(desk: Desk, text: str, kernel: str, message: str) -> None:
+def test_a_job_that_cannot_start_says_why(desk: Desk, text: str, kernel: str, message: str) -> None:
     order = desk.order(text or notebook("1"), kernel=kernel)
     assert wait_for_end(desk, order, desk.backend.start(order)) == 1
     assert desk.service.ended["code"] == "start_failed"
@@ -230,7 +230,7 @@ def test_case_24_a_killed_runner_leaves_its_partial_output(desk: Desk) -> None:
     assert [event.kind for event in desk.backend.journal(order.folder)][-1] == "cell_started"
 
 
-def test_what_a_finished_cell_left_is_kept_before_the_next_can_do_anything(desk: Desk) -> None:
+def test_a_finished_cell_is_saved_before_the_next_one_runs(desk: Desk) -> None:
     kill = f"import os; os.kill(os.getppid(), {signal.SIGKILL:d})"
     order = desk.order(notebook("print('first')", kill))
     handle = desk.backend.start(order)
@@ -244,7 +244,7 @@ def test_what_a_finished_cell_left_is_kept_before_the_next_can_do_anything(desk:
     assert told[-3:] == ["cell_output", "cell_finished", "cell_started"]
 
 
-def test_a_kernel_does_not_outlive_its_runner_even_if_nobody_stops_it(desk: Desk) -> None:
+def test_a_kernel_does_not_outlive_its_runner(desk: Desk) -> None:
     order = desk.order(notebook(SLEEP))
     handle = desk.backend.start(order)
     desk.service.wait_for_event("cell_started", number=1)
@@ -339,7 +339,7 @@ def test_events_wait_for_a_service_that_is_away(desk: Desk) -> None:
     assert desk.service.ended["code"] == "succeeded"
 
 
-def test_what_was_never_delivered_is_in_the_journal(desk: Desk) -> None:
+def test_undelivered_events_are_in_the_journal(desk: Desk) -> None:
     order = desk.order(notebook("open('go').read()"))
     os.mkfifo(order.home / "go")
     handle = desk.backend.start(order)
@@ -375,7 +375,7 @@ def test_the_output_is_readable_while_the_notebook_runs(desk: Desk) -> None:
     assert [name.name for name in order.folder.glob(".*")] == []
 
 
-def test_a_start_that_fails_says_what_the_system_said(desk: Desk) -> None:
+def test_a_failed_start_shows_the_systems_message(desk: Desk) -> None:
     order = desk.order(notebook("1"))
     order.home.rmdir()
     with pytest.raises(BackendFailed, match="No such file or directory"):
@@ -396,14 +396,14 @@ def test_the_kernels_of_a_home_are_those_that_its_jobs_can_use(desk: Desk) -> No
     assert printed(output(order)) == "mine\n"
 
 
-def test_simulated_devices_take_the_place_of_the_driver(tmp_path: Path) -> None:
+def test_simulated_devices_replace_the_driver(tmp_path: Path) -> None:
     settings = BackendSettings(state=tmp_path, service_url="http://x", simulated_devices=2)
     backend = create(settings)
     node = backend.inventory()[0].node
     assert backend.inventory() == simulated_devices(node, 2)
 
 
-def test_case_7_a_device_with_a_foreign_process_is_not_offered_and_that_is_said(
+def test_case_7_a_device_with_a_foreign_process_is_busy_and_says_why(
     driver: Driver,
     tmp_path: Path,
 ) -> None:

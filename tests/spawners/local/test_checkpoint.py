@@ -1,4 +1,4 @@
-"""A job that is asked to save: the file, the signal, and what it says in turn. Real runners."""
+"""Checkpoint requests: the notice file, the signal, and the job's report. Real runners."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PRINTS = 2
 DEAF = "touch ready; sleep 60"
 
 
-def test_a_command_with_a_handler_saves_and_says_so(desk: Desk) -> None:
+def test_a_command_with_a_handler_saves_and_reports_it(desk: Desk) -> None:
     order = desk.order(command=("python", "-c", SAVES))
     handle = desk.backend.start(order)
     eventually((order.home / "ready").exists)
@@ -47,7 +47,7 @@ def test_a_command_with_a_handler_saves_and_says_so(desk: Desk) -> None:
     assert desk.backend.stop(order.lease_id, handle)
 
 
-def test_a_command_without_one_goes_on_undisturbed(desk: Desk) -> None:
+def test_a_command_without_a_handler_is_not_interrupted(desk: Desk) -> None:
     order = desk.order(command=("sh", "-c", DEAF))
     handle = desk.backend.start(order)
     eventually((order.home / "ready").exists)
@@ -62,7 +62,7 @@ def test_a_command_without_one_goes_on_undisturbed(desk: Desk) -> None:
     assert desk.service.ended["code"] == "cancelled"
 
 
-def test_it_is_asked_once(desk: Desk) -> None:
+def test_the_signal_is_sent_once(desk: Desk) -> None:
     count = "import pathlib, signal, itertools\nn = itertools.count(1)\n" + SAVES.replace(
         'pathlib.Path("checkpoint").write_text(carrel.notice().message)',
         'pathlib.Path(f"checkpoint{next(n)}").touch()',

@@ -1,4 +1,4 @@
-"""The processes of a lease: found by environment and by descent, and stopped to the last."""
+"""Find the processes of a lease by environment and descent, and stop all of them."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_an_empty_set_is_confirmed_at_once(lease: Lease) -> None:
     in_time(lambda: stopped(lease, Handle(pid=2**22 - 1, started_at=1.0)), {"stopped": 1})
 
 
-def test_an_interrupt_comes_first_and_is_enough_for_the_polite(lease: Lease) -> None:
+def test_an_interrupt_comes_first_and_may_be_enough(lease: Lease) -> None:
     code = "import sys, signal, time; signal.signal(2, lambda *_: sys.exit(7)); "
 
     def polite() -> dict[str, float]:
@@ -130,7 +130,7 @@ def test_an_interrupt_comes_first_and_is_enough_for_the_polite(lease: Lease) -> 
     in_time(polite, {"stopped": 1.5})
 
 
-def test_the_deaf_are_killed_within_the_patience(lease: Lease) -> None:
+def test_processes_that_ignore_signals_are_killed_within_the_patience(lease: Lease) -> None:
     def deaf() -> dict[str, float]:
         lease.run(DEAF + READY + SLEEP)
         took = stopped(lease, patience=4.0)
@@ -140,7 +140,7 @@ def test_the_deaf_are_killed_within_the_patience(lease: Lease) -> None:
     in_time(deaf, {"stopped": 5})
 
 
-def test_children_born_during_the_ladder_are_stopped_too(lease: Lease) -> None:
+def test_children_started_during_the_stop_are_stopped_too(lease: Lease) -> None:
     heir = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {DEAF + SLEEP!r}])"
     code = f"import signal, sys; signal.signal(2, lambda *_: (exec({heir!r}), sys.exit())); "
     lease.run(code + READY + SLEEP)
@@ -148,7 +148,7 @@ def test_children_born_during_the_ladder_are_stopped_too(lease: Lease) -> None:
     assert lease.members() == []
 
 
-def test_what_cannot_be_stopped_is_not_called_dead(
+def test_a_process_that_cannot_be_stopped_is_not_confirmed_dead(
     lease: Lease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lease.run(READY + SLEEP)

@@ -1,4 +1,4 @@
-"""A job owns its folder while the service reads and writes there: no link leads anywhere."""
+"""A job owns its folder while the service reads and writes there: links are not followed."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_a_write_that_fails_leaves_nothing(folder: Path) -> None:
     assert [each.name for each in folder.iterdir()] == ["note"]
 
 
-def test_a_link_that_leads_nowhere_lies_there_all_the_same(folder: Path) -> None:
+def test_a_dangling_link_still_exists(folder: Path) -> None:
     (folder / "claim").symlink_to("/nowhere")
     assert lies_in(folder, "claim")
     assert not lies_in(folder, "another")

@@ -1,4 +1,4 @@
-"""However much a job says: what is kept is bounded, and it is said what was cut."""
+"""Output is bounded however much a job prints, and cuts are reported."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_carriage_returns_leave_the_last_state_of_a_line(desk: Desk) -> None:
         (["end\r", "\nnext"], ["end", "\r\nnext"]),
     ],
 )
-def test_an_event_says_that_its_text_goes_over_the_line_before(
+def test_an_event_marks_text_that_overwrites_the_previous_line(
     pieces: list[str], told: list[str]
 ) -> None:
     seen: list[Any] = []
@@ -183,7 +183,7 @@ def test_display_handles_that_grow_are_bounded_too(desk: Desk) -> None:
     assert "output" in {cut["what"] for cut in events(desk, "cut")}
 
 
-def test_what_a_kernel_writes_past_its_streams_is_bounded_too(desk: Desk) -> None:
+def test_raw_output_of_a_kernel_is_bounded_too(desk: Desk) -> None:
     raw = "import os, sys\nfor n in range(2000): os.write(sys.__stdout__.fileno(), b'r' * 999)"
     order, _ = run(desk, raw)
     assert sizes(order)["log.txt"] < 80 * KIB

@@ -49,7 +49,7 @@ def test_an_order_of_a_later_carrel_is_understood_in_an_older_image(tmp_path: Pa
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"devices": [], "device_ids": []}'])
-def test_what_is_no_order_is_refused(tmp_path: Path, text: str) -> None:
+def test_an_invalid_order_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "order.json").write_text(text)
     with pytest.raises(InvalidInput, match="is no order"):
         AttemptSpec.read(tmp_path)
@@ -90,7 +90,7 @@ def test_a_journal_numbers_its_events_and_is_read_up_to_a_torn_line(tmp_path: Pa
     ("status", "words"),
     [(0, "exit status 0"), (3, "exit status 3"), (-9, "signal 9, SIGKILL"), (-77, "signal 77")],
 )
-def test_an_exit_status_in_words(status: int, words: str) -> None:
+def test_exit_statuses_are_described(status: int, words: str) -> None:
     assert outcome.describe_exit(status) == words
 
 

@@ -1,4 +1,4 @@
-"""A runner that is ready before there is a job: it becomes whoever's comes first, and once."""
+"""A runner that starts before there is a job: it serves one job."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WAIT_SECONDS = 60.0
 
 @dataclass(slots=True, kw_only=True)
 class Seat:
-    """Where a runner waits, in an environment that is nobody's."""
+    """A waiting runner, in an environment without an owner."""
 
     root: Path
     service: FakeService
@@ -81,7 +81,7 @@ class Seat:
         try:
             pipe = os.open(self.root / BELL, os.O_WRONLY | os.O_NONBLOCK)
         except OSError:
-            return False  # nobody listens yet
+            return False  # the runner does not listen yet
         os.write(pipe, word)
         os.close(pipe)
         return True
@@ -114,8 +114,8 @@ def run(seat: Seat, order: AttemptSpec) -> int:
     return seat.process.wait(WAIT_SECONDS)
 
 
-def test_the_kernel_that_has_waited_works_as_its_owner_and_leaves_no_trace(seat: Seat) -> None:
-    seat.reach(b"")  # who only looks whether somebody waits wakes nobody
+def test_the_spare_kernel_works_as_its_owner_and_leaves_no_trace(seat: Seat) -> None:
+    seat.reach(b"")  # a check whether a runner listens does not wake it
     assert run(seat, seat.order(notebook(WHO))) == 0
     home = str(seat.home)
     assert printed(seat) == [

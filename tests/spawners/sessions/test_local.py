@@ -1,4 +1,4 @@
-"""Sessions on leases, in a real JupyterHub and against a service that tests script."""
+"""Sessions on leases, in a real JupyterHub against a scripted service."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def stop_like_the_backend(fake: FakeService, request: dict[str, Any]) -> None:
 
 
 def of(service: FakeService, owner: str) -> dict[str, Any]:
-    """The newest request of somebody."""
+    """The newest request of a user."""
     return [r for r in service.requests.values() if r["owner"] == owner][-1]
 
 
@@ -199,7 +199,7 @@ def test_case_20_ten_refusals_in_a_row_leave_the_hub_up(
     start_with_a_free_device(hub, service, "dora2")
 
 
-def test_a_spawner_whose_place_is_kept_leaves_without_ending_the_request(
+def test_a_spawner_whose_request_is_kept_ends_without_ending_the_request(
     hub: HubProcess, service: FakeService
 ) -> None:
     """Its owner works on CPU meanwhile: the device is claimed later, by another server."""
@@ -288,7 +288,7 @@ def test_a_request_cancelled_at_the_desk_ends_the_start_with_its_cause(
     assert "gerd cancelled it." in list(hub.progress("gerd"))[-1]["message"]
 
 
-def test_an_earlier_life_that_is_still_stopping_is_waited_for(
+def test_a_start_waits_for_a_previous_session_that_is_stopping(
     hub: HubProcess, service: FakeService
 ) -> None:
     service.free = 1
@@ -301,9 +301,7 @@ def test_an_earlier_life_that_is_still_stopping_is_waited_for(
     assert of(service, "hans")["id"] != "s-old"
 
 
-def test_case_10_a_lease_that_went_back_is_applied_for_again(
-    hub: HubProcess, service: FakeService
-) -> None:
+def test_case_10_a_lost_lease_is_requested_again(hub: HubProcess, service: FakeService) -> None:
     service.conflicts = ["launch"]
     start_with_a_free_device(hub, service, "lena")
     assert of(service, "lena")["lease"]["epoch"] == 2
@@ -311,7 +309,7 @@ def test_case_10_a_lease_that_went_back_is_applied_for_again(
     assert environment_of(process_of(service, "lena").pid)["CARREL_LEASE"] == lease
 
 
-def test_what_is_cancelled_between_grant_and_launch_does_not_come_back(
+def test_a_request_cancelled_between_grant_and_launch_stays_cancelled(
     hub: HubProcess, service: FakeService
 ) -> None:
     service.conflicts = ["cancel"]
@@ -393,7 +391,7 @@ def test_case_30_names_that_look_alike_have_different_homes(
     assert len(homes) == 3
 
 
-def test_case_30_a_server_is_not_taken_for_the_server_of_somebody_else(
+def test_case_30_a_server_is_not_taken_for_another_users_server(
     hub: HubProcess, service: FakeService
 ) -> None:
     """JupyterHub itself calls both OAuth clients jupyterhub-user-lea-x-y, and fails."""
@@ -504,7 +502,7 @@ class TestAHubOfItsOwn:
         finally:
             hub.stop()
 
-    def test_a_hub_that_leaves_in_good_order_keeps_the_place_of_who_waits(
+    def test_a_hub_that_shuts_down_keeps_queued_requests(
         self, tmp_path: Path, service: FakeService
     ) -> None:
         service.free = 0
@@ -516,7 +514,7 @@ class TestAHubOfItsOwn:
         assert of(service, "anna")["state"] == "queued"
 
     @pytest.mark.parametrize("reported", [True, False], ids=["reported", "not reported"])
-    def test_case_2_a_server_whose_hub_forgot_it_is_adopted_and_not_started_twice(
+    def test_case_2_a_server_that_its_hub_forgot_is_adopted_and_not_started_twice(
         self, tmp_path: Path, service: FakeService, reported: bool
     ) -> None:
         hub = HubProcess(tmp_path, service)
@@ -541,7 +539,7 @@ class TestAHubOfItsOwn:
         finally:
             hub.stop()
 
-    def test_a_server_that_died_with_its_hub_makes_room_for_a_new_one(
+    def test_a_server_that_died_with_its_hub_is_replaced(
         self, tmp_path: Path, service: FakeService
     ) -> None:
         hub = HubProcess(tmp_path, service)

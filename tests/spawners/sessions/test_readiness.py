@@ -1,4 +1,4 @@
-"""Waiting for a server that was just started: how often its engine is asked whether it runs."""
+"""Waiting for a new server: how often its engine is asked."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def free_port() -> int:
 
 
 @pytest.mark.parametrize(("every", "least", "most"), [(0.0, 5, 99), (60.0, 0, 0)])
-def test_an_engine_is_not_asked_at_every_try(every: float, least: int, most: int) -> None:
+def test_the_engine_is_not_asked_at_every_attempt(every: float, least: int, most: int) -> None:
     asked = count()
 
     async def runs() -> None:
@@ -47,7 +47,7 @@ def test_an_engine_is_not_asked_at_every_try(every: float, least: int, most: int
     assert least <= next(asked) <= most
 
 
-def test_one_that_died_is_noticed_all_the_same() -> None:
+def test_a_server_that_died_is_still_noticed() -> None:
     async def died() -> int:
         return 3
 

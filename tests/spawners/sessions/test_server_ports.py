@@ -1,4 +1,4 @@
-"""Ports for servers: free, never two for one, and out of the way of outgoing connections."""
+"""Ports for servers: free, distinct, and outside the ephemeral range."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def test_ports_that_wait_for_their_servers_are_distinct_and_below_outgoing_conne
     assert max(found) < 32768, "where Linux begins to take ports for them"
 
 
-def test_a_port_that_is_taken_is_passed_over() -> None:
+def test_a_port_in_use_is_skipped() -> None:
     with socket.socket() as taken:
         following = next_port() + 1
         taken.bind(("127.0.0.1", following))

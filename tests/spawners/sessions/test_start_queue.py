@@ -1,4 +1,4 @@
-"""Many servers at once: a few come up at a time, and the others keep their lease meanwhile."""
+"""Many servers at once: only a few start at a time, and the others keep their lease."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def state_of(service: FakeService, owner: str) -> str:
     return found[0] if found else "none"
 
 
-def test_so_many_begin_at_once_and_the_others_in_their_order() -> None:
+def test_only_so_many_start_at_once_and_the_others_in_order() -> None:
     async def story() -> None:
         line = Line(2)
         await line.come("a", "b", "c", "d")
@@ -94,7 +94,7 @@ def test_so_many_begin_at_once_and_the_others_in_their_order() -> None:
     asyncio.run(story())
 
 
-def test_who_holds_a_device_goes_before_those_that_hold_none() -> None:
+def test_a_start_with_a_device_goes_before_those_without() -> None:
     async def story() -> None:
         line = Line(1)
         await line.come("first", "cpu", "cpu 2")
@@ -107,7 +107,7 @@ def test_who_holds_a_device_goes_before_those_that_hold_none() -> None:
     asyncio.run(story())
 
 
-def test_whoever_is_cancelled_gives_up_the_place_or_the_turn() -> None:
+def test_a_cancelled_start_leaves_the_queue_or_its_slot() -> None:
     async def story() -> None:
         line = Line(1)
         await line.come("a", "b", "c", "d")
@@ -124,7 +124,7 @@ def test_whoever_is_cancelled_gives_up_the_place_or_the_turn() -> None:
     asyncio.run(story())
 
 
-def test_a_start_that_waits_for_its_turn_keeps_its_lease_and_says_so(tmp_path: Path) -> None:
+def test_a_start_in_the_start_queue_keeps_its_lease_and_says_so(tmp_path: Path) -> None:
     """And the service knows of both that somebody attends to them: else it would ask the hub
     again, or take a start for one that came to nothing."""
     with FakeService() as service:

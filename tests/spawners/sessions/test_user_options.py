@@ -1,4 +1,4 @@
-"""What JupyterHub's form and API deliver, and what becomes of it."""
+"""Options from JupyterHub's form and API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def test_a_form_s_texts_become_numbers() -> None:
     assert checked(from_form(form)) == {"devices": 1, "hours": 1.5, "group": "cs101"}
 
 
-def test_what_was_left_out_is_left_to_the_service() -> None:
+def test_missing_options_are_left_to_the_service() -> None:
     assert checked({}) == {}
 
 
@@ -27,7 +27,7 @@ def test_what_was_left_out_is_left_to_the_service() -> None:
         {"upload_file": [b"x"]},
     ],
 )
-def test_what_is_no_number_is_refused_and_not_guessed_at(form: dict[str, list[str]]) -> None:
+def test_text_in_a_number_field_is_refused(form: dict[str, list[str]]) -> None:
     with pytest.raises(StartRefused) as caught:
         checked(from_form(form))
     assert caught.value.status_code == 400

@@ -1,4 +1,4 @@
-"""Which folders of courses a container sees, and how."""
+"""Course folders in containers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_who_grades_a_course_has_its_folder_and_its_data_apart(site: BackendSett
 
 
 class Service(InternalClient):
-    """Says that somebody grades these courses."""
+    """A service that returns these courses of a grader."""
 
     def __init__(self, *graded: str) -> None:
         self._graded = graded
@@ -78,7 +78,7 @@ def start(site: BackendSettings, link: InternalClient, host: DockerHost = HERE) 
     return tuple(told)
 
 
-def test_what_somebody_grades_is_asked_anew_at_each_start(site: BackendSettings) -> None:
+def test_the_courses_of_a_grader_are_read_at_each_start(site: BackendSettings) -> None:
     assert start(site, Service("cs101", "cs102")) == ()
     link = site.state / "homes" / "ada" / "courses" / "cs101"
     assert str(link.readlink()) == "/carrel/courses/cs101"
@@ -86,7 +86,7 @@ def test_what_somebody_grades_is_asked_anew_at_each_start(site: BackendSettings)
     assert not link.is_symlink()
 
 
-def test_on_another_machine_there_is_a_sentence_and_no_folder(site: BackendSettings) -> None:
+def test_on_another_machine_there_is_a_message_and_no_folder(site: BackendSettings) -> None:
     start(site, Service("cs101"))
     far = DockerHost(node="gpu1", url="ssh://gpu1", address="10.1.2.4")
     assert start(site, Service("cs101"), far) == (
@@ -96,7 +96,7 @@ def test_on_another_machine_there_is_a_sentence_and_no_folder(site: BackendSetti
     assert start(site, Service(), far) == ()
 
 
-def test_a_home_that_has_something_else_there_is_said(site: BackendSettings) -> None:
+def test_a_home_with_another_courses_folder_is_reported(site: BackendSettings) -> None:
     home = site.state / "homes" / "ada"
     home.mkdir(parents=True)
     (home / "courses").mkdir()
@@ -106,12 +106,12 @@ def test_a_home_that_has_something_else_there_is_said(site: BackendSettings) -> 
     assert "~/courses is not writable" in told
 
 
-def test_a_session_starts_while_nobody_can_say(site: BackendSettings) -> None:
+def test_a_session_starts_while_the_service_does_not_answer(site: BackendSettings) -> None:
     assert asyncio.run(link_courses(site, Away(), "ada", HERE, pytest.fail)) == ()
 
 
 @pytest.mark.parametrize("name", ["", "data"])
-def test_what_is_a_link_is_not_mounted(site: BackendSettings, name: str) -> None:
+def test_a_symbolic_link_is_not_mounted(site: BackendSettings, name: str) -> None:
     """The engine would follow it, as root of the host."""
     place = site.state / "courses" / "cs101" / name
     place.rename(site.state / "aside")
@@ -121,7 +121,7 @@ def test_what_is_a_link_is_not_mounted(site: BackendSettings, name: str) -> None
     }
 
 
-def test_a_bookkeeper_sees_one_course_and_reaches_nothing(site: BackendSettings) -> None:
+def test_a_gradebook_writer_sees_one_course_and_has_no_network(site: BackendSettings) -> None:
     folder = site.state / "courses" / "cs101"
     settings = GradebookSettings(
         folder=folder, course="cs101", installation="abc123", docker=OPTIONS

@@ -1,4 +1,4 @@
-"""When the networks of people are taken away; which part of the range each one gets."""
+"""When networks of users are removed, and which subnet each one gets."""
 
 from __future__ import annotations
 

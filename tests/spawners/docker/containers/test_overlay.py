@@ -1,4 +1,4 @@
-"""What an administrator sets for DockerSpawner counts, and the hardening comes last."""
+"""An administrator's DockerSpawner options apply, but the hardening takes precedence."""
 
 from __future__ import annotations
 

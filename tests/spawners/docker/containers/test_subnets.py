@@ -1,4 +1,4 @@
-"""The range of an installation's networks: none that this host reaches already."""
+"""An installation's range overlaps no network that the host reaches."""
 
 from __future__ import annotations
 

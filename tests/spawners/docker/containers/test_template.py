@@ -1,4 +1,4 @@
-"""What an engine is asked to create, and the rules around it, as they are sent."""
+"""The bodies of create calls, and the firewall rules."""
 
 from __future__ import annotations
 
@@ -156,17 +156,17 @@ def test_without_a_network_no_name_is_looked_up() -> None:
     assert host(replace(TASK, outside=False))["Dns"] == ["127.0.0.1"]
 
 
-# -- the wall ---------------------------------------------------------------------------------
+# -- firewall ---------------------------------------------------------------------------------
 
 
 def test_the_rules_open_one_address_and_shut_the_rest() -> None:
-    wall = FirewallRules(
+    rules = FirewallRules(
         installation="abc123",
         address="10.1.0.1",
         ports=(8001, 8002, 8001),
         blocked=("10.0.0.0/8", "fd00::/8"),
     )
-    text = ruleset(wall)
+    text = ruleset(rules)
     first, second, *_ = text.splitlines()
     assert (first, second) == ("table inet carrel_abc123", "delete table inet carrel_abc123")
     assert text.count("ip daddr 10.1.0.1 tcp dport { 8001, 8002 } accept") == 2
@@ -185,13 +185,13 @@ def test_the_rules_open_one_address_and_shut_the_rest() -> None:
 
 
 def test_on_another_machine_the_proxy_of_the_hub_reaches_sessions_and_nobody_else() -> None:
-    wall = FirewallRules(installation="abc123", address="10.1.0.1", ports=(8001,))
-    door = "ip saddr 10.1.0.1 tcp dport 8888 ct status dnat accept"
-    assert door not in ruleset(wall)
-    there = ruleset(replace(wall, guest=True))
+    rules = FirewallRules(installation="abc123", address="10.1.0.1", ports=(8001,))
+    opening = "ip saddr 10.1.0.1 tcp dport 8888 ct status dnat accept"
+    assert opening not in ruleset(rules)
+    there = ruleset(replace(rules, guest=True))
     into = there[there.index("chain to_containers") :].split("  }")[0].splitlines()
     assert [line.strip() for line in into[1:]] == [
-        "ct state established,related accept", door, "drop",
+        "ct state established,related accept", opening, "drop",
     ]  # fmt: skip  # as one chain
 
 
@@ -202,8 +202,8 @@ def test_what_answers_on_a_machine_is_for_the_hub_and_for_no_container() -> None
         hosts=(here, there), subnets="", internal_ip="10.1.0.1", hub_port=1, service_port=2,
         image="base", uid=1, memory=1, cpus=1.0, pids=1, tmp=1, blocked=("10.9.0.0/16",),
     )  # fmt: skip  # grouped by meaning
-    walls = [firewall_rules("abc123", options, host) for host in options.hosts]
-    assert [(wall.guest, wall.blocked) for wall in walls] == [
+    all_rules = [firewall_rules("abc123", options, host) for host in options.hosts]
+    assert [(rules.guest, rules.blocked) for rules in all_rules] == [
         (False, ("10.9.0.0/16", "10.1.0.2")),
         (True, ("10.9.0.0/16", "10.1.0.2")),
     ]
@@ -282,7 +282,7 @@ def test_engines_that_share_a_host_begin_at_different_places() -> None:
     assert set(first.bridges.values()).isdisjoint(second.bridges.values())
 
 
-def test_a_range_that_is_used_up_is_said() -> None:
+def test_an_exhausted_range_is_reported() -> None:
     ours = networks(FakeEngine(), "10.200.0.0/27")
     ours.ensure_hub()
     ours.ensure("ada")
@@ -290,7 +290,7 @@ def test_a_range_that_is_used_up_is_said() -> None:
         ours.ensure("bob")
 
 
-def test_networks_that_nobody_uses_go_and_the_hubs_stays() -> None:
+def test_unused_networks_are_removed_but_not_the_hubs() -> None:
     engine = FakeEngine()
     ours = networks(engine)
     ours.ensure_hub()

@@ -1,4 +1,4 @@
-"""What the doctor says of an engine, from what engines tell."""
+"""The doctor's findings, from what engines report."""
 
 from __future__ import annotations
 
@@ -51,9 +51,7 @@ def test_what_the_kernel_does_not_limit(
         (["name=seccomp,profile=default", "name=rootless"], MISSING, "without root"),
     ],
 )
-def test_what_stands_between_a_container_and_its_host(
-    options: list[str], verdict: Severity, said: str
-) -> None:
+def test_isolation_of_containers(options: list[str], verdict: Severity, said: str) -> None:
     one = engine_info.isolation(found, {"SecurityOptions": options})
     assert one.verdict is verdict
     assert said in one.what
@@ -85,7 +83,7 @@ def test_homes_without_a_limit_are_a_warning_that_says_why_not() -> None:
     assert engine_info.homes(found, limited, root=True).verdict is not WARNING
 
 
-def test_how_many_containers_wait_for_jobs_and_why_none_does() -> None:
+def test_the_number_of_warm_containers_and_why_there_are_none() -> None:
     options = docker_options(Settings(), SiteFile())
     some = engine_info.warm_containers(found, options, 1, root=True)
     assert some.what == "1 container ready for jobs now, at most 2."

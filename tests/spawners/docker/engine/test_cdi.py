@@ -1,4 +1,4 @@
-"""Devices by name, where the engine lists them: sessions ask for them as jobs do."""
+"""Sessions request devices by CDI name where the engine lists them, as jobs do."""
 
 from __future__ import annotations
 

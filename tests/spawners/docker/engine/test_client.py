@@ -1,4 +1,4 @@
-"""What an engine refuses is said in a sentence, with what would mend it."""
+"""Refusals of an engine become messages with a remedy."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def test_a_disk_that_is_full(said: str) -> None:
     )
 
 
-def test_what_is_there_already_is_no_failure_of_its_own() -> None:
+def test_a_name_in_use_has_its_own_error() -> None:
     assert isinstance(refused(409, "Conflict. The container name is already in use"), NameTaken)
     assert isinstance(refused(403, "Pool overlaps with other one on this address space"), NameTaken)
 
 
-def test_anything_else_is_told_as_the_engine_says_it() -> None:
+def test_other_errors_show_the_engines_message() -> None:
     found = refused(500, "the runtime is broken")
     assert str(found) == "The Docker engine on gpu1 says: the runtime is broken."

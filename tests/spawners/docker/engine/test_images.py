@@ -1,4 +1,4 @@
-"""What engines list becomes the catalogue."""
+"""The lists of engines become the catalogue."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_one_digest_on_two_machines_is_one_image() -> None:
     )
 
 
-def test_they_come_by_name_and_the_newest_first() -> None:
+def test_images_are_ordered_by_name_and_newest_first() -> None:
     base = listed(C, 1, **{labels.NAME: "base"})
     found = images_of([("one", [listed(A, 5), listed(B, 9), base])], "base")
     assert [(image.name, image.digest, image.default) for image in found] == [
@@ -58,7 +58,7 @@ def test_they_come_by_name_and_the_newest_first() -> None:
         (("base",), "torch", None),
     ],
 )
-def test_who_chooses_none_gets_what_the_site_says_else_the_usual_one(
+def test_the_default_image_is_the_sites_or_the_usual_one(
     names: tuple[str, ...], said: str, default: str | None
 ) -> None:
     digests = {name: "sha256:" + str(number) * 64 for number, name in enumerate(names, 1)}
@@ -82,11 +82,11 @@ def test_who_chooses_none_gets_what_the_site_says_else_the_usual_one(
         {"Labels": {labels.NAME: "torch"}},
     ],
 )
-def test_what_is_none_of_the_catalogue_is_left_out(other: dict[str, Json]) -> None:
+def test_images_outside_of_the_catalogue_are_left_out(other: dict[str, Json]) -> None:
     assert [image.digest for image in images_of([("one", [other, listed(A, 5)])], "base")] == [A]
 
 
-def test_the_service_itself_works_with_base_whatever_those_get_who_choose_none() -> None:
+def test_the_service_itself_uses_base_whatever_the_default_image_is() -> None:
     grading, base = (
         listed(C, 9, **{labels.NAME: "grading"}),
         listed(A, 1, **{labels.NAME: "base"}),

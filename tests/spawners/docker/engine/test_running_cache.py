@@ -1,4 +1,4 @@
-"""Many sessions that want to know whether they run cost an engine one question."""
+"""The polls of many sessions cost an engine one call."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def engine() -> Engine:
     return Engine()
 
 
-def test_one_question_answers_all_that_ask_in_a_second(engine: Engine) -> None:
+def test_one_call_answers_all_polls_within_a_second(engine: Engine) -> None:
     async def story() -> None:
         running = RunningContainers(engine.ask, engine.clock)
         together = await asyncio.gather(*(running.has(name) for name in "abc"))
@@ -49,7 +49,7 @@ def test_one_question_answers_all_that_ask_in_a_second(engine: Engine) -> None:
     asyncio.run(story())
 
 
-def test_whoever_is_cancelled_takes_nobody_else_along(engine: Engine) -> None:
+def test_a_cancelled_poll_does_not_cancel_the_others(engine: Engine) -> None:
     async def story() -> None:
         running = RunningContainers(engine.ask, engine.clock)
         first, second = (asyncio.create_task(running.has("a")) for _ in range(2))
@@ -61,7 +61,7 @@ def test_whoever_is_cancelled_takes_nobody_else_along(engine: Engine) -> None:
     asyncio.run(story())
 
 
-def test_an_engine_that_is_away_is_asked_again(engine: Engine) -> None:
+def test_an_engine_that_did_not_answer_is_asked_again(engine: Engine) -> None:
     async def story() -> None:
         running = RunningContainers(engine.ask, engine.clock)
         engine.away = True

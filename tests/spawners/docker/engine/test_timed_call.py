@@ -1,4 +1,4 @@
-"""One slow question holds nobody up, and its late answer is given to nobody."""
+"""A slow call delays no caller, and its late result is discarded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_an_answer_in_time_is_given() -> None:
     assert TimedCall(lambda: 42, SLOW).answer(60) == 42
 
 
-def test_what_goes_wrong_is_raised_for_who_asked() -> None:
+def test_errors_are_raised_in_the_caller() -> None:
     def fail() -> int:
         raise ValueError("no")
 
@@ -27,7 +27,7 @@ def test_what_goes_wrong_is_raised_for_who_asked() -> None:
             question.answer(60)
 
 
-def test_while_one_is_late_nobody_waits_and_it_is_not_asked_again() -> None:
+def test_while_a_call_is_late_no_caller_waits_and_it_is_not_repeated() -> None:
     asked: list[int] = []
     go_on = threading.Event()
 

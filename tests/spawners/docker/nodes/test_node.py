@@ -1,4 +1,4 @@
-"""What the Docker backend concludes from what it sees; no engine is asked."""
+"""What the Docker backend concludes from surveys, without an engine."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def backend(tmp_path: Path) -> DockerBackend:
     return DockerBackend(settings)
 
 
-def test_a_start_that_ends_while_the_engine_is_asked_is_no_death(
+def test_a_start_that_returns_during_a_survey_is_not_taken_for_dead(
     backend: DockerBackend, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The engine's answer may be older than the container."""

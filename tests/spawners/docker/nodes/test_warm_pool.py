@@ -1,4 +1,4 @@
-"""How many containers wait for jobs, and which job a container with a name is for; nothing runs."""
+"""The size of the warm pool, and the lease of a container, without an engine."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ def demand(*times: float) -> Demand:
         ((0, 1, 2, 1000), 2801, 0),
     ],
 )
-def test_as_many_are_expected_as_came_at_once_in_the_last_half_hour(
+def test_demand_is_the_most_jobs_at_once_in_the_last_half_hour(
     times: tuple[float, ...], now: float, most: int
 ) -> None:
     assert demand(*times).most_at_once(now) == most
 
 
-def test_the_image_that_was_asked_for_last_comes_first_and_all_stay_below_the_limit() -> None:
+def test_the_last_requested_image_comes_first_and_all_stay_below_the_limit() -> None:
     demands = {"old": demand(1, 2, 3), "new": demand(50, 51), "gone": demand()}
     assert targets(demands, 3, 60.0) == {"new": 2, "old": 1, "gone": 0}
     assert targets(demands, 0, 60.0) == {"new": 0, "old": 0, "gone": 0}
     assert targets(demands, 3, 5000.0) == {"new": 0, "old": 0, "gone": 0}
 
 
-def test_a_container_is_of_the_lease_of_its_label_or_of_its_name_where_it_waited() -> None:
+def test_the_lease_of_a_container_is_in_its_label_or_in_the_name_of_a_warm_one() -> None:
     assert lease_of("anything", {LABEL: "abc123", LEASE: "j-1.1"}) == "j-1.1"
     assert lease_of("carrel-abc123-trial", {LABEL: "abc123"}) == ""
     waiting = {LABEL: "abc123", WARM: "warm-1"}
@@ -65,7 +65,7 @@ def test_a_container_is_of_the_lease_of_its_label_or_of_its_name_where_it_waited
     assert lease_of("carrel-abc123-j-1.1", waiting) == "j-1.1"
 
 
-def test_one_that_waits_carries_nobodys_name() -> None:
+def test_a_warm_container_has_no_owner_label() -> None:
     task = Task(
         installation="abc123",
         lease_id="",
@@ -83,18 +83,18 @@ def test_one_that_waits_carries_nobodys_name() -> None:
     assert labels(task) == {LABEL: "abc123", WARM: "warm-1", KIND: "job"}
 
 
-def test_what_is_mounted_is_read_as_the_system_writes_it() -> None:
+def test_mount_points_are_parsed() -> None:
     assert {"/", "/proc"} <= mounted()
 
 
 @pytest.mark.parametrize("number", [-1, 65, "many"])
-def test_how_many_may_wait_is_a_small_number(number: object) -> None:
+def test_the_number_of_warm_containers_is_bounded(number: object) -> None:
     with pytest.raises(ValidationError):
         DockerTable.model_validate({"warm": number})
     assert DockerTable.model_validate({"warm": 0}).warm == 0
 
 
-def test_room_is_needed_just_as_a_container_is_made_that_comes_to_nothing() -> None:
+def test_memory_is_needed_while_a_warm_container_fails_to_start() -> None:
     """Starts and tidying are of different threads."""
     free = [1 << 40]
     engine = Mock()

@@ -1,4 +1,4 @@
-"""Command jobs, working folders, uploads, memory: real runners, a service that is a double."""
+"""Command jobs, working folders, uploads, memory: real runners, a fake service."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_command_runs_in_its_working_folder_and_keeps_files(desk: Desk) -> Non
     assert [file.name for file in (order.folder / "files").iterdir()] == ["a"]
 
 
-def test_a_command_that_fails_is_told_with_its_status_and_last_lines(desk: Desk) -> None:
+def test_a_failed_command_is_reported_with_its_status_and_last_lines(desk: Desk) -> None:
     order = desk.order(command=("sh", "-c", "echo out; echo err >&2; exit 3"))
     assert wait_for_end(desk, order, desk.backend.start(order)) == 1
     assert desk.service.ended == {
@@ -62,20 +62,20 @@ def test_a_command_that_dies_by_a_signal_is_not_called_out_of_memory(desk: Desk)
     assert "was ended by signal 9, SIGKILL" in desk.service.ended["message"]
 
 
-def test_a_program_that_is_not_there_says_so(desk: Desk) -> None:
+def test_a_missing_program_is_reported(desk: Desk) -> None:
     order = desk.order(command=("no-such-program",))
     wait_for_end(desk, order, desk.backend.start(order))
     assert desk.service.ended["code"] == "start_failed"
     assert 'the program "no-such-program" was not found' in desk.service.ended["message"]
 
 
-def test_a_command_that_asks_is_told_that_nobody_answers(desk: Desk) -> None:
+def test_a_command_that_asks_for_input_is_explained(desk: Desk) -> None:
     order = desk.order(command=python("input('name? ')"))
     wait_for_end(desk, order, desk.backend.start(order))
     assert "a job cannot answer" in desk.service.ended["message"]
 
 
-def test_a_notebook_that_asks_is_told_to_use_a_parameter(desk: Desk) -> None:
+def test_a_notebook_that_asks_for_input_is_told_to_use_a_parameter(desk: Desk) -> None:
     order = desk.order(notebook("1", "name = input('name? ')"))
     wait_for_end(desk, order, desk.backend.start(order))
     assert desk.service.ended["code"] == "cell_error"
@@ -126,7 +126,7 @@ def test_a_command_does_not_outlive_its_runner(desk: Desk) -> None:
     assert lease_processes.wait_gone(commands, deadline())
 
 
-def test_case_23_a_kernel_over_its_memory_is_killed_and_that_is_said(desk: Desk) -> None:
+def test_case_23_a_kernel_over_its_memory_limit_is_killed_and_reported(desk: Desk) -> None:
     order = desk.order(notebook("print('first')", EAT), memory_bytes=400 * MIB)
     wait_for_end(desk, order, desk.backend.start(order))
     ended = desk.service.ended

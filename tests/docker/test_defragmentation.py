@@ -1,5 +1,7 @@
-"""A small job makes room on one of two machines for whoever is owed a whole one, and goes on on the
-other: told to its owner, saved, stopped, started again from what it saved."""
+"""Defragmentation: a small job is relocated to another machine to free a whole node.
+
+Its owner is notified, it saves, is stopped, and continues there from its checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +98,7 @@ def test_both_run_in_the_end_on_machines_of_their_own(browser: Browser, site: In
                 return name, warning
         return None
 
-    moved, warning = eventually(told, "somebody is asked to make room")
+    moved, warning = eventually(told, "the small job is relocated")
     assert "goes on elsewhere" in warning["message"]
     person = Person.sits_down(browser, site, SMALL)
     person.sign_in()

@@ -1,4 +1,4 @@
-"""What `carrel down` leaves on an engine: nothing of its own, and all of its neighbour."""
+"""`carrel down` removes an installation's own objects from an engine, and no others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def neighbour(docker_host: DockerHost, base_image: str, tmp_path: Path) -> Itera
     made.close()
 
 
-def test_the_wall_and_the_networks_go_and_those_of_another_installation_stay(
+def test_firewall_and_networks_are_removed_and_those_of_another_installation_stay(
     site: Site, neighbour: Site
 ) -> None:
     for each in (site, neighbour):
@@ -43,14 +43,14 @@ def test_the_wall_and_the_networks_go_and_those_of_another_installation_stay(
 
 
 def table(site: Site) -> str:
-    wall = firewall_rules(site.settings.installation, site.options, site.options.hosts[0])
-    return f"table inet {wall.table}"
+    rules = firewall_rules(site.settings.installation, site.options, site.options.hosts[0])
+    return f"table inet {rules.table}"
 
 
 def tables(site: Site) -> set[str]:
     """Of the host, as the guard's own container sees them."""
-    wall = firewall_rules("ffffff", site.options, site.options.hosts[0])
-    body = firewall.body(wall, site.image, "list tables")
+    rules = firewall_rules("ffffff", site.options, site.options.hosts[0])
+    body = firewall.body(rules, site.image, "list tables")
     status, said = site.engine.run_once("carrel-test-tables", body)
     assert status == 0, said
     return set(said.splitlines())
