@@ -22,7 +22,7 @@ from ...hub.schemas.images import PinIn
 from ..model.records import Course, CourseRole
 from ..roster.access import TEACHERS, CourseAccess, CourseMembership
 from ..roster.class_list import MAX_AGE_SECONDS, ClassList
-from ..roster.csv_import import RosterChange, planned, read_roster
+from ..roster.csv_import import RosterChange, read_roster, roster_change
 from ..roster.service import RosterService
 
 LOCAL = "local"
@@ -96,7 +96,7 @@ class CourseAdministration:
         consequences = [said for said in self.quotas.preview(group) if said not in NO_EFFECT]
         known = self.access.store.members(body.name)
         unlisted = self.class_list.unlisted(body.name, known, fresh=bool(rows))
-        roster = planned(body.name, rows, known, unlisted=unlisted)
+        roster = roster_change(body.name, rows, known, unlisted=unlisted)
         return group, roster, [*consequences, *self._notes(body, roster)]
 
     def clone(self, who: Identity, source: str, body: CloneIn) -> CourseOut:
@@ -258,7 +258,7 @@ def _staying_on(roster: RosterChange) -> Iterator[str]:
     if roster.leaving:
         names = ", ".join(member.person for member in roster.leaving)
         yield (
-            f"In the group already, and not on the roster: {names}. They stay: nobody leaves "
-            "because a course is made. The same roster given once more, on the course's page or "
+            f"In the group already, and not on the roster: {names}. They stay: creating a "
+            "course removes no members. The same roster given once more, on the course's page or "
             f"with: carrel course roster {roster.course} FILE, lets them leave after it has asked."
         )

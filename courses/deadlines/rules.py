@@ -1,8 +1,7 @@
-"""When something is due, for whom, and what lateness costs: the calendar's part of courses.
+"""Compute due times, lateness and late penalties.
 
-A due time is said by the clock on a wall and holds as a moment: a later change of the zone's
-rules or of the reader's zone changes nothing. Three things move it: the extensions of a student
-and of their section add up; then outages push it on, one after the other.
+A due time is typed in local time with its time zone and stored as a moment: later changes of zone
+rules do not move it. Extensions of a student and of the section add up; then each outage moves it.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ from ..model.records import Assignment, Extension, LateRule, LateStep, Member, O
 DUE_HELP = "2027-02-01 18:00 Europe/Berlin"
 LATE_HELP = "24h:-10%, or 1h:-5%,24h:-20%; 'none' counts nothing that is late"
 OUTAGE_REACH = 24 * 3600.0
-"""What is due so long after an outage at most is moved by it: nobody plans for the last day but
-one to be lost."""
+"""Seconds after an outage in which due times are moved, too: the last day of work was lost."""
 MOST_STEPS = 10
 _WHOLE = 100
 _DUE = re.compile(
@@ -35,7 +33,7 @@ _UNITS = {"d": 86400, "h": 3600, "m": 60}
 
 
 class LatenessState(StrEnum):
-    """How a submission stands to its due time."""
+    """Whether a submission is on time."""
 
     ON_TIME = "on time"
     LATE = "late"
@@ -45,7 +43,7 @@ class LatenessState(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lateness:
     """Attributes:
-    seconds: after the due time; 0 for what is on time.
+    seconds: after the due time; 0 if on time.
     penalty: the part of the points that it costs, from 0 to 1.
     """
 
@@ -58,19 +56,19 @@ class Lateness:
         return self.standing is not LatenessState.TOO_LATE
 
 
-# -- what people type -------------------------------------------------------------------------
+# -- input ---------------------------------------------------------------------------------
 
 
 def read_due(text: str) -> tuple[float, str]:
     """``2027-02-01 18:00 Europe/Berlin`` as a moment and its zone.
 
     Raises:
-        InvalidInput: it is none, the zone is unknown, or the clock there shows that time never
-            or twice.
+        InvalidInput: it is malformed, the zone is unknown, or that time does not exist there or
+            exists twice (change of the clocks).
     """
     found = _DUE.fullmatch(text.strip())
     if found is None:
-        raise _no_due(f"{text[:80]!r} is no due time.")
+        raise _no_due(f"{text[:80]!r} is not a due time.")
     try:
         wall = datetime.fromisoformat(f"{found['day']} {found['clock']:0>5}")
     except ValueError:
@@ -101,8 +99,7 @@ def read_late(text: str) -> LateRule:
     """``24h:-10%``: up to a day late costs a tenth of the points, and later does not count.
 
     Raises:
-        InvalidInput: it is no rule, or one of several steps comes too early or costs less than
-            the one before.
+        InvalidInput: it is malformed, or a step is not longer than the one before, or costs less.
     """
     given = text.strip()
     if given in {"", "none"}:
@@ -120,7 +117,7 @@ def _step(part: str, text: str) -> LateStep:
     found = _STEP.fullmatch(part.strip())
     penalty = float(found["part"]) / _WHOLE if found else 0.0
     if found is None or not int(found["span"]) or penalty > 1:
-        raise _no_rule(f"{text[:80]!r} is no rule for what is late.")
+        raise _no_rule(f"{text[:80]!r} is not a rule for late submissions.")
     return LateStep(seconds=int(found["span"]) * _UNITS[found["unit"]], penalty=penalty)
 
 
@@ -129,13 +126,13 @@ def _no_rule(sentence: str) -> InvalidInput:
 
 
 def late_text(rule: LateRule) -> str:
-    """The rule as it is typed."""
+    """The rule in the form in which it is typed."""
     steps = (f"{_span(step.seconds)}:-{step.penalty * _WHOLE:g}%" for step in rule.steps)
     return ",".join(steps) or "none"
 
 
 def late_sentence(rule: LateRule) -> str:
-    """The rule as a student reads it."""
+    """The rule as a sentence for students."""
     if not rule.steps:
         return "What comes late does not count."
     steps = [
@@ -146,13 +143,13 @@ def late_sentence(rule: LateRule) -> str:
 
 
 def _span(seconds: int) -> str:
-    """In days only from two on: people say "24h late"."""
+    """A duration in its largest unit; days only from two on, since people say "24h late"."""
     units = (unit for unit, size in _UNITS.items() if seconds % size == 0)
     unit = next(each for each in units if each != "d" or seconds > _UNITS["d"])
     return f"{seconds // _UNITS[unit]}{unit}"
 
 
-# -- for whom it is when ----------------------------------------------------------------------
+# -- due times --------------------------------------------------------------------------------
 
 
 def due_for(
@@ -161,7 +158,7 @@ def due_for(
     extensions: Iterable[Extension],
     outages: Iterable[Outage],
 ) -> float | None:
-    """When an assignment is due for one person; None for one that never is."""
+    """When an assignment is due for one person; None for no due time."""
     if assignment.due is None:
         return None
     more = sum(each.seconds for each in extensions_of(assignment, member, extensions))
@@ -181,9 +178,9 @@ def extensions_of(
 
 
 def after_outages(due: float, course: str, outages: Iterable[Outage]) -> float:
-    """A due time, moved on by the length of each outage that it fell into or came soon after.
+    """A due time, moved by the length of each outage that it fell into or followed soon.
 
-    Outages that overlap are one, so that no hour is given twice.
+    Overlapping outages count as one.
     """
     ours = [(each.starts_at, each.ends_at) for each in outages if each.course in {"", course}]
     for starts_at, ends_at in _merged(ours):
@@ -202,11 +199,11 @@ def _merged(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     return merged
 
 
-# -- what is late -----------------------------------------------------------------------------
+# -- lateness ---------------------------------------------------------------------------------
 
 
 def lateness(at: float, due: float | None, rule: LateRule) -> Lateness:
-    """Of something that came at this moment; the due moment itself is on time."""
+    """The lateness of a submission; the due moment itself is on time."""
     if due is None or at <= due:
         return Lateness(standing=LatenessState.ON_TIME)
     late = at - due
@@ -217,7 +214,7 @@ def lateness(at: float, due: float | None, rule: LateRule) -> Lateness:
 
 
 def now_sentence(now: float, due: float | None, rule: LateRule) -> str:
-    """What handing in at this moment means, and when that changes; for who reads it at once."""
+    """What submitting now would cost, and when that changes."""
     if due is None:
         return "It is never due."
     late = lateness(now, due, rule)
@@ -242,10 +239,13 @@ def _percent(part: float) -> str:
 def counting_submission(
     submissions: Sequence[Submission], due: float | None, rule: LateRule, chosen: int | None = None
 ) -> Submission | None:
-    """The one of a student's submissions that is graded.
+    """The submission of a student that is graded.
 
-    The teacher's choice (a number) comes first; else the last one that came on time; else the
-    last that the rule still counts. None where nothing counts.
+    1. The one that a teacher chose (by number).
+    2. The last one on time.
+    3. The last one that the late rule counts.
+
+    None where no submission counts.
     """
     in_order = sorted(submissions, key=lambda each: each.number)
     if chosen is not None:

@@ -1,4 +1,4 @@
-"""Feedback as a page of HTML by nbgrader's own template: without scripts and hidden tests."""
+"""Write feedback pages with nbgrader's own template, without scripts and hidden tests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _POLICY: Final = (
     "style-src 'unsafe-inline'; img-src data:; font-src data:\">"
 )
 _ONE_BY_ONE: Final = threading.Lock()
-"""An exporter knows the notebook that it is about."""
+"""Held while a page is written: the exporter stores its notebook."""
 
 
 def feedback_page(
@@ -44,9 +44,9 @@ def feedback_page(
     gradebook: str,
     sentences: Mapping[str, str],
 ) -> str:
-    """One graded notebook with the scores and comments of the gradebook at that address.
+    """The page of one graded notebook, with scores and comments of the gradebook at this URL.
 
-    ``sentences`` are those of the verdicts: they stand where a hidden test's traceback would.
+    ``sentences`` of the verdicts, by cell, replace the outputs of hidden tests.
     """
     role = {
         "student": student,
@@ -61,13 +61,13 @@ def feedback_page(
     with _ONE_BY_ONE:
         page, _ = _exporter().from_notebook_node(shown, resources=resources)
     page = _LINK.sub(_harmless, _SCRIPT.sub("", page))
-    # Glyphs of buttons that are not here, from addresses that the page may not ask.
+    # Icon fonts, from hosts that the page's policy blocks.
     head, end, body = page.partition("</head>")
     return f"{_FONT.sub('', head)}{end}{body}".replace("<head>", f"<head>\n{_POLICY}", 1)
 
 
 def _harmless(link: re.Match[str]) -> str:
-    """The link as it is, unless it leads to something that could run."""
+    """The link, or ``#`` for an address that could run code."""
     address = html.unescape(link[2].strip("\"'"))
     plain = "".join(char for char in address if char.isprintable()).strip().lower()
     relative = ":" not in plain.partition("/")[0]
@@ -75,10 +75,10 @@ def _harmless(link: re.Match[str]) -> str:
 
 
 def _conceal(cell: NotebookNode, key: NotebookKey, sentences: Mapping[str, str]) -> None:
-    """A test with a hidden part is shown as it was handed out, with its verdict's sentence."""
+    """Show the visible form of a hidden test, with the sentence of its verdict."""
     grade_id = cell.metadata.get("nbgrader", {}).get("grade_id", "")
     known = key.by_id.get(grade_id)
-    # Tags and their like end up in the page's markup.
+    # Tags and other metadata would end up in the page's markup.
     cell.metadata = ipynb.as_node({k: v for k, v in cell.metadata.items() if k == "nbgrader"})
     if known is None or not known.has_hidden_part:
         return
@@ -88,7 +88,7 @@ def _conceal(cell: NotebookNode, key: NotebookKey, sentences: Mapping[str, str])
     cell.outputs = [ipynb.as_node(said)] if sentence else []
 
 
-@cache  # compiling its templates takes longer than ten pages
+@cache  # compiling its templates is slow
 def _exporter() -> HTMLExporter:
     config = Config()
     config.Exporter.default_preprocessors = []

@@ -1,8 +1,8 @@
-"""Contents by their SHA-256, as files: ``ROOT/ab/cdef…``.
+"""Store contents by their SHA-256, as files: ``ROOT/ab/cdef…``.
 
-A content is written under a name of its own, brought to the disk, and only then given its name:
-whoever got a SHA-256 from here has the content, also after a loss of power. Nothing is ever
-written over, so that any number of threads may bring the same one.
+A content is written to a temporary file, synced to disk, and then renamed: a content whose SHA-256
+was returned survives a loss of power. Files are never overwritten, so that several threads may
+store the same content.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class FolderBlobs:
-    """``courses.ports.Blobs`` below a folder, laid out when the first content comes."""
+    """``Blobs`` in a folder, whose subfolders are created with the first content."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._laid_out = False
+        self._created = False
 
     def put(self, content: bytes) -> str:
         digest = hashlib.sha256(content).hexdigest()
@@ -37,7 +37,7 @@ class FolderBlobs:
             except OSError as error:
                 raise Unavailable(
                     f"The files cannot be stored: {error.strerror or error}.",
-                    accepted="Nothing was taken. Try again in a moment.",
+                    accepted="Nothing was stored. Try again in a moment.",
                 ) from error
         return digest
 
@@ -53,17 +53,17 @@ class FolderBlobs:
     def _path(self, digest: str) -> Path:
         return self._root / digest[:2] / digest[2:]
 
-    def _lay_out(self) -> None:
-        """All folders at once: a class that hands in at once need not wait for each."""
+    def _create_folders(self) -> None:
+        """Create all folders at once, so that submissions of a class do not wait for each."""
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         for number in range(256):
             (self._root / f"{number:02x}").mkdir(mode=0o700, exist_ok=True)
         to_disk(self._root)
-        self._laid_out = True
+        self._created = True
 
     def _write(self, path: Path, content: bytes) -> None:
-        if not self._laid_out:
-            self._lay_out()
+        if not self._created:
+            self._create_folders()
         draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)

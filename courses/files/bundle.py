@@ -1,8 +1,8 @@
-"""A folder of files on its way to or from students: what may be in it, and its SHA-256.
+"""Check a bundle of files that is sent to or by students, and compute its SHA-256.
 
-Names are looked at as text and nothing is written here, so that a bad parcel leaves nothing
-behind. One that is accepted can be unpacked on any of today's systems: no name leads out of its
-folder, and no two are one on a disk that takes ``a`` for ``A``, or ``é`` for ``e`` and an accent.
+Nothing is written to disk here. A bundle that is accepted can be unpacked on every current
+operating system: no name leads out of its folder, and no two names are equal on a file system that
+ignores case or normalizes Unicode.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ MAX_FILE_BYTES = 32 << 20
 MAX_BYTES = 32 << 20
 MAX_NAME_BYTES = 512
 MAX_PART_BYTES = 200
-_NOT_SHOWN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Kinds of characters that a reader does not see, or that turn what is read around."""
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Unicode categories of invisible characters, and of those that reverse text."""
 _FORBIDDEN = frozenset('\\:*?"<>|')
-"""Not in names everywhere; the first of them is a folder's end on some systems."""
+"""Not allowed in names on some systems, where ``\\`` separates folders."""
 _DEVICES = frozenset(
     ("CON", "PRN", "AUX", "NUL", *(f"{d}{n}" for d in ("COM", "LPT") for n in "123456789"))
 )
@@ -39,13 +39,13 @@ _ACCEPTED = (
 
 @dataclass(frozen=True, slots=True)
 class FileBundle:
-    """Files by name, checked; in the order of their names."""
+    """Checked files, sorted by name."""
 
     files: Mapping[str, bytes]
 
     @classmethod
     def of(cls, files: Iterable[tuple[str, bytes]]) -> Self:
-        """Names in Unicode's composed form.
+        """Check files; their names are normalized to Unicode's composed form.
 
         Raises:
             InvalidInput: a name is not accepted, or there is no file.
@@ -56,7 +56,7 @@ class FileBundle:
         size = 0
         for given, content in files:
             name = checked_name(given)
-            _check_alone(name, seen)
+            _check_unique(name, seen)
             found[name] = content
             size += len(content)
             _check_size(name, len(content), len(found), size)
@@ -67,7 +67,7 @@ class FileBundle:
 
     @property
     def sha256(self) -> str:
-        """Of all names and contents: what ``sha256sum`` prints for them, sorted by name."""
+        """Hash of all names and contents: of the output of ``sha256sum``, sorted by name."""
         return folder_sha256({name: sha256(content) for name, content in self.files.items()})
 
     @property
@@ -80,28 +80,28 @@ def sha256(content: bytes) -> str:
 
 
 def folder_sha256(files: Mapping[str, str]) -> str:
-    """One hash for many: of the lines ``HASH  NAME``, sorted by name."""
+    """Hash of the lines ``HASH  NAME``, sorted by name."""
     lines = "".join(f"{files[name]}  {name}\n" for name in sorted(files))
     return sha256(lines.encode())
 
 
 def checked_name(given: str) -> str:
-    """A name that is safe below any folder. Raises InvalidInput."""
+    """A normalized name that is safe below any folder. Raises InvalidInput."""
     shown = repr(given[:80])
     try:
         name = unicodedata.normalize("NFC", given)
         length = len(name.encode())
     except UnicodeEncodeError:
-        raise _refused(f"The name {shown} is no Unicode text.") from None
+        raise _refused(f"The name {shown} is not Unicode text.") from None
     parts = name.split("/")
     if name.startswith("/") or ".." in parts or "\\" in name:
         raise _refused(f"The name {shown} leads out of its folder.")
     if length > MAX_NAME_BYTES or any(len(part.encode()) > MAX_PART_BYTES for part in parts):
         raise _refused(f"The name {shown} is too long.")
-    if any(c in _FORBIDDEN or unicodedata.category(c) in _NOT_SHOWN for c in name):
+    if any(c in _FORBIDDEN or unicodedata.category(c) in _INVISIBLE for c in name):
         raise _refused(f"The name {shown} has a character that not every system takes.")
     if any(part.casefold() == ".git" for part in parts):
-        raise _refused(f"The name {shown} is git's own, and whoever grades may run git there.")
+        raise _refused(f"The name {shown} is reserved: graders may run git in the folder.")
     if any(part.upper() in _DEVICES for part in parts):
         raise _refused(f"The name {shown} is that of a device on some systems.")
     if any(part in {"", "."} or part != part.strip(" ") or part.endswith(".") for part in parts):
@@ -110,7 +110,7 @@ def checked_name(given: str) -> str:
 
 
 def unpacked(archive: bytes) -> FileBundle:
-    """The files of a .zip; its folders are not kept.
+    """The files of a .zip archive, without empty folders.
 
     Raises:
         InvalidInput, TooLarge: of the archive, or as ``FileBundle.of``.
@@ -137,9 +137,9 @@ def _members(
             checked_name(member.filename.rstrip("/"))
             continue
         if mode and not stat.S_ISREG(mode) and stat.S_IFMT(mode):
-            raise _refused(f"{member.filename[:80]!r} is no plain file.")
+            raise _refused(f"{member.filename[:80]!r} is not a plain file.")
         with zipped.open(member) as file:
-            # What it says of its own size is not believed.
+            # The size that it states is not trusted.
             content = file.read(left + 1)
         if len(content) > left:
             raise _too_large(f"The archive unpacks to more than {MAX_BYTES >> 20} MiB.")
@@ -147,7 +147,7 @@ def _members(
         yield member.filename, content
 
 
-def _check_alone(name: str, seen: dict[str, str]) -> None:
+def _check_unique(name: str, seen: dict[str, str]) -> None:
     key = name.casefold()
     if key in seen:
         same = seen[key] == name
@@ -157,7 +157,7 @@ def _check_alone(name: str, seen: dict[str, str]) -> None:
 
 
 def _check_folders(seen: Mapping[str, str]) -> None:
-    """No file has the name of a folder, and no folder is spelled in two ways."""
+    """Refuse a file with the name of a folder, and two spellings of a folder."""
     folders: dict[str, str] = {}
     for name in seen.values():
         parts = name.split("/")

@@ -1,4 +1,4 @@
-"""Files on their way between the wire, the checks and the blobs."""
+"""Convert files between request bodies, checked bundles and stored blobs."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ..model.records import FileRef, Folder
 from .bundle import MAX_BYTES, FileBundle, folder_sha256, unpacked
 
 _LONGEST = (MAX_BYTES + 2) // 3 * 4
-"""Characters of base64: four stand for three bytes, and too long is known before it is read."""
+"""Characters of base64 for ``MAX_BYTES``: checked before decoding."""
 
 
 def bundle_of_body(body: ParcelIn) -> FileBundle | None:
-    """What came with a body, checked; None where no files came.
+    """The checked files of a body; None where it has none.
 
     Raises:
         InvalidInput, TooLarge: of the files.
     """
     if body.files and body.archive:
         raise InvalidInput(
-            "There are files, and an archive too.", accepted="One of the two.", field="files"
+            "There are both files and an archive.", accepted="One of the two.", field="files"
         )
     if body.archive:
         return unpacked(_decoded("archive", body.archive))
@@ -52,13 +52,13 @@ def _decoded(name: str, text: str) -> bytes:
         ) from None
 
 
-def store_bundle(blobs: Blobs, parcel: FileBundle) -> Folder:
-    """Everything is on the disk when this returns."""
+def store_bundle(blobs: Blobs, bundle: FileBundle) -> Folder:
+    """Store the contents of a bundle; all of it is on disk when this returns."""
     files = tuple(
         FileRef(name=name, sha256=blobs.put(content), size=len(content))
-        for name, content in parcel.files.items()
+        for name, content in bundle.files.items()
     )
-    # Each content was hashed on its way to the disk: once is enough.
+    # ``put`` has hashed each content already.
     sha256 = folder_sha256({file.name: file.sha256 for file in files})
     return Folder(sha256=sha256, files=files)
 
@@ -69,7 +69,7 @@ def content_out(blobs: Blobs, file: FileRef) -> ContentOut:
 
 
 def contents(blobs: Blobs, files: Iterable[FileRef | FileRefOut]) -> dict[str, bytes]:
-    """Names and what is in them."""
+    """The contents of files by name."""
     found = {}
     for file in files:
         with blobs.open(file.sha256) as content:

@@ -1,4 +1,4 @@
-"""The grades of a class as a table (CSV) for other programs."""
+"""Export the grades of a class as a table (CSV)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...hub.schemas.grading import GradesOut
 
 
 def csv_text(found: GradesOut) -> str:
-    """One line for each student, with a column for each cell; names as they are in nbgrader."""
+    """One row for each student and one column for each cell, named as in nbgrader."""
     cells = list(dict.fromkeys((c.notebook, c.cell) for each in found.grades for c in each.cells))
     text = io.StringIO()
     out = csv.writer(text, lineterminator="\n")
@@ -29,5 +29,5 @@ def csv_text(found: GradesOut) -> str:
 
 
 def _harmless(text: str) -> str:
-    """What a spreadsheet would take for a formula is text."""
+    """Text that no spreadsheet takes for a formula."""
     return f"'{text}" if text[:1] in "=+-@\t\r" and text else text

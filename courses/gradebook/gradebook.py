@@ -1,6 +1,6 @@
-"""nbgrader's own gradebook and folders, so that its formgrader works on what Carrel graded.
+"""Write nbgrader's gradebook and folders, so that formgrader shows what Carrel graded.
 
-Trusted side only: nothing in this module is ever where a student's code runs.
+Runs on the trusted side only, never in a sandbox.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from ..notebooks import ipynb
 from ..releases.student_version import Prepared
 from .writer import GradebookSettings
 
-_OF_STUDENTS = (SubmittedAssignment, SubmittedNotebook, Grade, Comment)
+_STUDENT_ROWS = (SubmittedAssignment, SubmittedNotebook, Grade, Comment)
 NO_RESPONSE = "No response."
-"""nbgrader's comment on an answer that was left as it was handed out."""
+"""nbgrader's comment on an unchanged answer."""
 _PENALTY = """
 update submitted_notebook set late_submission_penalty = nullif(
     (select part from carrel_late where notebook_id = submitted_notebook.id) *
@@ -51,17 +51,17 @@ _LATENESS = (
         after update of auto_score, manual_score, extra_credit on grade
         begin {_PENALTY.format(notebook="new.notebook_id")}; end""",
 )
-"""nbgrader keeps the points that lateness costs, and not the part. So that they stay right when a
-person changes points in formgrader, the part lies beside them and a trigger follows."""
+"""nbgrader stores the points that lateness costs, not the part. This table stores the part, and its
+trigger updates the points when a person changes a score in formgrader."""
 
 
 def create(settings: GradebookSettings) -> CourseGradebook:
-    """For the entry point of an engine whose sessions share this account."""
+    """Open a gradebook in this process; the entry point where sessions share this account."""
     return CourseGradebook(settings.folder, settings.course)
 
 
-class _Graded(Protocol):
-    """A row of nbgrader's grades, as far as it is used here."""
+class _GradeRow(Protocol):
+    """The used columns of nbgrader's grades."""
 
     name: str
     auto_score: float | None
@@ -70,17 +70,17 @@ class _Graded(Protocol):
     score: float
 
 
-class _Commented(Protocol):
+class _CommentRow(Protocol):
     name: str
     auto_comment: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradeLine:
-    """What the gradebook says of one cell of one student.
+    """The grade of one cell of one student.
 
     Attributes:
-        score: a person's where there is one, else the automatic one, and the extra credit.
+        score: a person's if given, else the automatic one; plus the extra credit.
     """
 
     student: str
@@ -98,14 +98,14 @@ class CourseGradebook:
         self._folder = folder
         self._url = f"sqlite:///{folder / 'gradebook.db'}"
         folder.mkdir(parents=True, exist_ok=True)
-        with _alembic_at_hand():
+        with _alembic_in_path():
             self._book = Gradebook(self._url, course)
         self._released: list[object] = []
-        """Kept, so that they are read once."""
+        """Referenced, so that the session keeps them loaded."""
         for statement in _LATENESS:
             self._book.db.execute(text(statement))
         self._book.db.commit()
-        # Else each commit is followed by a question for every cell of every notebook.
+        # Else each commit would be followed by a query for every cell.
         self._book.db().expire_on_commit = False
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ class CourseGradebook:
         """Record the cells and their points, and write ``release/``.
 
         Raises:
-            Conflict: cells were added or removed although something was graded already.
+            Conflict: graded cells have changed, and submissions have been graded.
         """
         name = prepared.key.assignment
         duedate = None if due is None else due.astimezone(UTC).replace(tzinfo=None)
@@ -128,7 +128,7 @@ class CourseGradebook:
                 raise Conflict(
                     f"{notebook}.ipynb has other graded cells than before, and some submissions "
                     "were graded already.",
-                    accepted="Keep the ids and roles of the cells, or make a new assignment.",
+                    accepted="Keep the ids and roles of the cells, or create a new assignment.",
                 ) from error
         self._book.db.expire_all()
         for each in self._book.find_assignment(name).notebooks:
@@ -145,10 +145,10 @@ class CourseGradebook:
         submitted_at: datetime | None = None,
         late_penalty: float = 0.0,
     ) -> None:
-        """Put what came out where ``nbgrader autograde`` puts it. Safe to repeat.
+        """Store a result where ``nbgrader autograde`` stores it. Safe to repeat.
 
-        ``late_penalty`` is the part of the points that lateness costs. A score that a person
-        gave stays, and is marked to be looked at again.
+        ``late_penalty`` is the part of the points that lateness costs. A person's score is kept,
+        and is marked for review.
         """
         when = None if submitted_at is None else submitted_at.astimezone(UTC).replace(tzinfo=None)
         self._book.update_or_create_student(result.student)
@@ -171,10 +171,10 @@ class CourseGradebook:
         self._write(assignment, result, files or {}, when)
 
     def _commit(self) -> None:
-        """Afterwards what people may change is read anew, and what is the release's is not."""
+        """Commit; rows that people can change are read again later."""
         self._book.db.commit()
         for row in list(self._book.db):
-            if isinstance(row, _OF_STUDENTS):
+            if isinstance(row, _STUDENT_ROWS):
                 self._book.db.expire(row)
 
     def _set_lateness(self, notebook: str, part: float) -> None:
@@ -185,7 +185,7 @@ class CourseGradebook:
         self._book.db.execute(text(_PENALTY.format(notebook=":notebook")), given)
 
     def lines(self, assignment: str) -> list[GradeLine]:
-        """Every grade of the assignment, students in order."""
+        """All grades of the assignment, by student, notebook and cell."""
         found = []
         for submission in self._book.assignment_submissions(assignment):
             for notebook in submission.notebooks:
@@ -210,19 +210,19 @@ class CourseGradebook:
         when: datetime | None,
     ) -> None:
         stamp = {} if when is None else {"timestamp.txt": f"{when:%Y-%m-%d %H:%M:%S} UTC".encode()}
-        place = Path(result.student) / assignment
-        # formgrader counts what lies there.
-        write_files(self._folder / "submitted" / place, {**files, **stamp})
+        path = Path(result.student) / assignment
+        # formgrader counts the folders there.
+        write_files(self._folder / "submitted" / path, {**files, **stamp})
         written = {name: data for name, data in files.items() if not name.endswith(".ipynb")}
         for notebook in result.notebooks:
             if notebook.node is not None:
                 written[f"{notebook.name}.ipynb"] = ipynb.written(notebook.node)
-        write_files(self._folder / "autograded" / place, {**written, **stamp})
+        write_files(self._folder / "autograded" / path, {**written, **stamp})
 
 
 @contextmanager
-def _alembic_at_hand() -> Iterator[None]:
-    """nbgrader calls the program ``alembic`` by name for a new gradebook; it is beside Python."""
+def _alembic_in_path() -> Iterator[None]:
+    """Have ``alembic`` in PATH: nbgrader calls it by name to create a gradebook."""
     before = os.environ.get("PATH", os.defpath)
     if shutil.which("alembic") is None:
         os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{before}"
@@ -233,9 +233,9 @@ def _alembic_at_hand() -> Iterator[None]:
 
 
 def _set_grades(notebook: NotebookResult, grades: Iterable[object]) -> None:
-    """As nbgrader's SaveAutoGrades: a person's score is never overwritten."""
+    """Store scores as nbgrader's SaveAutoGrades does: a person's score is kept."""
     found = {verdict.grade_id: verdict for verdict in notebook.verdicts}
-    for grade in cast("Iterable[_Graded]", grades):
+    for grade in cast("Iterable[_GradeRow]", grades):
         verdict = found.get(grade.name)
         if verdict is None:
             continue
@@ -250,7 +250,7 @@ def _set_comments(node: NotebookNode, comments: Iterable[object]) -> None:
         for cell in node.cells
         if cell.metadata.get("nbgrader", {}).get("grade_id")
     }
-    for comment in cast("Iterable[_Commented]", comments):
+    for comment in cast("Iterable[_CommentRow]", comments):
         cell = cells.get(comment.name)
         if cell is not None:
             role = cell.metadata["nbgrader"]
@@ -259,7 +259,7 @@ def _set_comments(node: NotebookNode, comments: Iterable[object]) -> None:
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write these and nothing outside the folder; what was there by these names is replaced.
+    """Write files into the folder, in path of those with the same names.
 
     Raises:
         InvalidInput: a name leads out of the folder.
@@ -267,7 +267,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     home = folder.resolve()
     for name, data in files.items():
-        # The last step is replaced, whatever it is: a link there does not lead anywhere.
+        # The last component is replaced, so that a link there is not followed.
         above, last = (home / name).parent.resolve(), Path(name).name
         if not above.is_relative_to(home) or last in {"", ".."}:
             raise InvalidInput(f"The file name {name[:80]!r} leads out of its folder.")

@@ -1,4 +1,4 @@
-"""What a student has: the newest verdict on each cell of the submission that counts."""
+"""Compute a student's grade: the newest verdict on each cell, or the points of a person."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ..model.records import CellScore, Feedback, Member, Submission, SubmissionV
 from .reader import GradebookEntry, GradebookPage
 
 BY_HAND = "by hand"
-"""The word of a cell to which a person gave its points."""
+"""The word of a cell whose points a person gave."""
 _FIELDS = tuple(field.name for field in fields(CellScore))
-"""A class has thousands of cells: ``asdict`` would copy each value of each, and ask for these."""
+"""Computed once: a class has thousands of cells, and ``asdict`` would be slow."""
 
 
 def grades(
@@ -24,9 +24,13 @@ def grades(
     given: Feedback | None = None,
     page: GradebookPage | None = None,
 ) -> GradeOut:
-    """``verdicts``: of all runs, those of later runs after those of earlier ones.
+    """The grade of one submission.
 
-    ``page``: what people gave them in the gradebook, which counts instead.
+    Args:
+        verdicts: of all runs, in the order of the runs.
+        penalty: the part of the points that lateness costs.
+        given: the feedback that was released.
+        page: the student's page of the gradebook; its points replace those of the tests.
     """
     own = [each for each in verdicts if each.submission == sent.id]
     entries = page.cells if page is not None and page.is_of(sent.at) else {}
@@ -54,7 +58,7 @@ def grades(
 
 
 def newest_cells(verdicts: Iterable[SubmissionVerdict]) -> list[CellScore]:
-    """Of the verdicts on one submission; a cell that was graded again has the later score."""
+    """The newest score of each cell, from the verdicts on one submission."""
     cells: dict[tuple[str, str], CellScore] = {}
     for verdict in verdicts:
         cells |= {(cell.notebook, cell.cell): cell for cell in verdict.cells}
@@ -62,7 +66,7 @@ def newest_cells(verdicts: Iterable[SubmissionVerdict]) -> list[CellScore]:
 
 
 def with_entry(cell: CellScore, entry: GradebookEntry | None) -> CellScoreOut:
-    """A cell as it counts: points that a person gave are in place of the test's."""
+    """A cell with its entry in the gradebook: a person's points replace those of the test."""
     said = {name: getattr(cell, name) for name in _FIELDS}
     if entry is not None:
         said |= {"review": entry.waits, "comment": entry.comment, "by_hand": entry.by_hand}

@@ -1,8 +1,8 @@
-"""What people wrote into a course's gradebook with nbgrader's formgrader: points and comments.
+"""Read the points and comments that people gave in nbgrader's formgrader.
 
-It is read without nbgrader, which is an extra and takes seconds to import, and never opened: the
-file lies where teachers' programs may write. SQLite would follow a link there, and do what a
-journal beside it says, with the rights of the service. A copy is looked at (``sqlite_snapshot``).
+The gradebook is read without nbgrader, which is an extra and slow to import, and from a copy
+(``sqlite_snapshot``): teachers' programs can write its folder, and SQLite would follow links and
+journals there with the rights of the service.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from . import sqlite_snapshot
 
 NAME = "gradebook.db"
 _MOST_STEPS = 1000
-"""Of a thousand instructions each: what takes more is no gradebook that nbgrader made."""
+"""Of a thousand instructions each. No gradebook of nbgrader needs more."""
 _LOOK_EVERY = 1000
 _GRADES = """
 select sa.student_id, sa.timestamp, n.name, cell.name,
@@ -51,9 +51,9 @@ class GradebookEntry:
 
     Attributes:
         automatic, given: points of the tests and of a person; None for none.
-        extra: points on top.
-        waits: a person has to look at it.
-        comment: a person's.
+        extra: extra credit.
+        waits: a person has to review it.
+        comment: of a person.
     """
 
     automatic: float | None
@@ -68,17 +68,17 @@ class GradebookEntry:
 
     @property
     def score(self) -> float | None:
-        """As nbgrader counts it; None where nothing was given yet."""
+        """The score as nbgrader computes it; None before there is one."""
         points = self.automatic if self.given is None else self.given
         return self.extra or None if points is None else points + self.extra
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradebookPage:
-    """What the gradebook has of one student in one assignment.
+    """The gradebook's entries for one student and assignment.
 
     Attributes:
-        at: when that was handed in which it is about; None where it does not say.
+        at: the time of the graded submission; None for unknown.
         cells: by notebook and cell.
     """
 
@@ -86,7 +86,7 @@ class GradebookPage:
     cells: dict[tuple[str, str], GradebookEntry] = field(default_factory=dict)
 
     def is_of(self, submitted_at: float) -> bool:
-        """Times are whole seconds where nbgrader itself collected."""
+        """Whether it grades the submission of this time. nbgrader stores whole seconds."""
         return self.at is not None and abs(self.at - submitted_at) < 1
 
 
@@ -100,10 +100,10 @@ def pages_of(root: Path | None, course: str, assignment: str) -> Mapping[str, Gr
 
 
 def pages(folder: Path, assignment: str) -> Mapping[str, GradebookPage]:
-    """By student; empty before anything was graded. Raises Unavailable."""
+    """The pages by student; empty before the first grading. Raises Unavailable."""
     found: dict[str, GradebookPage] = {}
     with _opened(folder) as book:
-        # Its grader makes one table after the other, and only then writes anything.
+        # The tables are created one after the other, before any row is written.
         if book is None or _TABLES - _tables(book):
             return found
         for student, at, notebook, cell, auto, given, extra, waits, comment in book.execute(
@@ -121,16 +121,16 @@ def pages(folder: Path, assignment: str) -> Mapping[str, GradebookPage]:
 
 
 def copy(folder: Path, to: Path) -> None:
-    """A gradebook of one's own, as it is at this moment, for nbgrader to open.
+    """Copy the gradebook as it is now, for nbgrader to open.
 
     Raises:
-        Unavailable: there is none, or one with more in it than tables.
+        Unavailable: there is none, or it has views or triggers that nbgrader does not create.
     """
     with _opened(folder) as book:
         if book is None:
             raise Unavailable(f"There is no gradebook in {folder}.")
         if strange := book.execute(_MADE_BY_OTHERS).fetchone():
-            raise _unreadable(folder, f"nbgrader makes no {strange[0][:80]}")
+            raise _unreadable(folder, f"nbgrader does not create the {strange[0][:80]}")
         to.write_bytes(book.serialize())
 
 
@@ -140,7 +140,7 @@ def _tables(book: sqlite3.Connection) -> frozenset[str]:
 
 @contextmanager
 def _opened(folder: Path) -> Iterator[sqlite3.Connection | None]:
-    """A copy in memory; None where there is no gradebook, or something else by its name."""
+    """Open a copy in memory; None where there is no gradebook."""
     try:
         content = sqlite_snapshot.read(folder, NAME)
         if not content:
@@ -162,7 +162,7 @@ def _opened(folder: Path) -> Iterator[sqlite3.Connection | None]:
 def _unreadable(folder: Path, why: str) -> Unavailable:
     return Unavailable(
         f"The gradebook of {folder.name} cannot be read: {why}.",
-        accepted="Its teachers can try again, or look what lies there in the course's folder.",
+        accepted="Try again, or check the files in the course's folder.",
     )
 
 

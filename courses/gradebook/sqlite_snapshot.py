@@ -1,9 +1,8 @@
-"""Reads an SQLite database that strangers write, whole and at one moment, without opening it.
+"""Read an untrusted SQLite database as bytes, whole and consistent, without opening it.
 
-SQLite takes paths: on the way to a file it follows links, and beside it finds a journal that may
-name further files to be removed. So the bytes are read by a descriptor, under the lock that
-SQLite's own readers take (https://www.sqlite.org/lockingv3.html): no writer changes the file
-meanwhile.
+SQLite opens paths: it would follow links, and obey a journal that names further files to delete.
+So the bytes are read by a descriptor, under the lock of SQLite's own readers
+(https://www.sqlite.org/lockingv3.html), which keeps writers from changing the file meanwhile.
 """
 
 from __future__ import annotations
@@ -22,22 +21,22 @@ from ...hub.files.safe_fs import opened_file
 
 MOST_BYTES: Final = 256 << 20
 PATIENCE: Final = 5.0
-"""Seconds in which a writer gets done."""
+"""Seconds to wait for a writer."""
 _AGAIN_SECONDS: Final = 0.02
 _PENDING: Final = 0x40000000
-"""The byte that a writer locks so that no further reader comes."""
+"""The byte that a writer locks to keep further readers out."""
 _RESERVED: Final = _PENDING + 1
-"""The byte that belongs to the one writer."""
+"""The byte that the one writer locks."""
 _SHARED: Final = (_PENDING + 2, 510)
 _HELD: Final = frozenset({errno.EACCES, errno.EAGAIN})
 
 
 def read(folder: Path, name: str) -> bytes:
-    """The database of that name in the folder.
+    """The bytes of a database in the folder.
 
     Raises:
         FileNotFoundError: there is none.
-        OSError: it is a link, or no file, too large, being written for too long, or half written.
+        OSError: it is a link, not a file, too large, locked for too long, or partly written.
     """
     with _opened(folder, name) as file, _shared(file):
         size = os.fstat(file.fileno()).st_size
@@ -45,7 +44,7 @@ def read(folder: Path, name: str) -> bytes:
             raise OSError(errno.EFBIG, f"it is larger than {MOST_BYTES >> 20} MiB")
         content = file.read(size)
         if not _is_locked(file, _RESERVED) and _has_journal(folder, name):
-            raise OSError(errno.EBUSY, "whoever wrote it last did not come to an end")
+            raise OSError(errno.EBUSY, "its last change was not completed")
         return content
 
 
@@ -60,16 +59,19 @@ def _opened(folder: Path, name: str) -> BinaryIO:
 
 @contextmanager
 def _shared(file: BinaryIO) -> Iterator[None]:
-    """Locks of the open file: those of a process would go when another thread closes it."""
+    """Hold the read lock of the open file.
+
+    A lock of the process would be lost when another thread closes the file.
+    """
     until = time.monotonic() + PATIENCE
-    while not _locks(file):
+    while not _lock_shared(file):
         if time.monotonic() > until:
             raise OSError(errno.EBUSY, "it is being written")
         time.sleep(_AGAIN_SECONDS)
-    yield  # It goes with the file.
+    yield  # Closing the file releases it.
 
 
-def _locks(file: BinaryIO) -> bool:
+def _lock_shared(file: BinaryIO) -> bool:
     if not _set(file, fcntl.F_RDLCK, _PENDING, 1):
         return False
     try:
@@ -103,7 +105,7 @@ def _kind_of(flock: bytes) -> int:
 
 
 def _has_journal(folder: Path, name: str) -> bool:
-    """Of a change that was begun; one that has ended has no journal, or one of zeros."""
+    """Whether there is a journal of an unfinished change; a finished one is absent or zeroed."""
     try:
         with _opened(folder, f"{name}-journal") as journal:
             return journal.read(1) not in (b"", b"\0")

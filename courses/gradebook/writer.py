@@ -1,13 +1,13 @@
-"""A course's gradebook as its grader writes it, kept in this process or in another one.
+"""Write a course's gradebook, in this process or in a process of its own.
 
-Where teachers' sessions are containers they may put anything into the folder of the gradebook,
-and SQLite and nbgrader follow it with the rights of whoever runs them. So there a *bookkeeper*
-(``bookkeeper``), which sees nothing but that folder, runs them, and does what it is told:
+Where sessions are containers, teachers can put anything into the gradebook's folder, and SQLite
+and nbgrader would follow it with the rights of their process. So a *gradebook writer*
+(``writer_process``), which sees only that folder, runs them and executes calls:
 
-    to it       8 bytes, the length of what follows; (name of a method, arguments), pickled
-    from it     one line of JSON for each: ``{}``, or what went wrong
+    request     8 bytes, the length of the rest; (name of a method, arguments), pickled
+    answer      one line of JSON: ``{}``, or an error
 
-What it says is taken for a sentence at most: it has read what teachers wrote.
+Its answers are used as error messages only: it has read files that teachers wrote.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:  # They import nbgrader, which takes seconds and is an extra.
 CALLS: Final = ("save_release", "record")
 LENGTH_BYTES: Final = 8
 _PATIENCE: Final = 120.0
-_LONGEST_LINE: Final = 1 << 16
-_LONGEST_SENTENCE: Final = 500
+_MAX_LINE: Final = 1 << 16
+_MAX_MESSAGE: Final = 500
 _ERRORS: Final[Mapping[str, type[CarrelError]]] = {
     each.code: each for each in (Conflict, InvalidInput, NotFound)
 }
@@ -40,11 +40,11 @@ _ERRORS: Final[Mapping[str, type[CarrelError]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradebookSettings:
-    """What a gradebook is opened from.
+    """Settings of a gradebook.
 
     Attributes:
-        folder: of the course, in nbgrader's layout.
-        installation, docker: of the engine of containers.
+        folder: the course's, in nbgrader's layout.
+        installation, docker: for the container engine.
     """
 
     folder: Path
@@ -54,7 +54,7 @@ class GradebookSettings:
 
 
 class GradebookWriter(Protocol):
-    """``gradebook.CourseBook``, as far as a grader uses it. Every call raises CarrelError."""
+    """What the grading worker calls of a gradebook. Every call raises CarrelError."""
 
     def save_release(self, prepared: Prepared, *, due: datetime | None) -> None: ...
 
@@ -72,19 +72,19 @@ class GradebookWriter(Protocol):
 
 
 OpenBook = Callable[[GradebookSettings], GradebookWriter]
-"""Of an engine, by its entry point. Raises CarrelError."""
+"""Opens a gradebook; an engine's entry point. Raises CarrelError."""
 
 
 class GradebookProcess:
-    """``GradebookWriter`` at the other end of a line."""
+    """A ``GradebookWriter`` in another process."""
 
-    def __init__(self, line: ByteStream, course: str) -> None:
-        self._line, self._course = line, course
-        self._heard = b""
+    def __init__(self, stream: ByteStream, course: str) -> None:
+        self._stream, self._course = stream, course
+        self._buffer = b""
 
     def close(self) -> None:
-        """Its keeper ends when it hears that nobody orders any more."""
-        self._line.close()
+        """The process exits when its input is closed."""
+        self._stream.close()
 
     def save_release(self, prepared: Prepared, *, due: datetime | None) -> None:
         self._call("save_release", prepared, due=due)
@@ -102,38 +102,38 @@ class GradebookProcess:
         self._call("record", assignment, result, **more)
 
     def _call(self, name: str, *given: object, **more: object) -> None:
-        order = pickle.dumps((name, given, more))
+        request = pickle.dumps((name, given, more))
         try:
-            self._line.send(len(order).to_bytes(LENGTH_BYTES, "big") + order)
-            said = json.loads(self._answer())
+            self._stream.send(len(request).to_bytes(LENGTH_BYTES, "big") + request)
+            answer = json.loads(self._answer())
         except (OSError, ValueError) as error:
             raise self._failed(str(error)) from error
-        if said:
-            raise self._error(said)
+        if answer:
+            raise self._error(answer)
 
     def _answer(self) -> bytes:
-        """Raises OSError: it has ended, or says nothing for too long, or too much."""
-        while b"\n" not in self._heard:
-            more = self._line.receive(_PATIENCE)
+        """A line of the process. Raises OSError if it exited, is silent or sends too much."""
+        while b"\n" not in self._buffer:
+            more = self._stream.receive(_PATIENCE)
             if not more:
-                raise ConnectionError("its keeper has ended")
-            self._heard += more
-            if len(self._heard) > _LONGEST_LINE:
-                raise ConnectionError("its keeper says too much")
-        line, _, self._heard = self._heard.partition(b"\n")
+                raise ConnectionError("its writer has exited")
+            self._buffer += more
+            if len(self._buffer) > _MAX_LINE:
+                raise ConnectionError("its writer sends too much")
+        line, _, self._buffer = self._buffer.partition(b"\n")
         return line
 
-    def _error(self, said: object) -> CarrelError:
-        if not isinstance(said, Mapping):
-            return self._failed(repr(said)[:_LONGEST_SENTENCE])
+    def _error(self, answer: object) -> CarrelError:
+        if not isinstance(answer, Mapping):
+            return self._failed(repr(answer)[:_MAX_MESSAGE])
         message, accepted = (
-            str(said.get(key, ""))[:_LONGEST_SENTENCE] for key in ("message", "accepted")
+            str(answer.get(key, ""))[:_MAX_MESSAGE] for key in ("message", "accepted")
         )
-        kind = _ERRORS.get(str(said.get("code")))
+        kind = _ERRORS.get(str(answer.get("code")))
         return kind(message, accepted=accepted) if kind else self._failed(message)
 
     def _failed(self, why: str) -> BackendFailed:
         return BackendFailed(
             f"The gradebook of {self._course} cannot be written: {why}.",
-            accepted="Its teachers can look what lies in the course's folder, and grade again.",
+            accepted="Check the files in the course's folder, and grade again.",
         )

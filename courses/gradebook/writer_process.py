@@ -1,6 +1,6 @@
-"""Keeps one course's gradebook, as it is told on standard input: ``python -m … FOLDER COURSE``.
+"""Write one course's gradebook by the calls on standard input: ``python -m … FOLDER COURSE``.
 
-Runs where nothing else is than the course's folder (``bookkeeping`` has the protocol).
+Runs where only the course's folder is visible; ``writer`` describes the protocol.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ def main() -> None:
     serve(sys.stdin.buffer, answers, Path(folder), course)
 
 
-def serve(orders: BinaryIO, answers: BinaryIO, folder: Path, course: str) -> None:
-    """Until nobody orders any more."""
+def serve(requests: BinaryIO, answers: BinaryIO, folder: Path, course: str) -> None:
+    """Execute calls until the input is closed."""
     book: CourseGradebook | None = None
-    for name, given, more in _read(orders):
+    for name, given, more in _read(requests):
         try:
             book = book or CourseGradebook(folder, course)
             getattr(book, name)(*given, **more)
         except CarrelError as error:
-            said = {"code": error.code, "message": error.message, "accepted": error.accepted}
-        except Exception as error:  # whatever SQLite and nbgrader make of a teacher's file
-            said = {"message": str(error).splitlines()[0] if str(error) else repr(error)}
+            answer = {"code": error.code, "message": error.message, "accepted": error.accepted}
+        except Exception as error:  # of SQLite or nbgrader, from a teacher's file
+            answer = {"message": str(error).splitlines()[0] if str(error) else repr(error)}
         else:
-            said = {}
-        answers.write(json.dumps(said).encode() + b"\n")
+            answer = {}
+        answers.write(json.dumps(answer).encode() + b"\n")
         answers.flush()
 
 
-def _read(orders: BinaryIO) -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any]]]:
-    while head := orders.read(LENGTH_BYTES):
-        order = orders.read(int.from_bytes(head, "big"))
-        name, given, more = pickle.loads(order)  # noqa: S301  # nobody but the service sends it
+def _read(requests: BinaryIO) -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any]]]:
+    while head := requests.read(LENGTH_BYTES):
+        request = requests.read(int.from_bytes(head, "big"))
+        name, given, more = pickle.loads(request)  # noqa: S301  # only the service sends it
         if name in CALLS:
             yield name, given, more
 

@@ -1,7 +1,7 @@
-"""What a teacher's notebook says of each cell: the key that submissions are graded by.
+"""The answer key of an assignment: what the teacher's notebooks say of each cell.
 
-Made once, at release, from the source notebook. Plain data: the process that runs students' code
-is never given one, only the visible form of each cell.
+It is made at release from the source notebooks. The process that runs student code never gets it,
+only the visible form of each cell.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ class KeyCell:
     Attributes:
         grade_id: nbgrader's id of the cell; empty for a cell without a role.
         source: the full text with its hidden tests; of a solution cell, the stub.
-        visible: what students are handed.
-        grade, solution, task, locked: its role, as nbgrader's metadata say it.
-        points: the most that the cell gives.
+        visible: the text that students get.
+        grade, solution, task, locked: its role, from nbgrader's metadata.
+        points: the maximum.
         checksum: nbgrader's, over ``source`` and the role; empty without a role.
     """
 
@@ -36,7 +36,7 @@ class KeyCell:
 
     @property
     def is_test(self) -> bool:
-        """Graded by running it."""
+        """Whether it is graded by running it."""
         return self.grade and not self.solution and self.cell_type == "code"
 
     @property
@@ -50,10 +50,10 @@ class NotebookKey:
 
     Attributes:
         kernelspec: the metadata that replace those of a submission, as JSON.
-        apart: the ids of the tests that can be run apart from the student's kernel, as the
-            release check found; the others run in it.
-        taught: the names that the teacher's cells outside the tests bind, with the solutions
-            in place. Only these may a test set or delete in the student's kernel.
+        apart: ids of the tests that can run isolated from the student's kernel, as the release
+            check found; the others run in it.
+        taught: names that the teacher's cells outside the tests bind, including the solutions.
+            Tests can set and delete only these in the student's kernel.
     """
 
     name: str
@@ -73,7 +73,7 @@ class NotebookKey:
 
     @property
     def gradable(self) -> tuple[KeyCell, ...]:
-        """Every cell that has points: tests, answers that a person grades, tasks."""
+        """All cells with points: tests, answers that a person grades, and tasks."""
         return tuple(cell for cell in self.cells if cell.grade or cell.task)
 
 

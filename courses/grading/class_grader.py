@@ -1,7 +1,7 @@
-"""Grades a class: submissions in parallel, and verdicts as they come.
+"""Grade the submissions of a class in parallel.
 
-One bad submission stops nobody. A verdict is given once for each submission; what was interrupted
-goes on with those that have none.
+A submission that fails does not stop the others. Each gets one verdict, which is stored at once: an
+interrupted run continues with those that have none.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .submission_grader import SubmissionGrader, SubmissionResult
 
 _log = logging.getLogger(__name__)
 PATIENCE = 3
-"""So many failures of the engine in a row end the run; what is left keeps no verdict."""
+"""Consecutive failures of the engine that end the run; the rest gets no verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """One submission to grade; ``number`` is the store's."""
+    """One submission to grade; ``number`` is its ID in the store."""
 
     number: int
     student: str
@@ -34,7 +34,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradingProgress:
-    """How many of how many have a verdict, and the seconds since the first one began."""
+    """Submissions with a verdict, all submissions, and the seconds since the start."""
 
     done: int
     total: int
@@ -42,37 +42,37 @@ class GradingProgress:
 
 
 class WorkSource(Protocol):
-    """Where the work comes from and the verdicts go; called by one thread at a time."""
+    """Supplies submissions and stores verdicts; called by one thread at a time."""
 
     def waiting(self) -> Sequence[Work]:
-        """The submissions of this run that have no verdict yet."""
+        """The submissions of this run without a verdict."""
         ...
 
     def files(self, work: Work) -> Mapping[str, bytes]: ...
 
     def graded(self, work: Work, result: SubmissionResult) -> None:
-        """Keep it for good before this returns; a second one for the same work is dropped."""
+        """Store a result before returning; a second one for the same work is dropped."""
         ...
 
     def failed(self, work: Work, sentence: str) -> None:
-        """The engine failed on this one twice: a person has to look."""
+        """Store that grading failed, so that a person looks at it."""
         ...
 
     def progress(self, progress: GradingProgress) -> None: ...
 
     def stopped(self) -> bool:
-        """Whether the run was cancelled: what is running ends, nothing new begins."""
+        """Whether the run was cancelled: running work ends, and no new work starts."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """How a run grades.
+    """Options of a run.
 
     Attributes:
-        parallel: submissions at one time: the CPUs of the lease.
-        only: ids of cells to grade anew; None for all.
-        files: what the hand-out has beside its notebooks.
+        parallel: submissions at the same time.
+        only: ids of the cells to grade; None for all.
+        files: of the released version, besides its notebooks.
     """
 
     parallel: int = 1
@@ -84,18 +84,18 @@ class Terms:
 def grade_class(
     engine: SandboxEngine,
     key: AssignmentKey,
-    bench: WorkSource,
+    source: WorkSource,
     terms: Terms,
     *,
     clock: Callable[[], float] = time.monotonic,
 ) -> GradingProgress:
-    """Grade all that waits; the last progress.
+    """Grade all submissions without a verdict; returns the final progress.
 
     Raises:
-        CarrelError: the engine fails again and again.
+        CarrelError: the engine failed several times in a row.
     """
-    run = _Run(engine, key, bench, terms, clock)
-    return run.go()
+    run = _Run(engine, key, source, terms, clock)
+    return run.run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,26 +105,26 @@ class _Done:
 
 
 class _Run:
-    """The threads of one run, and the one that hears of them."""
+    """The worker threads of one run, and the thread that collects their results."""
 
     def __init__(
         self,
         engine: SandboxEngine,
         key: AssignmentKey,
-        bench: WorkSource,
+        source: WorkSource,
         terms: Terms,
         clock: Callable[[], float],
     ) -> None:
-        self._engine, self._key, self._bench = engine, key, bench
+        self._engine, self._key, self._source = engine, key, source
         self._terms, self._clock = terms, clock
         self._todo: queue.SimpleQueue[tuple[Work, Mapping[str, bytes]] | None] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[_Done] = queue.SimpleQueue()
 
-    def go(self) -> GradingProgress:
-        works = list(self._bench.waiting())
+    def run(self) -> GradingProgress:
+        works = list(self._source.waiting())
         self._began = self._clock()
         progress = self._progress(0, len(works))
-        self._bench.progress(progress)
+        self._source.progress(progress)
         threads = [
             threading.Thread(target=self._work, name=f"grader {number}", daemon=True)
             for number in range(max(1, min(self._terms.parallel, len(works))))
@@ -132,39 +132,39 @@ class _Run:
         for thread in threads:
             thread.start()
         try:
-            return self._hear(works, progress, ahead=2 * len(threads))
+            return self._collect(works, progress, ahead=2 * len(threads))
         finally:
             for _ in threads:
                 self._todo.put(None)
             for thread in threads:
                 thread.join()
 
-    def _hear(
+    def _collect(
         self, works: Sequence[Work], progress: GradingProgress, *, ahead: int
     ) -> GradingProgress:
-        """Hand out little more than is being done, so that a cancelled run ends soon."""
+        """Queue a little more than is running, so that a cancelled run ends soon."""
         left = iter(works)
         running, failures = 0, 0
         while True:
-            while running < ahead and not self._bench.stopped():
+            while running < ahead and not self._source.stopped():
                 work = next(left, None)
                 if work is None:
                     break
-                self._todo.put((work, self._bench.files(work)))
+                self._todo.put((work, self._source.files(work)))
                 running += 1
             if running == 0:
                 return progress
             done = self._done.get()
             running -= 1
-            failures = self._deliver(done, failures)
+            failures = self._store(done, failures)
             progress = self._progress(progress.done + 1, len(works))
-            self._bench.progress(progress)
+            self._source.progress(progress)
 
-    def _deliver(self, done: _Done, failures: int) -> int:
+    def _store(self, done: _Done, failures: int) -> int:
         if not isinstance(done.result, CarrelError):
-            self._bench.graded(done.work, done.result)
+            self._source.graded(done.work, done.result)
             return 0
-        self._bench.failed(done.work, str(done.result))
+        self._source.failed(done.work, str(done.result))
         if not isinstance(done.result, BackendFailed | Unavailable):
             return failures
         if failures + 1 >= PATIENCE:
@@ -188,14 +188,14 @@ class _Run:
     def _graded(
         self, grader: SubmissionGrader, work: Work, files: Mapping[str, bytes]
     ) -> SubmissionResult | CarrelError:
-        """A cage that fails is tried again once: that is the engine's fault, not the student's."""
+        """Grade a submission; if the engine fails, once more, since the student is not to blame."""
         for again in (True, False):
             try:
                 return grader.grade(work.student, files, only=self._terms.only)
             except (BackendFailed, Unavailable) as error:
                 if not again:
                     return error
-            except Exception:  # of one submission; the others are still to be graded
+            except Exception:  # in one submission; the others are graded all the same
                 _log.exception("grading of submission %s of %s failed", work.number, work.student)
-                return CarrelError("The grader met something unexpected in this submission.")
+                return CarrelError("Grading this submission failed with an unexpected error.")
         raise AssertionError("unreachable")

@@ -1,8 +1,8 @@
-"""What is run of a submission: the student's cells first, then the tests, each in its place.
+"""Plan what to run of a submission: the student's cells, then the tests.
 
-The test cells run twice: in the student's phase in the form that the student saw, so that later
-cells find the kernel as in nbgrader; and for the points in full, after all of the student's
-cells have run, in the state that the kernel had at that place.
+Test cells run twice. With the student's cells they run in their visible form, so that later cells
+find the kernel as in nbgrader. After all cells of the student they run in full, for points, in the
+state that the kernel had at their position.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ class Test:
     """A graded cell that is run.
 
     Attributes:
-        index: of the cell in the sanitized notebook, and so the name of its snapshot.
+        index: of the cell in the sanitized notebook, and the name of its snapshot.
         source: with the hidden part, for the student's kernel.
-        examined: the same for the examiner; empty where it has to run in the student's kernel.
+        isolated_source: the same for an isolated test; empty if it must run in the student's
+            kernel.
     """
 
-    __test__ = False  # pytest: not one of its own
+    __test__ = False  # for pytest: not a test class
 
     index: int
     grade_id: str
     source: str
-    examined: str
+    isolated_source: str
 
     @property
     def mark(self) -> str:
@@ -49,7 +50,7 @@ class ExecutionPlan:
 def plan(
     node: NotebookNode, key: NotebookKey, *, only: frozenset[str] | None = None
 ) -> ExecutionPlan:
-    """What to run of a sanitized notebook; ``only`` these tests are given points."""
+    """Plan a sanitized notebook. With ``only``, only these tests run for points."""
     steps, tests = [], []
     for index, cell in enumerate(node.cells):
         if not _runs(cell):
@@ -65,7 +66,7 @@ def plan(
 
 
 def _runs(cell: NotebookNode) -> bool:
-    """As nbclient decides it."""
+    """Whether nbclient would run the cell."""
     tags = cell.metadata.get("tags", ())
     return cell.cell_type == "code" and cell.source.strip() != "" and "skip-execution" not in tags
 
@@ -76,26 +77,26 @@ def _test(index: int, cell: KeyCell, key: NotebookKey) -> Test:
         index=index,
         grade_id=cell.grade_id,
         source=cell.source,
-        examined=examined(key, cell) if apart else "",
+        isolated_source=isolated_source(key, cell) if apart else "",
     )
 
 
-def examined(key: NotebookKey, test: KeyCell) -> str:
-    """The test for a kernel without the student's code; empty if it cannot be one.
+def isolated_source(key: NotebookKey, test: KeyCell) -> str:
+    """The test for a kernel without the student's code; empty if it cannot run there.
 
-    Before it comes what the hand-out itself defines: its imports, and of locked cells the
-    functions, classes and plain values. Everything else is asked for.
+    It starts with the definitions of the released version: its imports, and the functions, classes
+    and plain values of locked cells. All other names are asked of the student's kernel.
     """
     try:
         tree = ast.parse(test.source)
-        before = list(_given(key, test))
-    except SyntaxError:  # a magic, or a test with a mistake: IPython is to say which
+        before = list(_definitions(key, test))
+    except SyntaxError:  # a magic or a mistake: IPython reports which
         return ""
-    body = [*_anew(key.taught), *before, *_Passing(key.taught).of(tree)]
+    body = [*_redefined_builtins(key.taught), *before, *_NameForwarding(key.taught).of(tree)]
     return ast.unparse(ast.fix_missing_locations(ast.Module(body=body, type_ignores=[])))
 
 
-def _given(key: NotebookKey, test: KeyCell) -> Iterator[ast.stmt]:
+def _definitions(key: NotebookKey, test: KeyCell) -> Iterator[ast.stmt]:
     for cell in key.cells[: key.cells.index(test)]:
         if cell.cell_type != "code" or cell.is_test:
             continue
@@ -122,17 +123,17 @@ def _is_fixed(statement: ast.stmt) -> bool:
     return True
 
 
-def _anew(taught: Iterable[str]) -> Iterator[ast.stmt]:
-    """Names of builtins that the course defines anew are the student's."""
+def _redefined_builtins(taught: Iterable[str]) -> Iterator[ast.stmt]:
+    """Use the student's definitions of builtin names that the course redefines."""
     names = sorted(name for name in taught if hasattr(builtins, name))
     if names:
         yield from ast.parse(f"__taught__({', '.join(map(repr, names))})").body
 
 
-class _Passing:
-    """Setting and deleting a name that is taught happens in the student's kernel, too.
+class _NameForwarding:
+    """Repeat in the student's kernel where a test sets or deletes a taught name.
 
-    Names of the test's own stay here: they may hold what is expected.
+    The test's own names stay here: they may hold expected values.
     """
 
     def __init__(self, taught: frozenset[str]) -> None:
@@ -142,9 +143,9 @@ class _Passing:
         return self._statements(tree.body)
 
     def _statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        return [new for statement in body for new in self._passed(statement)]
+        return [new for statement in body for new in self._forwarded(statement)]
 
-    def _passed(self, statement: ast.stmt) -> Iterator[ast.stmt]:
+    def _forwarded(self, statement: ast.stmt) -> Iterator[ast.stmt]:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield statement
             return

@@ -1,8 +1,8 @@
-"""Runs tests apart: in a cage where no student's code ever ran.
+"""Run isolated tests: in a sandbox where no student's code ever ran.
 
-The test asks for what it does not know, and each question goes to the student's kernel as it was
-at the test's place. One cage serves many tests, each in a snapshot of its own that is used once,
-so that no test meets anything of another submission.
+The test asks for names that it does not know, and each question goes to the snapshot of the
+student's kernel before the test. One sandbox serves many tests, each in a snapshot of its own that
+is used once, so that no test depends on another submission.
 """
 
 from __future__ import annotations
@@ -23,58 +23,58 @@ from ..sandbox.interface import (
 )
 
 AHEAD = 16
-"""Snapshots that are made at once; a paused one costs little."""
+"""Snapshots to take at once; a paused one costs little."""
 
 
 class IsolatedTests:
-    """Used by one thread."""
+    """Runs tests in clean snapshots. Used by one thread."""
 
     def __init__(
         self, engine: SandboxEngine, limits: SandboxLimits, files: Mapping[str, bytes] | None = None
     ) -> None:
         self._engine = engine
-        # The cage outlives many submissions; each test is bounded by itself.
+        # The sandbox outlives many submissions; each test has its own limits.
         self._limits = replace(limits, seconds=limits.test_seconds * AHEAD * 2)
         self._files = files or {}
-        self._cage: Sandbox | None = None
-        self._left: list[str] = []
+        self._sandbox: Sandbox | None = None
+        self._free: list[str] = []
 
     def test(self, student: Sandbox, mark: str, source: str) -> CellRun:
-        """Run this test against that snapshot; what stopped the student's side stops the test."""
-        line = _Line(student, mark)
-        cage, place = self._next()
-        run = cage.test(place, source, line.answer)
-        if run.status is CellStatus.NOT_RUN:  # it was gone before anything was asked
+        """Run a test against a snapshot of the student; if the student's side stops, it stops."""
+        questions = _Questions(student, mark)
+        sandbox, clean = self._next()
+        run = sandbox.test(clean, source, questions.answer)
+        if run.status is CellStatus.NOT_RUN:  # the sandbox was gone before the test started
             self.close()
-            cage, place = self._next()
-            run = cage.test(place, source, line.answer)
-        if run.status is CellStatus.KILLED:  # by what this student's code answered
+            sandbox, clean = self._next()
+            run = sandbox.test(clean, source, questions.answer)
+        if run.status is CellStatus.KILLED:  # by the answers of this student's code
             self.close()
-        if line.broken is not None:
-            return replace(run, status=line.broken.status, cause=line.broken.cause)
+        if questions.broken is not None:
+            return replace(run, status=questions.broken.status, cause=questions.broken.cause)
         return run
 
     def close(self) -> None:
-        if self._cage is not None:
-            self._cage.close()
-            self._cage = None
-        self._left = []
+        if self._sandbox is not None:
+            self._sandbox.close()
+            self._sandbox = None
+        self._free = []
 
     def _next(self) -> tuple[Sandbox, str]:
-        if self._cage is None or not self._left:
+        if self._sandbox is None or not self._free:
             self.close()
-            self._cage = self._engine.open(self._limits, self._files)
+            self._sandbox = self._engine.open(self._limits, self._files)
             steps = [CellStep(cell_id=f"free{n}", source="", mark=True) for n in range(AHEAD)]
-            runs = list(self._cage.run(steps))
-            self._left = [run.cell_id for run in runs if run.status is CellStatus.OK]
-        if not self._left:
-            raise BackendFailed("A clean process for tests could not be made.")
-        return self._cage, self._left.pop()
+            runs = list(self._sandbox.run(steps))
+            self._free = [run.cell_id for run in runs if run.status is CellStatus.OK]
+        if not self._free:
+            raise BackendFailed("A clean process for tests could not be started.")
+        return self._sandbox, self._free.pop()
 
 
 @dataclass(slots=True)
-class _Line:
-    """From the examiner to one snapshot of the student's kernel, until that fails."""
+class _Questions:
+    """Forwards the questions of a test to one snapshot of the student's kernel."""
 
     student: Sandbox
     mark: str

@@ -1,8 +1,8 @@
-"""What was handed in, brought back into the form that can be graded.
+"""Sanitize a submitted notebook, so that it can be graded.
 
-As ``nbgrader autograde`` does it and by its own preprocessors: outputs go, the last of cells with
-one id counts, tests and locked cells get the teacher's text. Roles are restored first, since a
-changed role makes nbgrader give points for nothing, or stop.
+It uses the preprocessors of ``nbgrader autograde``: outputs are removed, of cells with the same id
+the last one counts, tests and locked cells get the teacher's text. Roles are restored first: with a
+changed role nbgrader would fail, or give points for nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .answer_key import KeyCell, NotebookKey
 
 
 class CellRepair(StrEnum):
-    """What is not as it was handed out."""
+    """How a cell differs from the released version."""
 
     MISSING = "missing"
     DUPLICATED = "duplicated"
@@ -36,11 +36,11 @@ class SanitizeFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """A notebook that can be graded.
+    """A sanitized notebook.
 
     Attributes:
-        node: with the teacher's tests in full: nothing that a student's code may see.
-        findings: what had to be put right, and what is missing.
+        node: with the full tests, and so never in reach of a student's code.
+        findings: cells that were repaired or are missing.
     """
 
     node: NotebookNode
@@ -51,23 +51,23 @@ class Sheet:
 
 
 def sanitize(data: bytes, key: NotebookKey) -> Sheet:
-    """Raises InvalidInput: this cannot be read as a notebook."""
+    """Sanitize a notebook. Raises InvalidInput where it cannot be read."""
     node = ipynb.read(f"{key.name}.ipynb", data)
     findings = list(_restore_roles(node, key))
     resources: dict[str, object] = {}
     for step in (ClearOutput(), DeduplicateIds()):
         node, resources = step.preprocess(node, resources)
     for cell in node.cells:
-        if not cell.metadata.get("nbgrader", True):  # a duplicate, of whose role nothing is left
+        if not cell.metadata.get("nbgrader", True):  # a duplicate, whose role was removed
             del cell.metadata["nbgrader"]
-    for step in (_FromTheKey(key), CheckCellMetadata()):
+    for step in (_OverwriteFromKey(key), CheckCellMetadata()):
         node, resources = step.preprocess(node, resources)
     node.metadata["kernelspec"] = json.loads(key.kernelspec)
     return Sheet(node=node, findings=tuple(findings))
 
 
 def _restore_roles(node: NotebookNode, key: NotebookKey) -> list[SanitizeFinding]:
-    """Give each known cell the role it was handed out with, and no other cell any."""
+    """Restore the roles of known cells, and remove those of all others."""
     findings: list[SanitizeFinding] = []
     seen: set[str] = set()
     for cell in node.cells:
@@ -106,12 +106,12 @@ def _role(cell: KeyCell) -> dict[str, object]:
     return role
 
 
-class _FromTheKey(OverwriteCells):  # type: ignore[misc] # nbgrader has no types
-    """nbgrader's overwriting with the key in the place of its database."""
+class _OverwriteFromKey(OverwriteCells):  # type: ignore[misc] # nbgrader has no types
+    """nbgrader's OverwriteCells, with the key instead of its database."""
 
     def __init__(self, key: NotebookKey) -> None:
         super().__init__()
-        self.gradebook = _KeyBook(key)
+        self.gradebook = _KeyGradebook(key)
         self.notebook_id, self.assignment_id = key.name, ""
 
     def preprocess(
@@ -124,7 +124,7 @@ class _FromTheKey(OverwriteCells):  # type: ignore[misc] # nbgrader has no types
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SourceCell:
-    """What nbgrader asks its gradebook of a cell."""
+    """The columns of a cell that nbgrader reads from its gradebook."""
 
     name: str
     cell_type: str
@@ -134,8 +134,8 @@ class _SourceCell:
     max_score: float
 
 
-class _KeyBook:
-    """The two questions that ``OverwriteCells`` puts to a gradebook."""
+class _KeyGradebook:
+    """The two queries of ``OverwriteCells`` to a gradebook."""
 
     def __init__(self, key: NotebookKey) -> None:
         self._key = key

@@ -1,6 +1,6 @@
-"""Grades one submission: each notebook in a fresh cage, its tests afterwards.
+"""Grade one submission: run each notebook in a fresh sandbox, then its tests.
 
-Nothing that a student hands in raises here: what cannot be graded gets a verdict that says so.
+No submission raises an exception here: one that cannot be graded gets a verdict that says so.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from .verdict import CellVerdict, TestOutcome, Word
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotebookResult:
     """Attributes:
-    node: as it ran, with the full tests: for teachers; None if it was not handed in.
-    notes: sentences about the notebook as a whole, for its student.
+    node: as it ran, with the full tests, for teachers; None if it was not submitted.
+    notes: sentences for the student about the notebook as a whole.
     """
 
     name: str
@@ -39,7 +39,7 @@ class NotebookResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmissionResult:
-    """What came out for one submission."""
+    """The result of one submission."""
 
     student: str
     notebooks: tuple[NotebookResult, ...]
@@ -51,9 +51,10 @@ class SubmissionResult:
 
 
 class SubmissionGrader:
-    """Grades submissions of one assignment, one after another; used by one thread.
+    """Grades submissions to one assignment, one after another; used by one thread.
 
-    ``files`` are what the hand-out has beside its notebooks; they replace those of a submission.
+    ``files`` are those of the released version besides its notebooks. They replace the submitted
+    ones.
     """
 
     def __init__(
@@ -68,12 +69,12 @@ class SubmissionGrader:
         self._key = key
         self._limits = limits or SandboxLimits()
         self._files = {name: data for name, data in (files or {}).items() if not _is_notebook(name)}
-        self._examiner = IsolatedTests(engine, self._limits, self._files)
+        self._isolated_tests = IsolatedTests(engine, self._limits, self._files)
 
     def grade(
         self, student: str, submitted: Mapping[str, bytes], *, only: frozenset[str] | None = None
     ) -> SubmissionResult:
-        """``only`` these cells get verdicts; the rest of the notebook runs all the same.
+        """Grade a submission. With ``only``, only these cells get verdicts; all cells run.
 
         Raises:
             Unavailable, BackendFailed: the engine, not the submission, has failed.
@@ -90,7 +91,7 @@ class SubmissionGrader:
         )
 
     def close(self) -> None:
-        self._examiner.close()
+        self._isolated_tests.close()
 
     def _notebook(
         self,
@@ -100,7 +101,7 @@ class SubmissionGrader:
         only: frozenset[str] | None,
     ) -> NotebookResult:
         if data is None:
-            return _nothing(key, Word.MISSING, f"{key.name}.ipynb was not handed in.", only)
+            return _nothing(key, Word.MISSING, f"{key.name}.ipynb was not submitted.", only)
         try:
             sheet = sanitize(data, key)
         except InvalidInput as error:
@@ -109,12 +110,12 @@ class SubmissionGrader:
         runs: dict[str, CellRun] = {}
         tests: dict[str, CellRun] = {}
         if planned.steps:
-            cage = self._engine.open(self._limits, files)
+            sandbox = self._engine.open(self._limits, files)
             try:
-                runs = {run.cell_id: run for run in cage.run(planned.steps)}
-                tests = {test.mark: self._test(cage, test) for test in planned.tests}
+                runs = {run.cell_id: run for run in sandbox.run(planned.steps)}
+                tests = {test.mark: self._test(sandbox, test) for test in planned.tests}
             finally:
-                cage.close()
+                sandbox.close()
         _record(sheet.node, runs, tests)
         return NotebookResult(
             name=key.name,
@@ -123,10 +124,10 @@ class SubmissionGrader:
             notes=tuple(_notes(sheet, planned, runs)),
         )
 
-    def _test(self, cage: Sandbox, test: Test) -> CellRun:
-        if test.examined:
-            return self._examiner.test(cage, test.mark, test.examined)
-        return cage.test(test.mark, test.source)
+    def _test(self, sandbox: Sandbox, test: Test) -> CellRun:
+        if test.isolated_source:
+            return self._isolated_tests.test(sandbox, test.mark, test.isolated_source)
+        return sandbox.test(test.mark, test.source)
 
 
 def _is_notebook(name: str) -> bool:
@@ -134,7 +135,7 @@ def _is_notebook(name: str) -> bool:
 
 
 def _record(node: NotebookNode, runs: Mapping[str, CellRun], tests: Mapping[str, CellRun]) -> None:
-    """Put what ran into the notebook, as nbgrader's autograded ones have it."""
+    """Store outputs in the notebook, as nbgrader does in autograded ones."""
     numbers = count(1)
     for index, cell in enumerate(node.cells):
         run = tests.get(str(index)) or runs.get(str(index))
@@ -174,7 +175,7 @@ def _outcome(key: KeyCell, cell: NotebookNode | None, run: CellRun | None) -> Te
         return verdict.of_missing(is_test=key.is_test)
     if run is not None:
         return verdict.of_test(cell, key, run)
-    if key.is_test:  # an empty test: nothing to run, and so nothing that fails
+    if key.is_test:  # an empty test passes
         return verdict.TestOutcome(
             word=Word.PASSED, sentence="All checks of this test passed.", score=key.points
         )
@@ -192,7 +193,7 @@ def _signed(
         score=outcome.score,
         max_score=cell.points,
         review=outcome.review,
-        apart=test is not None and bool(test.examined),
+        apart=test is not None and bool(test.isolated_source),
         seconds=0.0 if run is None else run.seconds,
     )
 
@@ -200,7 +201,7 @@ def _signed(
 def _nothing(
     key: NotebookKey, word: Word, sentence: str, only: frozenset[str] | None
 ) -> NotebookResult:
-    """No notebook to grade: no points, as in nbgrader."""
+    """The result without a notebook: no points, as in nbgrader."""
     outcome = TestOutcome(word=word, sentence=sentence, score=0.0, review=word is not Word.MISSING)
     verdicts = [
         _signed(key, cell, outcome, None, None)

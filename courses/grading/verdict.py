@@ -1,7 +1,7 @@
-"""A verdict per cell: a word, the points, and one sentence that its student understands.
+"""Write the verdict on a cell: a word, the points, and a sentence for its student.
 
-No sentence says what a hidden test contains. The text of an exception is shown only where the
-student could have seen it anyway: the test is visible, or the text is a literal of the teacher's.
+No sentence reveals a hidden test. The text of an exception is shown only if the test is visible, or
+if the teacher wrote the text as a literal.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Word(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellVerdict:
     """Attributes:
-    score: None where a person decides.
-    review: a person should look at it, whatever the score.
-    apart: the test was run apart from the student's kernel.
+    score: None where a person grades it.
+    review: a person should review it, whatever the score.
+    apart: the test ran isolated from the student's kernel.
     """
 
     notebook: str
@@ -55,7 +55,7 @@ class CellVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestOutcome:
-    """A word, its sentence and the points, of one cell."""
+    """The word, sentence and points of one cell."""
 
     word: Word
     sentence: str
@@ -74,11 +74,11 @@ _STOPPED: Mapping[StopReason, tuple[Word, str]] = {
     StopReason.DISK: (Word.STOPPED, "Your code wrote more to files than a submission may."),
     StopReason.DIED: (Word.STOPPED, "Your code ended the kernel, so the test could not finish."),
 }
-"""What a limit that was met means to a student."""
+"""The word and sentence for each limit that was reached."""
 
 
 def of_test(cell: NotebookNode, key: KeyCell, run: CellRun) -> TestOutcome:
-    """By nbgrader's own rules from the outputs in ``cell``, unless the run did not get there."""
+    """The outcome of a test, from the outputs in ``cell`` by nbgrader's rules if it was run."""
     if run.tampered:
         what = ", ".join(run.tampered)
         return TestOutcome(
@@ -90,7 +90,7 @@ def of_test(cell: NotebookNode, key: KeyCell, run: CellRun) -> TestOutcome:
     stopped = of_stop(run)
     if stopped is not None:
         return stopped
-    if run.status is CellStatus.ERROR:  # nbgrader would take a value that was shown before it
+    if run.status is CellStatus.ERROR:  # nbgrader would count a value that was shown before it
         return TestOutcome(word=Word.FAILED, sentence=_why(cell.outputs, key), score=0.0)
     shown = [output for output in cell.outputs if output.output_type == "execute_result"]
     if len(shown) > 1:
@@ -98,7 +98,7 @@ def of_test(cell: NotebookNode, key: KeyCell, run: CellRun) -> TestOutcome:
         return TestOutcome(word=Word.TAMPERED, sentence=sentence, score=0.0, review=True)
     try:
         score, most = determine_grade(cell)
-    except (ValueError, KeyError):  # nbgrader gives up on the whole submission here
+    except (ValueError, KeyError):  # nbgrader would fail for the whole submission
         sentence = "The test gave points that this cell cannot have: a person looks at it."
         return TestOutcome(word=Word.NEEDS_A_PERSON, sentence=sentence, score=0.0, review=True)
     if score >= most:
@@ -112,7 +112,7 @@ def of_test(cell: NotebookNode, key: KeyCell, run: CellRun) -> TestOutcome:
 
 
 def of_stop(run: CellRun) -> TestOutcome | None:
-    """Of a test that did not come to its end; None of one that did."""
+    """The outcome of a test that did not complete; None for one that did."""
     if run.status is CellStatus.NOT_RUN:
         sentence = "This test was not run, because the kernel had ended before it."
         return TestOutcome(word=Word.NOT_RUN, sentence=sentence, score=0.0)
@@ -127,7 +127,7 @@ def of_stop(run: CellRun) -> TestOutcome | None:
 
 
 def of_answer(cell: NotebookNode, *, is_task: bool) -> TestOutcome:
-    """Of what a person grades."""
+    """The outcome of a cell that a person grades."""
     if not is_task and determine_grade(cell)[0] == 0:
         sentence = "You left this answer as it was handed out."
         return TestOutcome(word=Word.NO_ANSWER, sentence=sentence, score=0.0)
@@ -136,14 +136,14 @@ def of_answer(cell: NotebookNode, *, is_task: bool) -> TestOutcome:
 
 
 def of_missing(*, is_test: bool) -> TestOutcome:
-    """As in nbgrader: no points, and a person is told."""
+    """The outcome of a deleted cell: no points, and review by a person, as in nbgrader."""
     what = "The test" if is_test else "The place for this answer"
     sentence = f"{what} was deleted from your notebook, so there are no points for it."
     return TestOutcome(word=Word.MISSING, sentence=sentence, score=None, review=True)
 
 
 def of_stopped_cell(number: int, run: CellRun) -> str:
-    """What happened to a cell of the student's own, as a note; empty for nothing to tell."""
+    """A note on a cell of the student that was stopped; empty for one that was not."""
     if run.status is CellStatus.TIMEOUT:
         return f"Cell {number} was stopped after {run.seconds:.0f} s."
     if run.status is CellStatus.KILLED:
@@ -171,7 +171,7 @@ def _said(name: str, text: str, key: KeyCell) -> str:
 
 
 def _literals(source: str) -> frozenset[str]:
-    """The texts that a teacher wrote into the test, such as the message of an assertion."""
+    """The literal messages in a test, such as those of its assertions."""
     try:
         tree = ast.parse(source)
     except SyntaxError:

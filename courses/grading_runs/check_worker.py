@@ -1,9 +1,9 @@
-"""The trusted side of Check, started under the lease of one check.
+"""Run the visible tests of one check: the process that runs under its lease.
 
 Run as ``python -m carrel.courses.grading_runs.check_worker``.
 
-It works as the grader does, with the same cages and the tests as they were handed out. What it
-finds stays in the attempt's own folder.
+It works as the grading worker, in the same sandboxes, but with the visible tests only. Its result
+stays in the attempt's folder.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..grading.submission_grader import SubmissionResult
 from ..releases.student_version import key_of_visible
 from ..workspace import folder
 from .work_source import verdict_of
-from .worker import at_hand
+from .worker import grading_tools
 
 _NOTHING_SEEN = "This test is hidden: it runs when your work is graded."
 _PASSED = "All checks of this test that you can see passed."
@@ -42,23 +42,23 @@ def main() -> int:
 
 
 def check() -> None:
-    """Raises CarrelError."""
+    """Run the check of this attempt. Raises CarrelError."""
     attempt = Path(os.environ["CARREL_OUTPUT_DIR"]).parent
     state = StateFolder.at(os.environ["CARREL_STATE"])
-    given = CheckOrderOut.model_validate_json((attempt.parent / INPUT).read_bytes())
-    with at_hand(state, given.order) as tools:
-        bench = CheckWork(given)
+    order = CheckOrderOut.model_validate_json((attempt.parent / INPUT).read_bytes())
+    with grading_tools(state, order.order) as tools:
+        work = CheckWork(order)
         terms = Terms(limits=tools.limits, files=tools.prepared.files)
-        grade_class(tools.engine, key_of_visible(tools.prepared, tools.key), bench, terms)
-    verdict = as_seen(bench.verdict, unseen(tools.prepared.key))
+        grade_class(tools.engine, key_of_visible(tools.prepared, tools.key), work, terms)
+    verdict = as_seen(work.verdict, unseen(tools.prepared.key))
     write_into(attempt, RESULT, verdict.model_dump_json())
 
 
 class CheckWork:
-    """``run.Bench`` with the work of one person and without a gradebook."""
+    """A ``WorkSource`` with the work of one student and without a gradebook."""
 
-    def __init__(self, given: CheckOrderOut) -> None:
-        self._given = given
+    def __init__(self, order: CheckOrderOut) -> None:
+        self._given = order
         self.verdict = VerdictIn(submission=1, seconds=0.0, why_not="Nothing was checked.")
 
     def waiting(self) -> Sequence[Work]:
@@ -74,14 +74,14 @@ class CheckWork:
         self.verdict = VerdictIn(submission=1, seconds=0.0, why_not=sentence)
 
     def progress(self, progress: GradingProgress) -> None:
-        """Of one submission there is none."""
+        """Not shown: there is only one submission."""
 
     def stopped(self) -> bool:
         return False
 
 
 def unseen(key: AssignmentKey) -> frozenset[tuple[str, str]]:
-    """Tests of which nothing that runs was handed out: they would pass for everybody."""
+    """Tests without any visible code: they would pass for every student."""
     return frozenset(
         (notebook.name, cell.grade_id)
         for notebook in key.notebooks
@@ -98,7 +98,7 @@ def _runs(source: str) -> bool:
 
 
 def as_seen(verdict: VerdictIn, hidden: frozenset[tuple[str, str]]) -> VerdictIn:
-    """In the words for what only a part of the tests has said."""
+    """Reword a verdict for a check, which runs only the visible part of the tests."""
     cells = [_as_seen(cell, hidden=(cell.notebook, cell.cell) in hidden) for cell in verdict.cells]
     return verdict.model_copy(update={"cells": cells})
 

@@ -1,4 +1,4 @@
-"""A grading run's work from the service: files from the blobs, verdicts to it and the gradebook."""
+"""The submissions of a grading run; sends verdicts to the service and to the gradebook."""
 
 from __future__ import annotations
 
@@ -18,24 +18,29 @@ _SENTENCE = 2000
 
 
 class ServiceWorkSource:
-    """``run.Bench``. The gradebook comes first: what has a verdict is in it.
+    """A ``WorkSource``. The gradebook is written first, so that it has every verdict.
 
-    Attributes:
-        told: the file in which the attempt says how far it is.
+    Args:
+        progress_file: in which the attempt reports its progress.
     """
 
     def __init__(
         self,
         order: GradingOrderOut,
-        judge: Callable[[VerdictIn], bool],
+        store_verdict: Callable[[VerdictIn], bool],
         blobs: Blobs,
-        book: GradebookWriter,
+        gradebook: GradebookWriter,
         *,
-        told: Path,
+        progress_file: Path,
     ) -> None:
-        self._order, self._judge, self._blobs, self._book = order, judge, blobs, book
+        self._order, self._store_verdict, self._blobs, self._gradebook = (
+            order,
+            store_verdict,
+            blobs,
+            gradebook,
+        )
         self._works: Mapping[int, WorkOut] = {each.submission: each for each in order.works}
-        self._told = told
+        self._progress_file = progress_file
 
     def waiting(self) -> Sequence[Work]:
         return [Work(number=each.submission, student=each.person) for each in self._order.works]
@@ -45,33 +50,35 @@ class ServiceWorkSource:
 
     def graded(self, work: Work, result: SubmissionResult) -> None:
         given = self._works[work.number]
-        self._book.record(
+        self._gradebook.record(
             self._order.assignment,
             result,
             files=self.files(work),
             submitted_at=datetime.fromtimestamp(given.at, UTC),
             late_penalty=given.penalty,
         )
-        self._judge(verdict_of(work, result))
+        self._store_verdict(verdict_of(work, result))
 
     def failed(self, work: Work, sentence: str) -> None:
         print(f"{work.student}: {sentence}", flush=True)
-        self._judge(VerdictIn(submission=work.number, seconds=0.0, why_not=sentence[:_SENTENCE]))
+        self._store_verdict(
+            VerdictIn(submission=work.number, seconds=0.0, why_not=sentence[:_SENTENCE])
+        )
 
     def progress(self, progress: GradingProgress) -> None:
-        """Where everything that runs says it: it is shown wherever requests are."""
-        told = {"step": progress.done, "total": progress.total, "unit": "submissions"}
-        draft = self._told.with_suffix(".part")
-        draft.write_text(json.dumps(told), encoding="utf-8")
-        draft.replace(self._told)
+        """Write the progress where all attempts do, so that it is shown with the request."""
+        found = {"step": progress.done, "total": progress.total, "unit": "submissions"}
+        draft = self._progress_file.with_suffix(".part")
+        draft.write_text(json.dumps(found), encoding="utf-8")
+        draft.replace(self._progress_file)
 
     def stopped(self) -> bool:
-        """Who cancels a run ends its grader by a signal."""
+        """Cancelling a run ends this process by a signal."""
         return False
 
 
 def verdict_of(work: Work, result: SubmissionResult) -> VerdictIn:
-    """What the service keeps of a result."""
+    """The verdict on a result, as the service stores it."""
     return VerdictIn(
         submission=work.number,
         seconds=result.seconds,

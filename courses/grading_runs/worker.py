@@ -1,9 +1,9 @@
-"""The trusted grader, started under the lease of a grading run.
+"""Grade the submissions of a grading run: the process that runs under its lease.
 
 Run as ``python -m carrel.courses.grading_runs.worker``.
 
-It runs as the service's own account on the service's machine, whatever the engine is: only the
-cages of submissions are containers or namespaces. What it graded is with the service at once.
+It runs as the service's account on the service's machine with every engine: only the sandboxes of
+submissions are containers or namespaces. Each verdict is sent to the service at once.
 """
 
 from __future__ import annotations
@@ -45,31 +45,33 @@ def main() -> int:
 
 
 def grade() -> None:
-    """Raises CarrelError."""
+    """Grade what the service orders. Raises CarrelError."""
     state = StateFolder.at(os.environ["CARREL_STATE"])
-    link = GraderClient(Path(os.environ["CARREL_OUTPUT_DIR"]).parent)
+    client = GraderClient(Path(os.environ["CARREL_OUTPUT_DIR"]).parent)
     blobs = FolderBlobs(state.blobs)
-    order = link.order()
-    with at_hand(state, order) as tools:
+    order = client.order()
+    with grading_tools(state, order) as tools:
         folder = state.course(order.course)
         with closing(load_gradebook(state, Settings.load(state), course=order.course)) as book:
             due = None if order.due is None else datetime.fromtimestamp(order.due, UTC)
             book.save_release(tools.prepared, due=due)
             add_source(folder, order.assignment, tools.source)
-            told = Path(os.environ["CARREL_PROGRESS"])
-            bench = ServiceWorkSource(order, link.judge, blobs, book, told=told)
+            progress_file = Path(os.environ["CARREL_PROGRESS"])
+            work = ServiceWorkSource(
+                order, client.store_verdict, blobs, book, progress_file=progress_file
+            )
             terms = Terms(
                 parallel=parallel(),
                 only=frozenset({order.question}) if order.question else None,
                 limits=tools.limits,
                 files=tools.prepared.files,
             )
-            grade_class(tools.engine, tools.key, bench, terms)
+            grade_class(tools.engine, tools.key, work, terms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradingTools:
-    """What it takes to grade submissions to one version of an assignment."""
+    """What is needed to grade submissions to one version of an assignment."""
 
     source: Mapping[str, bytes]
     prepared: Prepared
@@ -79,8 +81,8 @@ class GradingTools:
 
 
 @contextmanager
-def at_hand(state: StateFolder, order: GradingOrderOut) -> Iterator[GradingTools]:
-    """Raises CarrelError."""
+def grading_tools(state: StateFolder, order: GradingOrderOut) -> Iterator[GradingTools]:
+    """Prepare the tools for an order, and close them at the end. Raises CarrelError."""
     source = contents(FolderBlobs(state.blobs), order.source)
     prepared = prepare(order.assignment, source)
     engine = load_sandbox(
@@ -104,7 +106,7 @@ def _key(
     source: Mapping[str, bytes],
     limits: SandboxLimits,
 ) -> AssignmentKey:
-    """With what the check before the release found; one that had none is checked now."""
+    """The answer key with the result of the release check, which runs now if there was none."""
     if order.apart is None:
         return check_release(engine, prepared, source, limits=limits).key
     notebooks = tuple(

@@ -1,4 +1,4 @@
-"""What courses need of the world: a store for what is true, and a place for contents."""
+"""The protocols of the store of courses and of the blob store."""
 
 from __future__ import annotations
 
@@ -23,67 +23,67 @@ from .records import (
 
 
 class CourseStore(Protocol):
-    """Every method is one transaction; a ``change`` is written to the audit list in the same."""
+    """Stores courses. Each method is one transaction; ``change`` goes to the audit log."""
 
     # -- courses and their people ---------------------------------------------------------
 
     def courses(self) -> tuple[Course, ...]:
-        """All of them, by name."""
+        """All courses, by name."""
 
     def course(self, name: str) -> Course:
         """Raises NotFound."""
 
     def put_course(self, course: Course, *, change: AuditEntry | None = None) -> None:
-        """Make or change one. Raises NotFound where there is no such group."""
+        """Create or change a course. Raises NotFound where there is no such group."""
 
     def members(self, course: str) -> tuple[Member, ...]:
-        """By name, also those who have left."""
+        """The roster by name, with those who have left."""
 
     def memberships(self, person: str) -> tuple[Member, ...]:
-        """Of one person in every course, by course, also those that are over."""
+        """The entries of one person on all rosters, by course, with those who have left."""
 
     def put_members(
         self, course: str, members: Sequence[Member], *, change: AuditEntry | None = None
     ) -> None:
-        """Add these, in place of what was known of the same people. Raises NotFound."""
+        """Add or replace entries of the roster. Raises NotFound."""
 
     # -- assignments ----------------------------------------------------------------------
 
     def assignments(self, course: str) -> tuple[Assignment, ...]:
-        """By name."""
+        """The assignments of a course, by name."""
 
     def assignment(self, course: str, name: str) -> Assignment:
         """Raises NotFound."""
 
     def put_assignment(self, assignment: Assignment, *, change: AuditEntry | None = None) -> None:
-        """Make or change one; its version stays what the store has. Raises NotFound."""
+        """Create or change an assignment, but not its version. Raises NotFound."""
 
     def release(
         self, assignment: Assignment, hand_out: HandOut, *, change: AuditEntry | None = None
     ) -> HandOut:
-        """Change an assignment and hand out a version of it, in one step; it gets its number here.
+        """Change an assignment and release a version, which gets its number here.
 
-        The same source and files as those of the newest version are that version.
+        With the source and files of the newest version, that version is returned.
 
         Raises:
             NotFound: there is no such course.
         """
 
     def hand_out(self, course: str, assignment: str, version: int | None = None) -> HandOut:
-        """The newest where none is named. Raises NotFound."""
+        """A released version, by default the newest. Raises NotFound."""
 
     def note_fetched(self, fetched: Fetched) -> None:
-        """The latest of each person is kept."""
+        """Store the version that a student fetched last."""
 
     def fetched(
         self, course: str, assignment: str | None = None, person: str | None = None
     ) -> tuple[Fetched, ...]:
-        """By assignment and person."""
+        """The versions that students fetched last, by assignment and person."""
 
-    # -- what comes in --------------------------------------------------------------------
+    # -- submissions ----------------------------------------------------------------------
 
     def submit(self, new: NewSubmission) -> Submission:
-        """Keep one for good. The same content as in the student's last one is that one.
+        """Store a submission. With the content of the student's last one, that one is returned.
 
         Raises:
             NotFound: there is no such assignment.
@@ -92,7 +92,7 @@ class CourseStore(Protocol):
     def submissions(
         self, course: str, assignment: str | None = None, person: str | None = None
     ) -> tuple[Submission, ...]:
-        """By assignment, person and number."""
+        """Submissions, by assignment, person and number."""
 
     def submission(self, submission_id: int) -> Submission:
         """Raises NotFound."""
@@ -104,10 +104,10 @@ class CourseStore(Protocol):
         counts: bool,
         change: AuditEntry | None = None,
     ) -> None:
-        """Let this one of its student's count whatever the clock said, or let it not any more."""
+        """Let a submission count whatever its time, or withdraw that choice."""
 
     def chosen(self, course: str, assignment: str) -> dict[str, int]:
-        """The numbers that teachers chose, by person."""
+        """The numbers of chosen submissions, by person."""
 
     # -- grading --------------------------------------------------------------------------
 
@@ -115,32 +115,32 @@ class CourseStore(Protocol):
         """Raises NotFound where there is no such assignment."""
 
     def runs(self, course: str, assignment: str) -> tuple[GradingRun, ...]:
-        """In the order in which they were asked for."""
+        """The grading runs of an assignment, oldest first."""
 
     def run(self, request: str) -> GradingRun:
         """Raises NotFound."""
 
     def add_verdict(self, verdict: SubmissionVerdict) -> bool:
-        """Keep it for good; False where this run has one of the submission, which stays.
+        """Store a verdict; False where the run has one on this submission, which stays.
 
         Raises:
             NotFound: there is no such run, or it does not grade that submission.
         """
 
     def verdicts(self, course: str, assignment: str) -> tuple[SubmissionVerdict, ...]:
-        """Of all runs, by their order and by submission."""
+        """The verdicts of all runs, in the order of the runs and by submission."""
 
-    # -- what goes back -------------------------------------------------------------------
+    # -- feedback -------------------------------------------------------------------------
 
     def give_back(self, feedback: Feedback, *, change: AuditEntry | None = None) -> None:
-        """In place of what was given back before. Raises NotFound."""
+        """Store feedback, in place of earlier feedback. Raises NotFound."""
 
     def feedback(
         self, course: str, assignment: str | None = None, person: str | None = None
     ) -> dict[int, Feedback]:
-        """What was given back, by submission."""
+        """The feedback, by submission."""
 
-    # -- more time ------------------------------------------------------------------------
+    # -- deadlines ------------------------------------------------------------------------
 
     def extend(self, extension: Extension, *, change: AuditEntry | None = None) -> None:
         """Raises NotFound where there is no such assignment."""
@@ -154,22 +154,22 @@ class CourseStore(Protocol):
         section: str = "",
         change: AuditEntry | None = None,
     ) -> None:
-        """Remove every extension of this person, or of this section."""
+        """Remove all extensions of a person or of a section."""
 
     def extensions(self, course: str) -> tuple[Extension, ...]:
-        """In the order in which they were given."""
+        """The extensions of a course, oldest first."""
 
     def add_outage(self, outage: Outage, *, change: AuditEntry | None = None) -> None: ...
 
     def outages(self) -> tuple[Outage, ...]:
-        """In the order in which they were recorded."""
+        """All outages, oldest first."""
 
 
 class Blobs(Protocol):
-    """Contents by their SHA-256. What was put is there for good, also after a loss of power."""
+    """Stores contents by their SHA-256, safe against a loss of power."""
 
     def put(self, content: bytes) -> str:
-        """Its SHA-256, in 64 hexadecimal digits."""
+        """Store a content; returns its SHA-256 in 64 hexadecimal digits."""
 
     def open(self, sha256: str) -> BinaryIO:
         """Raises NotFound."""

@@ -1,7 +1,7 @@
-"""The values of courses: what is handed out, what comes in, and until when.
+"""The values of courses: courses, members, assignments, submissions, grading and feedback.
 
-A course is a group of the quota tree with more to it; its name is the group's. Times are seconds
-since the epoch (UTC), spans are seconds. The store gives submissions their numbers.
+A course belongs to the group of the quota tree with its name. Times are seconds since the epoch
+(UTC), durations are seconds. The store numbers submissions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 
 class CourseRole(StrEnum):
-    """What somebody is in a course; the teachers are those of the group."""
+    """The role of a user in a course. Its teachers are those of the group."""
 
     TEACHER = "teacher"
     GRADER = "grader"
@@ -23,8 +23,8 @@ class CourseRole(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
     """Attributes:
-    image: its work runs and is graded in it; empty on an engine without images.
-    archived_at: from then on it can only be read.
+    image: in which its work runs and is graded; empty on a backend without images.
+    archived_at: when it became read-only.
     """
 
     name: str
@@ -37,10 +37,10 @@ class Course:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A student or a grader; whoever has left stays known, with all that they handed in.
+    """A student or a grader. Members who have left keep their entry and their submissions.
 
     Attributes:
-        full_name: as the roster has it.
+        full_name: from the roster.
         section: part of the class, such as a lab group; empty for none.
         left_at: None while they are in the course.
     """
@@ -55,7 +55,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateStep:
-    """Up to so many seconds after the due time, this part of the points is taken off."""
+    """The part of the points that lateness of up to ``seconds`` costs."""
 
     seconds: int
     penalty: float
@@ -63,7 +63,7 @@ class LateStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateRule:
-    """What lateness costs; later than the last step does not count. No step: nothing late does."""
+    """The penalties for lateness. A submission later than the last step does not count."""
 
     steps: tuple[LateStep, ...] = ()
 
@@ -71,12 +71,12 @@ class LateRule:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
     """Attributes:
-    due: None for one that is never due.
-    zone: in which its due time was said, such as ``Europe/Berlin``.
-    devices: that grading one submission needs.
-    seconds: that one submission may take in grading.
-    version: of the newest hand-out; 0 before there is one.
-    hidden: students do not see it, as of one that came with a clone, before it is released.
+    due: None for no due time.
+    zone: time zone of the due time, such as ``Europe/Berlin``.
+    devices: needed to grade one submission.
+    seconds: time limit of grading one submission.
+    version: the newest released one; 0 before the first release.
+    hidden: not shown to students, such as one of a cloned course before its release.
     """
 
     course: str
@@ -97,7 +97,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRef:
-    """A file whose content lies among the blobs."""
+    """A file whose content is in the blob store."""
 
     name: str
     sha256: str
@@ -106,7 +106,7 @@ class FileRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folder:
-    """Files that belong together; ``sha256`` is over all of their names and contents."""
+    """A set of files; ``sha256`` is the hash of all names and contents."""
 
     sha256: str
     files: tuple[FileRef, ...]
@@ -119,9 +119,9 @@ class Folder:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradingPace:
     """Attributes:
-    start: seconds that the engine takes until its first cage is there.
-    each: seconds from one verdict to the next, while as many are graded at once as in a run.
-        0 where nothing is known.
+    start: seconds until the engine's first sandbox is open.
+    each: seconds between verdicts, with as many submissions in parallel as in a run; 0 for
+        unknown.
     """
 
     start: float = 0.0
@@ -133,12 +133,12 @@ NOT_KNOWN: Final = GradingPace()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialResult:
-    """What the check before a release found.
+    """The result of the check before a release.
 
     Attributes:
-        seconds: that grading one submission takes, alone.
-        pace: that of a grading run here, for what it is expected to take.
-        apart: by notebook, the ids of the tests that run apart from the student's kernel.
+        seconds: for grading one submission alone.
+        pace: of a grading run on this machine.
+        apart: by notebook, the ids of the tests that run isolated from the student's kernel.
     """
 
     seconds: float
@@ -153,8 +153,8 @@ class HandOut:
     Attributes:
         version: from 1 on.
         files: what students get.
-        source: what the teacher wrote, solutions and hidden tests included: never a student's.
-        tried: None where it was not tried in the grading sandbox before it was released.
+        source: what the teacher wrote, with solutions and hidden tests. Never for students.
+        tried: the result of its check; None where it was not checked.
     """
 
     course: str
@@ -169,7 +169,7 @@ class HandOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extension:
-    """More time for one person or one section; several of them add up."""
+    """More time for one person or one section; several extensions add up."""
 
     course: str
     assignment: str
@@ -183,7 +183,7 @@ class Extension:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """A span in which people could not work, as an administrator recorded it.
+    """A span in which users could not work, recorded by an administrator.
 
     Attributes:
         course: empty for all courses.
@@ -199,10 +199,10 @@ class Outage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSubmission:
-    """What a student sends, with the time at which the server had all of it.
+    """A submission before it is stored, with the time at which the server had received it.
 
     Attributes:
-        version: of the hand-out that it answers, as far as is known; 0 else.
+        version: that it answers; 0 for unknown.
     """
 
     course: str
@@ -215,10 +215,10 @@ class NewSubmission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """One that is stored for good.
+    """A stored submission.
 
     Attributes:
-        id: the store's own.
+        id: unique in the store.
         number: from 1 on, for each student and assignment.
     """
 
@@ -234,14 +234,14 @@ class Submission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradingRun:
-    """One grading of a class, or of a part of it; what it grades is settled when it is asked for.
+    """One grading of a class or a part of it. Its submissions are fixed when it is queued.
 
     Attributes:
-        request: the id of its request on the pool, which is also its own.
-        version: of the hand-out by whose key it grades.
-        person, question: empty for everybody, and for all cells.
-        submissions: the ids of what it grades.
-        expected: seconds that it is expected to take; 0 where nothing is known.
+        request: the ID of its request on the pool, and of the run itself.
+        version: the released version whose answer key it uses.
+        person, question: empty for all students, and for all cells.
+        submissions: the IDs of the submissions to grade.
+        expected: expected seconds; 0 for unknown.
     """
 
     request: str
@@ -258,11 +258,11 @@ class GradingRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellScore:
-    """What one cell of a submission got, in a word, in points and in a sentence for its student.
+    """The verdict on one cell: a word, points, and a sentence for the student.
 
     Attributes:
-        score: None where a person decides.
-        review: a person should look at it, whatever the score.
+        score: None where a person grades it.
+        review: a person should review it, whatever the score.
     """
 
     notebook: str
@@ -276,11 +276,11 @@ class CellScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmissionVerdict:
-    """What came out for one submission in one run.
+    """The result of one submission in one run.
 
     Attributes:
-        notes: sentences about the whole of it.
-        why_not: why it could not be graded; empty where it was.
+        notes: sentences about the whole submission.
+        why_not: why it could not be graded; empty if it was.
     """
 
     request: str
@@ -294,7 +294,7 @@ class SubmissionVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
-    """What a student gets back for a submission.
+    """The feedback on a submission.
 
     Attributes:
         submission: its id.
@@ -309,7 +309,7 @@ class Feedback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """That a student has a version of a hand-out."""
+    """The version of an assignment that a student fetched last."""
 
     course: str
     assignment: str

@@ -1,6 +1,6 @@
-"""What comes and goes in ngshare's REST API as Carrel's values: forms, times, files.
+"""Convert forms, times and files of ngshare's REST API to and from Carrel's values.
 
-What is refused begins with ngshare's own words and goes on with Carrel's sentence.
+Error messages begin with ngshare's own words, followed by Carrel's sentence.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from ...hub.schemas.ngshare import STAMP, TREE, TreeFileIn, TreeFileOut, TreeOut
 from ..files.bundle import checked_name
 
 _DIGITS = 10
-"""That a version of a hand-out never has."""
+"""More digits than a version number has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NgshareForm:
-    """What came with a call; the last three are Carrel's own.
+    """The fields of a call; the last three are Carrel's own.
 
     Attributes:
-        source: files, as the teacher wrote them.
-        version: of the hand-out that a submission answers.
+        source: the teacher's files.
+        version: the released version that a submission answers.
     """
 
     files: str | None = None
@@ -40,11 +40,13 @@ class NgshareForm:
     version: str | None = None
 
     def answered_version(self) -> int:
-        """0 where none is said."""
+        """The version; 0 where none is given."""
         said = self.version or "0"
         if not (said.isascii() and said.isdigit() and len(said) < _DIGITS):
             raise InvalidInput(
-                f"{said[:80]!r} is no version of a hand-out.", accepted="A number.", field="version"
+                f"{said[:80]!r} is not a version of an assignment.",
+                accepted="A number.",
+                field="version",
             )
         return int(said)
 
@@ -66,7 +68,7 @@ def stamp(at: float) -> str:
 
 
 def read_stamp(text: str) -> str:
-    """As ``stamp`` writes it; also without its zone."""
+    """Normalize a time as ``stamp`` writes it, with or without its zone."""
     for form in (STAMP, STAMP.removesuffix(" %Z")):
         try:
             return datetime.strptime(text.strip(), form).replace(tzinfo=UTC).strftime(STAMP)
@@ -80,7 +82,7 @@ def read_stamp(text: str) -> str:
 
 
 def sent_files(tree: str | None) -> list[FileIn]:
-    """The files of a form's field, with names, contents and checksums looked at."""
+    """Parse the files of a form field, and check names, contents and checksums."""
     if not tree:
         raise InvalidInput("Please supply files.", accepted="A list, as JSON.", field="files")
     try:
@@ -138,7 +140,7 @@ def _md5(content: bytes) -> str:
 
 @contextmanager
 def said(words: str, kind: type[CarrelError]) -> Iterator[None]:
-    """ngshare's words in front of Carrel's sentence."""
+    """Put ngshare's words in front of Carrel's error message."""
     try:
         yield
     except kind as error:

@@ -1,7 +1,6 @@
-"""Which cell of one notebook is which of another: by id, by nbgrader's name, by what it says.
+"""Match the cells of three notebooks: by ID, by nbgrader's grade ID, and by text.
 
-A cell's id decides, then nbgrader's grade id. Notebooks of a time before cells had ids, or saved
-by a program that drops them, are laid beside each other and matched by their text.
+Text is compared only in notebooks without cell IDs: old ones, or those of programs that drop IDs.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ from difflib import SequenceMatcher
 from .document import NotebookCell
 
 KEPT = "carrel_kept"
-"""Metadata of a cell that merging put there for its owner: it is never anybody else's."""
+"""Metadata of a copy that merging has added for the student; it is never matched."""
 _ALIKE = 0.5
 _LONGEST_COMPARED = 5_000
-"""Characters; the time for it grows with the square."""
+"""Characters; comparing takes quadratic time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """A key for each cell of three notebooks: the same key for what is the same cell."""
+    """A key for each cell of three notebooks; cells with the same key are the same."""
 
     old: tuple[str, ...]
     new: tuple[str, ...]
@@ -31,7 +30,7 @@ class Keys:
 def keys_of(
     old: Sequence[NotebookCell], new: Sequence[NotebookCell], mine: Sequence[NotebookCell]
 ) -> Keys:
-    """Match the old hand-out, the new one and a student's notebook."""
+    """Match the old version, the new version and the student's notebook."""
     by_text = not all(cell.id for cell in (*old, *new, *mine))
     olds = [f"old {place}" for place in range(len(old))]
     to_old = _Matching(new, old)
@@ -44,7 +43,7 @@ def keys_of(
     mine_to_old.by_name()
     _both(mine_to_old, olds, mine_to_new, news, lambda each: each.by_name())
     if by_text:
-        # What says the same as the new hand-out came from there, in an earlier merge.
+        # A cell with the text of the new version came from it, in an earlier merge.
         _both(mine_to_old, olds, mine_to_new, news, lambda each: each.by_equal_text())
         _both(mine_to_new, news, mine_to_old, olds, lambda each: each.by_equal_text())
         _both(mine_to_new, news, mine_to_old, olds, lambda each: each.by_similar_text())
@@ -59,7 +58,7 @@ def keys_of(
 
 @dataclass(slots=True)
 class _Matching:
-    """Cells with their places in ``reference``, as far as they are found; each place once."""
+    """Cells with their positions in ``reference``, as far as they match; each position once."""
 
     cells: Sequence[NotebookCell]
     reference: Sequence[NotebookCell]
@@ -89,7 +88,7 @@ class _Matching:
                     self._pair(cell, place)
 
     def by_similar_text(self) -> None:
-        """In order: what stands before a match of one is before it in the other, too."""
+        """Match in order: matches never cross."""
         places = self._open_places()
         for cell in self._open_cells():
             for number, place in enumerate(places):
@@ -130,7 +129,7 @@ def _both(
     next_keys: Sequence[str],
     match: Callable[[_Matching], None],
 ) -> None:
-    """Match on, without the cells and the keys that the other matching has found already."""
+    """Continue a matching without the cells and keys that the other one has found."""
     used = {done_keys[place] for place in done.found.values()}
     next_.closed = set(done.found)
     next_.taken |= {place for place, key in enumerate(next_keys) if key in used}
@@ -138,7 +137,7 @@ def _both(
 
 
 def _may_be_one(cell: NotebookCell, reference: NotebookCell) -> bool:
-    """A program may drop the marks of nbgrader; none gives them another name."""
+    """A program may drop nbgrader's metadata, but does not change the grade ID."""
     return cell.grade_id in ("", reference.grade_id)
 
 

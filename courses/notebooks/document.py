@@ -1,4 +1,4 @@
-"""A notebook as a value: its cells, what merging looks at in them, and back to a file."""
+"""Read and write notebooks as values, for merging."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class NotebookCell:
     """One cell.
 
     Attributes:
-        id: empty where the notebook is of a time before cells had ids.
+        id: empty in notebook formats without cell IDs.
         kind: ``code``, ``markdown`` or ``raw``.
-        rest: what else it has: outputs, the number of its run, attached images.
+        rest: other members: outputs, execution count, attachments.
     """
 
     id: str
@@ -31,17 +31,17 @@ class NotebookCell:
 
     @property
     def content(self) -> tuple[str, str, object]:
-        """What somebody wrote; outputs and metadata are no part of it."""
+        """What a person wrote: no outputs and no metadata."""
         return self.kind, self.source, self.rest.get("attachments")
 
     @property
     def grade_id(self) -> str:
-        """nbgrader's name for it; empty without one."""
+        """nbgrader's grade ID; empty without one."""
         return str(self._nbgrader().get("grade_id", ""))
 
     @property
     def is_locked(self) -> bool:
-        """Whether nbgrader restores it before it grades: a test, or a cell to be read only."""
+        """Whether nbgrader restores it before grading: a test or a read-only cell."""
         marks = self._nbgrader()
         if marks.get("solution"):
             return False
@@ -49,7 +49,7 @@ class NotebookCell:
 
     @property
     def is_answer(self) -> bool:
-        """Whether students are to write something here."""
+        """Whether it is a solution cell for students."""
         return bool(self._nbgrader().get("solution"))
 
     def _nbgrader(self) -> Metadata:
@@ -65,7 +65,7 @@ class NotebookDocument:
 
 
 def read(content: bytes) -> NotebookDocument | None:
-    """The notebook in a file; None if it is none of format 4."""
+    """Parse a notebook of format 4; None for anything else."""
     try:
         found = json.loads(content)
     except (ValueError, RecursionError):
@@ -96,14 +96,14 @@ def _cell(found: object) -> NotebookCell | None:
 
 
 def _text(found: object) -> object:
-    """In files a text may be the list of its lines."""
+    """Join a text that is stored as a list of lines."""
     if isinstance(found, list) and all(isinstance(each, str) for each in found):
         return "".join(found)
     return found
 
 
 def write(notebook: NotebookDocument) -> bytes:
-    """As Jupyter writes it, with ids."""
+    """The bytes of a notebook file with cell IDs, as Jupyter writes it."""
     whole = {
         "cells": [_written(cell) for cell in notebook.cells],
         "metadata": notebook.metadata,

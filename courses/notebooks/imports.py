@@ -1,7 +1,6 @@
-"""Which modules the work on an assignment will import: known before any student's code runs.
+"""Find the modules that an assignment imports, before any student's code runs.
 
-A cage that has them already costs milliseconds; one that does not imports them anew, and so does
-each test that runs apart.
+Sandboxes import them in advance, which saves seconds for each submission and each isolated test.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ _MAGIC: Final = re.compile(r"^\s*[%!?].*$", re.MULTILINE)
 
 
 def imports_of(cells: Iterable[str], files: Collection[str]) -> tuple[str, ...]:
-    """By name, of the code of a teacher's cells; names that nobody has are among them.
+    """The imported modules of a teacher's cells, by name; some may not be installed.
 
     Args:
-        files: of the assignment: what they are named after is the assignment's own, and is not
-            what the environment has by that name.
+        files: of the assignment. Modules with their names are the assignment's own, and are left
+            out.
     """
     own = {PurePosixPath(name).parts[0].removesuffix(".py") for name in files}
     found = {name for cell in cells for name in _of(cell)}

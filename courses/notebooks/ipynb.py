@@ -1,4 +1,4 @@
-"""Notebooks as files: read and written in one place, since nbformat has no types."""
+"""Read and write notebooks with nbformat; wrapped here, since nbformat has no types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ACCEPTED = "A notebook as JupyterLab saves it."
 
 
 def read(name: str, data: bytes) -> NotebookNode:
-    """In format 4, whatever it was written in.
+    """Read a notebook of any format as format 4.
 
     Raises:
         InvalidInput: it is not a notebook.
@@ -34,7 +34,7 @@ def read(name: str, data: bytes) -> NotebookNode:
 
 
 def _give_ids(node: NotebookNode) -> None:
-    """Every cell has an id (format 4.5), the same one whenever the file is read again."""
+    """Give every cell an ID (format 4.5), the same each time the file is read."""
     node.nbformat_minor = max(_WITH_IDS, node.nbformat_minor)
     taken: set[str] = set()
     for cell in node.cells:
@@ -59,7 +59,7 @@ def as_node(data: Mapping[str, object]) -> NotebookNode:
 
 
 def as_output(data: Mapping[str, object]) -> NotebookNode | None:
-    """One output of a cell; None for what is not one."""
+    """One output of a cell; None where it is not valid."""
     try:
         node = as_node(data)
         nbformat.validate(node, ref="output", version=4)

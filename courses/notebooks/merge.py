@@ -1,16 +1,15 @@
-"""An updated hand-out meets a student's notebook: three versions of it become one.
+"""Merge a new version of a notebook into the student's (three-way merge by cells).
 
-Cell by cell, with the old hand-out as what both began with:
+The old version is the common base:
 
-1. What only one of them changed, is changed.
-2. What both changed is kept twice: the new hand-out's cell in its place, the student's below it,
-   marked. The same where nbgrader restores the cell anyway before it grades.
-3. New cells come to their place. A removed one goes, unless the student has written in it.
-4. What a student has deleted stays away, unless it is new text, a test or an answer's cell.
-5. The order is that of the new hand-out; cells of the student's stay behind the cell that stood
-   before them.
+1. A cell that only one side changed is changed.
+2. A cell that both changed is kept twice: the new version's in its position, the student's below
+   it, marked. The same for cells that nbgrader restores before grading.
+3. New cells are added. A removed cell is removed, unless the student has changed it.
+4. A cell that the student deleted stays deleted, unless it is new text, a test or an answer cell.
+5. The order is that of the new version; the student's own cells stay behind their predecessors.
 
-Merging again changes nothing.
+Merging the same version again changes nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _MISSING = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedNotebook:
-    """``kept`` counts cells that stand twice now, ``returned`` deleted ones that are back."""
+    """``kept`` counts cells that are kept twice, ``returned`` deleted cells that are restored."""
 
     notebook: NotebookDocument
     kept: int = 0
@@ -39,7 +38,7 @@ class MergedNotebook:
 def merge_notebook(
     old: NotebookDocument, new: NotebookDocument, mine: NotebookDocument
 ) -> MergedNotebook:
-    """The three as one. A notebook without a common beginning has an empty ``old``."""
+    """Merge three versions; ``old`` is empty where the common base is unknown."""
     if new == old:
         return MergedNotebook(notebook=mine)
     if mine == old:
@@ -59,7 +58,7 @@ def merge_notebook(
 
 @dataclass(slots=True, kw_only=True)
 class _Merging:
-    """Cells by key; ``placed`` is what the new hand-out's order holds of the result."""
+    """Cells by key; ``placed`` are cells of the result in the order of the new version."""
 
     old: Mapping[str, NotebookCell]
     new: Mapping[str, NotebookCell]
@@ -86,7 +85,7 @@ class _Merging:
             self._place(key, new)
         order, cells = list(self.placed), dict(self.placed)
         at = 0
-        for key, cell in self._of_the_student():
+        for key, cell in self._student_cells():
             if key in self.placed:
                 at = order.index(key) + 1
             elif cell is not None:
@@ -96,7 +95,7 @@ class _Merging:
         return [cells[key] for key in order]
 
     def _place(self, key: str, new: NotebookCell) -> None:
-        """What stands in the new hand-out's place, and what is kept beside it."""
+        """Choose the cell for a position of the new version, and the copy below it."""
         old, mine = self.old.get(key), self.mine.get(key)
         if mine is None:
             if old is None or old.content != new.content or new.is_locked or new.is_answer:
@@ -104,8 +103,8 @@ class _Merging:
                 self.returned += old is not None
             return
         untouched = old is not None and mine.content == old.content
-        same_hand_out = old is not None and new.content == old.content and not new.is_locked
-        if mine.content == new.content or (same_hand_out and not untouched):
+        same_version = old is not None and new.content == old.content and not new.is_locked
+        if mine.content == new.content or (same_version and not untouched):
             self.placed[key] = _in_place(old, new, mine)
             return
         if untouched:
@@ -114,8 +113,8 @@ class _Merging:
         self.placed[key] = new
         self.copies[key] = _copy(mine)
 
-    def _of_the_student(self) -> Iterator[tuple[str, NotebookCell | None]]:
-        """The student's cells in their order, each with its copy behind it; None for what goes."""
+    def _student_cells(self) -> Iterator[tuple[str, NotebookCell | None]]:
+        """The student's cells in order, each followed by its copy; None for removed ones."""
         known = {(cell.source, cell.kind) for cell in self.mine.values() if KEPT in cell.metadata}
         for key, cell in self.mine.items():
             old = self.old.get(key)
@@ -131,7 +130,7 @@ class _Merging:
 
 
 def _in_place(old: NotebookCell | None, new: NotebookCell, mine: NotebookCell) -> NotebookCell:
-    """The student's text and outputs, with what has changed in the hand-out's metadata."""
+    """The student's text and outputs, with the changes of the new version's metadata."""
     before = {} if old is None else old.metadata
     return replace(
         mine, id=new.id or mine.id, metadata=_three_way(before, new.metadata, mine.metadata)
@@ -139,7 +138,7 @@ def _in_place(old: NotebookCell | None, new: NotebookCell, mine: NotebookCell) -
 
 
 def _copy(mine: NotebookCell) -> NotebookCell:
-    """Of the student's cell, to stand below the new one: it is no part of the grading."""
+    """A copy of the student's cell below the new one, which is not graded."""
     return replace(
         mine,
         id=f"kept-{_digest(mine)}",
@@ -149,13 +148,13 @@ def _copy(mine: NotebookCell) -> NotebookCell:
 
 
 def _without_grading(cell: NotebookCell) -> NotebookCell:
-    """A grade id that the hand-out no longer has would be missed by nbgrader."""
+    """Remove nbgrader's metadata: a grade ID that the new version lacks would be an error."""
     metadata = {name: each for name, each in cell.metadata.items() if name != "nbgrader"}
     return replace(cell, metadata=metadata)
 
 
 def _three_way(old: Metadata, new: Metadata, mine: Metadata) -> dict[str, object]:
-    """Key by key: the student's where only the student changed it, else the new hand-out's."""
+    """Merge by key: the student's value where only the student changed it, else the new one."""
     merged: dict[str, object] = {}
     for name in [*mine, *(each for each in new if each not in mine)]:
         was, is_, own = (each.get(name, _MISSING) for each in (old, new, mine))
@@ -166,7 +165,7 @@ def _three_way(old: Metadata, new: Metadata, mine: Metadata) -> dict[str, object
 
 
 def _with_ids(cells: Sequence[NotebookCell]) -> Iterator[NotebookCell]:
-    """Each with an id of its own; those that have one keep it."""
+    """Give each cell a unique ID; existing ones are kept."""
     taken: set[str] = set()
     given = {cell.id for cell in cells}
     for cell in cells:

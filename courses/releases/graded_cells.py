@@ -1,6 +1,6 @@
-"""The graded cells of an assignment, as its teacher wrote them, and how its release was tried.
+"""List the graded cells of an assignment, and report how its release was checked.
 
-A notebook is read as plain JSON: nbgrader is an extra, and whoever looks does not need it.
+Notebooks are read as plain JSON: nbgrader is an extra, and not needed for this.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ..model.records import HandOut, TrialResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradedCell:
-    """A cell that has points.
+    """A cell with points.
 
     Attributes:
         notebook: its name without ``.ipynb``.
         cell: its nbgrader id.
-        test: it is graded by running it, the others by a person.
+        test: graded by running it; other cells are graded by a person.
     """
 
     notebook: str
@@ -32,7 +32,7 @@ class GradedCell:
 
 
 def graded_cells(blobs: Blobs, made: HandOut) -> tuple[GradedCell, ...]:
-    """In the order in which they stand in the notebooks."""
+    """The graded cells of a version, in the order of the notebooks."""
     return tuple(_graded_cells(blobs, made))
 
 
@@ -58,7 +58,7 @@ def _of_notebook(blobs: Blobs, sha256: str, name: str) -> tuple[GradedCell, ...]
 
 
 def _cells(notebook: bytes) -> list[dict[str, Any]]:
-    """None of what is no notebook, though it is called one: nbgrader releases that, too."""
+    """The cells of a notebook; none for a file that only has its suffix."""
     try:
         loaded = json.loads(notebook)
     except ValueError:
@@ -68,7 +68,7 @@ def _cells(notebook: bytes) -> list[dict[str, Any]]:
 
 
 def report(blobs: Blobs, made: HandOut) -> ReleaseReportOut:
-    """What was found when a version was tried in the grading sandbox, test by test."""
+    """The result of the check of a version in the sandbox, test by test."""
     found = graded_cells(blobs, made)
     names = dict.fromkeys(each.notebook for each in found)
     return ReleaseReportOut(

@@ -1,4 +1,4 @@
-"""What the check before a release found, in sentences for the teacher."""
+"""Messages to teachers about the check before a release."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...hub.schemas.courses import NotebookTestsOut, ReleaseReportOut
 
 
 def sentences(report: ReleaseReportOut) -> Iterator[str]:
-    """That it went well, and how each notebook is graded; of a bad one nothing is released."""
+    """How the check went, and how each notebook is graded. A failed check releases nothing."""
     if not report.tried:
         yield "It was not tried in the grading sandbox before it was released."
         return

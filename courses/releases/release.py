@@ -1,4 +1,4 @@
-"""From a teacher's files to a version that students can get."""
+"""Prepare a release: strip solutions and hidden tests, and check it in the sandbox."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class PreparedRelease:
     """Attributes:
     files: what students get.
     source: what the teacher wrote.
-    warnings: what the teacher should look at.
-    tried: what trying it in the grading sandbox found; None where it was not tried.
+    warnings: sentences for the teacher.
+    tried: the result of the check in the sandbox; None where there was none.
     """
 
     files: FileBundle
@@ -38,22 +38,22 @@ def prepare_release(
     image: str = "",
     seconds: int = 600,
 ) -> PreparedRelease:
-    """Solutions and hidden tests stripped, and tried in the sandbox. Nothing is stored here.
+    """Prepare a release from the teacher's files; stores nothing.
 
-    Where the sandbox itself fails it is released all the same, and the teacher is told.
+    If the sandbox itself fails, the release is prepared with a warning.
 
     Args:
-        sandboxes: None to try nothing.
-        image: digest of the course's image; empty for the one of the engine.
-        seconds: that grading one submission may take.
+        sandboxes: None to skip the check.
+        image: digest of the course's image; empty for that of the engine.
+        seconds: the time limit of grading one submission.
 
     Raises:
-        InvalidInput: what nbgrader could not make a hand-out of, in sentences; or the solution
-            does not get all points, or the hand-out some.
+        InvalidInput: mistakes in the notebooks, in sentences; or the solution does not get all
+            points, or the student version gets some.
         Unavailable: nbgrader is not installed beside the service.
     """
     try:
-        # Takes a second, and nbgrader is an extra.
+        # Slow to import, and nbgrader is an extra.
         from . import throughput  # noqa: PLC0415
         from .solution_check import check_release  # noqa: PLC0415
         from .student_version import prepare  # noqa: PLC0415
@@ -71,7 +71,7 @@ def prepare_release(
         engine = sandboxes(course=course, image=image, imports=prepared.imports)
         try:
             limits = replace(SandboxLimits(), seconds=float(seconds))
-            start = throughput.opening(engine, limits)
+            start = throughput.seconds_to_open(engine, limits)
             found = check_release(engine, prepared, source.files, limits=limits)
             _check_points(found.problems)
             pace = throughput.measured(

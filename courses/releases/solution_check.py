@@ -1,8 +1,8 @@
-"""Before a release: the teacher's solution must get full marks, and the hand-out none.
+"""Check a release: the teacher's solution must get all points, and the student version none.
 
-Both run in the grading sandbox. Each test is first tried apart from the student's kernel; one
-that does not give the solution its marks there is recorded as to be run in it. The times are kept
-as the estimate for grading.
+Both run in the grading sandbox. Each test first runs isolated from the student's kernel; one in
+which the solution fails there is recorded to run in that kernel. The measured times become the
+estimate for grading.
 """
 
 from __future__ import annotations
@@ -11,34 +11,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..grading.answer_key import AssignmentKey, NotebookKey
-from ..grading.execution_plan import examined
+from ..grading.execution_plan import isolated_source
 from ..grading.submission_grader import SubmissionGrader, SubmissionResult
 from ..grading.verdict import CellVerdict, Word
 from ..sandbox.interface import SandboxEngine, SandboxLimits
 from .student_version import Prepared
 
-_SOLUTION, _HANDOUT = "the solution", "the hand-out"
+_SOLUTION, _STUDENT_VERSION = "the solution", "the hand-out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseCheck:
     """Attributes:
-    key: that of the release with the tests known that run apart.
+    key: the answer key, with the tests that can run isolated.
     problems: sentences; a release with any is refused.
-    in_kernel: sentences about tests that cannot be run apart.
-    solution_seconds, handout_seconds: how long each took.
+    in_kernel: sentences about tests that cannot run isolated.
+    solution_seconds, student_seconds: the grading times of the two versions.
     """
 
     key: AssignmentKey
     problems: tuple[str, ...]
     in_kernel: tuple[str, ...]
     solution_seconds: float
-    handout_seconds: float
+    student_seconds: float
 
     @property
     def seconds_each(self) -> float:
-        """What one submission takes alone; most are between the two."""
-        return (self.solution_seconds + self.handout_seconds) / 2
+        """Estimated seconds of one submission: the mean of the two versions."""
+        return (self.solution_seconds + self.student_seconds) / 2
 
 
 def check_release(
@@ -48,7 +48,7 @@ def check_release(
     *,
     limits: SandboxLimits | None = None,
 ) -> ReleaseCheck:
-    """Grade the teacher's source and the stripped version as if a student had submitted them."""
+    """Grade the teacher's source and the student version as if they had been submitted."""
 
     def graded(key: AssignmentKey, files: Mapping[str, bytes], who: str) -> SubmissionResult:
         grader = SubmissionGrader(engine, key, limits=limits, files=prepared.files)
@@ -62,32 +62,32 @@ def check_release(
     failed = frozenset(
         (one.notebook, one.grade_id) for one in solution.verdicts if _is_short(one, key)
     )
-    if failed:  # apart; each has its second chance in the student's kernel
+    if failed:  # isolated; each runs again in the student's kernel
         key = _with_apart(key, failed)
         solution = graded(key, source, _SOLUTION)
-    handout = graded(key, prepared.files, _HANDOUT)
+    student = graded(key, prepared.files, _STUDENT_VERSION)
     problems = [
         *(_too_little(one) for one in solution.verdicts if _is_short(one, key)),
-        *(_too_much(one) for one in handout.verdicts if one.score and _is_test(one, key)),
+        *(_too_much(one) for one in student.verdicts if one.score and _is_test(one, key)),
     ]
     return ReleaseCheck(
         key=key,
         problems=tuple(problems),
         in_kernel=tuple(said for notebook in key.notebooks if (said := _in_kernel(notebook))),
         solution_seconds=solution.seconds,
-        handout_seconds=handout.seconds,
+        student_seconds=student.seconds,
     )
 
 
 def _with_apart(key: AssignmentKey, failed: frozenset[tuple[str, str]]) -> AssignmentKey:
-    """Which tests to run apart: all that can be written so, but those that have failed so."""
+    """Mark the tests to run isolated: all that can, without those that failed."""
     notebooks = tuple(
         replace(
             notebook,
             apart=frozenset(
                 cell.grade_id
                 for cell in notebook.tests
-                if (notebook.name, cell.grade_id) not in failed and examined(notebook, cell)
+                if (notebook.name, cell.grade_id) not in failed and isolated_source(notebook, cell)
             ),
         )
         for notebook in key.notebooks
@@ -123,7 +123,7 @@ def _too_much(one: CellVerdict) -> str:
 
 
 def _in_kernel(notebook: NotebookKey) -> str:
-    """Which tests run in the student's kernel and what that means; empty where none does."""
+    """A warning about the tests in the student's kernel; empty for none."""
     names = [cell.grade_id for cell in notebook.tests if cell.grade_id not in notebook.apart]
     if not names:
         return ""

@@ -1,7 +1,7 @@
-"""From a teacher's nbgrader source to what students get, and to the key they are graded by.
+"""Make the student version and the answer key from a teacher's nbgrader source.
 
-Every step is nbgrader's own preprocessor in the order of ``nbgrader generate_assignment``, used
-as a library and without its database. What it would stumble over is said first, in sentences.
+The steps are the preprocessors of ``nbgrader generate_assignment``, in its order and without its
+database. Mistakes that would make it fail are reported first, in sentences.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ..notebooks import ipynb
 from ..notebooks.imports import imports_of
 
 IGNORED = (".ipynb_checkpoints", "*.pyc", "__pycache__", ".pytest_cache")
-"""Names that nbgrader leaves out of a release, files and folders alike."""
+"""Names of files and folders that nbgrader leaves out of a release."""
 _BEFORE_THE_KEY = (LockCells, ClearSolutions, ClearOutput, CheckCellMetadata, ComputeChecksums)
 _AFTER_THE_KEY = (ClearHiddenTests, ClearMarkScheme, ComputeChecksums, CheckCellMetadata)
 _VERSION = MetadataValidator.schema_version
@@ -45,15 +45,15 @@ _VERSION = MetadataValidator.schema_version
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """What a release is made of.
+    """The parts of a release.
 
     Attributes:
         files: what students get, by relative path.
-        key: for grading; never leaves the trusted side.
+        key: for grading; stays on the trusted side.
         masters: the notebooks of the key with hidden tests and without solutions, as nbgrader
             records them in its gradebook.
-        imports: the modules that its solution and its tests import.
-        warnings: sentences for the teacher about what is allowed but probably not meant.
+        imports: modules that the solution and the tests import.
+        warnings: sentences for the teacher about probable mistakes.
     """
 
     files: Mapping[str, bytes]
@@ -67,7 +67,7 @@ def prepare(assignment: str, source: Mapping[str, bytes]) -> Prepared:
     """Strip solutions and hidden tests, and keep the key.
 
     Raises:
-        InvalidInput: one sentence for each thing that is wrong.
+        InvalidInput: one sentence for each mistake.
     """
     kept = {path: data for path, data in sorted(source.items()) if not _is_ignored(path)}
     names = [path for path in kept if "/" not in path and path.endswith(".ipynb")]
@@ -85,7 +85,7 @@ def prepare(assignment: str, source: Mapping[str, bytes]) -> Prepared:
     masters: dict[str, NotebookNode] = {}
     warnings: list[str] = []
     for name, node in nodes.items():
-        master, release = _two_forms(name, node)
+        master, release = _master_and_release(name, node)
         stem = name.removesuffix(".ipynb")
         keys.append(_key(stem, node, master, release))
         masters[stem] = master
@@ -103,7 +103,7 @@ def prepare(assignment: str, source: Mapping[str, bytes]) -> Prepared:
 
 
 def key_of_visible(prepared: Prepared, checked: AssignmentKey) -> AssignmentKey:
-    """For a student's own check: the tests as they were handed out, run as ``checked`` says."""
+    """The key for a student's own check: visible tests, isolated as in ``checked``."""
     visible = prepare(checked.assignment, prepared.files).key
     notebooks = tuple(
         replace(seen, apart=known.apart, taught=known.taught)
@@ -123,7 +123,7 @@ def _is_code(cell: NotebookNode) -> bool:
 
 
 def _problems(name: str, node: NotebookNode) -> Iterator[str]:
-    """What would make this notebook impossible to hand out or to grade."""
+    """The mistakes for which this notebook could not be released or graded."""
     kernel = node.metadata.get("kernelspec")
     if not kernel or not kernel.get("name"):
         yield f"{name} names no kernel: open it once with a Python kernel and save it."
@@ -165,17 +165,17 @@ def _problems_of_role(
         yield f"The {where} ({grade_id!r}) is text and graded: make it a manually graded answer."
 
 
-def _two_forms(name: str, node: NotebookNode) -> tuple[NotebookNode, NotebookNode]:
-    """The notebook without solutions, first with its hidden tests and then without."""
+def _master_and_release(name: str, node: NotebookNode) -> tuple[NotebookNode, NotebookNode]:
+    """The notebook without solutions: with hidden tests, and without."""
     try:
-        master = _through(_BEFORE_THE_KEY, node)
-        return master, _through(_AFTER_THE_KEY, master)
+        master = _apply(_BEFORE_THE_KEY, node)
+        return master, _apply(_AFTER_THE_KEY, master)
     except (RuntimeError, ValidationError, SchemaTooOldError, SchemaTooNewError) as error:
-        # nbgrader's own sentences about nested or unclosed regions and wrong roles.
+        # nbgrader's messages name nested or unclosed regions and wrong roles.
         raise InvalidInput(f"{name} cannot be released: {error}") from error
 
 
-def _through(steps: Sequence[type], node: NotebookNode) -> NotebookNode:
+def _apply(steps: Sequence[type], node: NotebookNode) -> NotebookNode:
     copy = deepcopy(node)
     resources: dict[str, object] = {}
     for step in steps:
@@ -218,7 +218,7 @@ def _key_cell(full: NotebookNode, visible: NotebookNode) -> KeyCell:
 
 
 def _taught(source: NotebookNode) -> Iterator[str]:
-    """Names that the teacher's cells bind at their top level, tests left out."""
+    """Names that the teacher's cells bind at their top level, without the tests."""
     for cell in source.cells:
         role = cell.metadata.get("nbgrader") or {}
         if cell.cell_type != "code" or (role.get("grade") and not role.get("solution")):

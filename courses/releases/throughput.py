@@ -1,6 +1,6 @@
-"""How fast submissions are graded here: the solution and the hand-out, as many at once as in a run.
+"""Measure the pace of grading: grade the solution and the student version as a run does.
 
-One alone, on a machine that has nothing else to do, says too little of many side by side.
+One submission alone on an idle machine would be too fast an estimate.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ..sandbox.interface import SandboxEngine, SandboxLimits
 from .student_version import Prepared
 
 _SECONDS: Final = 9.0
-"""About so long it is looked at; what takes longer is graded once on each CPU."""
+"""About how long to measure; slower submissions are graded once on each CPU."""
 _ROUNDS: Final = 10
 
 
-def opening(engine: SandboxEngine, limits: SandboxLimits) -> float:
-    """Seconds until the first cage of an engine is there. Raises BackendFailed, Unavailable."""
+def seconds_to_open(engine: SandboxEngine, limits: SandboxLimits) -> float:
+    """Seconds to open the first sandbox of an engine. Raises BackendFailed, Unavailable."""
     began = time.monotonic()
     engine.open(limits).close()
     return time.monotonic() - began
@@ -39,37 +39,42 @@ def measured(
     start: float,
     one: float,
 ) -> GradingPace:
-    """``start``: of the engine; ``one``: seconds that a submission takes alone."""
-    at_once = max(2, parallel())  # both, the solution and the hand-out
+    """The pace of grading.
+
+    Args:
+        start: seconds until the engine's first sandbox.
+        one: seconds that a submission takes alone.
+    """
+    at_once = max(2, parallel())  # the solution and the student version
     rounds = max(1, round(min(_ROUNDS, _SECONDS / one)))
-    # What people hand in is nearer to the solution.
-    bench = _Turns((source, prepared.files, source), at_once * rounds)
+    # Submissions resemble the solution more than the student version.
+    work = _RepeatedWork((source, prepared.files, source), at_once * rounds)
     terms = Terms(parallel=at_once, limits=limits, files=prepared.files)
-    grade_class(engine, key, bench, terms)
-    return pace_of(start, bench.verdicts, at_once)
+    grade_class(engine, key, work, terms)
+    return pace_of(start, work.verdicts, at_once)
 
 
-class _Turns:
-    """``run.Bench`` that hands these out by turns, and keeps when each came and what it took."""
+class _RepeatedWork:
+    """A ``WorkSource`` that repeats these bundles, and records the time of each result."""
 
-    def __init__(self, parcels: Sequence[Mapping[str, bytes]], count: int) -> None:
-        self._parcels, self._count = parcels, count
+    def __init__(self, bundles: Sequence[Mapping[str, bytes]], count: int) -> None:
+        self._bundles, self._count = bundles, count
         self.verdicts: list[tuple[float, float]] = []
 
     def waiting(self) -> Sequence[Work]:
         return [Work(number=number, student=str(number)) for number in range(self._count)]
 
     def files(self, work: Work) -> Mapping[str, bytes]:
-        return self._parcels[work.number % len(self._parcels)]
+        return self._bundles[work.number % len(self._bundles)]
 
     def graded(self, work: Work, result: SubmissionResult) -> None:
         self.verdicts.append((time.monotonic(), result.seconds))
 
     def failed(self, work: Work, sentence: str) -> None:
-        """It says nothing of time."""
+        """Not counted."""
 
     def progress(self, progress: GradingProgress) -> None:
-        """Nobody waits for it."""
+        """Not shown."""
 
     def stopped(self) -> bool:
         return False

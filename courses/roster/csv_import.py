@@ -1,7 +1,7 @@
-"""A class as a table (CSV), and what it would change: shown before anything is applied.
+"""Read a roster (CSV), and compute the changes to the class before they are applied.
 
-A roster is the whole class: who is not on it leaves. Leaving deletes nothing, and whoever
-comes back finds everything again.
+A roster lists the whole class: members who are not on it leave. Leaving deletes nothing; a member
+who comes back finds all work again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ACCEPTED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RosterRow:
-    """One person of a roster."""
+    """One row of a roster."""
 
     person: str
     full_name: str = ""
@@ -40,14 +40,14 @@ class RosterRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RosterChange:
-    """What a roster changes, by name; teachers are compared as names alone.
+    """The changes of a roster, by name; teachers are compared by name alone.
 
     Attributes:
-        added: who is new.
-        noted: who was in the group already, and no roster had said so.
-        returned: who had left and comes back.
-        changed: who stays with another section, role or full name; before and after.
-        leaving: who is not on it any more.
+        added: new members.
+        noted: members of the group who were on no roster before.
+        returned: former members who come back.
+        changed: members with another section, role or full name; before and after.
+        leaving: members who are not on the roster.
         new_teachers, former_teachers: of the course.
     """
 
@@ -67,42 +67,42 @@ class RosterChange:
 
     @property
     def staying(self) -> tuple[Member, ...]:
-        """Everybody whose entry is written anew."""
+        """All members whose entry is written."""
         return (*self.added, *self.noted, *self.returned, *(after for _, after in self.changed))
 
     def sentences(self) -> Iterator[str]:
-        """For people, in the order in which they should look at it: who leaves comes first."""
+        """The changes in sentences, the important ones (members who leave) first."""
         for member in self.leaving:
-            yield f"{_called(member)} leaves; what was handed in stays."
+            yield f"{_full_name(member)} leaves; what was handed in stays."
         for name in self.former_teachers:
-            yield f"{name} is no teacher of {self.course} any more."
+            yield f"{name} is no longer a teacher of {self.course}."
         for name in self.new_teachers:
             yield f"{name} becomes a teacher."
         for member in self.added:
-            yield f"{_called(member)} is new{_as(member)}."
+            yield f"{_full_name(member)} is new{_role_and_section(member)}."
         for member in self.noted:
-            yield f"{_called(member)} was in the group already{_as(member)}."
+            yield f"{_full_name(member)} was in the group already{_role_and_section(member)}."
         for member in self.returned:
-            yield f"{_called(member)} comes back{_as(member)}."
+            yield f"{_full_name(member)} comes back{_role_and_section(member)}."
         for before, after in self.changed:
-            yield f"{_called(before)}: {', '.join(_differences(before, after))}."
+            yield f"{_full_name(before)}: {', '.join(_differences(before, after))}."
 
 
 # -- reading ----------------------------------------------------------------------------------
 
 
 def read_roster(text: str) -> tuple[RosterRow, ...]:
-    """The rows of a table, in its order.
+    """The rows of a roster, in order.
 
     Raises:
-        InvalidInput: the heading or some lines are wrong; names the lines.
-        TooLarge: it is no roster of one class.
+        InvalidInput: of the heading or of lines, which are named.
+        TooLarge: it is larger than a roster of one class.
     """
     if len(text) > MAX_CHARACTERS:
         raise TooLarge("The roster is too large.", accepted=_ACCEPTED, field="students")
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     heading = next((line for line in text.split("\n") if line.strip()), "")
-    # The heading tells: names of people and sections may hold any of them.
+    # By the heading alone: names and sections may contain any delimiter.
     delimiter = max(_DELIMITERS, key=heading.count)
     reader = csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True, strict=True)
     try:
@@ -150,14 +150,14 @@ def _row(columns: Sequence[str], cells: Sequence[str], others: Collection[str]) 
     given = {name: cell.strip() for name, cell in zip(columns, cells, strict=False)}
     person = given["student"].lower()
     if not re.fullmatch(NAME, person):
-        raise InvalidInput(f"{given['student'][:40]!r} is no name to sign in with")
+        raise InvalidInput(f"{given['student'][:40]!r} is not a valid user name")
     if person in others:
         raise InvalidInput(f"{person} is there twice")
     if any(len(value) > _LONGEST or not value.isprintable() for value in given.values()):
         raise InvalidInput("a cell is too long, or holds characters that cannot be shown")
     role = given.get("role", "").lower() or CourseRole.STUDENT
     if role not in tuple(CourseRole):
-        raise InvalidInput(f"{role[:40]!r} is no role: student, grader or teacher")
+        raise InvalidInput(f"{role[:40]!r} is not a role: student, grader or teacher")
     return RosterRow(
         person=person,
         full_name=given.get("name", ""),
@@ -173,7 +173,7 @@ def _refused(sentence: str) -> InvalidInput:
 # -- comparing --------------------------------------------------------------------------------
 
 
-def planned(
+def roster_change(
     course: str,
     rows: Iterable[RosterRow],
     members: Iterable[Member],
@@ -181,13 +181,13 @@ def planned(
     unlisted: Iterable[Member] = (),
     teachers: Iterable[str] = (),
 ) -> RosterChange:
-    """What it takes to make the class what the roster says.
+    """Compute the changes that make the class what the roster says.
 
-    Teachers change only where the roster names one: most rosters list students alone.
+    Teachers change only if the roster names one: most rosters list students alone.
 
     Args:
-        members: whom a roster has named, also those who have left.
-        unlisted: who is in the group, and no roster has named.
+        members: the roster so far, with those who have left.
+        unlisted: members of the group who were on no roster.
     """
     known = {member.person: member for member in members}
     wanted = {
@@ -219,11 +219,11 @@ def planned(
     )
 
 
-def _called(member: Member) -> str:
+def _full_name(member: Member) -> str:
     return f"{member.person} ({member.full_name})" if member.full_name else member.person
 
 
-def _as(member: Member) -> str:
+def _role_and_section(member: Member) -> str:
     role = "" if member.role is CourseRole.STUDENT else f", as {member.role}"
     return role + (f", section {member.section}" if member.section else "")
 

@@ -13,7 +13,7 @@ from ...hub.schemas.courses import MemberOut, MembersOut
 from ..model.records import CourseRole
 from .access import GRADERS, TEACHERS, CourseAccess, check_not_archived
 from .class_list import ClassList
-from .csv_import import RosterChange, planned, read_roster
+from .csv_import import RosterChange, read_roster, roster_change
 
 _UNCHANGED = "Nothing changes."
 
@@ -50,7 +50,7 @@ class RosterService:
         membership = self.access.membership(who, course, TEACHERS)
         check_not_archived(membership.course)
         known = self.access.store.members(course)
-        change = planned(
+        change = roster_change(
             course,
             read_roster(students),
             known,

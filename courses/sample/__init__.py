@@ -20,12 +20,12 @@ COURSE_FOLDER = "gpu-course"
 
 
 def copy_into(home: Path) -> None:
-    """Put the sample notebook into a home; a file that is there already stays as it is."""
+    """Copy the sample notebook into a home; existing files are kept."""
     _add(home, "digits.ipynb", files(__package__) / "digits.ipynb")
 
 
 def copy_course_into(home: Path) -> None:
-    """Put the course into a teacher's home; a file that is there already stays as it is."""
+    """Copy the course into a teacher's home; existing files are kept."""
     for name, source in course_files():
         _add(home, f"{COURSE_FOLDER}/{name}", source)
 
@@ -41,7 +41,7 @@ def course_files() -> Iterator[tuple[str, Traversable]]:
 
 
 def first_unit() -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """The files of the first unit: as its teacher wrote them, and as they are handed out."""
+    """The files of the first unit: the teacher's source, and the student version."""
     name = f"{FIRST_UNIT}.ipynb"
     here = files(__package__)
     written, released = (

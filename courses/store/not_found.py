@@ -1,4 +1,4 @@
-"""What the stores of courses say of something that is not there."""
+"""NotFound errors of the store of courses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the course tables as values, and back."""
+"""Convert between rows of the course tables and values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store of courses in SQL: each method is one transaction, on the database of everything."""
+"""The store of courses in SQL; each method is one transaction on the service's database."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .not_found import no_assignment, no_course, no_hand_out, no_run, no_submiss
 
 
 class SqlCourseStore:
-    """``courses.ports.CourseStore`` on ``SqlStore.transactions``; usable from any thread."""
+    """A ``CourseStore`` on ``SqlStore.transactions``; usable from any thread."""
 
     def __init__(self, transactions: Transactions) -> None:
         self._read = transactions.read
@@ -42,7 +42,7 @@ class SqlCourseStore:
 
     def courses(self) -> tuple[Course, ...]:
         found = self._read(lambda c: c.execute(select(tables_courses.courses)).all())
-        # Not by the database: each has an order of its own for names with hyphens.
+        # Sorted here: databases differ in their order of names with hyphens.
         return tuple(sorted(map(rows.course, found), key=lambda course: course.name))
 
     def course(self, name: str) -> Course:

@@ -1,8 +1,8 @@
-"""Assignments as folders on a student's disk: fetched into, and handed in from.
+"""Fetch an assignment into a folder on a student's disk, and read the folder to submit it.
 
-Fetching never overwrites work: a folder that is there is merged with the new version, file by
-file and cell by cell (``merging``), and what cannot be merged is kept beside it. A small file in
-the folder says which version it has.
+Fetching never overwrites work: an existing folder is merged with the new version by file and by
+cell (``folder_merge``), and what cannot be merged is kept beside it. A small file in the folder
+records its version.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from .folder_merge import merge
 MARK = ".carrel-assignment.json"
 
 Fetch = Callable[[int | None], HandOutOut]
-"""Gets a version of the hand-out; the newest for None."""
+"""Gets a released version; the newest for None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchRecord:
-    """Of what a folder is a copy."""
+    """The version that a folder was fetched from."""
 
     course: str
     assignment: str
@@ -38,10 +38,10 @@ class FetchRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderContent:
-    """What lies in a folder.
+    """The files in a folder.
 
     Attributes:
-        left_out: links and special files, which cannot be handed in.
+        left_out: links and special files, which cannot be submitted.
     """
 
     files: Mapping[str, bytes]
@@ -49,7 +49,7 @@ class FolderContent:
 
     @property
     def sent(self) -> list[FileIn]:
-        """As it travels."""
+        """The files in a request body."""
         return [
             FileIn(name=name, content=base64.b64encode(content).decode())
             for name, content in self.files.items()
@@ -57,11 +57,11 @@ class FolderContent:
 
 
 def read(folder: Path) -> FolderContent:
-    """All files but what git and Jupyter keep for themselves.
+    """Read all files but those of git and Jupyter.
 
     Raises:
-        InvalidInput: it is no folder, or cannot be read.
-        TooLarge: it holds much more than an assignment.
+        InvalidInput: it is not a folder, or cannot be read.
+        TooLarge: it holds much more than an assignment may.
     """
     if not folder.is_dir():
         raise _no_folder(folder)
@@ -69,17 +69,17 @@ def read(folder: Path) -> FolderContent:
 
 
 def files_to_submit(folder: Path) -> FolderContent:
-    """As ``read``, of what is handed in or released.
+    """Read the files to submit or to release.
 
     Raises:
-        InvalidInput: it is no folder, or cannot be read.
-        TooLarge: a site does not take so much; known before any of it is read.
+        InvalidInput: it is not a folder, or cannot be read.
+        TooLarge: a site does not accept so much; checked before any file is read.
     """
     if not folder.is_dir():
         raise _no_folder(folder)
     try:
         found = of_folder(folder)
-    except TooLarge as error:  # its own bounds are those of a job
+    except TooLarge as error:  # of the larger limits of a job
         raise _too_large(folder) from error
     if len(found.items) > MAX_FILES or found.size_bytes > MAX_BYTES:
         raise _too_large(folder)
@@ -95,7 +95,7 @@ def _content(found: WorkArchive) -> FolderContent:
 
 
 def _no_folder(folder: Path) -> InvalidInput:
-    return InvalidInput(f"{folder} is no folder.", accepted="The folder of the assignment.")
+    return InvalidInput(f"{folder} is not a folder.", accepted="The folder of the assignment.")
 
 
 def _too_large(folder: Path) -> TooLarge:
@@ -106,7 +106,7 @@ def _too_large(folder: Path) -> TooLarge:
 
 
 def fetch_record_of(folder: Path) -> FetchRecord | None:
-    """None for a folder that was not fetched, or whose mark cannot be read."""
+    """The record in a folder; None if it was not fetched, or the record cannot be read."""
     try:
         return FetchRecord(**json.loads((folder / MARK).read_text()))
     except (OSError, ValueError, TypeError):
@@ -114,18 +114,18 @@ def fetch_record_of(folder: Path) -> FetchRecord | None:
 
 
 def fetch_into(folder: Path, fetch: Fetch) -> tuple[HandOutOut, tuple[str, ...]]:
-    """Bring a folder up to the newest version; a sentence for each thing to look at.
+    """Update a folder to the newest version; returns it with notes for the student.
 
     Raises:
-        InvalidInput: another assignment lies there, or the folder cannot be written.
+        InvalidInput: the folder holds another assignment, or cannot be written.
         NotFound: as ``fetch``.
     """
     before, there = fetch_record_of(folder), folder.exists()
     mine = read(folder).files if there else {}
-    # The old one is asked for first: the site remembers the last one that was fetched.
+    # The old version first: the service stores the last one fetched.
     old = None
     if before is not None:
-        with suppress(NotFound):  # of a course that was made anew
+        with suppress(NotFound):  # of a course that was created again
             old = fetch(before.version)
     new = fetch(None)
     if before and (before.course, before.assignment) != (new.course, new.assignment):
@@ -148,30 +148,30 @@ def contents(files: list[ContentOut]) -> dict[str, bytes]:
 
 
 def _write(folder: Path, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> None:
-    """What was put aside is written before anything goes: interrupted, nothing is lost."""
+    """Write new files before removing old ones, so that an interruption loses nothing."""
     folder.mkdir(parents=True, exist_ok=True)
-    places = {name: safe_target(folder, name) for name in {*before, *after}}
+    paths = {name: safe_target(folder, name) for name in {*before, *after}}
     gone = [name for name in before if name not in after]
     changed = [name for name in after if before.get(name) != after[name]]
-    # A file where a folder shall be, or the other way round.
+    # A file in the place of a folder, or the reverse.
     blocked = [
         name
         for name in changed
         if any(f"{name}/".startswith(f"{g}/") or g.startswith(f"{name}/") for g in gone)
     ]
     for name in (each for each in changed if each not in blocked):
-        _put(places[name], after[name])
+        _put(paths[name], after[name])
     for name in gone:
-        places[name].unlink()
-        for above in places[name].relative_to(folder).parents[:-1]:
+        paths[name].unlink()
+        for above in paths[name].relative_to(folder).parents[:-1]:
             if not any((folder / above).iterdir()):
                 (folder / above).rmdir()
     for name in blocked:
-        _put(places[name], after[name])
+        _put(paths[name], after[name])
 
 
 def _put(path: Path, content: bytes) -> None:
-    """Whole or not at all."""
+    """Write a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.part-{os.getpid()}")
     try:

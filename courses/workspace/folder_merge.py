@@ -1,9 +1,9 @@
-"""A hand-out is fetched again: the student's folder and the new version become one folder.
+"""Merge a new version of an assignment into a student's folder.
 
-Three sets of files by name go in: the hand-out that the student has got, the new one, and what
-the student has now. Nothing of the student's is lost. Notebooks are merged by cell; another file
-that both changed is kept as ``name.student-copy.ext`` beside the new one. What was deleted of a
-hand-out comes back: that is how one begins a file anew.
+The input is three sets of files by name: the version that the student fetched, the new version,
+and the student's folder. No work is lost: notebooks are merged by cell; any other file that both
+sides changed is kept as ``name.student-copy.ext`` beside the new one. Deleted files of the version
+come back, so that students can start a file again.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ _EMPTY = NotebookDocument(cells=())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """What the folder holds afterwards, and a sentence for each thing that somebody should see."""
+    """The files of the merged folder, and notes for the student."""
 
     files: Mapping[str, bytes]
     notes: tuple[str, ...] = ()
 
 
 def merge(old: Mapping[str, bytes], new: Mapping[str, bytes], mine: Mapping[str, bytes]) -> Merged:
-    """The student's files brought up to the new hand-out; ``old`` is empty where it is unknown."""
+    """Merge a folder; ``old`` is empty where the fetched version is unknown."""
     folder = _Folder(new=new, mine=mine)
     for name, content in new.items():
         if name in mine:
-            folder.meet(name, old.get(name), content, mine[name])
+            folder.merge_file(name, old.get(name), content, mine[name])
         else:
             folder.files[name] = content
             if name in old:
                 folder.notes.append(f"{name} was missing, and is there again.")
     for name, content in mine.items():
         if name not in new and content != old.get(name):
-            folder.keep(name, content)
+            folder.keep_own(name, content)
     return Merged(files=dict(sorted(folder.files.items())), notes=tuple(folder.notes))
 
 
@@ -54,8 +54,8 @@ class _Folder:
     files: dict[str, bytes] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def meet(self, name: str, old: bytes | None, new: bytes, mine: bytes) -> None:
-        """A file that the student and the new hand-out have."""
+    def merge_file(self, name: str, old: bytes | None, new: bytes, mine: bytes) -> None:
+        """Merge a file that is in the student's folder and in the new version."""
         if new in (old, mine):
             self.files[name] = mine
         elif mine == old:
@@ -65,8 +65,8 @@ class _Folder:
             kept = self._aside(name, mine)
             self.notes.append(f"{name} was changed in the hand-out and by you: yours is {kept}.")
 
-    def keep(self, name: str, content: bytes) -> None:
-        """A file of the student's own, under another name where a new one stands in its way."""
+    def keep_own(self, name: str, content: bytes) -> None:
+        """Keep a file of the student, under another name where a new file has its name."""
         if _collides(name, self.new):
             kept = self._aside(name, content)
             self.notes.append(f"{name} stands in the way of the new hand-out: it is {kept} now.")
@@ -74,7 +74,7 @@ class _Folder:
             self.files[name] = content
 
     def _notebook(self, name: str, old: bytes | None, new: bytes, mine: bytes) -> bool:
-        """Whether both could be read, and are one now."""
+        """Merge a notebook; False if one of them cannot be read."""
         news, mines = document.read(new), document.read(mine)
         if news is None or mines is None:
             return False
@@ -94,20 +94,20 @@ class _Folder:
         return True
 
     def _aside(self, name: str, content: bytes) -> str:
-        """Put it beside, unless it lies there already; returns its name there."""
+        """Store a copy beside the file, unless it is there; returns the name of the copy."""
         for aside in _names_beside(name):
             if self.mine.get(aside) == content:
                 return aside
             if not _collides(aside, [*self.new, *self.mine, *self.files]):
                 self.files[aside] = content
                 return aside
-        raise AssertionError("names beside a name do not end")
+        raise AssertionError("unreachable: the names are infinite")
 
 
 def _names_beside(name: str) -> Iterator[str]:
     """``data.csv`` → ``data.student-copy.csv``, ``data.student-copy-2.csv``, …
 
-    Between them ``folder.student-copy/data.csv``, where the folder's name is taken by a file.
+    In between ``folder.student-copy/data.csv``, for a folder whose name a file has.
     """
     path = PurePosixPath(name)
     for number in count(1):
@@ -118,7 +118,7 @@ def _names_beside(name: str) -> Iterator[str]:
 
 
 def _collides(name: str, others: Iterable[str]) -> bool:
-    """Whether a disk could take it for one of the others, or one would be the other's folder."""
+    """Whether a file system could confuse it with one of the others, or one contains the other."""
     plain = _plain(name)
     for each in map(_plain, others):
         if each == plain or each.startswith(f"{plain}/") or plain.startswith(f"{each}/"):

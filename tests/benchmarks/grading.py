@@ -125,7 +125,7 @@ def _released(image: str) -> tuple[GradingPace, Mapping[str, list[str]]]:
     prepared, limits = prepare("ps1", ps1.source()), SandboxLimits()
     engine = sandboxes(prepared, image)
     try:
-        start = throughput.opening(engine, limits)
+        start = throughput.seconds_to_open(engine, limits)
         check = check_release(engine, prepared, ps1.source(), limits=limits)
         pace = throughput.measured(
             *(engine, check.key, prepared, ps1.source()),

@@ -82,12 +82,12 @@ class TestReading:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ("tomorrow", "'tomorrow' is no due time."),
-            ("2027-02-01 18:00", "is no due time."),
+            ("tomorrow", "'tomorrow' is not a due time."),
+            ("2027-02-01 18:00", "is not a due time."),
             ("2027-02-30 18:00 UTC", "is not in the calendar."),
             ("2027-02-01 25:00 UTC", "is not in the calendar."),
             ("2027-02-01 18:00 Mars/Olympus", "There is no zone Mars/Olympus."),
-            ("2027-02-01 18:00 ../../etc/passwd", "is no due time."),
+            ("2027-02-01 18:00 ../../etc/passwd", "is not a due time."),
             ("2027-02-01 18:00 /etc/passwd", "There is no zone /etc/passwd."),
             ("2027-03-28 02:30 Europe/Berlin", "Europe/Berlin shows 02:30 never."),
             ("2026-10-25 02:30 Europe/Berlin", "Europe/Berlin shows 02:30 twice."),

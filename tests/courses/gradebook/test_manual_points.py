@@ -208,7 +208,7 @@ def test_a_journal_beside_the_gradebook_removes_nothing(tmp_path: Path) -> None:
     journal = tmp_path / "gradebook.db-journal"
     journal.write_bytes(journal_that_removes(victim))
     before = gradebook.read_bytes()
-    with pytest.raises(Unavailable, match="did not come to an end"):
+    with pytest.raises(Unavailable, match="its last change was not completed"):
         reader.pages(tmp_path, "ps1")
     assert victim.exists()
     assert gradebook.read_bytes() == before
@@ -230,7 +230,7 @@ def test_in_nbgraders_name_only_tables_are_opened(graded: Graded, tmp_path: Path
         assert [each.id for each in book.students] == ["student1"]
     with closing(sqlite3.connect(graded.folder / "gradebook.db")) as book:
         book.execute("create trigger mine after update on grade begin delete from grade; end")
-    with pytest.raises(Unavailable, match="nbgrader makes no trigger mine"):
+    with pytest.raises(Unavailable, match="nbgrader does not create the trigger mine"):
         reader.copy(graded.folder, tmp_path / "copy.db")
 
 

@@ -56,7 +56,7 @@ def kept(folder: Path) -> Iterator[GradebookProcess]:
 
 
 def says(answer: bytes) -> GradebookProcess:
-    """One whose keeper says this whatever it is told."""
+    """A gradebook whose writer gives this answer to every call."""
     here, there = socketpair()
     there.sendall(answer)
     there.close()
@@ -86,8 +86,8 @@ def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        (b"", "its keeper has ended"),
-        (b"x" * (1 << 17), "its keeper says too much"),
+        (b"", "its writer has exited"),
+        (b"x" * (1 << 17), "its writer sends too much"),
         (b"no json\n", "Expecting value"),
         (json.dumps({"message": "m" * 5000}).encode() + b"\n", r"m{500}\."),
         (json.dumps({"code": "invented", "message": "so"}).encode() + b"\n", "so"),

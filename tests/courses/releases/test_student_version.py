@@ -9,7 +9,7 @@ import pytest
 from nbformat import NotebookNode
 
 from carrel.courses.grading.answer_key import NotebookKey
-from carrel.courses.grading.execution_plan import examined, plan
+from carrel.courses.grading.execution_plan import isolated_source, plan
 from carrel.courses.grading.sanitizer import CellRepair, sanitize
 from carrel.courses.releases.student_version import prepare
 from carrel.hub.errors import InvalidInput
@@ -142,7 +142,7 @@ def test_nothing_hidden_is_in_the_students_phase() -> None:
 
 def test_setting_and_deleting_a_taught_name_reaches_the_students_kernel() -> None:
     key = prepare("ps1", ps1.source()).key.notebooks[0]
-    source = examined(key, key.by_id["sum_of_squares_uses_squares"])
+    source = isolated_source(key, key.by_id["sum_of_squares_uses_squares"])
     assert "__unbind__(globals(), 'squares')" in source
     assert "__bind__('squares', squares)" in source
     assert "__bind__('orig_squares'" not in source

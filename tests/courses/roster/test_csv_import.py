@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.courses.model.records import CourseRole, Member
-from carrel.courses.roster.csv_import import MAX_ROWS, RosterRow, planned, read_roster
+from carrel.courses.roster.csv_import import MAX_ROWS, RosterRow, read_roster, roster_change
 from carrel.hub.errors import InvalidInput, TooLarge
 
 ADA = RosterRow(person="ada", full_name="Ada L.", section="blue")
@@ -56,8 +56,8 @@ class TestReading:
         with pytest.raises(InvalidInput) as refused:
             read_roster(text)
         assert refused.value.message == (
-            "The roster has mistakes: line 3: 'boss' is no role: student, grader or teacher; "
-            "line 4: ada is there twice; line 5: 'the dean' is no name to sign in with; "
+            "The roster has mistakes: line 3: 'boss' is not a role: student, grader or teacher; "
+            "line 4: ada is there twice; line 5: 'the dean' is not a valid user name; "
             "line 6: it has 3 cells, and there are 2 columns."
         )
         assert "whose first line names its columns" in refused.value.accepted
@@ -105,11 +105,11 @@ class TestPlan:
         rows += [RosterRow(person="grace", role=CourseRole.TEACHER), RosterRow(person="flo")]
         rows += [RosterRow(person="hal", section="red")]
         inside = [member("hal"), member("ida")]
-        plan = planned("cs101", rows, known, unlisted=inside, teachers=["tom"])
+        plan = roster_change("cs101", rows, known, unlisted=inside, teachers=["tom"])
         assert list(plan.sentences()) == [
             "cy leaves; what was handed in stays.",
             "ida leaves; what was handed in stays.",
-            "tom is no teacher of cs101 any more.",
+            "tom is no longer a teacher of cs101.",
             "grace becomes a teacher.",
             "ada (Ada L.) is new, section blue.",
             "hal was in the group already, section red.",
@@ -118,7 +118,7 @@ class TestPlan:
         ]
 
     def test_teachers_stay_where_the_roster_names_none(self) -> None:
-        assert planned("cs101", [BEN], [], teachers=["tom"]).former_teachers == ()
+        assert roster_change("cs101", [BEN], [], teachers=["tom"]).former_teachers == ()
 
     @given(PEOPLE, PEOPLE)
     def test_applied_once_it_changes_nothing_more(
@@ -131,10 +131,10 @@ class TestPlan:
             for name, (section, role) in before.items()
         }
         rows = [RosterRow(person=n, section=s, role=r) for n, (s, r) in after.items()]
-        plan = planned("cs101", rows, known.values())
+        plan = roster_change("cs101", rows, known.values())
         applied = known | {each.person: each for each in plan.staying}
         applied |= {each.person: replace(each, left_at=1.0) for each in plan.leaving}
-        assert planned("cs101", rows, applied.values()).empty
+        assert roster_change("cs101", rows, applied.values()).empty
         here = {name for name, each in applied.items() if each.left_at is None}
         assert here == set(after)
         assert set(known) <= set(applied)

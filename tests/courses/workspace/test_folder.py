@@ -144,7 +144,7 @@ def test_what_is_handed_in_leaves_out_links_and_what_jupyter_keeps(tmp_path: Pat
 
 
 def test_what_is_no_folder_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="is no folder"):
+    with pytest.raises(InvalidInput, match="is not a folder"):
         read(tmp_path / "nowhere")
     assert workspace_folder.fetch_record_of(tmp_path) is None
     (tmp_path / MARK).write_text('{"course": 1}')
@@ -166,5 +166,5 @@ def test_too_many_files_are_refused(tmp_path: Path) -> None:
         (tmp_path / f"{number}.csv").touch()
     with pytest.raises(TooLarge):
         files_to_submit(tmp_path)
-    with pytest.raises(InvalidInput, match="is no folder"):
+    with pytest.raises(InvalidInput, match="is not a folder"):
         files_to_submit(tmp_path / "ps1")

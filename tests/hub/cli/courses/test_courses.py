@@ -315,9 +315,9 @@ def test_refusals_are_sentences(course: Carrel) -> None:
         (TEACHER, ("create", "x"), "This is for administrators."),
         (ADMIN, ("create", "x", "--image", "datascience"), "there is no image 'datascience'"),
         (STUDENT1, ("fetch", "ps9"), "has no assignment ps9"),
-        (STUDENT1, ("submit", "ps1"), "ps1 is no folder"),
+        (STUDENT1, ("submit", "ps1"), "ps1 is not a folder"),
         (STUDENT1, ("release", "ps1"), "You teach no course."),
-        (TEACHER, ("release", "ps1", "--due", "soon"), "'soon' is no due time."),
+        (TEACHER, ("release", "ps1", "--due", "soon"), "'soon' is not a due time."),
         (TEACHER, ("release", "ps9"), "ps9 of cs101 is not released yet."),
         (STUDENT1, ("show", "cs999"), "There is no course cs999."),
         (

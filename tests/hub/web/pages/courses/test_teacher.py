@@ -262,7 +262,7 @@ def test_another_file_is_shown_first_also_where_one_was_agreed_to(course: Site) 
 @pytest.mark.parametrize(
     ("table", "sentence"),
     [
-        (b"student\n-bad-\n", "line 2: &#39;-bad-&#39; is no name to sign in with"),
+        (b"student\n-bad-\n", "line 2: &#39;-bad-&#39; is not a valid user name"),
         (b"student\n\xff\n", "roster.csv is no text in UTF-8."),
         (b"", "No roster was chosen."),
     ],
@@ -336,7 +336,7 @@ def test_a_due_time_changes_without_a_new_version(course: Site) -> None:
     [
         ({"due": "2020-01-01T10:00"}, "is over.", "release-due"),
         ({"zone": "Berlin"}, "There is no zone Berlin.", "release-due"),
-        ({"late": "soon"}, "is no rule for what is late.", "release-late"),
+        ({"late": "soon"}, "is not a rule for late submissions.", "release-late"),
         ({"devices": "-1"}, "is no number of devices.", "release-devices"),
         ({"time": "8d"}, "691200", "release-time"),
         ({"assignment": "a b"}, "is not a name that an assignment can have.", "release-assignment"),

@@ -1,4 +1,4 @@
-"""One local engine, and the keys of the two assignments, for all tests of grading."""
+"""One local sandbox engine, and the keys of two assignments, for all tests of courses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from carrel.courses.releases.student_version import prepare
 from carrel.courses.sandbox.interface import SandboxEngine, SandboxSettings
 from carrel.courses.sandbox.local.engine import create
 
-from . import cheats, ps1
+from .grading import cheats, ps1
 
 
 @pytest.fixture(scope="session")
