@@ -113,7 +113,9 @@ class FakeBackend:
         self.attempts[order.lease_id] = FakeAttempt(order=order, handle=handle)
         return handle
 
-    def status(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
+    def status(
+        self, leases: Mapping[str, Handle | None], *, trusted: Collection[str] = ()
+    ) -> Mapping[str, AttemptStatus]:
         return {lease: self._status(lease) for lease in leases}
 
     def _status(self, lease_id: str) -> AttemptStatus:
@@ -141,7 +143,14 @@ class FakeBackend:
             devices=simulated | self.uses,
         )
 
-    def stop(self, lease_id: str, handle: Handle | None, *, patience: float = 4.0) -> bool:
+    def stop(
+        self,
+        lease_id: str,
+        handle: Handle | None,
+        *,
+        trusted: bool = False,
+        patience: float = 4.0,
+    ) -> bool:
         if self.silent:
             return False
         attempt = self.attempts.get(lease_id)
@@ -153,7 +162,13 @@ class FakeBackend:
         return True
 
     def request_checkpoint(
-        self, lease_id: str, handle: Handle | None, folder: Path, notice: StopNotice
+        self,
+        lease_id: str,
+        handle: Handle | None,
+        folder: Path,
+        notice: StopNotice,
+        *,
+        trusted: bool = False,
     ) -> None:
         self.notices[folder] = notice
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from ...hub.admission.policy import ResourceRequest, admit
 from ...hub.admission.request_factory import grading_request, new_id
 from ...hub.errors import InvalidInput, NotFound, StaleEpoch
-from ...hub.interfaces.backend import OWN_WORK
 from ...hub.records.audit import AuditAction
 from ...hub.records.identity import Identity
 from ...hub.records.json_value import Json
@@ -194,7 +193,7 @@ class GradingService:
         expected: float,
     ) -> GradingRun:
         return GradingRun(
-            request=new_id(OWN_WORK),
+            request=new_id("g"),
             course=made.course,
             assignment=made.assignment,
             version=made.version,

@@ -11,7 +11,6 @@ from ..records.leases import Handle, LeaseRecord
 from ..records.requests import Cause, CauseCode, RequestRecord
 from ..requests.attempt_reports import AttemptReports, new_token, token_hash
 from ..runtime.context import Context
-from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
 from .retries import ENGINE_AWAY, _times_lost, give_back_or_fail
 
@@ -37,7 +36,7 @@ class JobController:
         devices = {device.id: device for device in c.store.devices()}
         folder = c.files.attempt_folder(request.id, lease.epoch)
         # Nothing that a person can write into leads the service's own work.
-        home = folder if request.kind is Kind.GRADING else c.files.home(request.owner)
+        home = folder if request.trusted else c.files.home(request.owner)
         order = LaunchOrder(
             lease_id=lease.id,
             request_id=request.id,
@@ -54,6 +53,7 @@ class JobController:
             image=request.image,
             node=lease.node,
             group=request.group,
+            trusted=request.trusted,
         )
         try:
             return c.backend.start(order)

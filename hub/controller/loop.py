@@ -196,7 +196,7 @@ class Loop:
                 self._once(f"hub/{request.id}", partial(self._sessions.tell_hub, request))
         elif by_itself and now - since < EXIT_GRACE:
             return
-        self._once(lease.id, partial(self._stop, lease))
+        self._once(lease.id, partial(self._stop, lease, request))
 
     def _attend(self, now: float) -> None:
         """Ask JupyterHub for the server of each waiting session to which no spawner listens."""
@@ -230,9 +230,9 @@ class Loop:
         if handle is not None:
             self._memory.handles[lease.id] = handle
 
-    def _stop(self, lease: LeaseRecord) -> None:
+    def _stop(self, lease: LeaseRecord, request: RequestRecord) -> None:
         handle = lease.handle or self._memory.handles.get(lease.id)
-        if not self._backend.stop(lease.id, handle):
+        if not self._backend.stop(lease.id, handle, trusted=request.trusted):
             log.warning("%s does not end: its devices stay taken", lease.id)
 
     # -- periodic duties ------------------------------------------------------------------

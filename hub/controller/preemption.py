@@ -127,7 +127,9 @@ class PreemptionController:
         c = self._context
         folder = c.files.attempt_folder(request.id, lease.epoch)
         if request.notice is not None:
-            c.backend.request_checkpoint(lease.id, lease.handle, folder, request.notice)
+            c.backend.request_checkpoint(
+                lease.id, lease.handle, folder, request.notice, trusted=request.trusted
+            )
         self._told.add(lease.id)
 
     def _untell(self, lease: LeaseRecord) -> None:

@@ -50,7 +50,9 @@ class Reconciler:
         handles = {
             lease.id: lease.handle or self._memory.handles.get(lease.id) for lease, _ in running
         }
-        sightings = self._context.backend.status(handles) if handles else {}
+        trusted = {lease.id for lease, request in running if request.trusted}
+        backend = self._context.backend
+        sightings = backend.status(handles, trusted=trusted) if handles else {}
         changed = False
         for lease, request in running:
             if lease.id in busy and sightings[lease.id].life is ProcessState.DEAD:

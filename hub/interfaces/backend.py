@@ -20,14 +20,6 @@ from ..scheduling.model.idleness import DeviceActivity
 from ..scheduling.model.snapshot import Device
 from .images import ImageSource
 
-OWN_WORK = "g"
-"""Ids of requests that begin so are the service's own work: grading. It runs on the service's
-machine as the service's account, whatever the engine is."""
-
-
-def is_own_work(lease_id: str) -> bool:
-    return lease_id.startswith(f"{OWN_WORK}-")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeState:
@@ -56,6 +48,8 @@ class LaunchOrder:
         image: ``NAME@sha256:…``, empty on an engine without images.
         node: where the lease is, for an engine with several.
         group: whose course data it may read.
+        trusted: whether it runs as the service's account on the service's machine, on any engine;
+            from ``RequestRecord.trusted``, never from an id.
     """
 
     lease_id: str
@@ -73,6 +67,7 @@ class LaunchOrder:
     image: str = ""
     node: str = ""
     group: str = ""
+    trusted: bool = False
 
 
 class ProcessState(StrEnum):
@@ -137,23 +132,40 @@ class Backend(ImageSource, Protocol):
             Unavailable: the engine does not answer, so that nothing is known.
         """
 
-    def status(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
+    def status(
+        self, leases: Mapping[str, Handle | None], *, trusted: Collection[str] = ()
+    ) -> Mapping[str, AttemptStatus]:
         """Report the state of each lease's processes.
 
-        ``leases`` maps an id to its handle, None where no handle was reported.
+        Args:
+            leases: the handle by id, None where no handle was reported.
+            trusted: the leases whose ``LaunchOrder`` was trusted.
         """
 
     def activity(self, leases: Mapping[str, Handle | None]) -> ActivitySample:
-        """What these leases and all devices did; leases not named any more are forgotten."""
+        """Report what sessions and all devices did; leases not named any more are forgotten."""
 
-    def stop(self, lease_id: str, handle: Handle | None, *, patience: float = 4.0) -> bool:
+    def stop(
+        self,
+        lease_id: str,
+        handle: Handle | None,
+        *,
+        trusted: bool = False,
+        patience: float = 4.0,
+    ) -> bool:
         """SIGINT, SIGTERM, SIGKILL to the lease's whole set within ``patience`` seconds.
 
         Returns True once death is confirmed.
         """
 
     def request_checkpoint(
-        self, lease_id: str, handle: Handle | None, folder: Path, notice: StopNotice
+        self,
+        lease_id: str,
+        handle: Handle | None,
+        folder: Path,
+        notice: StopNotice,
+        *,
+        trusted: bool = False,
     ) -> None:
         """Notify an attempt that it will be stopped, so that it can save; interrupts nothing.
 

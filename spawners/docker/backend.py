@@ -23,7 +23,6 @@ from ...hub.interfaces.backend import (
     LaunchOrder,
     NodeState,
     ProcessState,
-    is_own_work,
 )
 from ...hub.interfaces.backend_settings import BackendSettings
 from ...hub.records.events import NewEvent
@@ -132,7 +131,7 @@ class DockerBackend:
             BackendFailed: with what the engine said; nothing runs then.
             Unavailable: the engine does not answer, or its firewall rules are not set yet.
         """
-        if is_own_work(order.lease_id):
+        if order.trusted:
             return self._local.start(order)
         node = self._node_for(order)
         with self._starting.busy_with(order.lease_id):
@@ -196,16 +195,19 @@ class DockerBackend:
             raise BackendFailed(f"The node {wanted} has no Docker engine any more.")
         return self._nodes[wanted]
 
-    def status(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
+    def status(
+        self, leases: Mapping[str, Handle | None], *, trusted: Collection[str] = ()
+    ) -> Mapping[str, AttemptStatus]:
         starting = self._starting.now()
         surveys = self._surveys()
         unknown = AttemptStatus(life=ProcessState.UNKNOWN)
         seen = {
             lease: unknown if lease in starting else self._attempt_status(lease, surveys)
             for lease in leases
-            if not is_own_work(lease)
+            if lease not in trusted
         }
-        return {**seen, **self._local.status(_own_work(leases))}
+        beside = {lease: handle for lease, handle in leases.items() if lease in trusted}
+        return {**seen, **self._local.status(beside)}
 
     def _surveys(self) -> dict[str, Survey | None]:
         """Return the survey of each node; None for a node that does not answer."""
@@ -233,8 +235,15 @@ class DockerBackend:
             return AttemptStatus(life=ProcessState.UNKNOWN)
         return self._final_statuses.get(lease, AttemptStatus(life=ProcessState.DEAD))
 
-    def stop(self, lease_id: str, handle: Handle | None, *, patience: float = 4.0) -> bool:
-        if is_own_work(lease_id):
+    def stop(
+        self,
+        lease_id: str,
+        handle: Handle | None,
+        *,
+        trusted: bool = False,
+        patience: float = 4.0,
+    ) -> bool:
+        if trusted:
             return self._local.stop(lease_id, handle, patience=patience)
         gone = True
         for name, survey in self._surveys().items():
@@ -293,8 +302,7 @@ class DockerBackend:
                 continue
             if used is not None:
                 cpu_seconds[lease] = used
-        own = self._local.activity(_own_work(leases)).cpu_seconds if _own_work(leases) else {}
-        return ActivitySample(cpu_seconds={**cpu_seconds, **own}, devices=self._devices.activity())
+        return ActivitySample(cpu_seconds=cpu_seconds, devices=self._devices.activity())
 
     def _running(self, leases: Collection[str]) -> Iterator[tuple[Node, str, Seen]]:
         for name, survey in self._surveys().items():
@@ -303,9 +311,15 @@ class DockerBackend:
                     yield self._nodes[name], lease, survey[lease][0]
 
     def request_checkpoint(
-        self, lease_id: str, handle: Handle | None, folder: Path, notice: StopNotice
+        self,
+        lease_id: str,
+        handle: Handle | None,
+        folder: Path,
+        notice: StopNotice,
+        *,
+        trusted: bool = False,
     ) -> None:
-        if is_own_work(lease_id):
+        if trusted:
             return self._local.request_checkpoint(lease_id, handle, folder, notice)
         if not notice_file.write(folder, notice, owner=self._jobs.owner):
             return
@@ -320,7 +334,3 @@ class DockerBackend:
 
     def journal(self, folder: Path) -> Sequence[NewEvent]:
         return read_journal(folder / EVENTS)
-
-
-def _own_work(leases: Mapping[str, Handle | None]) -> dict[str, Handle | None]:
-    return {lease: handle for lease, handle in leases.items() if is_own_work(lease)}

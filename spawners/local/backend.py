@@ -180,7 +180,9 @@ class LocalBackend:
         # Readable even if the child has ended already: it is not reaped yet.
         return lease_processes.handle_of(psutil.Process(child.pid))
 
-    def status(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
+    def status(
+        self, leases: Mapping[str, Handle | None], *, trusted: Collection[str] = ()
+    ) -> Mapping[str, AttemptStatus]:
         """Cheap while the first processes live; /proc is read only for the other leases."""
         starting = self._starting.now()
         seen: dict[str, AttemptStatus] = {}
@@ -237,7 +239,14 @@ class LocalBackend:
             return {}
         return {each.device.id: device_activity(each) for each in found}
 
-    def stop(self, lease_id: str, handle: Handle | None, *, patience: float = 4.0) -> bool:
+    def stop(
+        self,
+        lease_id: str,
+        handle: Handle | None,
+        *,
+        trusted: bool = False,
+        patience: float = 4.0,
+    ) -> bool:
         try:
             ended = lease_processes.stop_set(lease_id, handle, patience, state=self._settings.state)
         except OSError as error:
@@ -247,7 +256,13 @@ class LocalBackend:
         return ended
 
     def request_checkpoint(
-        self, lease_id: str, handle: Handle | None, folder: Path, notice: StopNotice
+        self,
+        lease_id: str,
+        handle: Handle | None,
+        folder: Path,
+        notice: StopNotice,
+        *,
+        trusted: bool = False,
     ) -> None:
         if not notice_file.write(folder, notice):
             return

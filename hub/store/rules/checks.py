@@ -6,14 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from math import inf, isfinite
 
 from ...errors import Conflict, InvalidInput, NotFound
-from ...messages.units import count
 from ...records.calendar import Term
-from ...scheduling.model.snapshot import (
-    Device,
-    Group,
-    Mark,
-    MarkKind,
-)
+from ...scheduling.model.snapshot import Device, Group, Mark, MarkKind
+from ...scheduling.model.text import plural
 
 
 def check_group(group: Group, known: Mapping[str, Group]) -> None:
@@ -70,7 +65,7 @@ def check_removable(name: str, known: Mapping[str, Group], live: int) -> None:
         )
     if live:
         raise Conflict(
-            f"The group {name} has {count(live, 'request')} that "
+            f"The group {name} has {plural(live, 'request')} that "
             f"{'waits or runs' if live == 1 else 'wait or run'}.",
             accepted="Wait until they have ended, or cancel them.",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -570,8 +570,10 @@ class Overlapping(FakeBackend):
         assert self.asked.wait(60)
         return super().start(order)
 
-    def status(self, leases: Mapping[str, Handle | None]) -> Mapping[str, AttemptStatus]:
-        seen = super().status(leases)  # nothing yet
+    def status(
+        self, leases: Mapping[str, Handle | None], *, trusted: Collection[str] = ()
+    ) -> Mapping[str, AttemptStatus]:
+        seen = super().status(leases, trusted=trusted)  # nothing yet
         self.asked.set()
         assert self.started.wait(60)
         return seen

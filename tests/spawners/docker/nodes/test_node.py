@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from carrel.hub.errors import Unavailable
 from carrel.hub.interfaces.backend import ProcessState
 from carrel.hub.interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
 from carrel.hub.records.leases import Handle
@@ -74,14 +75,22 @@ def test_a_start_that_returns_during_a_survey_is_not_taken_for_dead(
     assert backend.status({order.lease_id: None})[order.lease_id].life is ProcessState.DEAD
 
 
-def test_the_services_own_work_runs_beside_the_containers(
+def test_trusted_work_runs_as_the_service_beside_the_containers(
     backend: DockerBackend, desk: Desk
 ) -> None:
     """It needs no engine: a runner of the service's own account, found by its lease."""
-    order = replace(desk.order(), lease_id="g-aaaaaaaa.1", request_id="g-aaaaaaaa")
+    order = replace(desk.order(), trusted=True)
+    lease = order.lease_id
     handle = backend.start(order)
-    leases = {order.lease_id: handle}
-    assert backend.status(leases)[order.lease_id].life is ProcessState.ALIVE
-    assert backend.status({order.lease_id: None})[order.lease_id].handle == handle
-    assert backend.stop(order.lease_id, handle)
-    assert backend.status(leases)[order.lease_id].life is ProcessState.DEAD
+    assert backend.status({lease: handle}, trusted=[lease])[lease].life is ProcessState.ALIVE
+    assert backend.status({lease: None}, trusted=[lease])[lease].handle == handle
+    assert backend.stop(lease, handle, trusted=True)
+    assert backend.status({lease: handle}, trusted=[lease])[lease].life is ProcessState.DEAD
+
+
+def test_no_id_makes_work_trusted(backend: DockerBackend, desk: Desk) -> None:
+    """Whatever its id is, work that is not trusted goes to the engine, which is not there."""
+    order = replace(desk.order(), lease_id="g-aaaaaaaa.1", request_id="g-aaaaaaaa")
+    with pytest.raises(Unavailable):
+        backend.start(order)
+    assert backend.status({order.lease_id: None})[order.lease_id].life is ProcessState.UNKNOWN
