@@ -35,9 +35,11 @@ def cpu_seconds_between(before: Mapping[Handle, CpuTimes], now: Mapping[Handle, 
     A new process counts from its start.
     """
     nothing = CpuTimes(own=0.0, children=0.0)
-    own = sum(each.own - before.get(who, nothing).own for who, each in now.items())
-    waited_for = sum(each.children - before.get(who, nothing).children for who, each in now.items())
-    gone = sum(each.own + each.children for who, each in before.items() if who not in now)
+    own = sum(each.own - before.get(handle, nothing).own for handle, each in now.items())
+    waited_for = sum(
+        each.children - before.get(handle, nothing).children for handle, each in now.items()
+    )
+    gone = sum(each.own + each.children for handle, each in before.items() if handle not in now)
     return max(0.0, own) + max(0.0, waited_for - gone)
 
 
@@ -60,11 +62,15 @@ class ProcessCpuMeter:
         now: dict[Handle, CpuTimes] = {}
         for process in members:
             try:
-                who, times = handle_of(process), process.cpu_times()
+                handle, times = handle_of(process), process.cpu_times()
             except psutil.Error:  # it ended meanwhile
                 continue
-            own = 0.0 if server is not None and who.pid == server.pid else times.user + times.system
-            now[who] = CpuTimes(own=own, children=times.children_user + times.children_system)
+            own = (
+                0.0
+                if server is not None and handle.pid == server.pid
+                else times.user + times.system
+            )
+            now[handle] = CpuTimes(own=own, children=times.children_user + times.children_system)
         with self._lock:
             before = self._last.get(lease_id)
             used = 0.0 if before is None else cpu_seconds_between(before, now)

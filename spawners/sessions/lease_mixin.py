@@ -308,12 +308,12 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
 
     async def _await_answer(self, lease: LeaseOut, address: Address) -> None:
         """Wait for the server's answer, and meanwhile report its process to the service."""
-        who = self.server_process()
+        process = self.server_process()
         path = f"{self.server.base_url if self.server is not None else '/'}api"
         answer = wait_until_ready(address, path, super().poll, every=self.poll_seconds)
-        if who is None:
+        if process is None:
             return await answer
-        reporting = asyncio.create_task(self._lease_request.report(lease.id, who))
+        reporting = asyncio.create_task(self._lease_request.report(lease.id, process))
         try:
             await answer
             await reporting

@@ -37,7 +37,7 @@ class LeaseRequest:
 
     Attributes:
         patience: seconds for which a call is retried while the service does not answer.
-        say: gets the messages for the person who waits.
+        say: gets the messages for the person process waits.
     """
 
     link: InternalClient
@@ -110,14 +110,14 @@ class LeaseRequest:
         finally:
             listening.cancel()
 
-    async def report(self, lease_id: str, who: StartedIn) -> None:
+    async def report(self, lease_id: str, process: StartedIn) -> None:
         """Report the server's process.
 
         Raises:
             Conflict: the lease belongs to another process, or is ending: this one must stop.
         """
         try:
-            await self.retry(lambda: self.link.started(lease_id, who), REPORT_SECONDS)
+            await self.retry(lambda: self.link.started(lease_id, process), REPORT_SECONDS)
         except Unavailable:
             return  # the service finds the process by its lease when it is back
 

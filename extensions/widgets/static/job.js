@@ -164,7 +164,7 @@ function render({ model, el }) {
   const why = whyTold(model, () => (model.get("job") || {}).id, () => more.open && !more.hidden,
     () => Boolean(((model.get("job") || {}).expected || []).length));
   more.append(why.node);
-  more.addEventListener("toggle", why.look);
+  more.addEventListener("toggle", why.refresh);
   outer.body.append(
     make("div", { class: "carrel-head" }, part.title, part.state, part.id),
     part.facts, part.wait, more,

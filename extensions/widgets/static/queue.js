@@ -46,7 +46,7 @@ function render({ model, el }) {
     open = open === id ? "" : id;
     drawn = "";
     draw();
-    why.look();
+    why.refresh();
   };
   const shown = (row) => {
     const isOpen = Boolean(open) && row.request_id === open;

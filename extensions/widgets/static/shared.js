@@ -124,13 +124,13 @@ function runCell(cell) {
 const WHY_S = 30;
 function whyTold(model, requestId, wanted, timed) {
   const node = make("div", { class: "carrel-why-said", "aria-live": "polite" });
-  const told = new Map();
+  const cache = new Map();
   const askedAt = new Map();
   const list = (title, sentences) => sentences.length
     ? make("div", {}, make("strong", {}, title), make("ul", {}, ...sentences.map((each) => make("li", {}, each))))
     : null;
   const draw = () => {
-    const found = told.get(requestId());
+    const found = cache.get(requestId());
     if (!found) {
       text(node, "Asking the service …");
       return;
@@ -150,7 +150,7 @@ function whyTold(model, requestId, wanted, timed) {
   };
   const heard = () => {
     const found = model.get("why");
-    if (found) told.set(found.request_id, found);
+    if (found) cache.set(found.request_id, found);
     draw();
   };
   heard();
@@ -158,7 +158,7 @@ function whyTold(model, requestId, wanted, timed) {
   const timer = setInterval(ask, 1000);
   return {
     node,
-    look: () => { draw(); ask(); },
+    refresh: () => { draw(); ask(); },
     stop: () => { clearInterval(timer); model.off("change:why", heard); },
   };
 }

@@ -110,10 +110,10 @@ class Trials:
         with ExitStack() as stack:
             ports = [_listening(stack, here, each) for each in self._ports()]
             pool = stack.enter_context(ThreadPoolExecutor(1))
-            told = pool.submit(self._run, self._probe(here, ports, there, port))
-            answers = _answers(there, port, told)
+            probe = pool.submit(self._run, self._probe(here, ports, there, port))
+            answers = _answers(there, port, probe)
             try:
-                _, output = told.result()
+                _, output = probe.result()
             except BackendFailed as error:
                 output = f"{error.message}\n"
         errors, tried, rest = output.partition("tried\n")
@@ -141,8 +141,8 @@ class Trials:
         return self.options.hub_port, self.options.service_port
 
     def _probe(self, here: str, ports: Sequence[int], there: str, port: int) -> dict[str, Json]:
-        told = json.dumps([here, ports, there, port])
-        return self._body(["python", "-c", _PROBE, told], network="host")
+        arguments = json.dumps([here, ports, there, port])
+        return self._body(["python", "-c", _PROBE, arguments], network="host")
 
     def _read(self, path: Path) -> str:
         mount: Json = {"Type": "bind", "Source": str(path), "Target": "/probe", "ReadOnly": True}
@@ -182,9 +182,9 @@ def _listening(stack: ExitStack, address: str, port: int) -> int:
     return port
 
 
-def _answers(address: str, port: int, told: Future[tuple[int | None, str]]) -> bool:
+def _answers(address: str, port: int, probe: Future[tuple[int | None, str]]) -> bool:
     """Whether the address accepts a connection before the probe ends."""
-    while not told.done():
+    while not probe.done():
         with suppress(OSError):
             socket.create_connection((address, port), timeout=1).close()
             return True

@@ -115,7 +115,7 @@
       notification = "";
     };
 
-    const hear = (said) => {
+    const receive = (said) => {
       const before = warning;
       warning = said.warning;
       if (said.recovery && !recovering) {
@@ -149,7 +149,7 @@
         if (done) return true;
         const lines = (rest + value).split("\n");
         rest = lines.pop();
-        for (const line of lines) if (line) hear(JSON.parse(line));
+        for (const line of lines) if (line) receive(JSON.parse(line));
       }
     };
 
