@@ -60,6 +60,7 @@ from .html import static_files
 from .html.filters import drawn_once, filters
 from .html.urls import server_url, wait_url
 from .live.change_feed import ChangeFeed
+from .live.event_streams import EventStreams
 from .live.sse import Streams
 from .monitoring.metrics import Metrics
 from .monitoring.readiness import Check, Readiness, going_round
@@ -174,12 +175,14 @@ def build_app(
     seal, streams, signs = Signer(crypt_key), Streams(context.notifier), vitals or LoopMetrics()
     membership = Membership.of(context)
     budgets = BudgetQueries(context.store, context.clock, membership)
+    requests = RequestQueries(context)
+    feed = ChangeFeed(context.store, context.plan_cache, context.notifier)
     app.state.web = WebContext(
         context=context,
         membership=membership,
         pool=PoolQueries.of(context),
         images=ImageCatalogue.of(context),
-        requests=RequestQueries(context),
+        requests=requests,
         jobs=JobService(context),
         explanations=WaitExplanations(context),
         termination=RequestTermination(context),
@@ -200,7 +203,15 @@ def build_app(
         gate=CallerAccess(auth, seal, Csrf(seal, settings.url), hub_token, metrics_token),
         seal=seal,
         streams=streams,
-        looks=ChangeFeed(context.store, context.plan_cache, context.notifier),
+        looks=feed,
+        event_streams=EventStreams(
+            requests=requests,
+            plan_cache=context.plan_cache,
+            feed=feed,
+            streams=streams,
+            listeners=context.spawner_listeners,
+            notifier=context.notifier,
+        ),
         settings=settings,
         templates=_templates(),
         clock=clock,

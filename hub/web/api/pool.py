@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from ...schemas import PoolOut, QueueOut
 from ..dependencies.callers import Carrel, Reader, ReaderOrHub
-from ..live.event_streams import page_events
 from ..live.sse import EventStream
 from ..openapi.description import ERRORS
 from .requests import MAX_LISTED
@@ -29,7 +28,7 @@ def changes(web: Carrel, who: Reader) -> Response:
     requests has changed; what it is now say `/pool`, `/queue` and `/requests`. A comment line
     every 15 s keeps it open.
     """
-    return EventStream(page_events(web, who))
+    return EventStream(web.event_streams.of_page(who))
 
 
 @router.get("/pool", tags=["pool"], summary="The devices and their states")

@@ -23,7 +23,6 @@ from ...schemas.explanation import WhyOut
 from ..dependencies.bodies import json_body
 from ..dependencies.callers import Carrel, Reader, ReaderOrHub, RequestId, Writer
 from ..html.downloads import SAFE_CONTENT, OpenFileResponse, attachment
-from ..live.event_streams import request_events
 from ..live.sse import EventStream, _event_number
 from ..openapi.description import ERRORS, body_of
 
@@ -163,7 +162,7 @@ def events(
     """
     web.requests.request(who, request_id)  # what is missing or hidden is answered as an error
     last = _event_number(came_last) or after
-    return EventStream(request_events(web, who, request_id, last))
+    return EventStream(web.event_streams.of_request(who, request_id, last))
 
 
 @router.get(

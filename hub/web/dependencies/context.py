@@ -32,6 +32,7 @@ from ...sessions.lifecycle import SessionLifecycle
 from ...usage.budgets import BudgetQueries
 from ...usage.reports import UsageReports
 from ..live.change_feed import ChangeFeed
+from ..live.event_streams import EventStreams
 from ..live.sse import Streams
 from ..monitoring.metrics import Metrics
 from ..monitoring.readiness import Readiness
@@ -70,6 +71,7 @@ class WebContext:
     seal: Signer
     streams: Streams
     looks: ChangeFeed
+    event_streams: EventStreams
     settings: Settings
     templates: Environment
     clock: Clock

@@ -8,9 +8,10 @@ from starlette.concurrency import run_in_threadpool
 
 from ...inventory.pool import pool_of
 from ...records.identity import Identity, Viewer
+from ...requests.queries import RequestQueries
+from ...runtime.plan_cache import PlanCache
 from ...scheduling.model.states import LIVE, TERMINAL
-from ..dependencies.context import WebContext
-from .change_feed import Clues, FeedView
+from .change_feed import ChangeFeed, Clues, FeedView
 
 VOLATILE = {"device_seconds"}
 """Grows with every second; alone it is no news."""
@@ -19,8 +20,12 @@ VOLATILE = {"device_seconds"}
 class PageFingerprint:
     """Reads only what may have changed since the last time."""
 
-    def __init__(self, web: WebContext, who: Identity) -> None:
-        self._web = web
+    def __init__(
+        self, requests: RequestQueries, plan_cache: PlanCache, feed: ChangeFeed, who: Identity
+    ) -> None:
+        self._queries = requests
+        self._plan_cache = plan_cache
+        self._feed = feed
         self._who = who
         self._clues: Clues | None = None
         self._requests = ""
@@ -35,15 +40,15 @@ class PageFingerprint:
 
         In silence everything is read again.
         """
-        look = await self._web.looks.newest()
+        look = await self._feed.newest()
         viewer = look.viewer(self._who)
         await self._look_at_requests(look, viewer, silence)
         await self._look_at_pool(look, viewer)
         return (self._requests, self._pool)
 
     async def _look_at_requests(self, look: FeedView, viewer: Viewer, silence: bool) -> None:
-        waits = self._web.context.plan_cache.waits
-        newest = self._web.looks.newest_event(viewer)
+        waits = self._plan_cache.waits
+        newest = self._feed.newest_event(viewer)
 
         def clues() -> Clues:
             places = tuple(waits.get(request_id) for request_id in sorted(self._live))
@@ -58,7 +63,7 @@ class PageFingerprint:
         found = [
             request
             for states in (LIVE, TERMINAL)
-            for request in self._web.requests.requests(
+            for request in self._queries.requests(
                 self._who, kind=None, states=states, mine=False, limit=200
             )
         ]

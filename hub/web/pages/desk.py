@@ -13,7 +13,6 @@ from ..dependencies.context import WebContext
 from ..dependencies.visitors import Follower, Form, Guest, html
 from ..forms.image_choice import image_choices
 from ..forms.session import SessionForm, device_choices, offered_models
-from ..live.event_streams import page_events
 from ..live.sse import EventStream
 from ..security.access import Visitor
 from .desk_view import gather
@@ -50,7 +49,7 @@ def desk_live(web: Carrel, visitor: Guest) -> Response:
 
 @router.get("/events")
 def page_stream(web: Carrel, visitor: Follower) -> Response:
-    return EventStream(page_events(web, visitor.identity))
+    return EventStream(web.event_streams.of_page(visitor.identity))
 
 
 @router.post("/logout")

@@ -405,6 +405,7 @@ def with_fakes(web: WebContext, service: FakeService) -> WebContext:
     """The same with every service that the fake stands for."""
     fake = cast(Any, service)
     reports = replace(web.usage, budgets=fake)
+    feed = ChangeFeed(fake, web.context.plan_cache, service.notifier)
     return replace(
         web,
         membership=fake,
@@ -419,7 +420,8 @@ def with_fakes(web: WebContext, service: FakeService) -> WebContext:
         budgets=fake,
         usage=cast(UsageReports, FakeUsage(service, reports)),
         groups=GroupChoiceCache(fake, web.clock),
-        looks=ChangeFeed(fake, web.context.plan_cache, service.notifier),
+        looks=feed,
+        event_streams=replace(web.event_streams, requests=fake, feed=feed),
     )
 
 

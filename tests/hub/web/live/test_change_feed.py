@@ -6,8 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -19,7 +18,6 @@ from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.plan import Plan, Reason, Wait
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.store import SqlStore
-from carrel.hub.web.dependencies.context import WebContext
 from carrel.hub.web.live.change_feed import ChangeFeed, Clues, StreamCursor
 from carrel.hub.web.live.page_fingerprint import PageFingerprint
 from carrel.spawners.fake import FakeBackend
@@ -56,10 +54,7 @@ def context(store: CountingStore, tmp_path: Path) -> Context:
 
 
 def page(context: Context, looks: ChangeFeed, who: Identity) -> PageFingerprint:
-    web = cast(
-        WebContext, SimpleNamespace(context=context, requests=RequestQueries(context), looks=looks)
-    )
-    return PageFingerprint(web, who)
+    return PageFingerprint(RequestQueries(context), context.plan_cache, looks, who)
 
 
 async def look(pages: list[PageFingerprint]) -> list[Clues]:
