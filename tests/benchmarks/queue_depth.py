@@ -29,7 +29,7 @@ from carrel.spawners.fake import FakeBackend
 
 from ..contracts.store_kit import job as stored_job
 from ..hub.doubles import STUDENT1, STUDENT2, Clock, FakeHub, build, device
-from ..hub.requests.test_command_jobs import command
+from ..hub.requests.samples import command
 from . import report
 
 PAGE_MS = 100.0

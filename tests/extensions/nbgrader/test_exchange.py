@@ -18,7 +18,7 @@ from carrel.extensions.nbgrader import configure
 from carrel.hub.records.identity import Identity
 
 from ...hub.doubles import STUDENT1, STUDENT2, TEACHER
-from ...hub.web.api.test_ngshare import Site
+from ...hub.web.api.ngshare_site import Site
 from ...ports import free_port
 
 Ask = Callable[..., object]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import gzip
-import io
 import tarfile
 from collections.abc import Callable
 
@@ -13,25 +11,7 @@ import pytest
 from carrel.hub.admission import archive as admission_archive
 from carrel.hub.errors import InvalidInput, Refused, TooLarge
 
-
-def packed(*members: tarfile.TarInfo, content: bytes = b"") -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        for member in members:
-            archive.addfile(member, io.BytesIO(content[: member.size]))
-    return buffer.getvalue()
-
-
-def member(
-    name: str, kind: bytes = tarfile.REGTYPE, *, size: int = 0, to: str = ""
-) -> tarfile.TarInfo:
-    made = tarfile.TarInfo(name)
-    made.type, made.size, made.linkname = kind, size, to
-    return made
-
-
-def text(data: bytes) -> str:
-    return base64.b64encode(data).decode()
+from .archives import member, packed, text
 
 
 def test_plain_files_and_folders_are_taken() -> None:

@@ -27,12 +27,10 @@ from carrel.hub.schemas import ChangeIn, JobIn, QuoteIn, RequestOut, SessionIn
 from carrel.hub.schemas.explanation import WhyOut
 from carrel.hub.sessions.lifecycle import SessionLifecycle
 
-from ..controller.test_loop import World
-from ..doubles import STUDENT1, STUDENT2, device
-from ..requests.test_life_of_requests import job
-
-OLD, NEW = "NVIDIA A100", "NVIDIA H200"
-POOL = (replace(device(0), model=OLD), replace(device(1), model=NEW))
+from ..doubles import STUDENT1, STUDENT2
+from ..requests.samples import job
+from ..world import World
+from .two_models import NEW, OLD, POOL, model_of
 
 
 @dataclass
@@ -90,14 +88,6 @@ def group(world: World, name: str = "cs101", **changes: object) -> None:
     found = known.get(name) or Group(**values)  # type: ignore[arg-type]  # as written above
     world.context.store.put_group(replace(found, **changes))  # type: ignore[arg-type]
     world.hub.members.setdefault(name, set()).add("student1")
-
-
-def model_of(world: World, request: RequestOut) -> str:
-    """Of its one device."""
-    lease = world.see(request).lease
-    assert lease is not None
-    (found,) = lease.devices
-    return found.model
 
 
 # -- what one gets -----------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from carrel.spawners.fake import FakeBackend
 
 from ...stores import new_store
 from ..doubles import STRANGER, STUDENT1, STUDENT2, Clock, FakeHub, build
-from ..requests.test_life_of_requests import job
+from ..requests.samples import job
 
 ONE = QuoteIn(devices=1, seconds=3600)
 

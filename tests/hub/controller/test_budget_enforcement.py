@@ -21,7 +21,8 @@ from carrel.spawners.fake import FakeBackend
 
 from ...stores import new_store
 from ..doubles import ADMIN, STRANGER, STUDENT1, Clock, FakeHub, build, device
-from .test_loop import World, job
+from ..requests.samples import job
+from ..world import World
 
 GRACE = 120.0
 MONDAY = 1_795_392_000.0  # 2026-11-23

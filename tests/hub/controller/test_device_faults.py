@@ -15,8 +15,8 @@ from carrel.hub.scheduling.model.snapshot import Health, Mark, MarkKind
 from carrel.hub.schemas import RequestOut
 
 from ..doubles import STUDENT1, STUDENT2, device
-from ..requests.test_life_of_requests import job
-from .test_loop import World, charged, world
+from ..requests.samples import job
+from ..world import World, charged, world
 
 __all__ = ["world"]
 

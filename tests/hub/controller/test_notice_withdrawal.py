@@ -16,8 +16,8 @@ from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import ChangeIn, RequestOut
 
 from ..doubles import STUDENT1, STUDENT2
-from ..requests.test_life_of_requests import job
-from .test_loop import World
+from ..requests.samples import job
+from ..world import World
 
 GRACE = 120.0
 

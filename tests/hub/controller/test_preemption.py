@@ -20,8 +20,8 @@ from carrel.spawners.fake import FakeBackend
 
 from ...stores import new_store
 from ..doubles import STUDENT2, Clock, FakeHub, build, device
-from ..requests.test_life_of_requests import job
-from .test_loop import World, charged
+from ..requests.samples import job
+from ..world import World, charged
 
 GRACE = 120.0
 FIRST_ATTEMPT = [*("queued", "granted", "starting", "running", "stopping", "preempted", "queued")]

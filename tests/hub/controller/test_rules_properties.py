@@ -42,7 +42,7 @@ from carrel.hub.store import open_store
 from ...property_settings import examples
 from ..doubles import STUDENT1, STUDENT2
 from ..mortal import EVERY, Killed, everything
-from ..requests.test_life_of_requests import job
+from ..requests.samples import job
 from ..surroundings import DEVICES, Surroundings, picked
 
 LONGEST = 250

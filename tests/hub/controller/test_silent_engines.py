@@ -15,8 +15,8 @@ from carrel.hub.requests.jobs import JobService
 from carrel.hub.schemas import RequestOut
 
 from ..doubles import STUDENT1, device
-from ..requests.test_life_of_requests import job
-from .test_loop import World
+from ..requests.samples import job
+from ..world import World
 
 DOWN = "The Docker engine on local does not answer."
 

@@ -19,7 +19,7 @@ from carrel.spawners.fake import FakeBackend
 
 from ...stores import new_store
 from ..doubles import Clock, FakeHub, build
-from .test_loop import World
+from ..world import World
 
 ROOT = Path(__file__).parents[3]
 JOB = NewRequest(

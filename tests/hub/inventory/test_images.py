@@ -24,7 +24,7 @@ from carrel.spawners.fake import FakeBackend
 from ...stores import new_store
 from ..doubles import ADMIN, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build
 from ..images import BASE, CATALOGUE, GONE, NEW, OLD
-from ..requests.test_life_of_requests import job
+from ..requests.samples import job
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from carrel.hub.requests.jobs import JobService
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import ChangeIn
 
-from ..controller.test_loop import World
 from ..doubles import ADMIN, STUDENT1, STUDENT2, TEACHER
-from .test_life_of_requests import job
+from ..world import World
+from .samples import job
 
 
 @pytest.fixture

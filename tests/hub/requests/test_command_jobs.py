@@ -15,23 +15,17 @@ from carrel.hub.requests.pagination import RequestQuery
 from carrel.hub.requests.queries import RequestQueries
 from carrel.hub.runtime.context import Context
 from carrel.hub.runtime.progress_cache import progress_after
-from carrel.hub.schemas import JobIn
 from carrel.spawners.fake import FakeBackend
 
 from ...stores import new_store
-from ..admission.test_archive import member, packed, text
+from ..admission.archives import member, packed, text
 from ..doubles import ADMIN, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build
-from .test_life_of_requests import job, named, stored
+from .samples import command, job, named, stored
 
 
 @pytest.fixture
 def context(tmp_path: Path) -> Context:
     return build(new_store(), FakeBackend(), FakeHub(), Clock(), tmp_path)
-
-
-def command(**changes: Any) -> JobIn:
-    values = {"group": "cs101", "seconds": 600, "command": ["python", "train.py"]}
-    return JobIn(**{**values, **changes})
 
 
 def test_a_command_is_queued_with_its_archive(context: Context) -> None:

@@ -28,7 +28,7 @@ from carrel.spawners.fake import FakeBackend
 from ...stores import new_store
 from ..doubles import STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build
 from ..scheduling.values import pending
-from .test_life_of_requests import job
+from .samples import job
 
 
 @pytest.fixture

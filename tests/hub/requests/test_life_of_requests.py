@@ -17,19 +17,19 @@ from carrel.hub.errors import (
     OverMaximum,
     TooLarge,
 )
-from carrel.hub.records.requests import RequestFilter
 from carrel.hub.requests.jobs import JobService
 from carrel.hub.requests.queries import RequestQueries
 from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.snapshot import Group
-from carrel.hub.schemas import JobIn, NotebookIn, OpenSessionIn, SessionIn, StopIn
+from carrel.hub.schemas import NotebookIn, OpenSessionIn, SessionIn, StopIn
 from carrel.hub.sessions.lifecycle import SessionLifecycle
 from carrel.spawners.fake import FakeBackend
 
 from ...stores import new_store
 from ..doubles import ADMIN, STRANGER, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build, device
 from ..notebooks import notebook
+from .samples import job, named, stored
 
 
 @pytest.fixture
@@ -40,25 +40,6 @@ def hub() -> FakeHub:
 @pytest.fixture
 def context(tmp_path: Path, hub: FakeHub) -> Context:
     return build(new_store(), FakeBackend(), hub, Clock(), tmp_path)
-
-
-def job(**changes: Any) -> JobIn:
-    values: dict[str, Any] = {
-        "group": "cs101",
-        "devices": 1,
-        "seconds": 600,
-        "notebook": NotebookIn(name="train.ipynb", content=notebook("print(lr)")),
-        "parameters": {"lr": 0.05},
-    }
-    return JobIn.model_construct(**{**JobIn(**values).__dict__, **changes})
-
-
-def named(name: str, content: str | None = None) -> NotebookIn:
-    return NotebookIn(name=name, content=notebook("1") if content is None else content)
-
-
-def stored(context: Context) -> int:
-    return len(context.store.requests(RequestFilter()))
 
 
 def test_a_job_is_queued_with_its_notebook(context: Context) -> None:

@@ -20,9 +20,9 @@ from carrel.hub.scheduling.model.text import span
 from carrel.hub.schemas import SessionIn
 from carrel.hub.sessions.lifecycle import SessionLifecycle
 
-from ..controller.test_loop import World
 from ..doubles import ADMIN, STUDENT1, STUDENT2, TEACHER
-from .test_life_of_requests import job
+from ..world import World
+from .samples import job
 
 HOUR = 3600
 

@@ -14,10 +14,10 @@ from carrel.hub.requests.jobs import JobService
 from carrel.hub.runtime.snapshots import SnapshotReader
 from carrel.hub.schemas import RequestOut
 
-from ..controller.test_loop import World
 from ..doubles import STUDENT1, STUDENT2, device
 from ..images import BASE, CATALOGUE, NEW
-from ..requests.test_life_of_requests import job
+from ..requests.samples import job
+from ..world import World
 
 DOWN = "The Docker engine on far does not answer."
 

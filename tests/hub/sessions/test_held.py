@@ -18,8 +18,8 @@ from carrel.hub.schemas import OpenSessionIn, RequestOut, SessionIn, StopIn
 from carrel.hub.sessions.held import HeldSessions
 from carrel.hub.sessions.lifecycle import SessionLifecycle
 
-from ..controller.test_loop import World, charged
 from ..doubles import ADMIN, STUDENT1, STUDENT2, TEACHER
+from ..world import World, charged
 
 WINDOW = 600.0
 GPU = SessionIn(devices=1, hours=1.0)

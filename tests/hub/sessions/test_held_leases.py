@@ -25,8 +25,8 @@ from carrel.spawners.fake import FakeBackend
 
 from ...property_settings import examples
 from ...stores import new_store
-from ..controller.test_loop import World
 from ..doubles import STUDENT1, STUDENT2, Clock, FakeHub, build, device
+from ..world import World
 
 WINDOW = 60.0
 PEOPLE = st.sampled_from([STUDENT1, STUDENT2])

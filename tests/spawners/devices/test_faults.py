@@ -24,7 +24,7 @@ from carrel.spawners.fake import FakeBackend
 from carrel.spawners.local.backend import LocalBackend
 
 from ...hub.doubles import ADMIN, STUDENT1, Clock, FakeHub, build
-from ...hub.requests.test_life_of_requests import job
+from ...hub.requests.samples import job
 from ...stores import new_store
 from ..conftest import Driver
 

@@ -8,19 +8,18 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from carrel.hub.accounts import Accounts
-from carrel.hub.cli import cli
 from carrel.hub.cli.admin import members
 from carrel.hub.config.settings import Settings
 from carrel.hub.config.state_folder import StateFolder
-from carrel.hub.errors import CarrelError, NotFound, Unavailable
+from carrel.hub.errors import NotFound, Unavailable
 from carrel.hub.interfaces.jupyterhub import HubUser
 from carrel.hub.records.audit import ChangeFilter
 from carrel.hub.store import open_store
 
 from ...doubles import device
+from .invocation import carrel, invoke, refusal
 
 
 class FakeHub:
@@ -81,22 +80,6 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StateFolder:
     Settings().save(found)
     monkeypatch.setenv("CARREL_STATE", str(found.root))
     return found
-
-
-def carrel(*arguments: str, stdin: str = "") -> str:
-    done = invoke(*arguments, stdin=stdin)
-    assert done.exit_code == 0, done.output
-    return done.output
-
-
-def invoke(*arguments: str, stdin: str = "") -> Result:
-    return CliRunner().invoke(cli, list(arguments), input=stdin)
-
-
-def refusal(*arguments: str, stdin: str = "") -> str:
-    done = invoke(*arguments, stdin=stdin)
-    assert isinstance(done.exception, CarrelError), done.output
-    return str(done.exception)
 
 
 def signs_in(state: StateFolder, name: str, password: str) -> bool:

@@ -13,7 +13,7 @@ from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.records.audit import AuditAction, ChangeFilter
 from carrel.hub.store import open_store
 
-from .test_admin_commands import carrel, invoke, refusal
+from .invocation import carrel, invoke, refusal
 
 TUESDAYS = ("--when", "Tue 10:00-12:00 Europe/Berlin", "--until", "2099-02-15")
 

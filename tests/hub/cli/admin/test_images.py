@@ -12,7 +12,7 @@ from carrel.images import labels
 
 from ....fake_service import PREFIX, FakeService
 from ....images.conftest import FakeDocker
-from ..test_client_commands import Carrel, carrel, service
+from ..invocation import Carrel, carrel, service
 
 __all__ = ["carrel", "service"]
 

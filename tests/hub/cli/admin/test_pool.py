@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from ....fake_service import PREFIX, FakeService
-from ..test_client_commands import Carrel, carrel, service
+from ..invocation import Carrel, carrel, service
 
 __all__ = ["carrel", "service"]
 

@@ -24,7 +24,7 @@ from ....courses.notebook_samples import SOURCE, source
 from ....fake_service import eventually
 from ....ports import free_port
 from ...doubles import ADMIN, STUDENT1, TEACHER
-from ...web.api.test_admin import Site, site
+from ...web.site import Site, site
 
 __all__ = ["site"]
 

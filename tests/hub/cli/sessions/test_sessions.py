@@ -13,7 +13,7 @@ from carrel.hub.cli.sessions import sessions
 from carrel.hub.schemas import RequestOut
 
 from ....fake_service import PREFIX, FakeService
-from ..test_client_commands import Carrel, carrel, service
+from ..invocation import Carrel, carrel, service
 
 __all__ = ["carrel", "service"]
 

@@ -9,8 +9,8 @@ from carrel.hub.records.identity import Identity
 
 from ...doubles import STRANGER, STUDENT1, TEACHER
 from ..fakes import API, PREFIX
-from ..pages.test_desk import check_page
-from .test_admin import GROUP, Site, site
+from ..page_checks import check_page
+from ..site import GROUP, Site, site
 
 __all__ = ["site"]
 

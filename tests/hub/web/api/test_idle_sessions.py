@@ -18,7 +18,7 @@ from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
 from carrel.spawners.fake import FakeBackend
 
 from ....stores import new_courses, new_store
-from ...controller.test_idle_culling import COUNTDOWN, Room
+from ...controller.idle_room import COUNTDOWN, Room
 from ...doubles import ADMIN, STUDENT1, STUDENT2, Clock, FakeHub, build, device
 from ..fakes import ALL_SCOPES, API, HUB_TOKEN, PREFIX, Client, FakeSignIn
 

@@ -15,9 +15,9 @@ from carrel.spawners.fake import FakeBackend
 
 from ...doubles import ADMIN, STUDENT1, TEACHER
 from ...images import CATALOGUE, NEW, OLD
-from ...requests.test_life_of_requests import job
+from ...requests.samples import job
 from ..fakes import API, PREFIX
-from .test_admin import Site, site
+from ..site import Site, site
 
 __all__ = ["site"]
 

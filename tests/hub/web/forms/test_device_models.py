@@ -13,14 +13,14 @@ from carrel.hub.requests.jobs import JobService
 from carrel.hub.schemas import SessionIn
 from carrel.hub.sessions.lifecycle import SessionLifecycle
 
-from ...admission.test_device_models import NEW, OLD, POOL, model_of
-from ...controller.test_loop import World
+from ...admission.two_models import NEW, OLD, POOL, model_of
 from ...doubles import STUDENT1, STUDENT2
-from ...requests.test_life_of_requests import job
+from ...requests.samples import job
+from ...world import World
 from ..fakes import PREFIX
-from ..pages.jobs.test_detail import chosen
-from ..pages.test_desk import check_page, text_of
-from ..pages.test_desk_view import FORM, Site, site_over
+from ..page_checks import check_page, text_of
+from ..pages.desk_site import FORM, Site, site_over
+from ..pages.jobs.samples import chosen
 
 PAGES = (PREFIX, f"{PREFIX}submit")
 JOB = {"group": "cs101", "devices": "1", "time": "1h", "retries": "0"}

@@ -24,7 +24,7 @@ from carrel.spawners.fake import FakeBackend
 
 from ....stores import TemporaryTransactions
 from ...doubles import ADMIN, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build, device
-from ...requests.test_command_jobs import command
+from ...requests.samples import command
 
 
 class CountingStore(SqlStore):

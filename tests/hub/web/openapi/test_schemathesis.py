@@ -25,9 +25,9 @@ from carrel.spawners.fake import FakeBackend
 
 from ....property_settings import examples
 from ....stores import new_courses, new_store
-from ...controller.test_loop import World
 from ...doubles import STUDENT1, STUDENT2, Clock, FakeHub, build
-from ...requests.test_life_of_requests import job
+from ...requests.samples import job
+from ...world import World
 from ..fakes import ALL_SCOPES, API, HUB_TOKEN, FakeSignIn
 from ..fakes import World as Fakes
 

@@ -25,7 +25,7 @@ from carrel.spawners.fake import FakeBackend
 from ....contracts.store_kit import PROCESS
 from ....stores import new_courses
 from ...doubles import STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build
-from ...requests.test_life_of_requests import job
+from ...requests.samples import job
 from ..fakes import PREFIX, Client, FakeSignIn
 
 MOST = {

@@ -20,7 +20,7 @@ from carrel.hub.web.html.plot import Plot, Series
 from ....contracts.store_kit import device as stored_device
 from ....contracts.store_kit import job, running
 from ..fakes import API, PREFIX, World
-from .test_desk import Page, check_page
+from ..page_checks import Page, check_page
 
 
 @pytest.fixture

@@ -17,10 +17,10 @@ from carrel.hub.web.html.downloads import attachment
 
 from .....courses.checks import came_out
 from ....doubles import STUDENT1, STUDENT2, TEACHER
-from ...api.test_admin import Site, site
-from ...api.test_courses import course, files
+from ...course_samples import course, files
 from ...fakes import ALL_SCOPES, API, PREFIX, Client
-from ..test_desk import check_page
+from ...page_checks import check_page
+from ...site import Site, site
 
 __all__ = ["course", "site"]
 

@@ -24,11 +24,11 @@ from carrel.hub.web.html.downloads import attachment
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
 
 from ....doubles import STUDENT1, TEACHER
-from ...api.test_admin import Site, site
-from ...api.test_courses import course
 from ...classes import fill
+from ...course_samples import course
 from ...fakes import API, PREFIX
-from .test_teacher import GUS, send, shown
+from ...site import Site, site
+from .teacher_page import GUS, send, shown
 
 __all__ = ["course", "site"]
 

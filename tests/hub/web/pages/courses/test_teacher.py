@@ -7,20 +7,18 @@ import re
 import zipfile
 from typing import Any
 
-import httpx
 import pytest
 
-from carrel.hub.records.identity import Identity
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.web import TokenHolder
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
 
 from .....courses.notebook_samples import SOURCE
 from ....doubles import ADMIN, STUDENT1, TEACHER
-from ...api.test_admin import Site, site
-from ...api.test_courses import PS1, course, files
+from ...course_samples import PS1, course, files
 from ...fakes import API, PREFIX
-from ..test_desk import check_page
+from ...site import Site, site
+from .teacher_page import GUS, send, shown
 
 __all__ = ["course", "site"]
 
@@ -28,26 +26,11 @@ COURSES = f"{PREFIX}courses"
 TEACH = f"{PREFIX}course/cs101/teach"
 PEOPLE = f"{PREFIX}course/cs101/people"
 RELEASE = f"{PREFIX}course/cs101/release"
-GUS = Identity(name="gus")
 ROSTER = b"student,name,section\nstudent1,Ada Lovelace,blue\nzoe,Zoe,red\n"
-
-
-def send(site: Site, address: str, who: Identity = TEACHER, **fields: Any) -> httpx.Response:
-    """A form of a page; fields that are lists of files make it one with files."""
-    token = {"csrf": site.world.form_token(f"{who.name}-oauth")}
-    data = {name: value for name, value in fields.items() if isinstance(value, str)}
-    sent = [(name, each) for name, value in fields.items() if name not in data for each in value]
-    return site.page(who).post(address, data=token | data, files=sent or None)
 
 
 def roster(content: bytes = ROSTER) -> list[tuple[str, bytes]]:
     return [("roster.csv", content)]
-
-
-def shown(answer: httpx.Response, status: int = 200) -> str:
-    assert answer.status_code == status, answer.text
-    check_page(answer.text)
-    return answer.text
 
 
 def grader(site: Site) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import UTC, datetime
 from functools import partial
@@ -15,35 +14,15 @@ from carrel.hub.web.html.cell_output import content, settle, shown
 from carrel.hub.web.pages.jobs.timeline import JobTimeline
 
 from ...fakes import NOW, PREFIX, World, device, job, lease, session, waiting
-from ..test_desk import Page, check_page, text_of
+from ...page_checks import Page, check_page, text_of
+from .samples import chosen
 
 EVIL = "<script>parent.document.title='pwned'</script><img src=x onerror=alert(1)>"
-NOTEBOOK = json.dumps(
-    {
-        "cells": [
-            {
-                "cell_type": "code",
-                "id": "a",
-                "execution_count": None,
-                "metadata": {"tags": ["parameters"]},
-                "outputs": [],
-                "source": "lr = 0.1  # learning rate\nn: int = 3\nfast = True\nx = 2 * 3",
-            }
-        ],
-        "metadata": {"kernelspec": {"name": "python3", "display_name": "P", "language": "python"}},
-        "nbformat": 4,
-        "nbformat_minor": 5,
-    }
-)
 
 
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-def chosen(content: str = NOTEBOOK) -> dict[str, tuple[str, str]]:
-    return {"notebook": ("train.ipynb", content)}
 
 
 def test_what_was_asked_back_waits_again_and_holds_nothing(world: World) -> None:

@@ -1,0 +1,40 @@
+"""Invoke the command line against a fake service."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from carrel.hub.cli import cli
+
+from ...fake_service import FakeService
+
+NOTEBOOK = json.dumps({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+Carrel = Callable[..., Result]
+
+
+@pytest.fixture
+def service() -> Iterator[FakeService]:
+    with FakeService() as fake:
+        yield fake
+
+
+@pytest.fixture
+def carrel(service: FakeService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Carrel:
+    """Run one command in an empty folder that holds train.ipynb."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CARREL_URL", service.url)
+    monkeypatch.setenv("CARREL_TOKEN", "a-token")
+    monkeypatch.setenv("TZ", "UTC")
+    (tmp_path / "train.ipynb").write_text(NOTEBOOK)
+
+    def run(name: str, *arguments: str, input: str | None = None) -> Result:
+        return CliRunner().invoke(cli, [name, *arguments], input=input)
+
+    return run

@@ -1,0 +1,67 @@
+"""The application over a real service, with clients for its users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.accounts.passwords import Cost
+from carrel.hub.accounts.store import Accounts
+from carrel.hub.config.settings import Settings
+from carrel.hub.records.identity import Identity
+from carrel.hub.runtime.context import Context
+from carrel.hub.web import TokenHolder, build_app
+from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
+from carrel.spawners.fake import FakeBackend
+
+from ...stores import new_courses, new_store
+from ..doubles import ADMIN, STRANGER, STUDENT1, TEACHER, Clock, FakeHub, build, device
+from .fakes import ALL_SCOPES, HUB_TOKEN, Client, FakeSignIn, World
+
+GROUP = {"max_devices": 1, "max_devices_per_user": 1}
+
+
+@dataclass
+class Site:
+    """A real service in memory behind its web side."""
+
+    world: World
+    context: Context
+    accounts: Accounts
+    clock: Clock
+
+    def api(self, who: Identity = ADMIN) -> Client:
+        return self.world.program(who.name)
+
+    def page(self, who: Identity = ADMIN) -> Client:
+        return self.world.own_page(f"{who.name}-oauth")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    clock = Clock()
+    backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
+    context = build(new_store(), backend, FakeHub(), clock, tmp_path)
+    accounts = Accounts(tmp_path / "accounts.db", cost=Cost(n=2))
+    accounts.add("admin", "a long password", admin=True)
+    world = World()
+    world.sign_in = FakeSignIn()
+    for who in (ADMIN, STUDENT1, TEACHER, STRANGER):
+        world.sign_in.people[who.name] = TokenHolder(identity=who, scopes=ALL_SCOPES)
+        scopes = frozenset({ACCESS_SCOPE})
+        world.sign_in.people[f"{who.name}-oauth"] = TokenHolder(identity=who, scopes=scopes)
+    world.app = build_app(
+        context,
+        world.sign_in,
+        Settings(),
+        courses=new_courses(context),
+        hub_token=HUB_TOKEN,
+        crypt_key="signs",
+        clock=clock,
+        accounts=accounts,
+    )
+    yield Site(world, context, accounts, clock)
+    accounts.close()
