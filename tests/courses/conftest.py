@@ -13,6 +13,8 @@ from carrel.courses.sandbox.local.engine import create
 
 from .grading import cheats, ps1
 
+pytest.register_assert_rewrite(f"{__package__}.grading.engine_tests")
+
 
 @pytest.fixture(scope="session")
 def sandboxes() -> Iterator[SandboxEngine]:

@@ -2,106 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import nbformat
-import nbgrader
 import pytest
 
-from carrel.courses.grading.answer_key import AssignmentKey, NotebookKey
+from carrel.courses.grading.answer_key import NotebookKey
 from carrel.courses.grading.sanitizer import sanitize
-from carrel.courses.grading.submission_grader import SubmissionGrader
-from carrel.courses.grading.verdict import Word
-from carrel.courses.releases.solution_check import check_release
-from carrel.courses.releases.student_version import Prepared, prepare
-from carrel.courses.sandbox.interface import SandboxEngine, SandboxLimits
+from carrel.courses.releases.student_version import prepare
 from carrel.hub.errors import InvalidInput
 
 from . import ps1
+from .engine_tests import (
+    TESTS,
+    key,
+    prepared,
+    test_each_submission_of_nbgraders_tests_has_its_verdict,
+    test_hiding_the_traceback_is_noticed_in_the_students_kernel,
+    test_what_a_cell_does_ends_with_its_sandbox,
+)
 
-TESTS = Path(nbgrader.__file__).parent / "tests"
-FILES = TESTS / "apps/files"
-PASSED, FAILED, PERSON = Word.PASSED, Word.FAILED, Word.NEEDS_A_PERSON
-NONE = Word.NO_ANSWER
-
-
-def submitted(name: str) -> Mapping[str, bytes]:
-    return {"p1.ipynb": (FILES / f"{name}.ipynb").read_bytes()}
-
-
-@cache
-def prepared() -> Prepared:
-    return prepare("ps1", submitted("submitted-unchanged"))
+__all__ = [
+    "key",
+    "test_each_submission_of_nbgraders_tests_has_its_verdict",
+    "test_hiding_the_traceback_is_noticed_in_the_students_kernel",
+    "test_what_a_cell_does_ends_with_its_sandbox",
+]
 
 
 @cache
 def example() -> NotebookKey:
     return prepare("ps1", ps1.source()).key.notebooks[0]
-
-
-@pytest.fixture(scope="module")
-def key(sandboxes: SandboxEngine) -> AssignmentKey:
-    """With the notebook that has the right answers in the place of a solution."""
-    found = check_release(sandboxes, prepared(), submitted("submitted-changed"))
-    # nbgrader's own example gives a point for nothing: a release is refused for it.
-    assert [said.partition(" of ")[0] for said in found.problems] == [
-        "The hand-out without solutions gets 1 points for 'foo'"
-    ]
-    return found.key
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("submitted-changed", [PASSED, PASSED, PERSON, PERSON]),
-        ("submitted-unchanged", [PASSED, FAILED, NONE, NONE]),
-        ("submitted-grade-cell-changed", [PASSED, FAILED, NONE, NONE]),
-        ("submitted-locked-cell-changed", [PASSED, FAILED, NONE, NONE]),
-        ("submitted-cheat-attempt", [PASSED, FAILED, PERSON, PERSON]),
-        ("submitted-cheat-attempt-alternative", [PASSED, FAILED, PERSON, PERSON]),
-    ],
-)
-def test_each_submission_of_nbgraders_tests_has_its_verdict(
-    sandboxes: SandboxEngine, key: AssignmentKey, name: str, words: list[Word]
-) -> None:
-    grader = SubmissionGrader(sandboxes, key)
-    result = grader.grade("spam", submitted(name))
-    grader.close()
-    assert [one.word for one in result.verdicts] == words
-
-
-@pytest.mark.parametrize("name", ["submitted-cheat-attempt", "submitted-cheat-attempt-alternative"])
-def test_hiding_the_traceback_is_noticed_in_the_students_kernel(
-    sandboxes: SandboxEngine, key: AssignmentKey, name: str
-) -> None:
-    (notebook,) = key.notebooks
-    in_kernel = replace(key, notebooks=(replace(notebook, apart=frozenset()),))
-    grader = SubmissionGrader(sandboxes, in_kernel)
-    foo, bar = grader.grade("spam", submitted(name)).verdicts[:2]
-    grader.close()
-    assert (foo.word, bar.word) == (Word.TAMPERED, Word.TAMPERED)
-    assert (bar.score, bar.review) == (0.0, True)
-    assert "a person looks at it" in bar.sentence
-
-
-@pytest.mark.parametrize("name", ["infinite-loop", "side-effects", "open_relative_file"])
-def test_what_a_cell_does_ends_with_its_sandbox(
-    sandboxes: SandboxEngine, key: AssignmentKey, name: str
-) -> None:
-    """Cells of its own come before those of a right answer."""
-    right = nbformat.reads(submitted("submitted-changed")["p1.ipynb"].decode(), as_version=4)
-    other = nbformat.read(FILES / f"{name}.ipynb", as_version=4)
-    right.cells = [*(cell for cell in other.cells if cell.cell_type == "code"), *right.cells]
-    files = {"p1.ipynb": nbformat.writes(right).encode()}
-    grader = SubmissionGrader(sandboxes, key, limits=SandboxLimits(cell_seconds=2))
-    result = grader.grade("spam", files)
-    grader.close()
-    assert [one.word for one in result.verdicts] == [PASSED, PASSED, PERSON, PERSON]
-    stopped = [note for note in result.notebooks[0].notes if "was stopped after" in note]
-    assert bool(stopped) == (name == "infinite-loop")
 
 
 @pytest.mark.parametrize("path", sorted(TESTS.rglob("*.ipynb")), ids=lambda path: path.name)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-
 import pytest
 
-from carrel.courses.grading.class_grader import Terms, grade_class
 from carrel.courses.grading.submission_grader import SubmissionGrader
 from carrel.courses.grading.verdict import Word
 from carrel.courses.releases.solution_check import ReleaseCheck
@@ -15,20 +11,20 @@ from carrel.courses.releases.student_version import key_of_visible, prepare
 from carrel.courses.sandbox.interface import SandboxEngine
 
 from . import cheats, golden, ps1
-from .bench import MemoryBench
+from .engine_tests import (
+    GOLDEN,
+    graded,
+    test_no_cheat_gets_points_here,
+    test_what_one_kernel_cannot_prevent_is_known,
+)
 
-GOLDEN = golden.load()
+__all__ = [
+    "test_no_cheat_gets_points_here",
+    "test_what_one_kernel_cannot_prevent_is_known",
+]
+
 SLOW = ("no end",)
 """Tracebacks of a thousand frames take seconds each, here as in nbgrader."""
-
-
-def graded(
-    sandboxes: SandboxEngine, check: ReleaseCheck, submissions: Mapping[str, Mapping[str, bytes]]
-) -> MemoryBench:
-    bench = MemoryBench(submissions)
-    grade_class(sandboxes, check.key, bench, Terms(parallel=2))
-    assert bench.failures == {}
-    return bench
 
 
 def test_the_example_can_be_released_and_all_its_tests_run_apart(ps1_check: ReleaseCheck) -> None:
@@ -73,17 +69,6 @@ def test_each_cheat_gets_points_in_nbgrader(name: str) -> None:
     assert sum(cheat.values()) > 0
 
 
-def test_no_cheat_gets_points_here(sandboxes: SandboxEngine, secret_check: ReleaseCheck) -> None:
-    assert secret_check.in_kernel == ()
-    bench = graded(sandboxes, secret_check, {**cheats.CHEATS, **cheats.OTHERS})
-    scores = bench.scores()
-    assert scores.pop("honest") == GOLDEN["secret"]["honest"]
-    points = {name: sum(cells.values()) for name, cells in scores.items()}
-    assert points == dict.fromkeys(scores, 0.0)
-    essay = bench.results["is a test now"].verdicts[-1]
-    assert (essay.grade_id, essay.word) == ("essay", Word.NEEDS_A_PERSON)
-
-
 def test_a_students_check_runs_what_was_handed_out(
     sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
@@ -117,15 +102,3 @@ def test_the_golden_table_is_what_nbgrader_gives() -> None:
     for name, files in cheats.CHEATS.items():
         got = golden.scores("secret", cheats.source(), {name: files, **honest})
         assert got[golden.student(name)] == GOLDEN["secret"][name]
-
-
-def test_what_one_kernel_cannot_prevent_is_known(
-    sandboxes: SandboxEngine, secret_check: ReleaseCheck
-) -> None:
-    """As docs/explanation/grading.md says it; the rest is noticed or fails."""
-    notebooks = tuple(replace(one, apart=frozenset()) for one in secret_check.key.notebooks)
-    in_kernel = replace(secret_check, key=replace(secret_check.key, notebooks=notebooks))
-    scores = graded(sandboxes, in_kernel, cheats.CHEATS).scores()
-    assert {name for name, cells in scores.items() if sum(cells.values())} == {
-        *("always equal", "reads the cell", "reads the stack")
-    }

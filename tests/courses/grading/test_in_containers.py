@@ -14,14 +14,12 @@ from carrel.spawners.docker.sandbox import DockerSandboxes
 from ...contracts.sandbox_kit import docker_options
 from ...docker_engine import DockerEngine
 from . import cheats
-from .test_adversarial import (
+from .engine_tests import (
     key,
     test_each_submission_of_nbgraders_tests_has_its_verdict,
     test_hiding_the_traceback_is_noticed_in_the_students_kernel,
-    test_what_a_cell_does_ends_with_its_sandbox,
-)
-from .test_fidelity import (
     test_no_cheat_gets_points_here,
+    test_what_a_cell_does_ends_with_its_sandbox,
     test_what_one_kernel_cannot_prevent_is_known,
 )
 
