@@ -28,36 +28,34 @@ class CommandEntry:
 
 _CLIENT = ".client_commands"
 ENTRIES = {
-    "login": CommandEntry(module=_CLIENT, help="Sign this computer in at a Carrel site."),
-    "logout": CommandEntry(module=_CLIENT, help="Forget this computer's sign-in at a site."),
+    "login": CommandEntry(module=_CLIENT, help="Sign in to a Carrel site on this computer."),
+    "logout": CommandEntry(module=_CLIENT, help="Sign out of a site on this computer."),
     "submit": CommandEntry(module=_CLIENT, help="Run a notebook as a job."),
     "run": CommandEntry(module=_CLIENT, help="Run a command as a job."),
     "ps": CommandEntry(module=_CLIENT, help="List sessions and jobs."),
     "show": CommandEntry(module=_CLIENT, help="Show everything about one request."),
-    "why": CommandEntry(module=_CLIENT, help="Show why a request waits, and what would help."),
-    "change": CommandEntry(module=_CLIENT, help="Ask for less with a request that waits."),
-    "logs": CommandEntry(module=_CLIENT, help="Print what a job has printed."),
+    "why": CommandEntry(module=_CLIENT, help="Show why a request is queued, and what would help."),
+    "change": CommandEntry(module=_CLIENT, help="Change a queued request to need less."),
+    "logs": CommandEntry(module=_CLIENT, help="Print the log of a job."),
     "cancel": CommandEntry(module=_CLIENT, help="Cancel requests, one by one or by label."),
     "output": CommandEntry(module=_CLIENT, help="Fetch a job's executed notebook, or its files."),
-    "wait": CommandEntry(module=_CLIENT, help="Wait for a job; its end is the exit status."),
+    "wait": CommandEntry(module=_CLIENT, help="Wait for a job; the exit status is its result."),
     "session": CommandEntry(
         module=_CLIENT, help="Sessions: start, ls, claim, keep, keep-place, extend, open, stop."
     ),
     "quote": CommandEntry(
-        module=_CLIENT, help="Show how long something would wait; sends nothing."
+        module=_CLIENT, help="Show how long a request would wait, without submitting it."
     ),
-    "queue": CommandEntry(module=_CLIENT, help="Show who waits, in order, and why."),
+    "queue": CommandEntry(module=_CLIENT, help="Show the queue in order, with reasons."),
     "pool": CommandEntry(module=_CLIENT, help="Show the devices of the pool; drain, quarantine."),
-    "usage": CommandEntry(module=_CLIENT, help="Show device-seconds, down to the ledger."),
-    "history": CommandEntry(module=_CLIENT, help="Show how full the pool was, and past waits."),
-    "images": CommandEntry(
-        module=_CLIENT, help="Images to run in: list, show, pin; build, verify, prune."
-    ),
+    "usage": CommandEntry(module=_CLIENT, help="Show device-seconds and ledger entries."),
+    "history": CommandEntry(module=_CLIENT, help="Show past utilization and wait times."),
+    "images": CommandEntry(module=_CLIENT, help="Images: list, show, pin; build, verify, prune."),
     "course": CommandEntry(
         module=_CLIENT, help="Courses: assignments, fetch, submit; create, roster, release."
     ),
     "audit": CommandEntry(
-        module=_CLIENT, help="Show who changed what (administrators).", administrators=True
+        module=_CLIENT, help="Show the audit log (administrators).", administrators=True
     ),
     "up": CommandEntry(
         module=".admin.up",
@@ -71,17 +69,17 @@ ENTRIES = {
     ),
     "doctor": CommandEntry(
         module=".admin.doctor",
-        help="Say what is missing or unsafe on this machine.",
+        help="Check this machine for missing or unsafe settings.",
         administrators=True,
     ),
     "backup": CommandEntry(
         module=".admin.backup",
-        help="Copy what the site cannot lose, also while it runs.",
+        help="Back up the site, also while it is running.",
         administrators=True,
     ),
     "restore": CommandEntry(
         module=".admin.backup",
-        help="Make a state folder of a backup.",
+        help="Restore a state folder from a backup.",
         administrators=True,
     ),
     "user": CommandEntry(
@@ -94,22 +92,22 @@ ENTRIES = {
     ),
     "term": CommandEntry(
         module=".admin.calendar",
-        help="Terms, by which budgets are counted.",
+        help="Terms: the periods of budgets.",
         administrators=True,
     ),
     "reserve": CommandEntry(
         module=".admin.calendar",
-        help="Reserve devices for a group at a time of the week.",
+        help="Reserve devices for a group, once or weekly.",
         administrators=True,
     ),
     "simulate": CommandEntry(
         module=".admin.simulate",
-        help="Compare policies on a trace, or on the site's own history.",
+        help="Compare policies on a trace or on the history of the site.",
         administrators=True,
     ),
     "metrics-token": CommandEntry(
         module=".admin.metrics_token",
-        help="Print the token that reads /metrics.",
+        help="Print the token for /metrics.",
         administrators=True,
     ),
 }
@@ -134,7 +132,7 @@ class LazyCommands(click.Group):
             if (error.name or "").partition(".")[0] not in _HUB_PACKAGES:
                 raise
             raise click.ClickException(
-                f"`carrel {cmd_name}` needs the hub side of Carrel ({error.name} is missing). "
+                f"`carrel {cmd_name}` needs the hub packages of Carrel ({error.name} is missing). "
                 "Install it with: pip install 'carrel[hub,session,runner]'"
             ) from error
         command: click.Command = module.COMMANDS[cmd_name]
@@ -154,7 +152,7 @@ class LazyCommands(click.Group):
 @click.group(
     cls=LazyCommands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Every command explains itself with examples: carrel COMMAND --help",
+    epilog="Help and examples for each command: carrel COMMAND --help",
 )
 @click.version_option(__version__, prog_name="carrel")
 def cli() -> None:

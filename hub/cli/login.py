@@ -1,4 +1,4 @@
-"""``carrel login`` and ``carrel logout``: which site this computer talks to, and as whom."""
+"""``carrel login`` and ``carrel logout``: store or remove a token of a site."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from .common.client_command import ENVIRONMENT, ClientCommand, json_option
 
 @click.command("login", cls=ClientCommand, epilog=ENVIRONMENT)
 @click.argument("url")
-@click.option(
-    "--user", "username", metavar="NAME", help="Your name there; asked for if it is missing."
-)
+@click.option("--user", "username", metavar="NAME", help="Your user name; asked if missing.")
 @click.option(
     "--password-stdin", is_flag=True, help="Read the password from standard input, for scripts."
 )
@@ -30,11 +28,11 @@ from .common.client_command import ENVIRONMENT, ClientCommand, json_option
 def login_command(
     url: str, username: str | None, password_stdin: bool, by_token: bool, as_json: bool
 ) -> None:
-    """Sign this computer in at a Carrel site, which becomes the default one.
+    """Sign in to a Carrel site on this computer, and make it the default one.
 
-    URL is the address that you open in the browser, in any of its forms. What is stored is a
-    token that can read your requests and submit jobs, for 90 days; your password is not kept.
-    Inside a session you are signed in already.
+    URL is any address of the site in the browser. Carrel stores a token that can read your
+    requests and submit jobs for 90 days, but not your password. In a session you are already
+    signed in.
 
     \b
     Examples:
@@ -67,7 +65,7 @@ def _secret(what: str, *, from_stdin: bool) -> str:
 @click.command("logout", cls=ClientCommand)
 @click.argument("url", required=False)
 def logout_command(url: str | None) -> None:
-    """Forget the token of a site (of the default one without URL) on this computer.
+    """Sign out of a site on this computer (without URL: of the default one).
 
     \b
     Examples:

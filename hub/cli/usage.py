@@ -1,4 +1,4 @@
-"""``carrel usage`` and ``carrel history``: device-seconds down to the ledger, and past waits."""
+"""``carrel usage`` and ``carrel history``: device-seconds, utilization and wait times."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _DAY = 86400
 
 
 @click.command("usage", cls=ClientCommand)
-@click.option("--group", metavar="NAME", default="", help="Only in this group and those below it.")
-@click.option("--since", metavar="DAY", help="From this day on, such as 2026-10-01 (UTC).")
-@click.option("--until", metavar="DAY", help="To the end of this day.")
+@click.option("--group", metavar="NAME", default="", help="Only in this group and its subgroups.")
+@click.option("--since", metavar="DAY", help="First day, such as 2026-10-01 (UTC).")
+@click.option("--until", metavar="DAY", help="Last day, inclusive.")
 @click.option(
     "--by",
     type=click.Choice(get_args(UsedBy)),
     default="owner",
     show_default=True,
-    help="What it is added up for.",
+    help="Grouping of the sums.",
 )
 @click.option(
     "--everybody",
     is_flag=True,
     help="Of all people whom you may see; with --group that is so anyway.",
 )
-@click.option("--mine", is_flag=True, help="Only yours, also with --group.")
-@click.option("--ledger", is_flag=True, help="Also the newest lines of the ledger behind the sums.")
+@click.option("--mine", is_flag=True, help="Only your usage, also with --group.")
+@click.option("--ledger", is_flag=True, help="Include the newest ledger entries.")
 @json_option
 @site_option
 def usage_command(
@@ -53,13 +53,12 @@ def usage_command(
 ) -> None:
     """Show device-seconds: yours, or with --group those of a group as far as you may see them.
 
-    Teachers see what was used in their groups, administrators everything. CHARGED stands in the
-    ledger; OPEN has been used since its last line. Days begin at midnight UTC: what runs past it
-    counts on both days, each with its part. Weeks begin on Monday, and terms are those of the
-    site's calendar. By owner, each person has a line for each of their groups,
-    by user one for all of them. A group counts what the groups below it used as well, as far as
-    you may see it; OWN USE excludes those. By model, each device of a lease counts for the same
-    part of what the lease is charged.
+    Teachers see the usage in their groups, administrators all usage. CHARGED is recorded in the
+    ledger; OPEN is the usage since the last ledger entry. Days begin at midnight UTC, weeks on
+    Monday, and usage is split between them. Terms are those of the site's calendar. By owner, each
+    user has a line for each group, by user one line in all. A group includes its subgroups as far
+    as you may see them; OWN USE excludes them. By model, each device of a lease counts for the
+    same part of its charge.
 
     \b
     Examples:
@@ -72,7 +71,7 @@ def usage_command(
       carrel usage --by term --group cs101
     """
     if everybody and mine:
-        raise click.UsageError("Either --everybody or --mine.")
+        raise click.UsageError("Use either --everybody or --mine.")
     with Client.from_environment(site) as client:
         found = client.usage(
             group=group,
@@ -89,7 +88,7 @@ def usage_command(
         click.echo()
         display.ledger_table(found.ledger, time.time())
         if not found.ledger_complete:
-            click.echo("These are the newest lines; a shorter time shows the older ones.")
+            click.echo("These are the newest entries; a shorter period shows older ones.")
 
 
 def _usage_table(report: UsageReport, by: str) -> None:
@@ -125,18 +124,18 @@ def _usage_table(report: UsageReport, by: str) -> None:
     if rows:
         display.table(header, rows, right="CHARGED,OPEN,OWN USE")
     if report.rows_left_out:
-        click.echo(f"{report.rows_left_out} older ones are not listed, and count in the sum.")
+        click.echo(f"{report.rows_left_out} older ones are not listed, but included in the sum.")
     for budget in report.budgets:
         _budget_line(budget)
     click.echo(f"Together {units.device_seconds(report.device_seconds)}.")
 
 
 def _budget_line(budget: BudgetOut) -> None:
-    """Used, running and left, and the warning under it."""
+    """Print the used, committed and remaining budget, and its warning."""
     click.echo(
         f"Budget of {budget.group} for this {budget.period}: "
         f"{units.device_hours(budget.device_seconds)}, {hours(budget.used)} used, "
-        f"{hours(budget.left)} left; what runs would use {hours(budget.running)}."
+        f"{hours(budget.left)} left; running requests may use {hours(budget.running)}."
     )
     if budget.warning:
         click.echo(budget.warning)
@@ -152,16 +151,16 @@ def _number(amount: float) -> str:
     type=click.Choice(["day", "week", "term"]),
     default="week",
     show_default=True,
-    help="The last day by the hour, week by six hours, or 18 weeks by the week.",
+    help="The last day by hour, week by six hours, or 18 weeks by week.",
 )
 @click.option("--group", metavar="NAME", default="", help="Only of this group.")
 @json_option
 @site_option
 def history_command(span: str, group: str, as_json: bool, site: str | None) -> None:
-    """Show how full the pool was, and how long requests waited for devices.
+    """Show the utilization of the pool, and how long requests waited for devices.
 
-    For administrators; of a group also for its teachers. MEDIAN and 90% are what half, and nine
-    of ten, of those waited at most that were first granted devices in that time.
+    For administrators; for a group also for its teachers. MEDIAN and 90% are the median and the
+    90th percentile of the wait times of requests that were first granted devices in the period.
 
     \b
     Examples:

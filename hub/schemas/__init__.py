@@ -1,9 +1,9 @@
-"""The values that travel over HTTP, used by the service and by every client of it.
+"""Request and response bodies of the REST API, shared by the service and its clients.
 
-Input models refuse unknown keys and do not convert types, so that a mistake is answered
-and never guessed at. Times are seconds since the epoch (UTC); spans are seconds.
+Input models reject unknown keys and do not convert types. Times are seconds since the epoch (UTC);
+durations are seconds.
 
-Those of administration and of the history are imported from their own modules.
+Import the bodies of administration and of the pool history from their own modules.
 """
 
 from .base import LARGEST, LATEST, MODEL_LENGTH, NAME, In, Out

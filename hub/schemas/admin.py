@@ -1,4 +1,4 @@
-"""The values of administration that travel over HTTP: quotas, people, marks, the audit list."""
+"""Bodies of administration: quotas, people, drains and quarantine, the audit log."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ ModelName = Annotated[str, Field(min_length=1, max_length=MODEL_LENGTH)]
 
 
 class GroupIn(In):
-    """Body of ``PUT /api/v1/groups/{name}``: the group as it shall be.
+    """Body of ``PUT /api/v1/groups/{name}``: the settings of the group.
 
-    All but the parent, the maximum and the longest time limit stays as it is where it is left
-    out. ``null`` for ``borrowing``, ``lending``, ``max_sessions`` and ``budget`` is no limit, for
-    ``models`` all of them.
+    Omitted fields other than parent, max quota and max time limit keep their values. ``null`` for
+    ``borrowing``, ``lending``, ``max_sessions`` and ``budget`` is no limit, for ``models`` all
+    models.
     """
 
     parent: Annotated[str | None, Field(max_length=64)] = None
@@ -52,7 +52,7 @@ class GroupIn(In):
 class DrainIn(In):
     """Body of ``PUT /api/v1/pool/{target}/drain``.
 
-    Without ``until`` what runs ends by itself; with it, what is left then is stopped.
+    Without ``until`` running work ends by itself; with it, remaining work is then stopped.
     """
 
     until: Annotated[float, Field(allow_inf_nan=False, le=LATEST)] | None = None
@@ -66,7 +66,7 @@ class QuarantineIn(In):
 
 
 class PersonIn(In):
-    """Body of ``POST /api/v1/people``: an account of Carrel's own."""
+    """Body of ``POST /api/v1/people``: a new account of Carrel."""
 
     name: PersonName
     admin: bool = False
@@ -74,12 +74,12 @@ class PersonIn(In):
 
 
 class QuotaOut(Out):
-    """A group with what its members, and those of the groups below it, use now.
+    """A group with the current usage of its members and subgroups.
 
-    ``depth`` is 0 for a root. ``held`` are devices, ``waiting`` people; ``device_seconds`` is
-    everything ever charged, with what is open; ``budget_used`` of them were in the present
-    period of its budget, where it has one. ``borrowing``, ``lending`` and ``max_sessions``
-    are null where there is no limit, ``models`` where all are allowed.
+    ``depth`` is 0 for a root. ``held`` counts devices, ``waiting`` people; ``device_seconds`` is
+    all usage, charged and open; ``budget_used`` is the part in the current period of its budget, if
+    it has one. ``borrowing``, ``lending`` and ``max_sessions`` are null without a limit, ``models``
+    where all are allowed.
     """
 
     name: str
@@ -105,15 +105,15 @@ class QuotaOut(Out):
 
 
 class QuotaTreeOut(Out):
-    """Every group comes after the one above it."""
+    """Every group comes after its parent."""
 
     groups: list[QuotaOut]
 
 
 class ConsequencesOut(Out):
-    """What a change means, in sentences, and whether it was made.
+    """The effect of a change, in sentences, and whether it was saved.
 
-    ``changes`` is false where everything is already as it was asked for.
+    ``changes`` is false if nothing differs.
     """
 
     sentences: list[str]
@@ -122,9 +122,9 @@ class ConsequencesOut(Out):
 
 
 class NodeOut(Out):
-    """A node; ``drained`` as a whole, which its devices then are too.
+    """A node; ``drained`` if the whole node drains, with all its devices.
 
-    ``ready`` is how many containers wait there for jobs.
+    ``ready`` is the number of warm containers for jobs.
     """
 
     name: str
@@ -135,7 +135,7 @@ class NodeOut(Out):
 
 
 class PersonOut(Out):
-    """``account`` is false for somebody whom another sign-in than Carrel's own knows."""
+    """``account`` is false for users of another sign-in than Carrel's own."""
 
     name: str
     admin: bool
@@ -147,21 +147,21 @@ class PersonOut(Out):
 
 
 class PeopleOut(Out):
-    """``hub_away``: JupyterHub did not answer, so that groups are not known just now."""
+    """``hub_away``: JupyterHub did not respond, so that groups are unknown."""
 
     people: list[PersonOut]
     hub_away: bool = False
 
 
 class PasswordOut(Out):
-    """A new password; it is shown this once."""
+    """A new password; shown only once."""
 
     name: str
     password: str
 
 
 class ChangeOut(Out):
-    """A line of the audit list: ``before`` and ``after`` hold what was changed."""
+    """An entry of the audit log: ``before`` and ``after`` hold the changed values."""
 
     id: int
     at: float
@@ -176,4 +176,4 @@ class ChangeOut(Out):
 class ChangesOut(Out):
     changes: list[ChangeOut]
     next: int | None = None
-    """``before`` of the following page; null on the last one."""
+    """``before`` of the next page; null on the last one."""

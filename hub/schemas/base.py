@@ -1,4 +1,4 @@
-"""What all values on the wire have in common."""
+"""Common base of all bodies."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 NAME = r"[a-z0-9](?:[a-z0-9._@-]{0,62}[a-z0-9])?"
-"""Names of people and groups."""
+"""Names of users and groups."""
 LARGEST = 2**53 - 1
-"""Whole numbers above it are not the same in every JSON reader."""
+"""Larger whole numbers are not exact in every JSON reader."""
 MODEL_LENGTH = 255
-"""Of the name of a device model."""
+"""Max length of the name of a device model."""
 LATEST = 253402300799.0
-"""The end of the year 9999, where calendars end."""
+"""The end of the year 9999, the last year of calendars."""
 
 NO_PARTS = "Only whole devices are lent: no engine can hold anybody to part of one yet."
 
 
 def is_part(given: object) -> bool:
-    """Whether somebody means part of a device."""
+    """Return whether the value requests part of a device."""
     try:
         number = float(str(given))
     except ValueError:
@@ -35,7 +35,7 @@ def _whole(value: object) -> object:
 
 
 Devices = Annotated[int, BeforeValidator(_whole)]
-"""How many; whoever asks for part of one is told why there is none."""
+"""A number of devices; requests for part of a device get an explanation."""
 
 
 class In(BaseModel):

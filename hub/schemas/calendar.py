@@ -1,4 +1,4 @@
-"""The values about terms, budgets and reservations that travel over HTTP."""
+"""Bodies about terms, budgets and reservations."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from .base import LARGEST, In, Out
 
 
 class BudgetIn(In):
-    """What a group and those below it may use in each period."""
+    """What a group and its subgroups may use in each period."""
 
     device_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     period: Literal["week", "term"]
 
 
 class BudgetOut(Out):
-    """A budget in its present period, in device-seconds.
+    """A budget in its current period, in device-seconds.
 
-    ``used`` stands in the ledger, ``running`` is what the running work would still use until its
-    time limits, ``left`` is what is not used yet. ``starts_at`` and ``ends_at`` are null between
-    two terms. ``warning`` is ready to be shown, and empty while there is enough.
+    ``used`` is in the ledger, ``running`` is what running work may still use until its time limits,
+    ``left`` is unused. ``starts_at`` and ``ends_at`` are null between two terms. ``warning`` is
+    ready to be shown, and empty while enough is left.
     """
 
     group: str
@@ -36,7 +36,7 @@ class BudgetOut(Out):
 
 
 class TermIn(In):
-    """Body of ``PUT /api/v1/terms/{name}``; both days belong to it."""
+    """Body of ``PUT /api/v1/terms/{name}``; both days are part of the term."""
 
     first: Annotated[str, Field(max_length=10, description="Such as `2026-10-12`.")]
     last: Annotated[str, Field(max_length=10)]
@@ -56,8 +56,8 @@ class TermsOut(Out):
 class ReservationIn(In):
     """Body of ``POST /api/v1/reservations``.
 
-    ``when`` is a weekday or a day, two times by the clock on the wall, and its zone. One of every
-    week needs ``until``, its last day; it holds from ``first`` on, else from today.
+    ``when`` is a weekday or a date, two local times, and their time zone. A weekly reservation
+    needs ``until``, its last day; it starts on ``first``, by default today.
     """
 
     group: Annotated[str, Field(min_length=1, max_length=64)]
@@ -71,7 +71,7 @@ class ReservationIn(In):
 
 
 class ReservationOut(Out):
-    """``starts_at`` and ``ends_at`` are those of the next time, or of the one now."""
+    """``starts_at`` and ``ends_at`` are of the next or the current occurrence."""
 
     id: str
     group: str

@@ -1,4 +1,4 @@
-"""The values about Check that travel: what a student asks, what came out, and the order for it."""
+"""Bodies about checks of a student's own work: request, result, and input of the checker."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from .courses import ContentOut
 from .grading import GradingOrderOut
 
 RESULT = "check.json"
-"""What came out, in the attempt's own folder, which nobody but the service reads."""
+"""The result file in the folder of the attempt, which only the service reads."""
 UNSEEN = "not shown"
-"""The word for a test of which students see nothing; the others are those of grading."""
+"""The result of a hidden test; the other words are those of grading."""
 
 
 class CheckedCellOut(Out):
-    """One graded cell of a notebook: how its visible tests went, in a word and a sentence."""
+    """The visible tests of one graded cell: result and explanation."""
 
     notebook: str
     cell: str
@@ -24,8 +24,8 @@ class CheckedCellOut(Out):
 class CheckOut(Out):
     """A check of one's own work: ``request`` is its request on the pool.
 
-    ``sha256`` is over the files that were checked, as in a receipt. ``sentence`` says how it
-    stands or what came out; ``passed`` is null until it has come to its end.
+    ``sha256`` is over the checked files, as in a receipt. ``sentence`` is the state or the result;
+    ``passed`` is null until the check has ended.
     """
 
     request: str
@@ -42,13 +42,13 @@ class CheckOut(Out):
 
 
 class ChecksOut(Out):
-    """The newest one first; they are kept for a day."""
+    """Newest first; they are kept for a day."""
 
     checks: list[CheckOut]
 
 
 class CheckOrderOut(Out):
-    """What the checker of an attempt has to do; it lies with the request, and never travels far."""
+    """Input of the checker of an attempt, stored with the request."""
 
     order: GradingOrderOut
     person: str

@@ -1,4 +1,4 @@
-"""The values about courses that travel over HTTP: rosters, assignments, files, receipts."""
+"""Bodies about courses: rosters, assignments, files, receipts."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Moment = Annotated[float, Field(ge=0, le=LATEST, allow_inf_nan=False)]
 
 
 class CourseIn(In):
-    """Body of ``POST /api/v1/courses``. A group of that name becomes the course's, else it is made.
+    """Body of ``POST /api/v1/courses``. Uses the group of that name, or creates it.
 
-    What is left out of the quota stays as it is; a new group has no devices.
+    Omitted quota fields keep their values; a new group has no devices.
     """
 
     name: CourseName
@@ -43,7 +43,7 @@ class CourseIn(In):
 
 
 class CloneIn(In):
-    """Body of ``POST /api/v1/courses/{course}/clone``: its quota and assignments, no people."""
+    """Body of ``POST /api/v1/courses/{course}/clone``: copies quota and assignments, not people."""
 
     name: CourseName
     title: Annotated[str, Field(max_length=200)] = ""
@@ -62,7 +62,7 @@ class FileIn(In):
 
 
 class ParcelIn(In):
-    """Files, one by one or as a .zip (in base64); not both."""
+    """Files, single or as a .zip (in base64); not both."""
 
     files: Annotated[list[FileIn], Field(max_length=2000)] = []
     archive: str = ""
@@ -71,7 +71,7 @@ class ParcelIn(In):
 class SubmitIn(ParcelIn):
     """Body of ``POST …/assignments/{assignment}/submissions``; safe to repeat.
 
-    ``version`` is that of the hand-out that it answers, where it is known.
+    ``version`` is the version of the hand-out that it answers, if known.
     """
 
     version: Annotated[int, Field(ge=0, le=LARGEST)] = 0
@@ -80,8 +80,8 @@ class SubmitIn(ParcelIn):
 class ReleaseIn(ParcelIn):
     """Body of ``POST …/assignments/{assignment}/release``.
 
-    The files are the teacher's own, with solutions and tests. Without files the newest hand-out
-    stays; what else is left out stays as it is, and an empty ``due`` means: never.
+    The files are the source notebooks, with solutions and tests. Without files the newest hand-out
+    is kept; other omitted fields keep their values, and an empty ``due`` removes the due date.
     """
 
     due: Annotated[
@@ -95,7 +95,7 @@ class ReleaseIn(ParcelIn):
 
 
 class ExtensionIn(In):
-    """Body of ``POST …/assignments/{assignment}/extensions``, for a person or for a section."""
+    """Body of ``POST …/assignments/{assignment}/extensions``, for a student or a section."""
 
     person: Annotated[str, Field(max_length=64)] = ""
     section: Annotated[str, Field(max_length=200)] = ""
@@ -104,7 +104,7 @@ class ExtensionIn(In):
 
 
 class ExtensionOut(Out):
-    """More time that was given: to a person or to a section."""
+    """An extension of a student or a section."""
 
     assignment: str
     person: str
@@ -120,7 +120,7 @@ class ExtensionsOut(Out):
 
 
 class OutageIn(In):
-    """Body of ``POST /api/v1/outages``; without ``course`` it was one for all of them."""
+    """Body of ``POST /api/v1/outages``; without ``course`` it affects all courses."""
 
     starts_at: Moment
     ends_at: Moment
@@ -141,10 +141,10 @@ class OutagesOut(Out):
 
 
 class CourseOut(Out):
-    """``role`` is the caller's: teacher, grader or student; administrators are as teachers.
+    """``role`` is the caller's: teacher, grader or student; administrators act as teachers.
 
-    ``image`` is ``local`` where work runs on the machine itself. ``notes`` says, when it has just
-    been made, what to look at: teachers whom nobody knows, and what a roster left as it was.
+    ``image`` is ``local`` if work runs directly on the machine. ``notes`` are the warnings of a new
+    course: unknown teachers, and members that the roster does not list.
     """
 
     name: str
@@ -163,7 +163,7 @@ class CoursesOut(Out):
 
 
 class MemberOut(Out):
-    """``left_at`` of somebody who is on the roster no more; what they handed in is kept."""
+    """``left_at`` of a student who left the roster; their submissions are kept."""
 
     person: str
     full_name: str
@@ -202,10 +202,10 @@ class HandOutOut(Out):
 
 
 class NotebookTestsOut(Out):
-    """How the graded cells of a notebook are graded, by their nbgrader ids.
+    """How the cells of a notebook are graded, by their nbgrader ids.
 
-    ``apart`` are tests that run apart from the student's kernel, ``in_kernel`` those that run in
-    it, ``by_hand`` what a person grades.
+    ``apart`` are tests that run in a process apart from the student's kernel, ``in_kernel`` those
+    that run in it, ``by_hand`` cells graded by a person.
     """
 
     notebook: str
@@ -215,10 +215,10 @@ class NotebookTestsOut(Out):
 
 
 class ReleaseReportOut(Out):
-    """What the check before a release found: the solution got all ``points`` of the tests, and the
-    hand-out none.
+    """The result of the validation before a release: the solution gets all ``points`` of the tests,
+    and the hand-out none.
 
-    ``tried`` is false where it was not made, and ``seconds`` is what grading one submission takes.
+    ``tried`` is false if it did not run, and ``seconds`` is the duration of grading one submission.
     """
 
     tried: bool
@@ -228,7 +228,7 @@ class ReleaseReportOut(Out):
 
 
 class ReleasedOut(Out):
-    """What a release handed out, and what the teacher should look at."""
+    """A new release, with warnings for the teacher."""
 
     course: str
     assignment: str
@@ -257,12 +257,11 @@ class HandedInOut(Out):
 
 
 class ReceiptOut(Out):
-    """What the server has of a submission, and since when.
+    """The receipt of a submission: what the service stored, and when.
 
-    ``sha256`` is over all names and contents: of the lines that ``sha256sum`` prints for the
-    files, sorted by name. ``standing`` is ``on time``, ``late`` or ``too late to count``;
-    ``counts`` says that this one is graded. ``missing`` are notebooks of the hand-out that are
-    not in it.
+    ``sha256`` is over all names and contents: of the lines that ``sha256sum`` prints for the files,
+    sorted by name. ``standing`` is ``on time``, ``late`` or ``too late to count``; ``counts`` says
+    that this one is graded. ``missing`` are notebooks of the hand-out that it lacks.
     """
 
     id: int
@@ -286,13 +285,13 @@ class ReceiptsOut(Out):
 
 
 class AssignmentOut(Out):
-    """An assignment as the caller has it.
+    """An assignment as the caller sees it.
 
-    ``due`` is the caller's own, ``class_due`` the one of everybody; both null where it never is.
-    ``state`` is one of: not released, open, fetched, submitted, closed. ``fetched``, ``submitted``
-    and ``graded`` count students, for teachers and graders. ``now`` says what handing in at this
-    moment means. ``feedback`` is whether a student has any; then ``score`` and ``max_score`` are
-    the points, where they are known.
+    ``due`` is the caller's due date, ``class_due`` that of the class; both are null without a due
+    date. ``state`` is one of: not released, open, fetched, submitted, closed. ``fetched``,
+    ``submitted`` and ``graded`` count students, for teachers and graders. ``now`` is the effect of
+    submitting now. ``feedback`` is whether a student has feedback; then ``score`` and ``max_score``
+    are the points, if known.
     """
 
     course: str

@@ -1,4 +1,4 @@
-"""What is answered where something is wrong."""
+"""Bodies of errors."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ class ErrorBody(Out):
 
 
 class ErrorOut(Out):
-    """A problem after RFC 9457; ``error`` says the same once more, in the older form.
+    """A problem as in RFC 9457; ``error`` repeats it in the older form.
 
-    ``code`` is stable and made for programs, ``detail`` is the sentence for people, and
-    ``accepted`` says what would have been accepted, where that helps; ``field`` is the part of
-    what was sent that was wrong, where it was one part.
+    ``code`` is stable and for programs, ``detail`` is the sentence for people, ``accepted`` says
+    what is accepted instead; ``field`` is the invalid field, if there is one.
     """
 
     type: str = "about:blank"
@@ -27,7 +26,7 @@ class ErrorOut(Out):
     accepted: str = ""
     field: str = ""
     request_id: str = ""
-    """Of this call, as in the header X-Request-ID; the service's log names it too."""
+    """The id of this call, as in the header X-Request-ID and in the log of the service."""
     error: ErrorBody
 
 

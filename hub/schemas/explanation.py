@@ -1,4 +1,4 @@
-"""What is answered to somebody who asks why a request waits."""
+"""Bodies that explain why a request waits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .requests import WaitOut
 
 
 class QuotaStateOut(Out):
-    """The quota that holds it: ``reason`` says which of a group's limits it is."""
+    """The quota that holds the request: ``reason`` says which limit of the group."""
 
     reason: str
     group: str
@@ -17,9 +17,9 @@ class QuotaStateOut(Out):
 
 
 class AheadOut(Out):
-    """How many are ahead by one rule of the order.
+    """How many requests are ahead by one rule of the order.
 
-    ``group`` is empty where it makes no difference, and where the reader may not be told.
+    ``group`` is empty if the rule is not about groups, and if the reader may not see its name.
     """
 
     rule: str
@@ -28,7 +28,7 @@ class AheadOut(Out):
 
 
 class SuggestionOut(Out):
-    """What would start it sooner: it was tried. What is not named stays as it is.
+    """A change that would start the request sooner. Fields that are not named stay the same.
 
     Without ``expected_at`` it would start now.
     """
@@ -43,11 +43,11 @@ class SuggestionOut(Out):
 
 
 class WhyOut(Out):
-    """Why a request waits, behind whom, and what would help.
+    """Why a request waits, which requests are ahead, and what would help.
 
-    Of a request that does not wait ``wait`` is empty, and ``sentences`` say how it stands.
-    ``free`` and ``lendable`` count devices of the model that it asks for. ``refills_at`` is when
-    there is a whole budget again, of what waits for that and where it is known.
+    ``wait`` is empty unless the request is queued; ``sentences`` then describe its state. ``free``
+    and ``lendable`` count devices of the requested model. ``refills_at`` is when the budget that
+    holds it is renewed, if known.
     """
 
     request_id: str

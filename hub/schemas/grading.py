@@ -1,4 +1,4 @@
-"""The values about grading that travel over HTTP: what is asked, what came out, and the orders."""
+"""Bodies about grading: requests, results, and the input of the grader."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Sentence = Annotated[str, Field(max_length=2000)]
 
 
 class GradeIn(In):
-    """Body of ``POST …/assignments/{assignment}/grading``: everybody and all of it, or a part."""
+    """Body of ``POST …/assignments/{assignment}/grading``: all submissions and cells, or a part."""
 
     person: Annotated[str, Field(max_length=64)] = ""
     question: Annotated[
@@ -25,7 +25,7 @@ class GradeIn(In):
 
 
 class FeedbackIn(In):
-    """Body of ``POST …/assignments/{assignment}/feedback``: who gets what was graded."""
+    """Body of ``POST …/assignments/{assignment}/feedback``: the students who get feedback."""
 
     person: Annotated[str, Field(min_length=1, max_length=64)]
 
@@ -37,9 +37,9 @@ class FeedbackOut(Out):
 
 
 class CellScoreOut(Out):
-    """``score`` is null until a person decides, ``review`` says that one should look at it.
+    """``score`` is null until a person decides, ``review`` marks cells to review.
 
-    ``by_hand``: a person gave points, or some on top of the test's; ``comment`` is theirs.
+    ``by_hand``: a person gave points, or points in addition to the test; ``comment`` is theirs.
     """
 
     notebook: str
@@ -54,10 +54,10 @@ class CellScoreOut(Out):
 
 
 class GradeOut(Out):
-    """What one student has: the newest verdict on each cell of the submission that counts.
+    """The grade of one student: the newest result of each cell of the submission that counts.
 
-    ``penalty`` is the part of the points that lateness takes; ``score`` has it taken off.
-    ``why_not`` says why there is no verdict, ``feedback_at`` when they got feedback on it.
+    ``penalty`` is the fraction of the points deducted for lateness, already deducted in ``score``.
+    ``why_not`` says why there is no result, ``feedback_at`` when the student got feedback.
     """
 
     person: str
@@ -79,8 +79,8 @@ class GradeOut(Out):
 class GradingOut(Out):
     """A grading run: ``request`` is its request on the pool.
 
-    ``seconds_left`` is null before anything is known, and once it is over. ``cause`` is a sentence
-    about how it ended.
+    ``seconds_left`` is null before there is an estimate, and after the end. ``cause`` is a sentence
+    about the end.
     """
 
     request: str
@@ -100,9 +100,9 @@ class GradingOut(Out):
 
 
 class GradesOut(Out):
-    """How an assignment is graded: ``run`` is the newest run, null before the first one.
+    """The grading of an assignment: ``run`` is the newest run, null before the first one.
 
-    ``questions`` are the ids of its graded cells, in their order.
+    ``questions`` are the ids of its graded cells, in order.
     """
 
     course: str
@@ -113,17 +113,16 @@ class GradesOut(Out):
 
 
 class GradedOut(Out):
-    """The courses that somebody teaches or grades, by name."""
+    """The courses that a user teaches or grades, by name."""
 
     courses: list[str]
 
 
 class MyGradeOut(Out):
-    """A student's own grade, as it was when feedback on it was released last.
+    """A student's own grade, as of the last release of feedback.
 
-    ``submission`` and ``pages`` are where the feedback is: of what, and its files. ``grade`` is
-    null before feedback is released, and where the teacher's own nbgrader has made it;
-    ``sentence`` says which.
+    ``submission`` and ``pages`` locate the feedback. ``grade`` is null before feedback is released,
+    and if the teacher's own nbgrader made it; ``sentence`` says which.
     """
 
     course: str
@@ -139,7 +138,7 @@ class MyGradeOut(Out):
 
 
 class WorkOut(Out):
-    """One submission without a verdict."""
+    """One submission to grade."""
 
     submission: int
     person: str
@@ -149,9 +148,9 @@ class WorkOut(Out):
 
 
 class GradingOrderOut(Out):
-    """What the grader of an attempt has to do. ``apart`` is null where no check found it.
+    """Input of the grader of an attempt. ``apart`` is null if no validation determined it.
 
-    ``image`` is the digest of the image in which it is graded, empty where there are no images.
+    ``image`` is the digest of the image for grading, empty without images.
     """
 
     course: str
@@ -187,6 +186,6 @@ class VerdictIn(In):
 
 
 class KeptOut(Out):
-    """Whether it was the first verdict on this submission in this run."""
+    """Whether it is the first result for this submission in this run."""
 
     kept: bool

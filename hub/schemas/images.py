@@ -1,4 +1,4 @@
-"""The values about images that travel over HTTP."""
+"""Bodies about images."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class PinIn(In):
 
 
 class PinOut(Out):
-    """A group keeps to one build of an image; ``sentence`` is ready to be shown.
+    """The build of an image that a group is pinned to; ``sentence`` is ready to be shown.
 
-    ``holds`` is false once its last day is over, ``there`` where no engine has the build.
+    ``holds`` is false after its last day, ``there`` if no engine has the build.
     """
 
     group: str
@@ -41,8 +41,8 @@ class PinOut(Out):
 class ImageOut(Out):
     """One build of an image.
 
-    ``reference`` names it for good. ``newest`` is the one that its bare name stands for where
-    nothing is pinned, ``default`` the image of who chooses none.
+    ``reference`` identifies it permanently. ``newest`` marks the build that the bare name means
+    without a pin, ``default`` the default image.
     """
 
     name: str
@@ -61,9 +61,9 @@ class ImageOut(Out):
 
 
 class ImagesOut(Out):
-    """``choice`` is false on an engine that runs nothing in images.
+    """``choice`` is false on a backend without images.
 
-    ``may_pin`` names the groups in which the caller may pin one.
+    ``may_pin`` names the groups for which the caller may pin an image.
     """
 
     choice: bool
@@ -78,6 +78,6 @@ class NeededOut(Out):
 
 
 class NeedsOut(Out):
-    """The builds that must stay, for a course or for an output that is kept."""
+    """The pinned builds: of a course, or of an output that is kept."""
 
     needed: list[NeededOut]

@@ -1,4 +1,4 @@
-"""What people, spawners and attempts send."""
+"""Bodies that JupyterHub's spawners and attempts send."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .requests import WarningOut
 
 
 class OpenSessionIn(In):
-    """Body of ``PUT /api/v1/sessions`` (the hub's own token only)."""
+    """Body of ``PUT /api/v1/sessions`` (service token of JupyterHub only)."""
 
     owner: str
     server_name: str
@@ -19,9 +19,9 @@ class OpenSessionIn(In):
 
 
 class KernelsIn(In):
-    """Body of ``POST /api/v1/requests/{id}/kernels``: what a session's kernels do.
+    """Body of ``POST /api/v1/requests/{id}/kernels``: the activity of the kernels of a session.
 
-    ``cell_seconds_ago`` is how long ago a cell was last seen to run; null for never.
+    ``cell_seconds_ago`` is the time since a cell was last running; null for never.
     """
 
     count: Annotated[int, Field(ge=0, le=LARGEST)]
@@ -30,7 +30,7 @@ class KernelsIn(In):
 
 
 class StartedIn(In):
-    """Body of ``POST /api/v1/leases/{id}/started``: which process it is."""
+    """Body of ``POST /api/v1/leases/{id}/started``: the process of the lease."""
 
     pid: Annotated[int, Field(ge=1, le=LARGEST)]
     started_at: Annotated[float, Field(allow_inf_nan=False)]
@@ -50,7 +50,9 @@ class EventsIn(In):
 
 
 class StopIn(In):
-    """Body of ``POST /api/v1/requests/{id}/stop`` (hub token): how a session came to its end."""
+    """Body of ``POST /api/v1/requests/{id}/stop`` (service token of JupyterHub): the end of a
+    session.
+    """
 
     cause: Literal["stopped", "cancelled", "start_failed", "server_died"]
     message: Annotated[str, Field(max_length=2000)] = ""
@@ -58,9 +60,9 @@ class StopIn(In):
 
 
 class WatchOut(Out):
-    """How a session stands: ``warning`` while it is about to be stopped for being idle.
+    """The state of a session: ``warning`` before it is stopped for being idle.
 
-    ``again_seconds`` is when it should tell of its kernels again.
+    ``again_seconds`` is when to report its kernels again.
     """
 
     state: str

@@ -1,4 +1,4 @@
-"""What travels in ngshare's REST API (LibreTexts/ngshare), which its clients know.
+"""Bodies of ngshare's REST API (LibreTexts/ngshare), for its existing clients.
 
 ``success`` is in every answer; files are a list with contents in base64 and MD5 checksums.
 """
@@ -13,11 +13,11 @@ from .base import In, Out
 from .errors import ErrorOut
 
 STAMP = "%Y-%m-%d %H:%M:%S.%f %Z"
-"""How a submission is called: by the server's time, in UTC."""
+"""The id of a submission: the time of the server, in UTC."""
 
 
 class TreeFileIn(In):
-    """A file that is sent; ``checksum`` is its MD5, where one is given."""
+    """A file that a client sends; ``checksum`` is its MD5, if given."""
 
     path: str
     content: str
@@ -25,11 +25,11 @@ class TreeFileIn(In):
 
 
 TREE = TypeAdapter(Annotated[list[TreeFileIn], Field(max_length=2000)])
-"""The form's field ``files``, which is JSON."""
+"""The form field ``files``, which is JSON."""
 
 
 class TreeFileOut(Out):
-    """A file; without its content where only a list was asked for."""
+    """A file; without its content in lists."""
 
     path: str
     checksum: str
@@ -41,28 +41,28 @@ class DoneOut(Out):
 
 
 class FailedOut(ErrorOut):
-    """A refusal: ngshare's clients read the first two, everybody else the rest."""
+    """An error: ngshare's clients read the first two fields, other clients the rest."""
 
     success: Literal[False] = False
     message: str
 
 
 class NamesOut(DoneOut):
-    """Of courses, or of assignments."""
+    """Names of courses or assignments."""
 
     courses: list[str] | None = None
     assignments: list[str] | None = None
 
 
 class TreeOut(DoneOut):
-    """Files; those of a submission, or given back on one, with its time."""
+    """Files; for a submission or its feedback, with its time."""
 
     files: list[TreeFileOut]
     timestamp: str | None = None
 
 
 class TakenOut(DoneOut):
-    """A submission was taken. Beyond ngshare: what Carrel says of it."""
+    """A stored submission. Beyond ngshare: the receipt of Carrel."""
 
     timestamp: str
     sha256: str
@@ -70,7 +70,7 @@ class TakenOut(DoneOut):
 
 
 class SentOut(Out):
-    """A submission. Beyond ngshare: whether it is the one that is graded, and was on time."""
+    """A submission. Beyond ngshare: whether it is graded, and whether it was on time."""
 
     student_id: str
     timestamp: str
@@ -84,7 +84,7 @@ class SentListOut(DoneOut):
 
 
 class WhoOut(Out):
-    """Names as the roster has them; Carrel knows no addresses."""
+    """Names as in the roster; Carrel stores no addresses."""
 
     username: str
     first_name: str | None = None

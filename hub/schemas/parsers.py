@@ -1,4 +1,4 @@
-"""What people type, as values: spans of time, parameters, labels, notebook files."""
+"""Parse text that users type: durations, times, memory, budgets, parameters, labels, notebooks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .calendar import BudgetIn
 
 TIME_HELP = "30m, 2h, 1h30m, 90s, 1:30:00; a bare number is minutes"
 MOMENT_HELP = (
-    "a span such as 30m, 2h, 1h30m, or a date and time such as 2026-11-22 18:00 or "
+    "a duration such as 30m, 2h, 1h30m, or a date and time such as 2026-11-22 18:00 or "
     "2026-11-22T18:00+01:00"
 )
 MOST_DEVICES = 100_000
 ANY_MODEL = "any"
-"""What people say for devices of all models."""
+"""The name for devices of all models."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ Tt]+[0-9]")
 _UNITS = re.compile(
     r"(?:(?P<d>\d+)d)?\s*(?:(?P<h>\d+)h)?\s*(?:(?P<m>\d+)m(?:in)?)?\s*(?:(?P<s>\d+)s)?"
@@ -34,7 +34,7 @@ _PYTHON = {"True": True, "False": False, "None": None}
 
 
 def seconds(text: str) -> int:
-    """``30m``, ``2h``, ``1h30m``, ``90s``, ``1:30:00``; a bare number is minutes, as in Slurm.
+    """Parse ``30m``, ``2h``, ``1h30m``, ``90s``, ``1:30:00``; a bare number is minutes.
 
     Raises:
         InvalidInput: it is none of these, or not above zero.
@@ -46,30 +46,30 @@ def seconds(text: str) -> int:
     parts = found.groupdict() if found and given else {}
     total = sum(int(number) * _SECONDS[unit] for unit, number in parts.items() if number)
     if total <= 0:
-        raise InvalidInput(f"{text!r} is no span of time.", accepted=f"Accepted: {TIME_HELP}.")
+        raise InvalidInput(f"Invalid duration: {text!r}.", accepted=f"Accepted: {TIME_HELP}.")
     return total
 
 
 def model(text: str) -> str | None:
-    """A device model; ``any`` is None.
+    """Parse a device model; ``any`` is None.
 
     Raises:
-        InvalidInput: no model is named so.
+        InvalidInput: the name is empty or too long.
     """
     name = text.strip()
     if not 0 < len(name) <= MODEL_LENGTH:
         raise InvalidInput(
-            f"{text[:40]!r} is no device model.",
-            accepted=f"{ANY_MODEL}, or a model that `carrel pool` names.",
+            f"Unknown device model: {text[:40]!r}.",
+            accepted=f"Give {ANY_MODEL}, or a model that `carrel pool` shows.",
             field="model",
         )
     return None if name == ANY_MODEL else name
 
 
 def moment(text: str, now: float, zone: tzinfo | None = None) -> float:
-    """When it is so far: a span from now on, or a date and a time.
+    """Parse a time: a duration from now, or a date and time.
 
-    What names no offset is of ``zone``, or else of the zone of this machine.
+    A time without an offset is in ``zone``, by default the zone of this machine.
 
     Raises:
         InvalidInput: it is neither.
@@ -80,18 +80,18 @@ def moment(text: str, now: float, zone: tzinfo | None = None) -> float:
             found = datetime.fromisoformat(given)
             at = (found if found.tzinfo else found.replace(tzinfo=zone)).timestamp()
         else:
-            # As a span "18:00" would be 18 hours: whoever writes it here may mean the clock.
+            # Refuse "18:00": it is 18 hours as a duration, but probably means the time of day.
             at = now + seconds(given.replace(":", "?"))
         datetime.fromtimestamp(at, UTC)  # calendars end with the year 9999
     except (ValueError, OverflowError, OSError, InvalidInput):
         raise InvalidInput(
-            f"{text[:40]!r} is no moment.", accepted=f"Accepted: {MOMENT_HELP}."
+            f"Invalid time: {text[:40]!r}.", accepted=f"Accepted: {MOMENT_HELP}."
         ) from None
     return at
 
 
 def day(text: str) -> float:
-    """When a day (``2026-10-01``) begins in UTC, where days of the ledger begin.
+    """Return the start of a day (``2026-10-01``) in UTC, where days of the ledger begin.
 
     Raises:
         InvalidInput: there is no such day.
@@ -99,42 +99,44 @@ def day(text: str) -> float:
     try:
         found = datetime.strptime(text.strip(), "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError:
-        raise InvalidInput(f"{text!r} is no day.", accepted="Such as 2026-10-01.") from None
+        raise InvalidInput(
+            f"Invalid date: {text!r}.", accepted="Give a date such as 2026-10-01."
+        ) from None
     return found.timestamp()
 
 
 def devices(text: str, *, least: int = 0) -> int:
-    """A number of devices. Raises InvalidInput."""
+    """Parse a number of devices. Raises InvalidInput."""
     given = text.strip()
     if not (given.isascii() and given.isdigit()) or not least <= int(given[:9]) <= MOST_DEVICES:
         why = f" {NO_PARTS}" if is_part(given) else ""
         raise InvalidInput(
-            f"{text[:40]!r} is no number of devices.{why}",
-            accepted=f"A whole number from {least} to {MOST_DEVICES:,}.",
+            f"Invalid number of devices: {text[:40]!r}.{why}",
+            accepted=f"Give a whole number from {least} to {MOST_DEVICES:,}.",
         )
     return int(given)
 
 
 def budget(text: str) -> BudgetIn:
-    """``300h/term`` or ``20h/week``. Raises InvalidInput."""
+    """Parse a budget, ``300h/term`` or ``20h/week``. Raises InvalidInput."""
     amount, _, period = text.replace(" ", "").partition("/")
     try:
         hours = float(amount.removesuffix("h"))
         return BudgetIn.model_validate({"device_seconds": hours * 3600, "period": period})
     except ValueError:
         raise InvalidInput(
-            f"{text[:40]!r} is no budget.",
-            accepted="Device-hours in a term or a week, such as 300h/term or 20h/week.",
+            f"Invalid budget: {text[:40]!r}.",
+            accepted="Give device-hours per term or week, such as 300h/term or 20h/week.",
         ) from None
 
 
 def budget_text(device_seconds: float, period: str) -> str:
-    """As it is given: ``300h/term``."""
+    """Format a budget: ``300h/term``."""
     return f"{device_seconds / 3600:g}h/{period}"
 
 
 def memory_bytes(text: str) -> int:
-    """``8GiB``, ``512MiB``; ``8G`` means the same as ``8GiB``, and ``8GB`` is decimal.
+    """Parse ``8GiB``, ``512MiB``; ``8G`` means the same as ``8GiB``, and ``8GB`` is decimal.
 
     Raises:
         InvalidInput: it is none of these, or not above zero.
@@ -146,11 +148,11 @@ def memory_bytes(text: str) -> int:
         size = int(float(found["number"]) * step ** (1 + "kmgt".index(unit[0])))
         if size > 0:
             return size
-    raise InvalidInput(f"{text!r} is no amount of memory.", accepted=f"Accepted: {MEMORY_HELP}.")
+    raise InvalidInput(f"Invalid amount of memory: {text!r}.", accepted=f"Accepted: {MEMORY_HELP}.")
 
 
 def parameter(text: str) -> JsonValue:
-    """A number, true, false or null as such, quoted text without its quotes, else text."""
+    """Parse a number, true, false, null or quoted text as JSON, and everything else as text."""
     if text in _PYTHON:
         return _PYTHON[text]
     try:
@@ -165,19 +167,19 @@ def _no_constant(name: str) -> JsonValue:
 
 
 def label(text: str) -> tuple[str, str]:
-    """``KEY=VALUE``."""
+    """Parse ``KEY=VALUE``."""
     key, equals, value = text.partition("=")
     if not (key.strip() and equals):
-        raise InvalidInput(f"{text!r} is no label.", accepted="A label looks like KEY=VALUE.")
+        raise InvalidInput(f"Invalid label: {text!r}.", accepted="Give a label as KEY=VALUE.")
     return key.strip(), value
 
 
 def notebook(path: Path) -> NotebookIn:
-    """Read a notebook to be submitted; the service looks closer.
+    """Read a notebook to submit; the service validates it further.
 
     Raises:
-        InvalidInput: there is no such file, or it is no notebook.
-        TooLarge: larger than the service takes.
+        InvalidInput: the file does not exist or is not a notebook.
+        TooLarge: it is larger than the service accepts.
     """
     try:
         size = path.stat().st_size
@@ -189,7 +191,7 @@ def notebook(path: Path) -> NotebookIn:
     if size > MAX_NOTEBOOK_BYTES:
         raise TooLarge(
             f"{path} has {size / 2**20:.0f} MiB.",
-            accepted=f"Accepted are notebooks of up to {MAX_NOTEBOOK_BYTES // 2**20} MiB; "
+            accepted=f"Notebooks can have up to {MAX_NOTEBOOK_BYTES // 2**20} MiB; "
             "clearing the outputs often helps.",
         )
     return NotebookIn(name=path.name, content=_text_of_notebook(path, content))
@@ -215,7 +217,7 @@ def _text_of_notebook(path: Path, content: bytes) -> str:
         ) from None
     if not (isinstance(document, dict) and isinstance(document.get("cells"), list)):
         raise InvalidInput(
-            f"{path} is JSON, but no notebook: it has no list of cells.",
+            f"{path} is JSON, but not a notebook: it has no list of cells.",
             accepted="Give an .ipynb file of format 4, as Jupyter writes it.",
         )
     return text

@@ -11,8 +11,8 @@ from .calendar import ReservationOut
 class DeviceOut(Out):
     """A device as the reader may see it.
 
-    ``draining`` and ``quarantined`` say that nothing new starts on it, also while ``state`` says
-    whose it is; ``drain_until`` is when what is left on it will be stopped.
+    ``draining`` and ``quarantined`` say that nothing new starts on it, even while ``state`` says
+    who uses it; ``drain_until`` is when remaining work on it is stopped.
     """
 
     id: str
@@ -31,16 +31,16 @@ class DeviceOut(Out):
 
 
 class GroupOut(Out):
-    """A group that the caller may use, with the limits that hold for it now."""
+    """A group that the caller may use, with its current limits."""
 
     name: str
     max_devices: int
     max_devices_per_user: int
     max_seconds: int
     idle_seconds: int = 0
-    """After how long without work a session with devices is warned; 0 for never."""
+    """Idle time after which a session with devices is warned; 0 for never."""
     models: list[str] | None = None
-    """The device models that it may ask for; null for all."""
+    """The device models that it may request; null for all."""
     teachers: list[str] = []
 
 
@@ -49,9 +49,9 @@ class GroupsOut(Out):
 
 
 class QueueEntryOut(Out):
-    """A place in the queue; who, what and ``why`` only for those entitled to see it.
+    """A position in the queue; owner, work and ``why`` only for readers who may see them.
 
-    ``sentence`` is the place and ``why``.
+    ``sentence`` is the position and ``why``.
     """
 
     place: int
@@ -72,7 +72,7 @@ class QueueEntryOut(Out):
 class QueueOut(Out):
     queue: list[QueueEntryOut]
     total: int = 0
-    """How many wait altogether; ``queue`` holds the first of them."""
+    """The number of all queued requests; ``queue`` holds the first of them."""
 
 
 class MeOut(Out):
@@ -83,7 +83,7 @@ class MeOut(Out):
 
 
 class PoolOut(Out):
-    """The devices, and the next ``reservations`` of everybody: they say when it will be smaller."""
+    """The devices, and the next ``reservations``, during which fewer are available."""
 
     devices: list[DeviceOut]
     free: int

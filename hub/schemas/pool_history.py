@@ -1,6 +1,6 @@
-"""The values about the past that travel over HTTP: how the pool was used, and how long waits were.
+"""Bodies about the past of the pool: utilization and wait times.
 
-Times are seconds since the epoch (UTC); spans are seconds.
+Times are seconds since the epoch (UTC); durations are seconds.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ Span = Literal["day", "week", "term"]
 
 
 class WaitsOut(Out):
-    """How long requests of a kind waited for devices until they were first granted them.
+    """Wait time of the requests of a kind until the first grant of devices.
 
-    Both figures are waits that somebody had (nearest rank).
+    Both values are waits of actual requests (nearest rank).
     """
 
     kind: str
@@ -25,27 +25,27 @@ class WaitsOut(Out):
 
 
 class PeriodOut(Out):
-    """One part of the span; levels are means over as much of it as has passed."""
+    """One part of the period; levels are means over the part that has passed."""
 
     starts_at: float
     ends_at: float
     leased: float
     """Devices on lease."""
     healthy: float | None = None
-    """Devices in order and not in quarantine; null before anybody counted."""
+    """Healthy devices that are not quarantined; null before the first count."""
     share: float | None = None
     """``leased`` of ``healthy``, from 0 to 1."""
     queued: float
     """Requests that waited for devices and had never been granted any."""
     waits: list[WaitsOut]
-    """By kind; of those that were first granted their devices in this part."""
+    """By kind; of requests that were first granted devices in this part."""
 
 
 class HistoryOut(Out):
-    """How the pool was used over a span, in equal parts; of one group, or of all."""
+    """Utilization over a period in equal parts; of one group, or of all."""
 
     span: Span
     group: str = ""
     periods: list[PeriodOut]
     waits: list[WaitsOut]
-    """Over the whole span."""
+    """Over the whole period."""

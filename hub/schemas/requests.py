@@ -1,4 +1,4 @@
-"""What is answered about people, the pool and requests."""
+"""Bodies about requests, users and quotes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .pool import DeviceOut
 
 
 class WaitOut(Out):
-    """Place in the queue, why, and until when.
+    """Position in the queue, reason, and expected start.
 
-    ``sentence`` is ready to be shown. ``why`` is the same without the place, for whoever shows the
-    place by itself.
+    ``sentence`` is ready to be shown. ``why`` is the same without the position, for views that show
+    the position elsewhere.
     """
 
     place: int
@@ -42,13 +42,13 @@ class LeaseOut(Out):
     pid: int | None = None
     started_at: float | None = None
     image: str = ""
-    """What it runs in, as ``NAME@sha256:…``; empty on an engine without images."""
+    """The image, as ``NAME@sha256:…``; empty on a backend without images."""
     node: str = ""
-    """The machine that it runs on, where the pool has several; it need not have a device."""
+    """The node, if the pool has several; also for work without devices."""
 
 
 class StepOut(Out):
-    """Progress inside a cell or a command: ``done`` of ``of``, in whatever unit it counts."""
+    """Progress inside a cell or a command: ``done`` of ``of``, in any unit."""
 
     done: float
     of: float | None = None
@@ -56,7 +56,7 @@ class StepOut(Out):
 
 
 class ProgressOut(Out):
-    """How far a job has come: over its code cells, and inside the one that runs."""
+    """Progress of a job: over its code cells, and inside the running one."""
 
     cells: int
     done: int
@@ -65,7 +65,7 @@ class ProgressOut(Out):
 
 
 class FileOut(Out):
-    """A file that a job put into ``$CARREL_OUTPUT_DIR``; ``name`` may hold folders."""
+    """A file that a job wrote to ``$CARREL_OUTPUT_DIR``; ``name`` may contain folders."""
 
     name: str
     size: int
@@ -75,7 +75,7 @@ class FileOut(Out):
 class FilesOut(Out):
     files: list[FileOut]
     left_out: int = 0
-    """Entries that are not offered: links, special files, names that are no UTF-8, too many."""
+    """Entries that are not listed: links, special files, names that are not UTF-8, too many."""
 
 
 class RequestOut(Out):
@@ -92,7 +92,7 @@ class RequestOut(Out):
     started_at: float | None = None
     ended_at: float | None = None
     ends_by: float | None = None
-    """When its time limit will stop it, once it has been granted."""
+    """When its time limit will stop it, after it was granted."""
     server_name: str = ""
     notebook: str = ""
     output: str = ""
@@ -103,14 +103,14 @@ class RequestOut(Out):
     retries: int = 0
     priority: str = "normal"
     preemptible: bool = False
-    """It may be stopped for a guarantee, and is queued again then."""
+    """Whether it may be preempted; it is then queued again."""
     image: str = ""
-    """What it runs in, as ``NAME@sha256:…``; empty on an engine without images."""
+    """The image, as ``NAME@sha256:…``; empty on a backend without images."""
     internet: bool = True
-    """Whether it may reach more than this site's service."""
+    """Whether it has access to the internet, not only to this site's service."""
     deadline: float | None = None
     expected_seconds: float | None = None
-    """How long it is expected to run, from what ran before it."""
+    """Its expected run time, from earlier requests."""
     labels: dict[str, str] = {}
     wait: WaitOut | None = None
     cause: CauseOut | None = None
@@ -119,11 +119,11 @@ class RequestOut(Out):
     device_seconds: float = 0.0
     ended: bool = False
     claim: bool = False
-    """Its device will be held for its owner instead of starting by itself."""
+    """Its device will be held for its owner; it does not start automatically."""
     claim_by: float | None = None
-    """Granted and held: when the claim window ends."""
+    """For held devices: the end of the claim window."""
     warning: WarningOut | None = None
-    """About to be stopped, and why: idle on a device, or its device is asked back."""
+    """Why it will be stopped, if it will: idle on a device, or preempted."""
 
 
 class EventOut(Out):
@@ -136,9 +136,9 @@ class EventOut(Out):
 
 
 class WarningOut(Out):
-    """Why what runs will be stopped, and when.
+    """Why a running request will be stopped, and when.
 
-    ``seen`` holds the evidence, one sentence each, of a session with a device that does nothing.
+    ``seen`` is the evidence that a session with devices is idle, one sentence each.
     """
 
     stops_at: float
@@ -147,15 +147,15 @@ class WarningOut(Out):
     can_keep: bool = True
     """Whether its owner may keep it: once."""
     final: bool = False
-    """Whatever runs in it, it is stopped: what holds its devices is asked back."""
+    """Whether it stops regardless of activity: its devices are preempted or drained."""
 
 
 class QuoteOut(Out):
-    """What would happen to a request that nobody has sent yet; nothing is reserved by it.
+    """What to expect of a request before it is submitted; nothing is reserved.
 
-    ``sentence`` is ready to be shown. ``device_seconds`` is what the whole time limit would
-    be charged. A request that would be refused has ``admitted`` false and the refusal's
-    ``message`` and ``accepted``.
+    ``sentence`` is ready to be shown. ``device_seconds`` is the charge for the whole time limit.
+    For a request that would be refused ``admitted`` is false, with the ``message`` and ``accepted``
+    of the refusal.
     """
 
     admitted: bool
@@ -179,14 +179,14 @@ class QuotesOut(Out):
 class RequestsOut(Out):
     requests: list[RequestOut]
     next: str = ""
-    """Cursor of the following page; empty on the last one."""
+    """Cursor of the next page; empty on the last one."""
 
 
 MAX_NOTEBOOK_BYTES = 32 * 1024 * 1024
 
 
 Model = Annotated[str, Field(min_length=1, max_length=MODEL_LENGTH)]
-"""A device model, as the pool names it."""
+"""The name of a device model in the pool."""
 
 
 class NotebookIn(In):
@@ -244,7 +244,7 @@ class JobIn(In):
 
 
 class SessionIn(In):
-    """What a person chooses for a session, also JupyterHub's ``user_options``."""
+    """The settings of a session, also JupyterHub's ``user_options``."""
 
     devices: Devices = 0
     model: Model | None = None
@@ -252,14 +252,14 @@ class SessionIn(In):
     hours: float = 2.0
     group: Annotated[str, Field(max_length=64)] = ""
     claim: bool = False
-    """Hold the device when it comes, for a claim window, instead of starting by itself."""
+    """Hold the device for a claim window, instead of starting automatically."""
     image: Annotated[str, Field(max_length=160)] = ""
 
 
 class ExtendIn(In):
-    """Body of ``POST /api/v1/requests/{id}/extend``: how much longer it may run.
+    """Body of ``POST /api/v1/requests/{id}/extend``: the extension of the time limit.
 
-    ``seen_seconds`` is the time limit to add to, as the caller has seen it; the call is then safe
+    ``seen_seconds`` is the time limit to extend, as the caller has read it; the call is then safe
     to repeat.
     """
 
@@ -268,9 +268,9 @@ class ExtendIn(In):
 
 
 class ChangeIn(In):
-    """Body of ``POST /api/v1/requests/{id}/change``: what is left out stays as it is.
+    """Body of ``POST /api/v1/requests/{id}/change``: omitted fields keep their values.
 
-    Of ``model`` null is a value of its own: devices of any model will do.
+    A null ``model`` is a value: devices of any model.
     """
 
     devices: (
@@ -284,7 +284,7 @@ class ChangeIn(In):
 
 
 class QuoteIn(In):
-    """What somebody thinks of asking for."""
+    """A possible request to quote."""
 
     kind: Literal["session", "job"] = "session"
     group: Annotated[str, Field(max_length=64)] = ""
@@ -295,6 +295,6 @@ class QuoteIn(In):
 
 
 class QuotesIn(In):
-    """Body of ``POST /api/v1/quotes``: several, so that a form can show each choice's wait."""
+    """Body of ``POST /api/v1/quotes``: several, so that a form can show the wait of each choice."""
 
     quotes: Annotated[list[QuoteIn], Field(min_length=1, max_length=32)]

@@ -1,4 +1,4 @@
-"""What is answered about device-seconds."""
+"""Bodies about device-seconds."""
 
 from __future__ import annotations
 
@@ -27,20 +27,19 @@ class LedgerOut(Out):
     ends_at: float
     device_seconds: float
     kind: Literal["charge", "credit"] = "charge"
-    """A credit takes back what an attempt was charged whose device failed."""
+    """A credit refunds the charge of an attempt whose device failed."""
 
 
 UsedBy = Literal["owner", "user", "group", "model", "day", "week", "term", "request"]
 
 
 class UsageRowOut(Out):
-    """Device-seconds of one owner in a group, or of one of what else they are added up for.
+    """Device-seconds of one owner in a group, or of another grouping.
 
-    ``day`` is such as ``2026-10-01`` (UTC), ``week`` its Monday. ``term`` is empty for the days
-    that are in none, ``model`` also for devices that the pool no longer knows. A group counts
-    what those below it used as well; ``own`` is its part without those, ``above`` the nearest
-    group above it that has a row. ``first_at`` and ``last_at`` are when they were first and last
-    used in the span asked for.
+    ``day`` is such as ``2026-10-01`` (UTC), ``week`` its Monday. ``term`` is empty for days outside
+    terms, ``model`` also for devices that the pool no longer has. A group includes its subgroups;
+    ``own`` excludes them, and ``above`` is its nearest ancestor with a row. ``first_at`` and
+    ``last_at`` are the first and last usage in the period.
     """
 
     owner: str = ""
@@ -59,11 +58,10 @@ class UsageRowOut(Out):
 
 
 class UsageReport(Out):
-    """Device-seconds between ``since`` and ``until``; their sum is that of any of the lists.
+    """Device-seconds between ``since`` and ``until``; every list adds up to their sum.
 
-    ``rows`` holds them ``by`` what was asked for, the newest 1000 requests; by group, their sum is
-    that of what each group used of its ``own``. ``ledger`` holds the newest whole lines that touch
-    the span.
+    ``rows`` are grouped ``by`` the given key, for requests the newest 1000; by group, the ``own``
+    values add up to the sum. ``ledger`` holds the newest entries that touch the period.
     """
 
     device_seconds: float
@@ -74,7 +72,7 @@ class UsageReport(Out):
     rows: list[UsageRowOut] = []
     rows_left_out: int = 0
     budgets: list[BudgetOut] = []
-    """Of the asker's groups, or of the one that was asked for; now, whatever the span."""
+    """Current budgets of the caller's groups, or of the given group, whatever the period."""
     ledger: list[LedgerOut]
     ledger_complete: bool = True
-    """Whether no line is left out; older ones come with ``before``."""
+    """Whether no entry is left out; older ones come with ``before``."""

@@ -157,7 +157,7 @@ def test_the_command_line_does_the_same(site: Installation) -> None:
     refused = site.cli("session", "extend", "-", user="student1", check=False)
     assert "somebody in the queue waits for the device" in refused.stderr
     kept = site.cli("session", "keep-place", "-", user="student2").stdout
-    assert f"{waits['id']} keeps its place as the session gpu" in kept
+    assert f"{waits['id']} keeps its position as the session gpu" in kept
     site.cli("session", "stop", "-", user="student1")
     held(site, waits["id"], user="student2")
     assert "held for you" in site.cli("session", "ls", user="student2").stdout

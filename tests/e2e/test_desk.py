@@ -52,21 +52,21 @@ def test_from_the_quote_over_the_desk_on_cpu_to_the_claimed_device(
     expect(page.get_by_role("button", name="Wait for it")).to_be_visible()
     assert site.api("GET", "/requests", user="student1").json()["requests"] == []
 
-    page.get_by_role("button", name="Open on CPU now and keep my place").click()
+    page.get_by_role("button", name="Open on CPU now and keep my position").click()
     page.wait_for_url("**/user/student1/lab**", timeout=SESSION_MS)
     person.desk()
-    expect(page.locator("#desk-now")).to_contain_text("Its place is kept")
+    expect(page.locator("#desk-now")).to_contain_text("Its position is kept")
     assert page.evaluate("window.asked") == 0
-    page.get_by_role("button", name="Tell me when it comes").click()
-    expect(page.locator("#announcer")).to_contain_text("Your browser will tell you")
+    page.get_by_role("button", name="Notify me when it starts").click()
+    expect(page.locator("#announcer")).to_contain_text("Your browser will notify you")
     assert page.evaluate("window.asked") == 1
 
     # The device comes, and nobody reloads.
     site.api("DELETE", f"/requests/{other['id']}", user="student2")
     held = page.locator("[data-held]")
-    expect(held).to_contain_text("Your device is here")
+    expect(held).to_contain_text("Your device is ready")
     expect(held.locator("time")).to_have_text(re.compile(r"^\d?\d:\d\d$"))
-    expect(page).to_have_title("(1) Your device is here · Carrel")
+    expect(page).to_have_title("(1) Your device is ready · Carrel")
     assert page.evaluate("window.told") == [
         "1 device is held for you. Claim it on the desk before the time is over."
     ]  # the script says it before it changes the title

@@ -169,7 +169,7 @@ def fills_in_the_form(person: Person, story: Path, gate: Path) -> str:
 def watches_it_live(page: Page, gate: Path) -> None:
     """Each cell is there before the next one may begin, and nobody reloads."""
     expect(cell(page, 2)).to_contain_text("<b>turn</b> 3 wild")
-    expect(cell(page, 2).locator(".cell-state")).to_have_text("runs")
+    expect(cell(page, 2).locator(".cell-state")).to_have_text("running")
     expect(cell(page, 3)).to_have_count(0)
     (gate / "printed").touch()
 
@@ -180,7 +180,7 @@ def watches_it_live(page: Page, gate: Path) -> None:
 
     framed = cell(page, 4).frame_locator("iframe")
     expect(framed.locator("#said")).to_have_text("A table of results")
-    expect(cell(page, 4)).to_contain_text("Scripts in it do not run here.")
+    expect(cell(page, 4)).to_contain_text("Scripts do not run here.")
     (gate / "hostile").touch()
 
     bar = page.get_by_role("progressbar", name="Progress inside the cell")
@@ -251,9 +251,9 @@ def test_cancelled_in_the_middle_of_a_cell_it_keeps_what_it_has(
     page.click(f"#stop-{job}")
     expect(page.locator("#request-state")).to_contain_text("cancelled")
     expect(cell(page, 1)).to_contain_text("the first is done")
-    expect(cell(page, 2).locator(".cell-state")).to_have_text("was stopped")
+    expect(cell(page, 2).locator(".cell-state")).to_have_text("stopped")
     page.reload()
-    expect(cell(page, 2).locator(".cell-state")).to_have_text("was stopped")
+    expect(cell(page, 2).locator(".cell-state")).to_have_text("stopped")
     expect(page.locator("#request-state")).to_contain_text("Cancelled by its owner.")
     with page.expect_download() as started:
         page.click("#output")

@@ -27,7 +27,7 @@ def test_use_is_told_as_it_comes_and_nothing_that_one_looks_at_goes_away(
 ) -> None:
     page = person.page
     page.goto(f"{site.service}/usage")
-    expect(page.get_by_text("No device was used in this time.")).to_be_visible()
+    expect(page.get_by_text("No device was used in this period.")).to_be_visible()
     page.evaluate("window.stayed = true")
     first = runs(site)
     expect(page.locator(f"#row-{first}")).to_be_visible()
@@ -58,7 +58,7 @@ def test_a_date_is_read_in_the_zone_in_which_the_page_shows_it(
     page.route("**/static/carrel.js", hold)
     page.goto(f"{site.service}/admin/pool", wait_until="commit")
     page.locator("[id^=change-SIM]").first.click()
-    page.get_by_label("Stop what is left").fill("2034-11-22 18:00")
+    page.get_by_label("Stop remaining work at").fill("2034-11-22 18:00")
     page.locator("#preview").click(no_wait_after=True)
     expect(page.locator("#target .preview")).to_be_visible()
     held[-1].continue_()

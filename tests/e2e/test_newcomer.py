@@ -123,7 +123,7 @@ def reads_why(page: Page, hand: Hand) -> None:
     hand.press("button", "^Wait for it$")
     page.wait_for_url("**/services/carrel/wait/-")
     main = page.get_by_role("main")
-    expect(main).to_contain_text(re.compile(r"Place\s+1"))
+    expect(main).to_contain_text(re.compile(r"Position\s+1"))
     expect(main).to_contain_text("Not enough devices are free")
     expect(main).to_contain_text("Expected")
     picture(page)

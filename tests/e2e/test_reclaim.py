@@ -27,8 +27,8 @@ from .support import Installation, eventually
 
 GRACE = 20.0
 """Long enough to look at it from everywhere."""
-ASKED_BACK = "cs101 asks back"
-WAITS_FOR_IT = "asked back for it; it starts when the notice ends."
+PREEMPTION_NOTICE = "cs101 reclaims devices"
+WAITS_FOR_IT = "being preempted for it; it starts when the grace period ends."
 HELPS = "With 1 device instead of 2 it starts now."
 
 
@@ -73,12 +73,12 @@ def test_a_session_asks_back_what_jobs_borrow_and_everybody_is_told_why(
         expect(owner.page.locator("#wait-status")).to_contain_text(WAITS_FOR_IT)
         borrower.page.goto(f"{site.service}/requests/{first}")
         state = borrower.page.locator("#request-state")
-        expect(state.locator(".idle-warning")).to_contain_text(ASKED_BACK)
+        expect(state.locator(".idle-warning")).to_contain_text(PREEMPTION_NOTICE)
     why, listed, shown = (each.result().stdout for each in said)
     assert WAITS_FOR_IT in why
     assert WAITS_FOR_IT in listed
-    assert ASKED_BACK in shown
-    assert all(ASKED_BACK in message for message in told.values())
+    assert PREEMPTION_NOTICE in shown
+    assert all(PREEMPTION_NOTICE in message for message in told.values())
     borrower.picture("reclaim-notice")
     owner.picture("reclaim-waits")
     # Killed in the middle of it: what was agreed stands in the store.

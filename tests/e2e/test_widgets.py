@@ -155,7 +155,7 @@ def test_the_form_submits_and_shows_a_refusal_beside_its_field(
     page = notebook.page
     page.get_by_label("Time limit").fill("soon")
     page.get_by_role("button", name="Submit").click()
-    expect(page.locator(".carrel-wrong", has_text="no span of time")).to_be_visible()
+    expect(page.locator(".carrel-wrong", has_text="Invalid duration")).to_be_visible()
     person.picture("widget-form-refused")
     page.get_by_label("Time limit").fill("10m")
     page.get_by_label("rate").fill("0.5")

@@ -1,4 +1,4 @@
-"""``carrel audit``: who changed what."""
+"""``carrel audit``: the audit log."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..common.client_command import ClientCommand, json_option, site_option
 
 
 @click.command("audit", cls=ClientCommand)
-@click.option("--who", default="", metavar="NAME", help="Only by them.")
-@click.option("--action", default="", metavar="WHAT", help="Only this, such as 'group set'.")
-@click.option("--target", default="", metavar="NAME", help="Only about this group, person, …")
+@click.option("--who", default="", metavar="NAME", help="Only changes by this user.")
+@click.option("--action", default="", metavar="WHAT", help="Only this action, such as 'group set'.")
+@click.option("--target", default="", metavar="NAME", help="Only changes of this group, user, …")
 @click.option(
     "--limit",
     default=50,
@@ -30,9 +30,9 @@ from ..common.client_command import ClientCommand, json_option, site_option
 def audit_command(
     *, who: str, action: str, target: str, limit: int, as_json: bool, site: str | None
 ) -> None:
-    """Show who changed groups, teachers, people, devices and other people's requests.
+    """Show changes of groups, teachers, users, devices and requests of other users.
 
-    Newest first, for administrators. `cli:NAME` is somebody at the command line of the machine
+    Newest first, for administrators. `cli:NAME` is a user at the command line of the machine
     itself, `carrel` the service.
 
     \b

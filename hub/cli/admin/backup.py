@@ -32,7 +32,7 @@ json_option = click.option(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watcher:
-    """Progress for whoever watches, on stderr: stdout may be read by a program."""
+    """Print progress on stderr: a program may read stdout."""
 
     def say(self, text: str) -> None:
         click.echo(text, err=True)
@@ -50,17 +50,17 @@ class Watcher:
 @click.command()
 @click.argument("target", metavar="DIR", type=click.Path(path_type=Path))
 @state_option
-@click.option("--homes", is_flag=True, help="People's homes too; their size is said first.")
+@click.option("--homes", is_flag=True, help="Include the homes; prints their size first.")
 @json_option
 def backup(*, target: Path, state: StateFolder, homes: bool, as_json: bool) -> None:
-    """Copy what this site cannot lose into DIR, also while it runs.
+    """Back up this site into DIR, also while it is running.
 
-    That is Carrel's database, JupyterHub's and the accounts, settings and secrets, and the
-    inputs and outputs of every request. The databases are copied as they are at one moment;
-    nobody has to stop working. Homes are left out unless --homes is given.
+    The backup has the databases of Carrel, JupyterHub and the accounts, settings and secrets,
+    and the inputs and outputs of all requests. The databases are copied as of one moment; users
+    can continue to work. Homes are left out unless --homes is given.
 
-    DIR must not exist, or be empty. It is written as DIR.partial and gets its name when all of
-    it is on disk. It holds passwords' hashes and tokens: only your account can read it.
+    DIR must not exist or be empty. It is written as DIR.partial and renamed when it is complete.
+    It contains password hashes and tokens: only your account can read it.
 
     --json prints: backup, made_at, version, revision, files, bytes, homes, left_out.
 
@@ -78,7 +78,7 @@ def backup(*, target: Path, state: StateFolder, homes: bool, as_json: bool) -> N
         click.echo(f"Left out (no file, folder or link, or not readable): {name}")
     if len(made.left_out) > _LEFT_OUT_SHOWN:
         click.echo(f"… and {len(made.left_out) - _LEFT_OUT_SHOWN} more; all are in its manifest.")
-    click.echo(f"Try it: carrel restore {shlex.quote(str(target.absolute()))} --check")
+    click.echo(f"Verify it: carrel restore {shlex.quote(str(target.absolute()))} --check")
 
 
 @click.command()
@@ -86,10 +86,8 @@ def backup(*, target: Path, state: StateFolder, homes: bool, as_json: bool) -> N
     "source", metavar="DIR", type=click.Path(path_type=Path, exists=True, file_okay=False)
 )
 @state_option
-@click.option("--replace", is_flag=True, help="Move a state folder that is there aside.")
-@click.option(
-    "--drained", is_flag=True, help="Nothing starts there until `carrel pool undrain NODE`."
-)
+@click.option("--replace", is_flag=True, help="Move an existing state folder aside.")
+@click.option("--drained", is_flag=True, help="Start no work until `carrel pool undrain NODE`.")
 @click.option("--check", is_flag=True, help="Only check the backup; restore nothing.")
 @json_option
 def restore(
@@ -101,15 +99,15 @@ def restore(
     check: bool,
     as_json: bool,
 ) -> None:
-    """Make a state folder of the backup in DIR.
+    """Restore a state folder from the backup in DIR.
 
-    The manifest and every file are checked before anything is written. A state folder that
-    runs is refused; one that is not empty is refused too, unless --replace moves it aside. The
-    next `carrel up` starts it. What ran when the backup was made has no process any more:
-    sessions end as failed, jobs as what they had written down, as lost, or in the queue again
-    where they have retries. What waited keeps its place.
+    The manifest and all files are verified before anything is written. The state folder must not
+    be in use, and must be empty unless --replace moves it aside. Start it with `carrel up`.
+    Processes of the backup do not exist any more: running sessions end as failed; running jobs
+    end with the result that they had stored, or as lost, or are queued again if they have retries.
+    Queued requests keep their position.
 
-    With --drained nothing starts, so that a copy can be looked at beside the site it is of.
+    With --drained no work starts, so that you can inspect a copy beside the original site.
 
     --json prints: state, aside, made_at, version, revision, files, bytes, homes, left_out.
 
@@ -122,7 +120,7 @@ def restore(
     if check:
         found = verify(source, Watcher())
         facts = {"state": None, "aside": None, **_facts(found)}
-        click.echo(json.dumps(facts) if as_json else f"The backup is whole: {_summary(found)}.")
+        click.echo(json.dumps(facts) if as_json else f"The backup is complete: {_summary(found)}.")
         return
     options = RestoreOptions(
         backup=source, state=state, replace=replace, drained=drained, who=operator()
@@ -138,12 +136,12 @@ def restore(
 def _tell(done: Restored, state: StateFolder, *, drained: bool) -> None:
     click.echo(f"Restored {state.root}: {_summary(done.manifest)}.")
     if done.aside is not None:
-        click.echo(f"The former state folder lies in {done.aside}.")
+        click.echo(f"The former state folder is in {done.aside}.")
         if not done.manifest.homes and (done.aside / "homes").is_dir():
             homes = shlex.join(["cp", "-a", str(done.aside / "homes"), str(state.root)])
-            click.echo(f"The backup has no homes. Take over the former ones with: {homes}")
+            click.echo(f"The backup has no homes. Move the former ones with: {homes}")
     elif not done.manifest.homes:
-        click.echo("The backup has no homes: everybody's is empty.")
+        click.echo("The backup has no homes: all homes are empty.")
     if drained:
         click.echo("All nodes are drained: nothing starts until `carrel pool undrain NODE`.")
     click.echo(f"Start it with: carrel up --state {shlex.quote(str(state.root))}")

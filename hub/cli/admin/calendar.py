@@ -1,4 +1,4 @@
-"""``carrel term`` and ``carrel reserve``: what is agreed for spans of the calendar."""
+"""``carrel term`` and ``carrel reserve``: terms and reservations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="One JSON obj
 
 @click.group(cls=ListOptions)
 def term() -> None:
-    """Terms, by which budgets are counted.
+    """Terms: the periods of budgets.
 
     \b
     Examples:
@@ -30,13 +30,13 @@ def term() -> None:
     """
 
 
-@term.command("add", short_help="Make or change a term.")
+@term.command("add", short_help="Create or change a term.")
 @click.argument("name")
 @click.argument("first")
 @click.argument("last")
 @state_option
 def add_term(*, name: str, first: str, last: str, state: StateFolder) -> None:
-    """Make or change a term, from its FIRST to its LAST day, both included (UTC).
+    """Create or change a term, from its FIRST to its LAST day, inclusive (UTC).
 
     \b
     Example:
@@ -64,7 +64,7 @@ def list_terms(*, state: StateFolder, as_json: bool) -> None:
             display.as_json(one)
         return
     if not found:
-        click.echo("There is no term. Make one with: carrel term add NAME FIRST LAST")
+        click.echo("There are no terms. Create one with: carrel term add NAME FIRST LAST")
         return
     rows = [[one.name, one.first, one.last, "now" if one.running else ""] for one in found]
     display.table(["TERM", "FIRST", "LAST", ""], rows)
@@ -74,7 +74,7 @@ def list_terms(*, state: StateFolder, as_json: bool) -> None:
 @click.argument("name")
 @state_option
 def remove_term(*, name: str, state: StateFolder) -> None:
-    """Remove a term: budgets per term then have none in its days.
+    """Remove a term. Budgets per term are then empty on its days.
 
     \b
     Example:
@@ -100,8 +100,8 @@ class GroupFirst(ListOptions):
 def reserve() -> None:
     """Reserve devices for a group: a lab class every week, or a single day.
 
-    While it runs the group's requests go first, and what it does not hold of the devices is lent
-    to nobody else. Before it, what could not end in time does not start on them.
+    During a reservation the requests of the group go first, and other groups cannot use its
+    devices. Before it, requests that could not end in time do not start on them.
 
     \b
     Examples:
@@ -111,14 +111,14 @@ def reserve() -> None:
     """
 
 
-@reserve.command("add", short_help="Reserve devices; the word may be left out.")
+@reserve.command("add", short_help="Reserve devices; the default command.")
 @click.argument("group")
 @click.option("--devices", type=click.IntRange(1), required=True, help="How many.")
 @click.option("--when", required=True, help=f"{WHEN_HELP}.")
-@click.option("--until", default="", metavar="DAY", help="Last day, of one of every week.")
-@click.option("--from", "first", default="", metavar="DAY", help="First day; today.")
-@click.option("--why", default="", help="What for: people read it.")
-@click.option("--dry-run", is_flag=True, help="Only say what it would mean.")
+@click.option("--until", default="", metavar="DAY", help="Last day of a weekly reservation.")
+@click.option("--from", "first", default="", metavar="DAY", help="First day; default: today.")
+@click.option("--why", default="", help="Purpose, shown to the group.")
+@click.option("--dry-run", is_flag=True, help="Only preview the effect.")
 @json_option
 @state_option
 def add_reservation(
@@ -155,15 +155,15 @@ def add_reservation(
     until = "" if made.until in made.when else f", until {made.until}"
     click.echo(
         f"Reserved {made.id}: {devices} for {group}, {made.when}{until}; "
-        f"the next time {display.local_time(made.starts_at or now, now)} ({display.zone(now)})."
+        f"next: {display.local_time(made.starts_at or now, now)} ({display.zone(now)})."
     )
 
 
-@reserve.command("ls", short_help="List reservations that are not over.")
+@reserve.command("ls", short_help="List current and future reservations.")
 @state_option
 @json_option
 def list_reservations(*, state: StateFolder, as_json: bool) -> None:
-    """List reservations that are not over, the next one first.
+    """List current and future reservations in chronological order.
 
     \b
     Example:
@@ -176,7 +176,7 @@ def list_reservations(*, state: StateFolder, as_json: bool) -> None:
             display.as_json(one)
         return
     if not found:
-        click.echo("Nothing is reserved.")
+        click.echo("There are no reservations.")
         return
     now = time.time()
     rows = [

@@ -1,4 +1,4 @@
-"""``carrel doctor``: what is missing or unsafe on this machine, and how to mend it."""
+"""``carrel doctor``: check this machine for missing or unsafe settings."""
 
 from __future__ import annotations
 
@@ -27,22 +27,21 @@ _MARKS = {
 @click.option(
     "--engine",
     type=click.Choice([each.value for each in EngineKind]),
-    help="Look at this engine, instead of the one that the installation has.",
+    help="Check this engine instead of that of the installation.",
 )
 @click.option(
-    "--url", metavar="URL", default="", help="The address that people open, to see its certificate."
+    "--url", metavar="URL", default="", help="The public address, to check its certificate."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 def doctor(*, state: StateFolder, engine: str | None, url: str, as_json: bool) -> None:
-    """Say what is missing or unsafe on this machine, and how to mend it.
+    """Check this machine for missing or unsafe settings, and show how to fix them.
 
-    Works before the first start, while Carrel runs, and when it does not start any more. Nothing
-    is changed. With containers it asks each engine, and tries in short containers there what
-    only they can find out: the firewall, and of another machine the shared folders and the ways
-    in both directions.
+    Works before the first start, while Carrel is running, and when it does not start. Changes
+    nothing. With containers it queries each engine, and runs short containers there to check the
+    firewall and, for other machines, the shared folders and the network in both directions.
 
-    The exit status is 1 if something is missing, 0 otherwise: warnings do not keep Carrel from
-    working. --json prints: ok, findings (subject, verdict, what, mend).
+    The exit status is 1 if something is missing, otherwise 0: Carrel works despite warnings.
+    --json prints: ok, findings (subject, verdict, what, mend).
 
     \b
     Examples:

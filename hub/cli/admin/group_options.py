@@ -1,4 +1,4 @@
-"""What a group's limits are called on the command line, and how they are read and shown."""
+"""Options for the limits of a group: parsing and display."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ _LONGEST = 366 * 86400
 
 
 def limit_options(function: F) -> F:
-    """The options of every limit; what is given of them waits for ``changed``."""
+    """Add the options of all limits; ``changed`` applies the given ones."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
 
 def changed(before: Group) -> Group:
-    """The group with the options of this call; what was not given stays as it is."""
+    """Return the group with the given options applied."""
     named = _named(click.get_current_context())
     return replace(before, **named)  # type: ignore[arg-type]  # each option names a field
 
 
 def named_any() -> bool:
-    """Whether this call gives any of the options."""
+    """Return whether any of the options is given."""
     return bool(_named(click.get_current_context()))
 
 
 def shown(group: Group) -> tuple[tuple[str, str], ...]:
-    """Every limit of a group as lines for people."""
-    borrowing = "up to its maximum" if group.borrowing is None else str(group.borrowing)
-    lending = "all of its guarantee" if group.lending is None else str(group.lending)
+    """Return the limits of a group as lines of text."""
+    borrowing = "up to its max quota" if group.borrowing is None else str(group.borrowing)
+    lending = "all of its guaranteed quota" if group.lending is None else str(group.lending)
     return (
-        ("Above it", group.parent or "nothing"),
-        ("Devices at one time", str(group.max_devices)),
-        ("Devices per member", str(group.max_devices_per_user)),
-        ("Longest time limit", span(group.max_seconds)),
-        ("Idle time", span(group.idle_seconds) if group.idle_seconds else "any"),
-        ("Guaranteed devices", str(group.guaranteed)),
+        ("Parent group", group.parent or "none"),
+        ("Max quota", str(group.max_devices)),
+        ("Max devices per member", str(group.max_devices_per_user)),
+        ("Max time limit", span(group.max_seconds)),
+        ("Idle warning after", span(group.idle_seconds) if group.idle_seconds else "never"),
+        ("Guaranteed quota", str(group.guaranteed)),
         ("Borrows", borrowing),
         ("Lends", lending),
         ("Weight", f"{group.weight:g}"),
@@ -108,7 +108,7 @@ def _weight(text: str) -> object:
     except ValueError:
         weight = 0.0
     if not 0 < weight < inf:
-        raise InvalidInput(f"{text[:40]!r} is no weight.", accepted="A number above 0.")
+        raise InvalidInput(f"Invalid weight: {text[:40]!r}.", accepted="Give a number above 0.")
     return weight
 
 
@@ -116,7 +116,7 @@ def _sessions(text: str) -> object:
     try:
         return parsers.devices(text)
     except InvalidInput as error:
-        message = f"{text[:40]!r} is no number of sessions."
+        message = f"Invalid number of sessions: {text[:40]!r}."
         raise InvalidInput(message, accepted=error.accepted) from None
 
 
@@ -142,7 +142,7 @@ _OR_NONE = _or("none", _budget)
 WRITTEN: Mapping[str, Callable[[str], object]] = MappingProxyType(
     {"max_seconds": _span, "budget": _OR_NONE}
 )
-"""Limits that are text wherever somebody writes them, and how they are read."""
+"""Limits that users write as text, and their parsers."""
 
 
 def budget_text(budget: Budget | None) -> str:
@@ -159,61 +159,60 @@ def _flag() -> Callable[[F], F]:
         default=None,
         expose_value=False,
         callback=note,
-        help="Whether sessions, which are never preempted, may use devices that another group "
-        "is guaranteed. Without it a session has at most what the group is guaranteed and what "
-        "nobody is.",
+        help="Whether sessions, which are never preempted, may borrow devices of the guaranteed "
+        "quotas of other groups. By default they use only the group's own guaranteed quota and "
+        "devices without a guarantee.",
     )
 
 
 _OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] = (
     _option(
         *("--parent", "parent", "GROUP", lambda text: text or None),
-        "Group above, whose limits bind too; '' for none.",
+        "Parent group, whose limits also apply; '' for none.",
     ),
     _option(
         *("--max-devices", "max_devices", "N", parsers.devices),
-        "Devices that all members together hold at one time.",
+        "Max quota: devices that all members use at the same time.",
     ),
     _option(
         *("--max-devices-per-user", "max_devices_per_user", "N", parsers.devices),
-        "Devices that one member holds at one time.",
+        "Devices that one member uses at the same time.",
     ),
     _option(
         *("--max-time", "max_seconds", "SPAN", _span),
-        f"Longest time limit: {parsers.TIME_HELP}.",
+        f"Max time limit: {parsers.TIME_HELP}.",
     ),
     _option(
         *("--idle", "idle_seconds", "SPAN", lambda text: 0 if text == "0" else _span(text)),
-        "After how long without work a session with devices is warned and then stopped; "
-        "0 for never.",
+        "Idle time after which a session with devices is warned and then stopped; 0 for never.",
     ),
     _option(
         *("--guaranteed", "guaranteed", "N", parsers.devices),
-        "Devices that it has back when it asks for them, whoever uses them meanwhile.",
+        "Guaranteed quota: devices that the group can always reclaim from borrowers.",
     ),
     _option(
         *("--borrow", "borrowing", "N|any", _or("any", parsers.devices)),
-        "Devices that it may hold above its guarantee; 'any': up to its maximum.",
+        "Devices that it may borrow beyond its guaranteed quota; 'any': up to its max quota.",
     ),
     _option(
         *("--lend", "lending", "N|all", _or("all", parsers.devices)),
-        "Devices of its guarantee that others may use while it does not.",
+        "Devices of its guaranteed quota that other groups may borrow.",
     ),
     _option(
         *("--weight", "weight", "X", _weight),
-        "Its part of what the groups beside it share; 1 is the ordinary one.",
+        "Its fair share relative to its sibling groups; the default is 1.",
     ),
     _option(
         *("--models", "models", "NAME,…|all", _models),
-        "Device models that it is given, with commas between them.",
+        "Device models that it may use, comma-separated.",
     ),
     _option(
         *("--max-sessions", "max_sessions", "N|any", _or("any", _sessions)),
-        "Sessions with devices that one member holds at one time.",
+        "Sessions with devices that one member has at the same time.",
     ),
     _option(
         *("--budget", "budget", "HOURS/PERIOD|none", _OR_NONE),
-        "Device-hours that it and the groups below it may use in a term or a week: 300h/term.",
+        "Device-hours that it and its subgroups may use per term or week: 300h/term.",
     ),
     _flag(),
 )

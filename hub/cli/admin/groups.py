@@ -22,21 +22,21 @@ from . import members as admin_members
 from .group_options import changed, limit_options, named_any, shown, span
 
 _ONE_OR_NONE = -1
-"""Stands for the default of ``--max-devices-per-user``, which depends on the maximum."""
+"""Marks the default of ``--max-devices-per-user``, which depends on the maximum."""
 
 member = click.option(
     "--member",
     "members",
     metavar="NAME",
     multiple=True,
-    help="Make a member (Carrel has to be running); may be repeated.",
+    help="Add a member (requires a running Carrel); may be repeated.",
 )
 teacher = click.option(
     "--teacher",
     "teachers",
     metavar="NAME",
     multiple=True,
-    help="Give the role of teacher in this group; may be repeated.",
+    help="Add a teacher; may be repeated.",
 )
 
 
@@ -44,9 +44,9 @@ teacher = click.option(
 def group() -> None:
     """Groups, their limits, members and teachers.
 
-    A group is a course, a lab or a department. Its limits, and those of the groups above it,
-    decide what its members may hold. Members are those of the JupyterHub group of that name;
-    teachers see the requests of their group.
+    A group is a course, a lab or a department. Its limits and those of its parent groups apply
+    to its members, who are the members of the JupyterHub group of that name. Teachers see the
+    requests of their group.
 
     \b
     Examples:
@@ -56,7 +56,7 @@ def group() -> None:
     """
 
 
-@group.command(short_help="Make a group.")
+@group.command(short_help="Create a group.")
 @click.argument("name")
 @state_option
 @limit_options
@@ -69,10 +69,10 @@ def add(
     members: tuple[str, ...],
     teachers: tuple[str, ...],
 ) -> None:
-    """Make a group.
+    """Create a group.
 
-    Without --max-devices its members may run on CPU only. What is not given is: 1 device per
-    member (0 where the group has none), a longest time limit of 8h, and 30m without work.
+    Without --max-devices its members can use the CPU only. Other defaults: 1 device per member
+    (0 if the group has none), a max time limit of 8h, an idle warning after 30m.
 
     \b
     Examples:
@@ -86,14 +86,14 @@ def add(
     with _store(state) as store:
         if any(known.name == name for known in store.groups()):
             raise Conflict(
-                f"There is a group {name} already.",
+                f"The group {name} already exists.",
                 accepted=f"Change it with: carrel group set {name}",
             )
         admin_members.check_members(state, members)
         tree = GroupQuotas(store, time.time)
         tree.put(made, who=operator())
         tree.set_teachers(name, teachers, who=operator())
-    click.echo(f"Made the group {name}.")
+    click.echo(f"Created the group {name}.")
     admin_members.note_strangers(state, teachers)
     admin_members.join(state, name, members)
 
@@ -108,7 +108,7 @@ def add(
     "leavers",
     metavar="NAME",
     multiple=True,
-    help="End a membership (Carrel has to be running); may be repeated.",
+    help="Remove a member (requires a running Carrel); may be repeated.",
 )
 @teacher
 @click.option(
@@ -116,9 +116,9 @@ def add(
     "former",
     metavar="NAME",
     multiple=True,
-    help="Take the role of teacher away; may be repeated.",
+    help="Remove a teacher; may be repeated.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what it would mean now.")
+@click.option("--dry-run", is_flag=True, help="Only preview the effect.")
 def set_(
     *,
     name: str,
@@ -129,10 +129,10 @@ def set_(
     former: tuple[str, ...],
     dry_run: bool,
 ) -> None:
-    """Change a group; what is not named stays as it is.
+    """Change a group; omitted options keep their values.
 
-    A limit that is lowered stops nothing that runs: it holds for what starts from now on. Only a
-    budget that is used up by then does, with a notice and time to save.
+    A lower limit stops no running work: it applies to requests that start later. Only an
+    exhausted budget stops running work, with a notice and time to save.
 
     \b
     Examples:
@@ -144,7 +144,7 @@ def set_(
       carrel group set cs101 --member ada --remove-member ben
     """
     if not any((members, leavers, teachers, former)) and not named_any():
-        raise click.UsageError("Say what to change, with one of the options.")
+        raise click.UsageError("Give at least one option to change.")
     with _store(state) as store:
         before = store.group(name)
         admin_members.check_members(state, (*members, *leavers))
@@ -157,7 +157,7 @@ def set_(
         tree.put(after, who=operator())
         wanted = {*store.teachers(name), *teachers} - set(former)
         tree.set_teachers(name, wanted, who=operator())
-    click.echo(f"The group {name} is set.")
+    click.echo(f"Changed the group {name}.")
     admin_members.note_strangers(state, teachers)
     admin_members.join(state, name, members)
     admin_members.leave(state, name, leavers)
@@ -167,9 +167,9 @@ def set_(
 @click.argument("name")
 @state_option
 def remove(*, name: str, state: StateFolder) -> None:
-    """Remove a group; its past requests and its ledger are kept, and so is JupyterHub's group.
+    """Remove a group. Its past requests, ledger entries and JupyterHub group are kept.
 
-    Refused while requests of it wait or run, or groups stand below it.
+    Refused while it has subgroups or requests that are queued or running.
 
     \b
     Example:
@@ -177,7 +177,7 @@ def remove(*, name: str, state: StateFolder) -> None:
     """
     with _store(state) as store:
         GroupQuotas(store, time.time).remove(name, who=operator())
-    click.echo(f"Removed the group {name}. Its requests and its ledger are kept.")
+    click.echo(f"Removed the group {name}. Its requests and ledger entries are kept.")
 
 
 @group.command()
@@ -185,7 +185,7 @@ def remove(*, name: str, state: StateFolder) -> None:
 @state_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show(*, name: str, state: StateFolder, as_json: bool) -> None:
-    """Show a group: limits, teachers, and members where Carrel is running.
+    """Show a group: limits, teachers, and members if Carrel is running.
 
     \b
     Example:
@@ -223,7 +223,7 @@ def list_(*, state: StateFolder, as_json: bool) -> None:
             click.echo(json.dumps(group_values(one)))
         return
     if not found:
-        click.echo("There is no group yet. Make one with: carrel group add NAME --max-devices N")
+        click.echo("There are no groups. Create one with: carrel group add NAME --max-devices N")
         return
     width = max(len("GROUP"), *(len(one.name) for one in found))
     click.echo(f"{'GROUP':<{width}}  DEVICES  PER MEMBER  LONGEST  ABOVE")

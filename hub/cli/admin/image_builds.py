@@ -31,13 +31,13 @@ def docker_option(function: F) -> F:
         "--docker-host",
         default="",
         metavar="URL",
-        help="Another engine than that of DOCKER_HOST: unix://…, ssh://… or tcp://….",
+        help="Engine to use instead of DOCKER_HOST: unix://…, ssh://… or tcp://….",
     )(function)
 
 
 @click.command("build", cls=ClientCommand)
 @click.argument("images", nargs=-1, required=True)
-@click.option("--variant", default="", help="Of the image's lock files, such as cuda for torch.")
+@click.option("--variant", default="", help="Variant of the lock files, such as cuda for torch.")
 @click.option(
     "--from", "base", default="", metavar="IMAGE", help="Build on this base image instead."
 )
@@ -45,25 +45,25 @@ def docker_option(function: F) -> F:
     "--ca-bundle",
     type=_FILE,
     envvar=["CARREL_CA_BUNDLE", "PIP_CERT"],
-    help="Certificates of a proxy that looks into TLS; they are in no layer afterwards.  "
+    help="Certificates of a TLS-inspecting proxy; not stored in the image.  "
     "[env: CARREL_CA_BUNDLE, PIP_CERT]",
 )
 @click.option(
     "--pip-config",
     type=_FILE,
-    help="A pip.conf with your own package index; it is in no layer afterwards.",
+    help="A pip.conf with your own package index; not stored in the image.",
 )
-@click.option("--wheelhouse", type=_FOLDER, help="A folder of wheels to look at as well.")
+@click.option("--wheelhouse", type=_FOLDER, help="An additional folder of wheels.")
 @click.option("--build-arg", "arguments", multiple=True, metavar="NAME=VALUE")
 @click.option(
     "--network",
     type=click.Choice(["host", "default", "none"]),
     default="host",
     show_default=True,
-    help="That of the build's steps.",
+    help="Network mode of the build steps.",
 )
-@click.option("--log", type=click.Path(path_type=Path, dir_okay=False), help="Where the log goes.")
-@click.option("--verbose", "-v", is_flag=True, help="Show the log as it is written.")
+@click.option("--log", type=click.Path(path_type=Path, dir_okay=False), help="Path of the log.")
+@click.option("--verbose", "-v", is_flag=True, help="Show the log during the build.")
 @docker_option
 @json_option
 def build_command(
@@ -78,8 +78,7 @@ def build_command(
     """Build images, one after the other.
 
     IMAGE is base, datascience, torch, grading, or the path of a folder with a Dockerfile, an
-    image.toml and a requirements.txt. Nothing of the old build is removed: who pinned it keeps
-    it.
+    image.toml and a requirements.txt. Old builds are kept, so that pins stay valid.
 
     \b
     Examples:
@@ -127,9 +126,9 @@ def _nothing(text: str) -> None:
 @docker_option
 @json_option
 def verify_command(*, images: tuple[str, ...], docker_host: str, as_json: bool) -> None:
-    """Check that images hold exactly the packages of their lock files.
+    """Verify that images contain exactly the packages of their lock files.
 
-    Without IMAGES the newest build of each is checked. A difference is exit status 1.
+    Without IMAGES the newest build of each is verified. The exit status is 1 for a difference.
 
     \b
     Examples:
@@ -155,7 +154,7 @@ def verify_command(*, images: tuple[str, ...], docker_host: str, as_json: bool) 
 
 
 @click.command("prune", cls=ClientCommand)
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--dry-run", is_flag=True, help="Only show which builds would be removed.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @docker_option
 @json_option
@@ -163,11 +162,11 @@ def verify_command(*, images: tuple[str, ...], docker_host: str, as_json: bool) 
 def prune_command(
     *, dry_run: bool, yes: bool, docker_host: str, as_json: bool, site: str | None
 ) -> None:
-    """Remove old builds that nobody needs any more (administrators).
+    """Remove old builds that are not in use (administrators).
 
-    A build stays while a course has pinned it, something waits or runs in it, or an output that
-    is kept names it; and so does the newest build of each image with what it stands on. The
-    site is asked for that: where it does not answer, nothing is removed.
+    A build is kept while a course has pinned it, a queued or running request uses it, or a stored
+    output names it. The newest build of each image and its base are kept as well. Requires a
+    running site: if it is not responding, nothing is removed.
 
     \b
     Examples:
@@ -175,7 +174,7 @@ def prune_command(
       carrel images prune --yes
     """
     docker = Docker(docker_host)
-    # The engine first: what is pinned in between is built already, and is on both lists.
+    # List the engine first: an image that is pinned meanwhile is then on both lists.
     images = docker.images()
     with Client.from_environment(site) as client:
         needed = {each.image: each.why for each in client.images_needed().needed}
@@ -183,7 +182,9 @@ def prune_command(
     going = [fate.image for fate in found if not fate.why]
     if not as_json:
         for fate in sorted(found, key=lambda each: each.image.name):
-            click.echo(f"{fate.image.short} {'stays: ' + fate.why if fate.why else 'may go.'}")
+            click.echo(
+                f"{fate.image.short} {'kept: ' + fate.why if fate.why else 'can be removed.'}"
+            )
     if dry_run or not going:
         removed: list[ListedImage] = []
     elif yes or click.confirm(f"Remove {units.count(len(going), 'build')}?", err=True):
@@ -194,7 +195,7 @@ def prune_command(
         kept = [{**_described(fate.image), "why": fate.why} for fate in found if fate.why]
         display.as_json({"removed": [_described(image) for image in removed], "kept": kept})
     elif dry_run:
-        click.echo(f"{units.count(len(going), 'build')} may go. Nothing was removed.")
+        click.echo(f"{units.count(len(going), 'build')} can be removed. Nothing was removed.")
     else:
         click.echo(f"Removed {units.count(len(removed), 'build')}.")
 
@@ -203,21 +204,21 @@ def _removed(docker: Docker, image: ListedImage) -> bool:
     try:
         retention.remove(docker, image)
     except ImageFailed as error:
-        click.echo(f"{image.short} stays: {error}", err=True)
+        click.echo(f"{image.short} kept: {error}", err=True)
         return False
     return True
 
 
 @click.command("bootstrap", cls=ClientCommand)
-@click.option("--mirror", default="", metavar="URL", help="Of Debian's packages.")
-@click.option("--again", is_flag=True, help="Also where there is one already.")
+@click.option("--mirror", default="", metavar="URL", help="Mirror of the Debian packages.")
+@click.option("--again", is_flag=True, help="Replace an existing one.")
 @docker_option
 @json_option
 def bootstrap_command(*, mirror: str, again: bool, docker_host: str, as_json: bool) -> None:
-    """Make the first image from Debian's packages, where no registry can be reached.
+    """Create the first image from Debian packages, without access to a registry.
 
-    It takes root and the program debootstrap. `carrel images build base` stands on it then;
-    without it, that pulls Debian's own image.
+    Requires root and the program debootstrap. `carrel images build base` then uses it as its
+    base instead of pulling Debian's image.
 
     \b
     Example:
@@ -230,7 +231,7 @@ def bootstrap_command(*, mirror: str, again: bool, docker_host: str, as_json: bo
     if as_json:
         display.as_json({"image": build.BOOTSTRAPPED, "made": made})
     else:
-        click.echo(f"{build.BOOTSTRAPPED} is {'made' if made else 'there already'}.")
+        click.echo(f"{build.BOOTSTRAPPED} is {'created' if made else 'unchanged'}.")
 
 
 def _built(newest: dict[str, ListedImage], name: str) -> ListedImage:

@@ -1,4 +1,4 @@
-"""``carrel images``: what there is to run in, and what courses pin."""
+"""``carrel images``: the images of a site, and the pins of groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from ..common.client_command import ClientCommand, ListOptions, json_option, sit
 from ..common.terminal import plain
 from .image_builds import bootstrap_command, build_command, prune_command, verify_command
 
-_NO_CHOICE = "Sessions and jobs run on the machine itself there: there is no image to choose."
+_NO_CHOICE = (
+    "Sessions and jobs of this site run directly on the machine: there are no images to choose."
+)
 
 
 @click.group("images", cls=ListOptions, invoke_without_command=True)
@@ -24,12 +26,12 @@ _NO_CHOICE = "Sessions and jobs run on the machine itself there: there is no ima
 @site_option
 @click.pass_context
 def images_command(ctx: click.Context, as_json: bool, site: str | None) -> None:
-    """Images that sessions and jobs run in.
+    """Images for sessions and jobs.
 
-    An image is named by its NAME, which stands for what your group has pinned, else for the
-    newest build; or by NAME@sha256:…, which is one build for good.
+    NAME is the build that your group has pinned, or else the newest build; NAME@sha256:… is one
+    specific build.
 
-    build, verify, prune and bootstrap work where the Docker engine is; the others ask a site.
+    build, verify, prune and bootstrap need a Docker engine; the other commands query a site.
 
     \b
     Examples:
@@ -43,11 +45,11 @@ def images_command(ctx: click.Context, as_json: bool, site: str | None) -> None:
 
 
 @images_command.command("list", cls=ClientCommand)
-@click.option("--all", "-a", "every", is_flag=True, help="Older builds too.")
+@click.option("--all", "-a", "every", is_flag=True, help="Include older builds.")
 @json_option
 @site_option
 def list_command(*, every: bool, as_json: bool, site: str | None) -> None:
-    """List the images of a site; the same as without a word behind `images`.
+    """List the images of a site; the default command of `images`.
 
     \b
     Example:
@@ -117,15 +119,17 @@ def show_command(*, image: str, as_json: bool, site: str | None) -> None:
 
 @images_command.command("pin", cls=ClientCommand)
 @click.argument("image")
-@click.option("--group", required=True, metavar="GROUP", help="Whose it is, and those below it.")
-@click.option("--until", default="", metavar="DAY", help="Its last day (UTC), such as 2027-02-15.")
+@click.option("--group", required=True, metavar="GROUP", help="Group, including its subgroups.")
+@click.option(
+    "--until", default="", metavar="DAY", help="Last day of the pin (UTC), such as 2027-02-15."
+)
 @json_option
 @site_option
 def pin_command(*, image: str, group: str, until: str, as_json: bool, site: str | None) -> None:
-    """Keep a group to one build of an image (its teachers, and administrators).
+    """Pin an image for a group (teachers of the group and administrators).
 
-    IMAGE alone is the newest build that there is now; NAME@sha256:… is that one. A pinned build
-    is never pruned.
+    A bare NAME pins the newest build; NAME@sha256:… pins that build. A pinned build is never
+    pruned.
 
     \b
     Examples:
@@ -146,7 +150,7 @@ def pin_command(*, image: str, group: str, until: str, as_json: bool, site: str 
 @json_option
 @site_option
 def unpin_command(*, image: str, group: str, as_json: bool, site: str | None) -> None:
-    """Let the name stand for the newest build again.
+    """Unpin an image: its name means the newest build again.
 
     \b
     Example:
@@ -158,7 +162,7 @@ def unpin_command(*, image: str, group: str, as_json: bool, site: str | None) ->
     if as_json:
         display.as_json({"group": group, "image": name})
         return
-    click.echo(f"{group} gets the newest build of {name} from now on.")
+    click.echo(f"{group} uses the newest build of {name} from now on.")
 
 
 def _pinned(image: ImageOut) -> str:
@@ -169,7 +173,7 @@ def _pinned(image: ImageOut) -> str:
 def _reference(text: str) -> Reference:
     found = Reference.read(text)
     if found is None:
-        raise InvalidInput(f"{text[:80]!r} names no image.", accepted=f"{ACCEPTED}.")
+        raise InvalidInput(f"{text[:80]!r} is not the name of an image.", accepted=f"{ACCEPTED}.")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Who is in a group: membership is JupyterHub's, so that its people are looked up there."""
+"""Look up and change the members of a group in JupyterHub, which stores them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_members(state: StateFolder, names: tuple[str, ...]) -> None:
                     continue
                 raise NotFound(
                     f"JupyterHub does not know {name}.",
-                    accepted=f"Make an account with: carrel user add {name} --group GROUP",
+                    accepted=f"Create an account with: carrel user add {name} --group GROUP",
                 ) from error
 
 
@@ -39,7 +39,7 @@ def note_strangers(state: StateFolder, teachers: tuple[str, ...]) -> None:
     with closing(Accounts(state.accounts)) as accounts:
         strangers = [name for name in teachers if accounts.find(name) is None]
     if strangers:
-        click.echo(f"Note: there is no account {', '.join(strangers)} (yet).", err=True)
+        click.echo(f"Note: no account exists for {', '.join(strangers)} (yet).", err=True)
 
 
 def join(state: StateFolder, name: str, members: tuple[str, ...]) -> None:
@@ -55,7 +55,7 @@ def leave(state: StateFolder, name: str, leavers: tuple[str, ...]) -> None:
         with people_of(state) as people:
             people.leave(name, leavers, who=operator())
         for leaver in leavers:
-            click.echo(f"{leaver} is no member of {name} any more.")
+            click.echo(f"{leaver} is not a member of {name} any more.")
 
 
 @contextmanager

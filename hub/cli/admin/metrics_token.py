@@ -1,4 +1,4 @@
-"""``carrel metrics-token``: what a monitoring system sends to read ``/metrics``."""
+"""``carrel metrics-token``: print the token for ``/metrics``."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ..common.operator_options import existing, state_option
 @state_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 def metrics_token(state: StateFolder, as_json: bool) -> None:
-    """Print the token that reads the metrics of this installation, and nothing else.
+    """Print the token for the metrics of this installation, which allows nothing else.
 
-    It is the entry `metrics_token` of secrets.json. For a new one, remove the entry while Carrel
-    is down: the next start makes it.
+    It is the entry `metrics_token` of secrets.json. To replace it, remove the entry while Carrel
+    is stopped: the next start creates a new one.
 
     \b
     Example:

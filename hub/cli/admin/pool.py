@@ -27,20 +27,19 @@ def target_argument(function: F) -> F:
 @site_option
 @click.pass_context
 def pool_command(ctx: click.Context, as_json: bool, site: str | None) -> None:
-    """List the devices of the pool and what is reserved; administrators drain and quarantine.
+    """List the devices and reservations of the pool; administrators drain and quarantine.
 
-    TARGET is the id of a device, a part of it that only this one has, NODE#INDEX, or the name
-    of a node.
+    TARGET is the ID of a device, a unique part of it, NODE#INDEX, or the name of a node.
 
     \b
     STATE is
-      free      can be lent now
-      yours     works for you
-      taken     lent to somebody
-      busy      used by a process from outside Carrel
-      sick      set aside because of errors, or in quarantine
-      gone      does not answer any more
-      draining  nothing new starts on it
+      free      available
+      yours     in use by you
+      taken     in use by another user
+      busy      in use by a process outside Carrel
+      sick      out of service because of errors, or quarantined
+      gone      not responding
+      draining  no new work starts on it
 
     \b
     Examples:
@@ -52,13 +51,11 @@ def pool_command(ctx: click.Context, as_json: bool, site: str | None) -> None:
         ctx.invoke(ls_command, as_json=as_json, site=site)
 
 
-@pool_command.command(
-    "ls", cls=ClientCommand, short_help="The same as without a word behind `pool`."
-)
+@pool_command.command("ls", cls=ClientCommand, short_help="The default command.")
 @json_option
 @site_option
 def ls_command(as_json: bool, site: str | None) -> None:
-    """List the devices and what is reserved next; the same as without a word behind `pool`.
+    """List the devices and the next reservations; the default command of `pool`.
 
     \b
     Example:
@@ -77,17 +74,19 @@ def ls_command(as_json: bool, site: str | None) -> None:
 @click.option(
     "--until",
     metavar="WHEN",
-    help=f"Stop what is left then: {parsers.MOMENT_HELP}. A time without an offset is of this "
-    "terminal's zone. Without WHEN work ends by itself.",
+    help=f"Stop remaining work then: {parsers.MOMENT_HELP}. A time without an offset is local "
+    "time. Without WHEN work ends by itself.",
 )
-@click.option("--why", default="", metavar="TEXT", help="Everybody reads it on the tile.")
-@click.option("--dry-run", is_flag=True, help="Only say what it would mean now.")
+@click.option(
+    "--why", default="", metavar="TEXT", help="Reason, shown to all users with the device."
+)
+@click.option("--dry-run", is_flag=True, help="Only preview the effect.")
 @json_option
 @site_option
 def drain_command(
     *, target: str, until: str | None, why: str, dry_run: bool, as_json: bool, site: str | None
 ) -> None:
-    """Let nothing new start on a device or a node (administrators).
+    """Drain a device or a node: no new work starts on it (administrators).
 
     \b
     Examples:
@@ -101,7 +100,7 @@ def drain_command(
         name = _target(client.pool(), target)
         said = client.drain(name, why=why, until=at, dry_run=dry_run)
     if at is not None and not as_json:
-        click.echo(f"What is left at {display.local_time(at, now)} is stopped.")
+        click.echo(f"Work still running at {display.local_time(at, now)} is stopped.")
     _print(said, as_json=as_json)
 
 
@@ -110,7 +109,7 @@ def drain_command(
 @json_option
 @site_option
 def undrain_command(target: str, as_json: bool, site: str | None) -> None:
-    """Let new work start there again (administrators).
+    """End the drain of a device or a node (administrators).
 
     \b
     Example:
@@ -123,14 +122,16 @@ def undrain_command(target: str, as_json: bool, site: str | None) -> None:
 
 @pool_command.command("quarantine", cls=ClientCommand)
 @target_argument
-@click.option("--why", required=True, metavar="TEXT", help="Everybody reads it on the tile.")
+@click.option(
+    "--why", required=True, metavar="TEXT", help="Reason, shown to all users with the device."
+)
 @json_option
 @site_option
 def quarantine_command(*, target: str, why: str, as_json: bool, site: str | None) -> None:
-    """Let nothing new start on a device until it is released (administrators).
+    """Quarantine a device: no new work starts until it is released (administrators).
 
-    What runs on it goes on. Carrel does this itself with a device that reports errors, and
-    then tries its jobs again elsewhere.
+    Running work continues. Carrel quarantines a device that reports errors automatically, and
+    then runs its jobs again on other devices.
 
     \b
     Example:
@@ -169,7 +170,7 @@ def _target(pool: PoolOut, given: str) -> str:
     found = [device.id for device in pool.devices if given in device.id]
     if len(found) > 1:
         raise InvalidInput(
-            f"Several devices fit {given!r}.", accepted=f"One of: {', '.join(found)}."
+            f"Several devices match {given!r}.", accepted=f"One of: {', '.join(found)}."
         )
     return found[0] if found else given
 

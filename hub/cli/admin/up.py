@@ -18,27 +18,27 @@ from ..common.operator_options import state_option
     "--port",
     metavar="PORT",
     type=click.IntRange(0, 65535),
-    help="Where people connect, on 127.0.0.1; 0 takes any that is free.  [first start: 8000]",
+    help="Port on 127.0.0.1 for users; 0 for any free port.  [first start: 8000]",
 )
 @click.option(
     "--demo",
     is_flag=True,
-    help="Make sample accounts and the group cs101; without a GPU, 2 simulated devices.",
+    help="Create sample accounts and the group cs101; without a GPU, 2 simulated devices.",
 )
 @click.option(
     "--simulated-devices",
     metavar="N",
     type=click.IntRange(0, 64),
-    help="Pretend to have N devices instead of asking the driver.",
+    help="Simulate N devices instead of detecting devices.",
 )
 @click.option(
     "--engine",
     type=click.Choice([each.value for each in EngineKind]),
-    help="What runs sessions and jobs: processes of this account, or containers.  "
+    help="Backend for sessions and jobs: processes of this account, or containers.  "
     "[first start: local]",
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="When ready, print one line of JSON instead of a text."
+    "--json", "as_json", is_flag=True, help="When ready, print one line of JSON instead of text."
 )
 def up(
     *,

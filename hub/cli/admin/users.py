@@ -39,12 +39,14 @@ def user() -> None:
     """
 
 
-@user.command(short_help="Make an account.")
+@user.command(short_help="Create an account.")
 @click.argument("name")
 @state_option
-@click.option("--admin", is_flag=True, help="May see and stop everything, and use the admin page.")
 @click.option(
-    "--group", "groups", metavar="GROUP", multiple=True, help="Make a member; may be repeated."
+    "--admin", is_flag=True, help="Make the user an administrator, who can see and stop everything."
+)
+@click.option(
+    "--group", "groups", metavar="GROUP", multiple=True, help="Add to this group; may be repeated."
 )
 @password_stdin
 def add(
@@ -64,9 +66,9 @@ def add(
     with _people(state) as people:
         password = people.add(name, given, admin=admin, groups=groups, who=operator())
     name = parse_name(name)
-    click.echo(f"Made the account {name}{' (administrator)' if admin else ''}.")
+    click.echo(f"Created the account {name}{' (administrator)' if admin else ''}.")
     if not password_stdin:
-        click.echo(f"Password, shown this once: {password}")
+        click.echo(f"Password, shown only once: {password}")
     for group in groups:
         click.echo(f"{name} is a member of {group}.")
 
@@ -75,7 +77,7 @@ def add(
 @click.argument("name")
 @state_option
 @password_stdin
-@click.option("--random", "at_random", is_flag=True, help="Make one up and print it.")
+@click.option("--random", "at_random", is_flag=True, help="Generate a password and print it.")
 def passwd(*, name: str, state: StateFolder, password_stdin: bool, at_random: bool) -> None:
     """Set a new password; asked for twice, unless --random or --password-stdin is given.
 
@@ -97,7 +99,7 @@ def passwd(*, name: str, state: StateFolder, password_stdin: bool, at_random: bo
         password = people.set_password(name, given, who=operator())
     click.echo(f"Set a new password for {parse_name(name)}.")
     if at_random:
-        click.echo(f"Password, shown this once: {password}")
+        click.echo(f"Password, shown only once: {password}")
 
 
 @user.command("list", short_help="List the accounts.")
@@ -127,7 +129,7 @@ def list_(*, state: StateFolder, as_json: bool) -> None:
             )
         return
     if not found:
-        click.echo("There is no account yet. Make one with: carrel user add NAME")
+        click.echo("There are no accounts. Create one with: carrel user add NAME")
         return
     width = max(len("NAME"), *(len(one.name) for one in found))
     click.echo(f"{'NAME':<{width}}  ROLE   PASSWORD SET")
@@ -138,7 +140,7 @@ def list_(*, state: StateFolder, as_json: bool) -> None:
 @user.command(short_help="Remove an account, and stop its sessions.")
 @click.argument("name")
 @state_option
-@click.option("--force", is_flag=True, help="Also the last administrator's account.")
+@click.option("--force", is_flag=True, help="Also remove the account of the last administrator.")
 def remove(*, name: str, state: StateFolder, force: bool) -> None:
     """Remove an account and the hub's user, and stop that user's sessions.
 
@@ -151,7 +153,7 @@ def remove(*, name: str, state: StateFolder, force: bool) -> None:
     """
     with _people(state) as people:
         people.remove(name, who=operator(), force=force)
-    click.echo(f"Removed {parse_name(name)}. The home folder and the ledger are kept.")
+    click.echo(f"Removed {parse_name(name)}. The home folder and ledger entries are kept.")
 
 
 @contextmanager
@@ -170,7 +172,7 @@ def _accounts(state: StateFolder) -> Iterator[Accounts]:
 def _from_stdin() -> str:
     line = sys.stdin.readline().rstrip("\r\n")
     if not line:
-        raise InvalidInput("There was no password on stdin.", accepted="Write it as one line.")
+        raise InvalidInput("No password on stdin.", accepted="Write it as the first line.")
     return line
 
 

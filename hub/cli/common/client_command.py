@@ -20,7 +20,7 @@ _LISTS: Mapping[str, str] = MappingProxyType({"ls": "list", "list": "ls"})
 
 ENVIRONMENT = """\b
 Environment:
-  CARREL_URL    the site to use, instead of one signed in to
+  CARREL_URL    the site to use, instead of the default one
   CARREL_TOKEN  the token to use there"""
 
 
@@ -83,12 +83,12 @@ class DeviceCount(click.IntRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if is_part(value):
-            self.fail(f"{value!r} is no whole number. {NO_PARTS}", param, ctx)
+            self.fail(f"{value!r} is not a whole number. {NO_PARTS}", param, ctx)
         return super().convert(value, param, ctx)
 
 
 def site_option(function: F) -> F:
-    return click.option("--site", metavar="URL", help="Another site than the default one.")(
+    return click.option("--site", metavar="URL", help="Site to use instead of the default one.")(
         function
     )
 

@@ -13,9 +13,9 @@ Exit status:
   1  one failed
   2  the command was not understood
   3  one was cancelled
-  4  one was ended by its time limit
-  5  --timeout is over and one has not ended
-  6  refused, no such request, or Carrel does not answer"""
+  4  one reached its time limit
+  5  --timeout passed before all ended
+  6  refused, no such request, or Carrel is not responding"""
 
 _BY_STATE = {"succeeded": SUCCEEDED, "cancelled": CANCELLED, "timed_out": TIMED_OUT}
 _WORST_FIRST = (FAILED, TIMED_OUT, CANCELLED, SUCCEEDED)

@@ -18,13 +18,13 @@ def hours_option(function: F) -> F:
         type=click.FloatRange(min=0, min_open=True),
         default=1.0,
         show_default=True,
-        help="Hours, after which it is stopped.",
+        help="Time limit in hours.",
     )(function)
 
 
 def group_option(function: F) -> F:
     return click.option(
-        "--group", default="", help="Who it is charged to; may be left out by members of one group."
+        "--group", default="", help="Group to charge; optional for members of one group."
     )(function)
 
 
@@ -32,7 +32,7 @@ def model_option(function: F) -> F:
     return click.option(
         "--model",
         metavar="NAME",
-        help="Only devices of this model, as `carrel pool` names it; any by default.",
+        help="Only devices of this model, as `carrel pool` shows it; default: any.",
     )(function)
 
 

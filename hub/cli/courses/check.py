@@ -25,8 +25,8 @@ _EVERY = 1.0
 @assignment_argument
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @course_option
-@click.option("--watch", is_flag=True, help="Stay until it is done, and show what came out.")
-@click.option("--last", is_flag=True, help="Start none; show the newest one of the last day.")
+@click.option("--watch", is_flag=True, help="Wait until it has ended, and show the result.")
+@click.option("--last", is_flag=True, help="Show the newest check of the last day instead.")
 @json_option
 @site_option
 def check_command(
@@ -75,7 +75,7 @@ def check_command(
 def _body(folder: Path) -> SubmitIn:
     content = workspace_folder.files_to_submit(folder)
     if not content.files:
-        raise InvalidInput(f"There is no file in {folder}.", accepted="Your work.")
+        raise InvalidInput(f"There are no files in {folder}.", accepted="Your work.")
     return SubmitIn(files=content.sent)
 
 
@@ -83,7 +83,7 @@ def _newest(client: Client, course: str, assignment: str) -> CheckOut:
     found = client.checks(course, assignment)
     if not found:
         raise NotFound(
-            f"You have checked nothing of {assignment} in the last day.",
+            f"You have no check of {assignment} in the last day.",
             accepted=f"carrel course check {assignment}",
         )
     return found[0]
@@ -101,7 +101,7 @@ def _ended(client: Client, check: CheckOut) -> CheckOut:
 def _show(check: CheckOut) -> None:
     click.echo(f"Check of {check.assignment} ({check.request}): {plain(check.sentence)}")
     if not check.ended:
-        click.echo(f"What comes out: carrel course check {check.assignment} --last")
+        click.echo(f"Result: carrel course check {check.assignment} --last")
         return
     if check.cells:
         several = len({cell.notebook for cell in check.cells}) > 1
@@ -117,7 +117,7 @@ def _show(check: CheckOut) -> None:
     for note in check.notes:
         click.echo(plain(note))
     if check.passed is not None:
-        click.echo("Nothing of this counts. Grading may have tests that you cannot see.")
+        click.echo("This result does not count. Grading may have hidden tests.")
 
 
 CHECKING_COMMANDS = (check_command,)

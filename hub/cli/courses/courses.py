@@ -19,7 +19,7 @@ from .grading import GRADING_COMMANDS
 from .student import STUDENTS_COMMANDS
 from .teacher import TEACHING_COMMANDS, say
 
-ROSTER_HELP = "Table (CSV) of the class, with a column student and perhaps name, section, role."
+ROSTER_HELP = "CSV file of the class, with a column student, and optionally name, section, role."
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -50,16 +50,16 @@ def course_command() -> None:
 
 @course_command.command("create", cls=ClientCommand)
 @click.argument("name")
-@click.option("--title", default="", help="What people read.")
+@click.option("--title", default="", help="Title, shown to people.")
 @click.option("--teacher", "teachers", metavar="NAME", multiple=True, help="May be repeated.")
 @click.option("--students", metavar="FILE", type=_FILE, help=ROSTER_HELP)
-@click.option("--image", default="", help="Its work runs in it; pinned to the end of the term.")
-@click.option("--parent", metavar="GROUP", help="Group above, whose limits bind too.")
-@click.option("--guaranteed", type=click.IntRange(0), metavar="N", help="Devices it has back.")
-@click.option("--max", "most", type=click.IntRange(0), metavar="N", help="Devices it may hold.")
-@click.option("--per-student", type=click.IntRange(0), metavar="N", help="Devices of one member.")
+@click.option("--image", default="", help="Image for its work; pinned until the end of the term.")
+@click.option("--parent", metavar="GROUP", help="Parent group, whose limits also apply.")
+@click.option("--guaranteed", type=click.IntRange(0), metavar="N", help="Guaranteed quota.")
+@click.option("--max", "most", type=click.IntRange(0), metavar="N", help="Max quota.")
+@click.option("--per-student", type=click.IntRange(0), metavar="N", help="Max devices per member.")
 @click.option("--budget", metavar="HOURS/PERIOD", help="Device-hours, such as 300h/term.")
-@click.option("--dry-run", is_flag=True, help="Only say what it would make.")
+@click.option("--dry-run", is_flag=True, help="Only preview the effect.")
 @json_option
 @site_option
 def create_command(
@@ -112,7 +112,7 @@ def create_command(
 @course_command.command("clone", cls=ClientCommand)
 @click.argument("course")
 @click.argument("name")
-@click.option("--title", default="", help="What people read.")
+@click.option("--title", default="", help="Title, shown to people.")
 @click.option("--teacher", "teachers", metavar="NAME", multiple=True, help="May be repeated.")
 @json_option
 @site_option
@@ -156,7 +156,7 @@ def list_command(*, as_json: bool, site: str | None) -> None:
             display.as_json(each)
         return
     if not found:
-        click.echo("You are in no course.")
+        click.echo("You are not in a course.")
         return
     display.table(
         ["COURSE", "TITLE", "ROLE", "STUDENTS", "ASSIGNMENTS", ""],
@@ -196,7 +196,7 @@ def show_command(*, course: str, as_json: bool, site: str | None) -> None:
         ("Assignments", str(found.assignments)),
         ("Image", found.image),
         ("Data", "in $CARREL_COURSE_DATA, for its sessions, jobs and grading"),
-        ("Archived", "yes: it can only be read" if found.archived_at is not None else ""),
+        ("Archived", "yes, read-only" if found.archived_at is not None else ""),
     ]
     for name, value in facts:
         if value:
@@ -205,7 +205,7 @@ def show_command(*, course: str, as_json: bool, site: str | None) -> None:
 
 @course_command.command("archive", cls=ClientCommand)
 @click.argument("course")
-@click.option("--undo", is_flag=True, help="Bring it back.")
+@click.option("--undo", is_flag=True, help="Restore it.")
 @json_option
 @site_option
 def archive_command(*, course: str, undo: bool, as_json: bool, site: str | None) -> None:
@@ -220,13 +220,13 @@ def archive_command(*, course: str, undo: bool, as_json: bool, site: str | None)
     if as_json:
         display.as_json(found)
         return
-    click.echo(f"{course} goes on." if undo else f"{course} is archived: it can only be read.")
+    click.echo(f"{course} is restored." if undo else f"{course} is archived and read-only.")
 
 
 @course_command.command("roster", cls=ClientCommand)
 @click.argument("course")
 @click.argument("file", required=False, type=_FILE)
-@click.option("--dry-run", is_flag=True, help="Only say what it would change.")
+@click.option("--dry-run", is_flag=True, help="Only preview the effect.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 @site_option
@@ -253,12 +253,12 @@ def roster_command(
             say(shown)
         if shown.changes and not dry_run:
             if not yes:
-                click.confirm("Change the class?", abort=True, err=True)
+                click.confirm("Apply the roster?", abort=True, err=True)
             shown = client.set_roster(course, table)
     if as_json:
         display.as_json(shown)
     elif shown.changes:
-        click.echo("The class is changed." if shown.saved else "Nothing was changed.")
+        click.echo("The roster is applied." if shown.saved else "Nothing was changed.")
 
 
 def _show_class(client: Client, course: str, *, as_json: bool) -> None:
@@ -279,7 +279,7 @@ def _table(file: Path) -> str:
         return file.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(
-            f"{file} cannot be read: {error}.", accepted="A table (CSV) in UTF-8."
+            f"{file} cannot be read: {error}.", accepted="Give a CSV file in UTF-8."
         ) from error
 
 
@@ -288,7 +288,7 @@ def _would_make(shown: ConsequencesOut, *, as_json: bool) -> None:
         display.as_json(shown)
         return
     say(shown)
-    click.echo("Nothing was made.")
+    click.echo("Nothing was created.")
 
 
 def _made(course: CourseOut, *, as_json: bool) -> None:
@@ -296,11 +296,11 @@ def _made(course: CourseOut, *, as_json: bool) -> None:
         display.as_json(course)
         return
     click.echo(
-        f"Made the course {course.name}: {course.students} students, "
-        f"taught by {', '.join(course.teachers) or 'nobody yet'}, image {course.image}."
+        f"Created the course {course.name}: {course.students} students, "
+        f"taught by {', '.join(course.teachers) or 'no teachers yet'}, image {course.image}."
     )
     for note in course.notes:
-        click.echo(f"Look at this: {plain(note)}", err=True)
+        click.echo(f"Warning: {plain(note)}", err=True)
 
 
 for _command in (

@@ -28,12 +28,12 @@ _EVERY = 1.0
 @click.command("grade", cls=ClientCommand)
 @assignment_argument
 @course_option
-@click.option("--student", default="", metavar="NAME", help="Only this one's submission.")
-@click.option("--question", default="", metavar="ID", help="Only this cell, by its nbgrader id.")
+@click.option("--student", default="", metavar="NAME", help="Only the submission of this student.")
+@click.option("--question", default="", metavar="ID", help="Only this cell, by its nbgrader ID.")
 @click.option(
-    "--by", "deadline", metavar="WHEN", help=f"When it should be done: {deadline_rules.DUE_HELP!r}."
+    "--by", "deadline", metavar="WHEN", help=f"Deadline of the run: {deadline_rules.DUE_HELP!r}."
 )
-@click.option("--watch", is_flag=True, help="Stay until it is done.")
+@click.option("--watch", is_flag=True, help="Wait until it has ended.")
 @json_option
 @site_option
 def grade_command(
@@ -105,7 +105,7 @@ def _progress(run: GradingOut) -> str:
 @click.command("grades", cls=ClientCommand)
 @click.argument("assignment", required=False)
 @course_option
-@click.option("--csv", "as_csv", is_flag=True, help="A table for other programs, cell by cell.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with one line for each cell.")
 @json_option
 @site_option
 def grades_command(
@@ -136,7 +136,7 @@ def grades_command(
     elif not found.grades:
         click.echo(f"No submission for {assignment} counts.")
     else:
-        header = ["STUDENT", "NUMBER", "SCORE", "OF", "LATE", "TO LOOK AT", "CELLS"]
+        header = ["STUDENT", "NUMBER", "SCORE", "OF", "LATE", "TO REVIEW", "CELLS"]
         display.table(header, map(_row, found.grades), right="NUMBER,SCORE,OF,LATE")
 
 
@@ -153,8 +153,8 @@ def _row(grade: GradeOut) -> list[str]:
 @click.command("feedback", cls=ClientCommand)
 @assignment_argument
 @course_option
-@click.option("--release", is_flag=True, help="Give it to everybody who was graded (teachers).")
-@click.option("--student", default="", metavar="NAME", help="With --release: only to this one.")
+@click.option("--release", is_flag=True, help="Release feedback to all graded students (teachers).")
+@click.option("--student", default="", metavar="NAME", help="With --release: only to this student.")
 @click.option(
     "--to", "target", metavar="DIR", type=click.Path(path_type=Path), help="Not ./feedback/…."
 )
@@ -188,7 +188,7 @@ def feedback_command(
                 display.as_json({"released": released, "left_out": left_out})
                 return
             for person, why in left_out.items():
-                click.echo(f"Nothing for {person}: {plain(why)}", err=True)
+                click.echo(f"No feedback for {person}: {plain(why)}", err=True)
             for sentence in released.values():
                 click.echo(plain(sentence))
             return

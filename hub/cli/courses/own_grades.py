@@ -41,7 +41,7 @@ def _all(client: Client, course: str, *, as_json: bool) -> None:
 def _one(found: MyGradeOut) -> None:
     grade = found.grade
     if grade is not None:
-        late = f", {grade.penalty * 100:g} % taken off for lateness" if grade.penalty else ""
+        late = f", {grade.penalty * 100:g}% late penalty" if grade.penalty else ""
         click.echo(
             f"{found.assignment} of {found.course}, submission {grade.number}: "
             f"{grade.score:g} of {grade.max_score:g} points{late}."

@@ -24,9 +24,9 @@ def assignment_argument(function: F) -> F:
 
 
 def course_option(function: F) -> F:
-    return click.option(
-        "--course", default="", help="May be left out where there is only one in question."
-    )(function)
+    return click.option("--course", default="", help="Optional if only one course is possible.")(
+        function
+    )
 
 
 def teaching(client: Client, named: str) -> str:
@@ -36,6 +36,9 @@ def teaching(client: Client, named: str) -> str:
         InvalidInput: there is none, or there are several.
     """
     return named or _only(client, _those(client, ("teacher",)), "teach").name
+
+
+_NOT = {"teach": "do not teach", "teach or grade": "do not teach or grade", "are in": "are not in"}
 
 
 def grading(client: Client, named: str, assignment: str) -> str:
@@ -85,7 +88,7 @@ def _only(client: Client, found: Sequence[CourseOut], how: str, assignment: str 
         return found[0]
     names = ", ".join(each.name for each in found)
     raise InvalidInput(
-        f"You {how} {'several courses' if found else 'no course'}.",
+        f"You {how} several courses." if found else f"You {_NOT[how]} a course.",
         accepted=f"Name one with --course: {names}." if found else "",
     )
 

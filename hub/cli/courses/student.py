@@ -46,9 +46,9 @@ def assignments_command(*, course: str, as_json: bool, site: str | None) -> None
 def _row(assignment: AssignmentOut) -> list[str]:
     state = assignment.state
     if assignment.submitted is not None:
-        state += f", {assignment.submitted} handed in"
+        state += f", {assignment.submitted} submitted"
     elif assignment.fetched_version and assignment.fetched_version < assignment.version:
-        state += ", a newer version is there"
+        state += ", a newer version is available"
     due = due_text(assignment.due, assignment.zone)
     return [assignment.name, state, due, assignment.extension, assignment.late]
 
@@ -61,7 +61,7 @@ def _row(assignment: AssignmentOut) -> list[str]:
     "target",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Instead of ./ASSIGNMENT.",
+    help="Target folder; default: ./ASSIGNMENT.",
 )
 @json_option
 @site_option
@@ -115,7 +115,7 @@ def submit_command(
     where = folder or Path(assignment)
     content = workspace_folder.files_to_submit(where)
     if not content.files:
-        raise InvalidInput(f"There is no file in {where}.", accepted="Your work.")
+        raise InvalidInput(f"There are no files in {where}.", accepted="Your work.")
     mark = workspace_folder.fetch_record_of(where)
     version = mark.version if mark and mark.assignment == assignment else 0
     with Client.from_environment(site) as client:
@@ -125,7 +125,7 @@ def submit_command(
         receipt = client.hand_in(name, assignment, body)
     if content.left_out:
         left = ", ".join(plain(each) for each in content.left_out[:5])
-        click.echo(f"Left out, since they are no plain files: {left}.", err=True)
+        click.echo(f"Left out because they are not regular files: {left}.", err=True)
     if as_json:
         display.as_json(receipt)
         return
@@ -135,19 +135,21 @@ def submit_command(
 def _receipt(receipt: ReceiptOut) -> None:
     now = time.time()
     moment = f"{display.exact_time(receipt.at, now)} ({display.zone(now)})"
-    click.echo(f"Handed in {receipt.assignment} of {receipt.course}, number {receipt.number}.")
+    click.echo(f"Submitted {receipt.assignment} of {receipt.course}, number {receipt.number}.")
     click.echo(f"At:      {moment}. {receipt.sentence}")
     click.echo(f"SHA-256: {receipt.sha256}")
     for file in receipt.files:
         click.echo(f"         {plain(file.name)} ({units.size(file.size)})")
     for name in receipt.missing:
-        click.echo(f"{plain(name)} of the hand-out is not in it.", err=True)
+        click.echo(f"{plain(name)} of the hand-out is missing.", err=True)
 
 
 @click.command("receipts", cls=ClientCommand)
 @assignment_argument
 @course_option
-@click.option("--person", default="", help="For teachers and graders: of one person.")
+@click.option(
+    "--person", default="", help="For teachers and graders: the submissions of one student."
+)
 @json_option
 @site_option
 def receipts_command(
@@ -166,7 +168,7 @@ def receipts_command(
             display.as_json(each)
         return
     if not found:
-        click.echo(f"Nothing was handed in for {assignment}.")
+        click.echo(f"There are no submissions of {assignment}.")
         return
     now = time.time()
     display.table(

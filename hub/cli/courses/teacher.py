@@ -33,10 +33,10 @@ from .selection import assignment_argument, course_option, due_text, grading, te
 @assignment_argument
 @course_option
 @click.option("--from", "source", metavar="DIR", type=click.Path(path_type=Path), help="Its files.")
-@click.option("--due", metavar="WHEN", help=f"Such as {due.DUE_HELP!r}; '' for never.")
-@click.option("--late", metavar="RULE", help=f"What lateness costs: {due.LATE_HELP}.")
+@click.option("--due", metavar="WHEN", help=f"Such as {due.DUE_HELP!r}; '' for no due date.")
+@click.option("--late", metavar="RULE", help=f"Late rule: {due.LATE_HELP}.")
 @click.option("--devices", type=click.IntRange(0), help="For grading one submission.")
-@click.option("--time", "span", metavar="SPAN", help="That grading one submission may take: 10m.")
+@click.option("--time", "span", metavar="SPAN", help="Time limit for grading one submission: 10m.")
 @json_option
 @site_option
 def release_command(
@@ -90,7 +90,7 @@ def _released(made: ReleasedOut) -> None:
     for sentence in sentences(made.report):
         click.echo(plain(sentence))
     for warning in made.warnings:
-        click.echo(f"Look at this: {plain(warning)}", err=True)
+        click.echo(f"Warning: {plain(warning)}", err=True)
 
 
 @click.command("extend", cls=ClientCommand)
@@ -98,9 +98,9 @@ def _released(made: ReleasedOut) -> None:
 @click.argument("whom", required=False)
 @click.argument("span", required=False)
 @course_option
-@click.option("--section", is_flag=True, help="WHOM is a section, not a person.")
-@click.option("--why", default="", help="Kept in the audit list.")
-@click.option("--undo", is_flag=True, help="Take back all that WHOM was given.")
+@click.option("--section", is_flag=True, help="WHOM is a section, not a student.")
+@click.option("--why", default="", help="Reason, recorded in the audit log.")
+@click.option("--undo", is_flag=True, help="Revoke the extensions of WHOM.")
 @json_option
 @site_option
 def extend_command(
@@ -127,9 +127,9 @@ def extend_command(
       carrel course extend ps1 student2 --undo
     """
     if whom is None and (undo or section or why):
-        raise click.UsageError("Say whose time it is: carrel course extend ASSIGNMENT WHOM …")
+        raise click.UsageError("Name a student or section: carrel course extend ASSIGNMENT WHOM …")
     if whom is not None and undo is (span is not None):
-        raise click.UsageError("Say how much more time, such as 48h, or take it back with --undo.")
+        raise click.UsageError("Give the extension, such as 48h, or revoke it with --undo.")
     with Client.from_environment(site) as client:
         name = grading(client, course, assignment)
         if whom is None:
@@ -150,7 +150,7 @@ def _show_extensions(found: Sequence[ExtensionOut], assignment: str, *, as_json:
             display.as_json(each)
         return
     if not found:
-        click.echo(f"Nobody has more time for {assignment}.")
+        click.echo(f"There are no extensions for {assignment}.")
         return
     now = time.time()
     rows = [
@@ -167,7 +167,7 @@ def _show_extensions(found: Sequence[ExtensionOut], assignment: str, *, as_json:
 
 @click.command("count", cls=ClientCommand)
 @click.argument("submission", type=click.IntRange(1))
-@click.option("--undo", is_flag=True, help="Leave it to the clock again.")
+@click.option("--undo", is_flag=True, help="Apply the late rule again.")
 @json_option
 @site_option
 def count_command(*, submission: int, undo: bool, as_json: bool, site: str | None) -> None:
@@ -190,8 +190,8 @@ def count_command(*, submission: int, undo: bool, as_json: bool, site: str | Non
 @click.command("outage", cls=ClientCommand)
 @click.argument("begin", required=False)
 @click.argument("end", required=False)
-@click.option("--course", default="", help="Of one course only.")
-@click.option("--why", default="", help="What happened: people read it.")
+@click.option("--course", default="", help="Only for this course.")
+@click.option("--why", default="", help="What happened; shown to the courses.")
 @json_option
 @site_option
 def outage_command(
@@ -214,12 +214,12 @@ def outage_command(
     """
     if begin is None:
         if why:
-            raise click.UsageError("Say from when to when people could not work.")
+            raise click.UsageError("Give the start and the end of the outage.")
         with Client.from_environment(site) as client:
             _show_outages(client.outages(), course, as_json=as_json)
         return
     if end is None:
-        raise click.UsageError("Say when it ended, too.")
+        raise click.UsageError("Give the end of the outage as well.")
     begins_at, ends_at = due.read_due(begin)[0], due.read_due(end)[0]
     body = OutageIn(starts_at=begins_at, ends_at=ends_at, course=course, why=why)
     with Client.from_environment(site) as client:
@@ -264,7 +264,7 @@ def _done(said: ConsequencesOut, *, as_json: bool) -> None:
 def _left_out(names: Sequence[str]) -> None:
     if names:
         shown = ", ".join(plain(name) for name in names[:5])
-        click.echo(f"Left out, since they are no plain files: {shown}.", err=True)
+        click.echo(f"Left out because they are not regular files: {shown}.", err=True)
 
 
 TEACHING_COMMANDS = (release_command, extend_command, count_command, outage_command)

@@ -1,4 +1,4 @@
-"""``carrel output``: what a job leaves behind, its notebook and its files."""
+"""``carrel output``: fetch the notebook and files of a job."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def output_command(
     as_json: bool,
     site: str | None,
 ) -> None:
-    """Fetch the executed notebook of a job, or its files; of one that still runs, as far as it is.
+    """Fetch the executed notebook of a job, or its files. A running job has partial output.
 
     \b
     Examples:
@@ -69,7 +69,7 @@ def _fetch_notebook(
     if target == Path("-"):
         click.echo(found.content, nl=False)
         return
-    # The name comes from elsewhere: only its last part is used, in this folder.
+    # The name is not trusted: use only its last part, in this folder.
     own = Path(Path(found.name.replace("\\", "/")).name or f"{request_id}.ipynb")
     path = own if target is None else target / own if target.is_dir() else target
     _write(path, [found.content], force=force)
@@ -88,7 +88,7 @@ def _fetch_files(
     folder = target or Path(f"{request.id}-files")
     found = client.files(request_id)
     files = found.files
-    # Every name is looked at before the first file is written.
+    # Check every name before the first file is written.
     places = {file.name: safe_target(folder, file.name) for file in files}
     taken = [path for path in places.values() if path.exists() and not force]
     if taken:
@@ -113,7 +113,7 @@ def _fetch_files(
 
 
 def _write(path: Path, parts: Iterable[bytes], *, force: bool) -> None:
-    """Whole or not at all: a file that was cut off on the way does not look like one."""
+    """Write a file completely or not at all, also if the connection breaks."""
     if path.exists() and not force:
         raise _taken(path)
     unfinished = path.with_name(f".{path.name}.part-{os.getpid()}")

@@ -1,4 +1,4 @@
-"""What people do with requests that exist: list, show, read, cancel."""
+"""``carrel ps``, ``queue``, ``show``, ``logs`` and ``cancel``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..common.terminal import TerminalSanitizer
 
 
 @click.command("ps", cls=ClientCommand)
-@click.option("--all", "-a", "everything", is_flag=True, help="Also what has ended.")
+@click.option("--all", "-a", "everything", is_flag=True, help="Include ended requests.")
 @click.option(
     "--state",
     "states",
@@ -38,7 +38,7 @@ from ..common.terminal import TerminalSanitizer
     "labels",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Only with this label; may be repeated: each must fit.",
+    help="Only with this label; may be repeated: all must match.",
 )
 @click.option(
     "--everybody",
@@ -46,13 +46,13 @@ from ..common.terminal import TerminalSanitizer
     help="Of all people whom you may see, with owners: teachers see their groups, "
     "administrators everything.",
 )
-@click.option("--owner", metavar="NAME", help="Of one person whom you may see.")
+@click.option("--owner", metavar="NAME", help="Only requests of this user, if you may see them.")
 @click.option(
     "--text",
     default="",
     help="Only with this in the id, the session's or notebook's name, or command.",
 )
-@click.option("--why", "with_why", is_flag=True, help="Also why each that waits does so.")
+@click.option("--why", "with_why", is_flag=True, help="Include the reason for each queued request.")
 @click.option(
     "--limit",
     metavar="N",
@@ -107,18 +107,20 @@ def ps_command(
         if len(found) == limit:
             click.echo(f"The newest {limit}; more with --limit.")
     elif labels:
-        click.echo("Nothing with this label." + ("" if everything or wanted else " (See --all.)"))
+        click.echo("No request has this label." + ("" if everything or wanted else " (See --all.)"))
     else:
-        click.echo("Nothing." if everything or wanted else "Nothing waits or runs. See also: --all")
+        click.echo(
+            "Nothing." if everything or wanted else "No queued or running requests. See also: --all"
+        )
 
 
 @click.command("queue", cls=ClientCommand)
 @json_option
 @site_option
 def queue_command(as_json: bool, site: str | None) -> None:
-    """Show the queue in order, with the reason why each waits.
+    """Show the queue in order, with reasons.
 
-    Who and what is shown of your own requests, and of others where you are entitled to see it.
+    Owner and work are shown for your own requests and for others that you may see.
 
     \b
     Examples:
@@ -132,7 +134,7 @@ def queue_command(as_json: bool, site: str | None) -> None:
     elif found.queue:
         display.queue_table(found, time.time())
     else:
-        click.echo("Nobody waits.")
+        click.echo("The queue is empty.")
 
 
 @click.command("show", cls=ClientCommand)
@@ -140,7 +142,7 @@ def queue_command(as_json: bool, site: str | None) -> None:
 @json_option
 @site_option
 def show_command(request_id: str, as_json: bool, site: str | None) -> None:
-    """Show everything about one request: place and reason, devices, progress, cause, use.
+    """Show everything about one request: position and reason, devices, progress, cause, usage.
 
     \b
     Example:
@@ -156,15 +158,15 @@ def show_command(request_id: str, as_json: bool, site: str | None) -> None:
 
 @click.command("logs", cls=ClientCommand)
 @request_argument
-@click.option("-f", "--follow", is_flag=True, help="Go on until it has ended.")
-@click.option("--raw", is_flag=True, help="Every byte as it was printed, in a terminal too.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the log until it has ended.")
+@click.option("--raw", is_flag=True, help="Print all bytes unchanged, even in a terminal.")
 @json_option
 @site_option
 def logs_command(request_id: str, follow: bool, raw: bool, as_json: bool, site: str | None) -> None:
-    """Print what a job has printed so far.
+    """Print the log of a job so far.
 
-    Its last line, which begins with `carrel:`, says how it ended. In a terminal only text and
-    its colours are shown, so that a job cannot steer it; into a file or a pipe goes every byte.
+    Its last line, which begins with `carrel:`, says how it ended. A terminal gets only text and
+    colours, so that a job cannot control it; a file or a pipe gets all bytes.
     With --json, one object a line: {"text": …}.
 
     \b
@@ -207,10 +209,10 @@ def _log_in_terminal(parts: Iterable[bytes]) -> None:
     "labels",
     multiple=True,
     metavar="KEY=VALUE",
-    help="All of yours that have not ended and carry this label; may be repeated: each must fit.",
+    help="All your requests with this label that have not ended; may be repeated: all must match.",
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.option("--reason", default="", metavar="TEXT", help="Why; the owner reads it.")
+@click.option("--reason", default="", metavar="TEXT", help="Reason, shown to the owner.")
 @json_option
 @site_option
 def cancel_command(
@@ -222,9 +224,9 @@ def cancel_command(
     as_json: bool,
     site: str | None,
 ) -> None:
-    """Cancel jobs or sessions. What a job has computed so far is kept in its output.
+    """Cancel jobs or sessions. The output of a job so far is kept.
 
-    With --label it says how many they are, and asks.
+    With --label it shows how many match, and asks.
 
     \b
     Examples:
@@ -240,7 +242,7 @@ def cancel_command(
     with Client.from_environment(site) as client:
         chosen = list(request_ids) or _labelled(client, wanted, yes=yes)
         if not chosen and not as_json:
-            click.echo("Nothing that waits or runs carries this label.")
+            click.echo("No queued or running request has this label.")
         for request_id in chosen:
             found = client.cancel(request_id, reason)
             if as_json:
@@ -250,7 +252,7 @@ def cancel_command(
 
 
 def _labelled(client: Client, labels: dict[str, str], *, yes: bool) -> list[str]:
-    """Those that have not ended, after the question; an older service does not filter them."""
+    """Return the requests to cancel after confirmation; an older service does not filter them."""
     found = [
         request
         for request in client.requests(states=LIVE_STATES, labels=labels, limit=None)

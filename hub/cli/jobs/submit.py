@@ -1,4 +1,4 @@
-"""``carrel submit``, ``carrel run`` and ``carrel wait``: a job's end is an exit status."""
+"""``carrel submit``, ``carrel run`` and ``carrel wait``: the result of a job is the exit status."""
 
 from __future__ import annotations
 
@@ -36,10 +36,12 @@ from .submit_options import SubmitOptions, job_options, send
     nargs=2,
     multiple=True,
     metavar="NAME TEXT",
-    help="A parameter whose value is text, whatever it looks like.",
+    help="A parameter whose value is always text.",
 )
 @click.option("--output", default="", metavar="NAME", help="File name of the executed notebook.")
-@click.option("--kernel", default="", metavar="NAME", help="Kernel, instead of the notebook's.")
+@click.option(
+    "--kernel", default="", metavar="NAME", help="Kernel to use instead of the notebook's."
+)
 @job_options
 @json_option
 @site_option
@@ -56,10 +58,10 @@ def submit_command(
 ) -> None:
     """Run a notebook as a job.
 
-    The file is sent as it is now; the job goes on when this terminal, the browser or the
-    service goes away. Its output notebook is saved after each cell. In a session the job works
-    in the folder of the notebook; from elsewhere in your home there, or in what --upload and
-    --input bring along.
+    The file is uploaded now; the job continues when this terminal or the browser closes, or the
+    service restarts. Its output notebook is saved after each cell. In a session the job works in
+    the folder of the notebook; elsewhere in your home on the site, or in the files of --upload
+    and --input.
 
     \b
     Examples:
@@ -94,10 +96,9 @@ def run_command(
 ) -> None:
     """Run a command as a job, without a shell.
 
-    In a session the job works in this folder, as it is when the job starts. From elsewhere,
-    --upload takes this folder along as it is now (what .carrelignore names stays here), and
-    --input single files. What the job puts into $CARREL_OUTPUT_DIR comes back with
-    `carrel output JOB --files`.
+    In a session the job works in this folder, as it is when the job starts. Elsewhere --upload
+    uploads this folder as it is now (without the patterns in .carrelignore), and --input single
+    files. `carrel output JOB --files` fetches what the job writes to $CARREL_OUTPUT_DIR.
 
     \b
     Examples:
@@ -128,7 +129,7 @@ def wait_command(
     as_json: bool,
     site: str | None,
 ) -> None:
-    """Wait until all of these have ended. The exit status is that of the worst end.
+    """Wait until all of these have ended. The exit status is that of the worst result.
 
     \b
     Examples:

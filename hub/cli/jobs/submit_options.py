@@ -1,4 +1,4 @@
-"""What ``carrel submit`` and ``carrel run`` have in common: options, upload, and the sending."""
+"""Options, upload and submission, shared by ``carrel submit`` and ``carrel run``."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ _OPTIONS = (
     click.option(
         "--memory",
         metavar="SIZE",
-        help=f"Memory that its processes may use together: {parsers.MEMORY_HELP}. "
-        "Above it the job ends with the cause out_of_memory.",
+        help=f"Memory for all its processes: {parsers.MEMORY_HELP}. "
+        "A job that uses more ends with the cause out_of_memory.",
     ),
     click.option(
         "--retries",
@@ -98,12 +98,12 @@ _OPTIONS = (
         help=f"When it should have ended: {parsers.MOMENT_HELP}. It comes earlier inside its "
         "group when that gets close.",
     ),
-    click.option("--group", help="Who it is charged to; may be left out by members of one group."),
+    click.option("--group", help="Group to charge; optional for members of one group."),
     click.option(
         "--image",
         default="",
         metavar="IMAGE",
-        help="Run in this image: its name, or NAME@sha256:… for one build; see `carrel images`.",
+        help="Image to run in: its name, or NAME@sha256:… for one build; see `carrel images`.",
     ),
     click.option(
         "--no-internet",
@@ -124,13 +124,13 @@ _OPTIONS = (
     click.option(
         "--upload",
         is_flag=True,
-        help="Take this folder along, without what .carrelignore names (as in .gitignore).",
+        help="Upload this folder, without the patterns in .carrelignore (as in .gitignore).",
     ),
     click.option(
-        "--workdir", metavar="DIR", help="Work in this folder below your home there; . is the home."
+        "--workdir", metavar="DIR", help="Working folder in your home on the site; . is the home."
     ),
     click.option("--yes", "-y", is_flag=True, help="Do not ask before an upload."),
-    click.option("--wait", "wait_for_end", is_flag=True, help="Wait for its end."),
+    click.option("--wait", "wait_for_end", is_flag=True, help="Wait until it has ended."),
     click.option(
         "--follow", "-f", is_flag=True, help="Wait, and show cells, outputs and progress."
     ),
@@ -207,11 +207,11 @@ def _packed(place: WorkingFolder, here: Path, *, yes: bool, ask: bool) -> dict[s
         agreed = click.confirm(f"{say}. Upload?", default=True, err=True)
     except click.Abort:
         raise InvalidInput(
-            "Nobody answered, and nothing was uploaded.", accepted="Add --yes in scripts."
+            "The upload was not confirmed.", accepted="Add --yes in scripts."
         ) from None
     if not agreed:
         raise InvalidInput(
-            "Nothing was uploaded.", accepted="Name in .carrelignore what the job does not need."
+            "Nothing was uploaded.", accepted="List unneeded files in .carrelignore."
         )
     return fields
 
@@ -222,7 +222,7 @@ def _described(luggage: WorkArchive, folder: Path | None, packed_size: str) -> s
     text = f"{files}{origin}, {units.size(luggage.size_bytes)} ({packed_size} packed)"
     if luggage.left_out:
         shown = ", ".join(luggage.left_out[:3]) + (", …" if luggage.left_out[3:] else "")
-        text += f"; links stay behind: {shown}"
+        text += f"; links are not uploaded: {shown}"
     return text
 
 
@@ -233,4 +233,4 @@ def _submitted(request: RequestOut, *, as_json: bool, hint: bool) -> None:
     waits = f" {request.wait.sentence}" if request.wait else ""
     click.echo(f"Submitted {request.id}: {display.place(request)}.{waits}")
     if hint:
-        click.echo(f"See what it prints with: carrel logs -f {request.id}")
+        click.echo(f"Follow its log with: carrel logs -f {request.id}")

@@ -1,4 +1,4 @@
-"""A request that waits: why, behind whom, what would help; and ``carrel change``, which does it."""
+"""``carrel why`` and ``carrel change``: explain and change a queued request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..common.terminal import plain
 
 _MINUTE = 60.0
 _ANY_MODEL = "any_model"
-"""A suggestion's ``change``: the model is dropped."""
+"""The ``change`` of a suggestion that drops the model."""
 
 
 @click.command("why", cls=ClientCommand)
@@ -33,9 +33,9 @@ _ANY_MODEL = "any_model"
 @json_option
 @site_option
 def why_command(request_id: str, as_json: bool, site: str | None) -> None:
-    """Show why a request waits, behind whom it is, and what would start it sooner.
+    """Show why a request is queued, which requests are ahead, and what would start it sooner.
 
-    What would help was tried on a copy of the queue, as it is at this moment.
+    Each suggestion was tried on a copy of the current queue.
 
     \b
     Examples:
@@ -52,14 +52,16 @@ def why_command(request_id: str, as_json: bool, site: str | None) -> None:
 
 @click.command("change", cls=ClientCommand)
 @request_argument
-@click.option("--devices", type=DeviceCount(min=1), help="So many instead; fewer than before.")
-@click.option("--time", "span", metavar="SPAN", help=f"Another limit; {parsers.TIME_HELP}.")
+@click.option(
+    "--devices", type=DeviceCount(min=1), help="New number of devices; fewer than before."
+)
+@click.option("--time", "span", metavar="SPAN", help=f"New time limit; {parsers.TIME_HELP}.")
 @click.option(
     "--model",
     metavar="NAME",
-    help="Devices of another model, as `carrel pool` names it; any for all models.",
+    help="New device model, as `carrel pool` shows it; any for all models.",
 )
-@click.option("--group", help="Another group of yours.")
+@click.option("--group", help="Another of your groups.")
 @json_option
 @site_option
 def change_command(
@@ -72,9 +74,9 @@ def change_command(
     as_json: bool,
     site: str | None,
 ) -> None:
-    """Ask for less with a request that waits, or for something else; it keeps its age.
+    """Change a queued request to need less, or other devices. It keeps its age in the queue.
 
-    `carrel why` says what would help.
+    `carrel why` shows what would help.
 
     \b
     Examples:
@@ -90,14 +92,17 @@ def change_command(
     if model is not None:
         said["model"] = parsers.model(model)
     if not said:
-        raise InvalidInput("Say what to change.", accepted="--devices, --time, --model or --group.")
+        raise InvalidInput(
+            "Give at least one option to change.",
+            accepted="Use --devices, --time, --model or --group.",
+        )
     wanted = ChangeIn.model_validate(said)
     with Client.from_environment(site) as client:
         found = client.change(request_id, wanted)
     if as_json:
         display.as_json(found)
     else:
-        click.echo(f"{found.id} asks for {_asks(found)}.")
+        click.echo(f"{found.id} now requests {_asks(found)}.")
 
 
 def _asks(found: RequestOut) -> str:
@@ -109,7 +114,7 @@ def _asks(found: RequestOut) -> str:
 
 
 def _tell(found: WhyOut, now: float) -> None:
-    """Why a request waits, then behind whom, then what would help."""
+    """Print why a request is queued, which requests are ahead, and what would help."""
     for sentence in found.sentences:
         click.echo(plain(sentence))
     for said in filter(None, (*timed_reasons(found), expected_start_or_unknown(found, now))):
@@ -123,7 +128,7 @@ def _tell(found: WhyOut, now: float) -> None:
 
 
 def _help(request_id: str, suggestion: SuggestionOut) -> Iterator[str]:
-    """What would help, and the command that does it."""
+    """Return the suggestions, each with its command."""
     yield suggestion.sentence
     options = [
         f"--{name} {value}"

@@ -1,4 +1,4 @@
-"""``carrel quote``: what somebody would have to wait, before anything is sent."""
+"""``carrel quote``: how long a request would wait, without submitting it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ..common.request_options import group_option, hours_option, model_field, mo
 @model_option
 @hours_option
 @group_option
-@click.option("--job", is_flag=True, help="A job instead of a session: sessions go first.")
+@click.option("--job", is_flag=True, help="Quote a job instead of a session; sessions start first.")
 @json_option
 @site_option
 def quote_command(
@@ -37,7 +37,7 @@ def quote_command(
     as_json: bool,
     site: str | None,
 ) -> None:
-    """Show how long a session (or a job) would wait, and what it would use; sends nothing.
+    """Show how long a session (or a job) would wait, and what it would use, without submitting.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``carrel session …``: sessions from a terminal, as they are on the desk."""
+"""``carrel session``: start, list, claim, keep, extend, open and stop sessions."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _LEAST_SECONDS = 60
 """Less is not added."""
 _STATUS_HELP = """\b
 Exit status of --wait:
-  0    it runs, or its device is held for you
+  0    it is running, or its device is held for you
   1    it failed
   3    it was cancelled
-  4    its time limit ended it
-  6    refused, or Carrel does not answer
-  130  Ctrl-C: it keeps its place in the queue"""
+  4    it reached its time limit
+  6    refused, or Carrel is not responding
+  130  Ctrl-C: it keeps its position in the queue"""
 
 
 @click.group("session", cls=ListOptions)
@@ -77,15 +77,18 @@ def _session(function: F) -> F:
 @model_option
 @hours_option
 @group_option
-@click.option("--name", default="", help="A name, beside the default session.")
-@click.option("--image", default="", help="To run in: NAME or NAME@sha256:…; see `carrel images`.")
+@click.option("--name", default="", help="Name of an additional session.")
+@click.option("--image", default="", help="Image: NAME or NAME@sha256:…; see `carrel images`.")
 @click.option(
     "--claim",
     is_flag=True,
-    help="Hold the device when it comes, until `carrel session claim`, for a while.",
+    help="Hold the device when it is available, until `carrel session claim`, for a while.",
 )
 @click.option(
-    "--wait", "wait", is_flag=True, help="Wait until it runs (with --claim: until it is held)."
+    "--wait",
+    "wait",
+    is_flag=True,
+    help="Wait until it is running (with --claim: until it is held).",
 )
 @json_option
 @site_option
@@ -102,7 +105,7 @@ def start_command(
     as_json: bool,
     site: str | None,
 ) -> None:
-    """Start a session; it queues where what it needs is not free.
+    """Start a session. It is queued if its devices are not free.
 
     \b
     Examples:
@@ -166,7 +169,7 @@ def stop_command(session: str, as_json: bool, site: str | None) -> None:
 
 @session_command.command("claim", cls=WaitingCommand, epilog=_STATUS_HELP)
 @_session
-@click.option("--wait", "wait", is_flag=True, help="Wait until it runs.")
+@click.option("--wait", "wait", is_flag=True, help="Wait until it is running.")
 @json_option
 @site_option
 def claim_command(session: str, wait: bool, as_json: bool, site: str | None) -> None:
@@ -188,7 +191,7 @@ def claim_command(session: str, wait: bool, as_json: bool, site: str | None) -> 
 @json_option
 @site_option
 def keep_command(session: str, as_json: bool, site: str | None) -> None:
-    """Keep a session that is about to be stopped for being idle. This can be done once.
+    """Keep an idle session that is about to be stopped. You can do this once.
 
     \b
     Example:
@@ -199,7 +202,7 @@ def keep_command(session: str, as_json: bool, site: str | None) -> None:
     if as_json:
         display.as_json(found)
     else:
-        click.echo(f"{found.id} is kept; the time without work is counted anew.")
+        click.echo(f"{found.id} is kept; its idle time restarts.")
 
 
 @session_command.command("keep-place", cls=ClientCommand)
@@ -207,9 +210,9 @@ def keep_command(session: str, as_json: bool, site: str | None) -> None:
 @json_option
 @site_option
 def keep_place_command(session: str, as_json: bool, site: str | None) -> None:
-    """Work on CPU now: open the default session on CPU, and keep the place in the queue.
+    """Open the default session on CPU now, and keep the position in the queue.
 
-    The session that waits is then held for you when its device comes; see `claim`.
+    The device of the queued session is held for you when it is available; see `claim`.
 
     \b
     Example:
@@ -221,7 +224,7 @@ def keep_place_command(session: str, as_json: bool, site: str | None) -> None:
             display.as_json(kept)
             return
         click.echo(
-            f"{kept.id} keeps its place as the session "
+            f"{kept.id} keeps its position as the session "
             f"{request_messages.session_name(kept.server_name)}."
         )
         click.echo(f"The CPU session: {_address(client, '')}")
@@ -235,14 +238,14 @@ def keep_place_command(session: str, as_json: bool, site: str | None) -> None:
 @click.option(
     "--until",
     metavar="WHEN",
-    help="Instead of --time: 2h (from now), or a date and time. Repeating it adds nothing.",
+    help="Instead of --time: 2h (from now), or a date and time. Safe to repeat.",
 )
 @json_option
 @site_option
 def extend_command(
     *, session: str, span: str, until: str | None, as_json: bool, site: str | None
 ) -> None:
-    """Let a session (or a job, by its ID) run for longer, where nobody waits for its devices.
+    """Extend a session (or a job, by its ID), if no other request waits for its devices.
 
     \b
     Examples:
@@ -269,8 +272,8 @@ def _up_to(found: RequestOut, until: str) -> int:
     now = time.time()
     if found.ends_by is None:
         raise InvalidInput(
-            f"{found.id} does not run: no moment is known at which it would end.",
-            accepted="--time, or the same again once it runs.",
+            f"{found.id} is not running, so its end is unknown.",
+            accepted="Use --time, or repeat this when it is running.",
         )
     missing = parsers.moment(until, now) - found.ends_by
     return max(_LEAST_SECONDS, math.ceil(missing)) if missing >= 1 else 0
@@ -324,7 +327,9 @@ def _found(client: Client, session: str) -> RequestOut:
         if each.server_name == name or each.id == session:
             return each
     if not name:
-        raise NotFound("You have no default session that runs or waits.", accepted=_names(mine))
+        raise NotFound(
+            "You have no default session that is queued or running.", accepted=_names(mine)
+        )
     try:
         return client.request(session)
     except NotFound:
@@ -345,8 +350,8 @@ def _waited(client: Client, request: RequestOut, *, as_json: bool) -> int:
     except KeyboardInterrupt:
         name = request.server_name or "-"
         click.echo(
-            f"\n{request.id} keeps its place in the queue. See: carrel session ls. "
-            f"Give it up with: carrel session stop {name}",
+            f"\n{request.id} keeps its position in the queue. See: carrel session ls. "
+            f"Cancel it with: carrel session stop {name}",
             err=True,
         )
         return 130
@@ -371,7 +376,7 @@ def _tell(client: Client, request: RequestOut, *, as_json: bool) -> None:
         if request.claim:
             click.echo("Its device will be held for you; see: carrel session ls")
         else:
-            click.echo(f"It starts by itself at {_address(client, request.server_name)}")
+            click.echo(f"It starts automatically at {_address(client, request.server_name)}")
 
 
 def _held(request: RequestOut) -> str:

@@ -1,4 +1,4 @@
-"""Waiting for a session in a terminal: its place and estimate as they change, until it is there."""
+"""Wait for a session in a terminal, and print its position and estimate as they change."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..common import display
 
 
 def wait_for_session(client: Client, request: RequestOut, *, as_json: bool) -> RequestOut:
-    """The request once it runs, has its device held, or has ended; tells every change until then.
+    """Return the request when it is running, held or ended, and print changes until then.
 
-    One that a claim has just freed is not held any more, and is waited for until it runs.
+    A session that was just claimed is not held any more; wait until it is running.
     """
     told = ""
     for found in client.follow(request.id):
@@ -32,7 +32,7 @@ def wait_for_session(client: Client, request: RequestOut, *, as_json: bool) -> R
 
 
 def _line(request: RequestOut) -> str:
-    """As ``carrel submit --wait`` tells it, with when it is expected to start."""
+    """Return the line of a change, with the expected start."""
     now = time.time()
     line = display.change(request, now)
     if request.wait:

@@ -1,4 +1,4 @@
-"""REST for administrators: quotas, people, drains and quarantine, the audit list."""
+"""REST routes for administrators: quotas, people, drains and quarantine, the audit log."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ Person = Annotated[str, Path(max_length=64, description="Such as `ada`.")]
 Target = Annotated[
     str, Path(max_length=128, description="Id of a device, or name of a node; as in the pool.")
 ]
-DryRun = Annotated[bool, Query(description="Only say what it would mean.")]
+DryRun = Annotated[bool, Query(description="Only preview the effect.")]
 
 router = APIRouter(responses=ERRORS, tags=["administration"])
 
 
-@router.get("/groups/tree", summary="The quota tree, with use beside each group")
+@router.get("/groups/tree", summary="The quota tree with the usage of each group")
 def tree(web: Carrel, who: Reader) -> QuotaTreeOut:
-    """What a group's members and those of the groups below it hold, wait for and have used."""
+    """Includes the current usage and queue of each group and its subgroups."""
     return web.administration.tree(who)
 
 
-@router.put("/groups/{name}", summary="Make or change a group", openapi_extra=body_of(GroupIn))
+@router.put("/groups/{name}", summary="Create or change a group", openapi_extra=body_of(GroupIn))
 def put_group(
     web: Carrel,
     who: Writer,
@@ -46,50 +46,52 @@ def put_group(
     body: Annotated[GroupIn, Depends(json_body(GroupIn))],
     dry_run: DryRun = False,
 ) -> ConsequencesOut:
-    """Says in sentences what it means now, and saves it unless `dry_run` is set.
+    """Previews the effect of the change in sentences, and saves it unless `dry_run` is set.
 
-    A limit that is lowered stops nothing: it holds for what starts from then on. Only a budget that
-    is used up by then does, with a notice and time to save.
+    A lower limit stops no running work: it applies to requests that start later. Only an exhausted
+    budget stops running work, with a notice and time to save.
     """
     return web.administration.set_group(who, name, body, dry_run=dry_run)
 
 
 @router.delete("/groups/{name}", status_code=204, summary="Remove a group")
 def remove_group(web: Carrel, who: Writer, name: GroupName) -> None:
-    """Refused with 409 while requests of it wait or run, or groups stand below it.
+    """Refused with 409 while the group has subgroups or requests that are queued or running.
 
-    Its past requests and its ledger are kept, and so is the JupyterHub group.
+    Its past requests, its ledger entries and the JupyterHub group are kept.
     """
     web.administration.remove_group(who, name)
 
 
-@router.get("/people", summary="Everybody, with groups, roles and use")
+@router.get("/people", summary="All users with groups, roles and usage")
 def people(web: Carrel, who: Reader) -> PeopleOut:
     """Accounts, users of JupyterHub, and owners of requests, by name."""
     return web.administration.people(who)
 
 
-@router.post("/people", status_code=201, summary="Make an account", openapi_extra=body_of(PersonIn))
+@router.post(
+    "/people", status_code=201, summary="Create an account", openapi_extra=body_of(PersonIn)
+)
 def add_person(
     web: Carrel, who: Writer, body: Annotated[PersonIn, Depends(json_body(PersonIn))]
 ) -> PasswordOut:
-    """With a random password, which is in this answer and nowhere else."""
+    """With a random password, which only this answer contains."""
     return web.administration.add_person(who, body)
 
 
-@router.post("/people/{name}/password", summary="Give somebody a new password")
+@router.post("/people/{name}/password", summary="Reset a password")
 def reset_password(web: Carrel, who: Writer, name: Person) -> PasswordOut:
-    """A random one, which is in this answer and nowhere else. It ends the wait after failed
-    sign-ins too.
+    """A random password, which only this answer contains. It also ends the delay after failed
+    sign-ins.
     """
     return web.administration.reset_password(who, name)
 
 
 @router.delete("/people/{name}", status_code=204, summary="Remove an account")
 def remove_person(web: Carrel, who: Writer, name: Person) -> None:
-    """Stops the person's sessions. The home, the requests and the ledger are kept.
+    """Stops the sessions of the user. The home, requests and ledger entries are kept.
 
-    The last administrator's account is not removed: 409.
+    The account of the last administrator cannot be removed: 409.
     """
     web.administration.remove_person(who, name)
 
@@ -104,7 +106,7 @@ def drain(
     body: Annotated[DrainIn, Depends(json_body(DrainIn))],
     dry_run: DryRun = False,
 ) -> ConsequencesOut:
-    """Nothing new starts there. What runs ends by itself or, with `until`, is warned now and
+    """No new work starts there. Running work ends by itself or, with `until`, is warned now and
     stopped then.
     """
     return web.administration.drain(who, target, body, dry_run=dry_run)
@@ -112,13 +114,13 @@ def drain(
 
 @router.delete("/pool/{target}/drain", summary="End a drain")
 def undrain(web: Carrel, who: Writer, target: Target) -> ConsequencesOut:
-    """New work may start there again."""
+    """New work can start there again."""
     return web.administration.undrain(who, target)
 
 
 @router.put(
     "/pool/{target}/quarantine",
-    summary="Put a device into quarantine",
+    summary="Quarantine a device",
     openapi_extra=body_of(QuarantineIn),
 )
 def quarantine(
@@ -127,34 +129,36 @@ def quarantine(
     target: Target,
     body: Annotated[QuarantineIn, Depends(json_body(QuarantineIn))],
 ) -> ConsequencesOut:
-    """Nothing new starts on it until it is released, whatever it says of itself; what runs on
-    it goes on.
+    """No new work starts on it until it is released, whatever state it reports; running work
+    continues.
     """
     return web.administration.quarantine(who, target, body)
 
 
 @router.delete("/pool/{target}/quarantine", summary="Release a device from quarantine")
 def release(web: Carrel, who: Writer, target: Target) -> ConsequencesOut:
-    """Refused with 409 while the device still reports that it is broken."""
+    """Refused with 409 while the device still reports an error."""
     return web.administration.release(who, target)
 
 
-@router.get("/audit", summary="Who changed what")
+@router.get("/audit", summary="The audit log")
 def audit(
     *,
     web: Carrel,
     who: Reader,
-    by: Annotated[str, Query(alias="who", max_length=255, description="Only by them.")] = "",
+    by: Annotated[
+        str, Query(alias="who", max_length=255, description="Only changes by this user.")
+    ] = "",
     action: Annotated[str, Query(max_length=32, description="Such as `group set`.")] = "",
-    target: Annotated[str, Query(max_length=128, description="Only about this.")] = "",
+    target: Annotated[str, Query(max_length=128, description="Only changes of this target.")] = "",
     before: Annotated[
-        int | None, Query(ge=1, le=LARGEST, description="`next` of the page before.")
+        int | None, Query(ge=1, le=LARGEST, description="`next` of the previous page.")
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> ChangesOut:
-    """Newest first. Lines are added and never changed.
+    """Newest first. Entries are added and never changed.
 
-    `cli:NAME` is somebody at the command line of the machine itself, `carrel` the service.
+    `cli:NAME` is a user at the command line of the machine itself, `carrel` the service.
     """
     return web.administration.audit_log.entries(
         who, by=by, action=action, target=target, before=before, limit=limit

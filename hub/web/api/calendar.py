@@ -1,4 +1,4 @@
-"""REST about terms and reservations."""
+"""REST routes for terms and reservations."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ Name = Annotated[str, Path(max_length=64, description="Id of a reservation.")]
 router = APIRouter(responses=ERRORS, tags=["administration"])
 
 
-@router.get("/terms", summary="The terms by which budgets are counted")
+@router.get("/terms", summary="The terms of the budget periods")
 def terms(web: Carrel, who: Reader) -> TermsOut:
-    """The first one first; a day of a term begins at midnight UTC."""
+    """In chronological order; days of a term begin at midnight UTC."""
     return TermsOut(terms=web.administration.agenda.terms())
 
 
-@router.put("/terms/{name}", summary="Make or change a term", openapi_extra=body_of(TermIn))
+@router.put("/terms/{name}", summary="Create or change a term", openapi_extra=body_of(TermIn))
 def put_term(
     web: Carrel,
     who: Writer,
     name: TermName,
     body: Annotated[TermIn, Depends(json_body(TermIn))],
 ) -> TermsOut:
-    """Terms follow each other: one that overlaps another is refused."""
+    """Terms cannot overlap."""
     web.administration.put_term(who, name, body)
     return terms(web, who)
 
 
 @router.delete("/terms/{name}", status_code=204, summary="Remove a term")
 def remove_term(web: Carrel, who: Writer, name: TermName) -> None:
-    """A budget per term then has none in its days: nothing new starts on it."""
+    """Budgets per term are then empty on its days: nothing new starts on them."""
     web.administration.remove_term(who, name)
 
 
-@router.get("/reservations", summary="Devices that are reserved")
+@router.get("/reservations", summary="The reservations")
 def reservations(web: Carrel, who: Reader) -> ReservationsOut:
-    """Those that are not over, the next one first. What one is for is told to its group."""
+    """Current and future ones, in chronological order. The purpose is shown to the group only."""
     return ReservationsOut(reservations=web.pool.reservations(who))
 
 
@@ -56,11 +56,11 @@ def reservations(web: Carrel, who: Reader) -> ReservationsOut:
 def reserve(
     web: Carrel, who: Writer, body: Annotated[ReservationIn, Depends(json_body(ReservationIn))]
 ) -> ReservationOut:
-    """The hours are those of the clock on the wall, also after a change to summer time."""
+    """The hours are local time, also after a change to daylight saving time."""
     return web.administration.reserve(who, body)
 
 
 @router.delete("/reservations/{name}", status_code=204, summary="Remove a reservation")
 def unreserve(web: Carrel, who: Writer, name: Name) -> None:
-    """What it kept is lent to everybody again."""
+    """Its devices become available to all groups again."""
     web.administration.unreserve(who, name)

@@ -1,4 +1,4 @@
-"""REST about courses: rosters, assignments, what is handed out and in, and more time."""
+"""REST routes for courses: rosters, assignments, submissions, grading and extensions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ router = APIRouter(responses=ERRORS, tags=["courses"])
 
 @router.get("/courses", summary="My courses")
 def courses(web: Carrel, who: Reader) -> CoursesOut:
-    """Those in which the caller is a teacher, a grader or a student; administrators see all."""
+    """Courses in which the caller is a teacher, grader or student; all for administrators."""
     return web.courses.administration.courses(who)
 
 
@@ -59,8 +59,8 @@ def courses(web: Carrel, who: Reader) -> CoursesOut:
     "/courses",
     status_code=201,
     response_model=CourseOut,
-    responses={200: {"model": ConsequencesOut, "description": "In a dry run: what it would make"}},
-    summary="Make a course",
+    responses={200: {"model": ConsequencesOut, "description": "For a dry run: the effect"}},
+    summary="Create a course",
     openapi_extra=body_of(CourseIn),
 )
 def create(
@@ -69,9 +69,9 @@ def create(
     body: Annotated[CourseIn, Depends(json_body(CourseIn))],
     dry_run: DryRun = False,
 ) -> CourseOut | JSONResponse:
-    """For administrators. Makes the group with its quota, pins the image, takes the roster.
+    """For administrators. Creates the group with its quota, pins the image, and applies the roster.
 
-    Of a group that is there nobody leaves: whom the roster lacks is named, and stays.
+    Members of an existing group stay, even if the roster does not list them; the answer names them.
     """
     if dry_run:
         return JSONResponse(web.courses.administration.preview(who, body).model_dump(mode="json"))
@@ -80,19 +80,19 @@ def create(
 
 @router.get("/courses/{course}", summary="One course")
 def show(web: Carrel, who: Reader, course: CourseName) -> CourseOut:
-    """To who has no role in it, it does not exist."""
+    """404 for users without a role in the course."""
     return web.courses.administration.show(who, course)
 
 
 @router.get("/courses/{course}/members", summary="The class")
 def members(web: Carrel, who: Reader, course: CourseName) -> MembersOut:
-    """For teachers and graders, by name; also those who have left."""
+    """For teachers and graders, by name, including students who left."""
     return web.courses.roster.members(who, course)
 
 
 @router.put(
     "/courses/{course}/roster",
-    summary="Make the class what a roster says",
+    summary="Apply a roster",
     openapi_extra=body_of(RosterIn),
 )
 def roster(
@@ -102,14 +102,14 @@ def roster(
     body: Annotated[RosterIn, Depends(json_body(RosterIn))],
     dry_run: DryRun = False,
 ) -> ConsequencesOut:
-    """For teachers. Who is not on it leaves; what they handed in is kept."""
+    """For teachers. Students who are not listed leave the course; their submissions are kept."""
     return web.courses.roster.update(who, course, body.students, dry_run=dry_run)
 
 
 @router.post(
     "/courses/{course}/clone",
     status_code=201,
-    summary="Make a course like another",
+    summary="Copy a course",
     openapi_extra=body_of(CloneIn),
 )
 def clone(
@@ -118,19 +118,19 @@ def clone(
     course: CourseName,
     body: Annotated[CloneIn, Depends(json_body(CloneIn))],
 ) -> CourseOut:
-    """For administrators. Quota, image and assignments come along, people do not."""
+    """For administrators. Copies quota, image and assignments, but not people."""
     return web.courses.administration.clone(who, course, body)
 
 
 @router.put("/courses/{course}/archive", summary="Archive a course")
 def archive(web: Carrel, who: Writer, course: CourseName) -> CourseOut:
-    """For teachers. From then on it can only be read; nothing is deleted."""
+    """For teachers. The course becomes read-only; nothing is deleted."""
     return web.courses.administration.archive(who, course)
 
 
-@router.delete("/courses/{course}/archive", summary="Bring a course back")
+@router.delete("/courses/{course}/archive", summary="Restore a course")
 def bring_back(web: Carrel, who: Writer, course: CourseName) -> CourseOut:
-    """For teachers: it goes on where it was."""
+    """For teachers. Ends the archived state."""
     return web.courses.administration.archive(who, course, undo=True)
 
 
@@ -139,7 +139,7 @@ def bring_back(web: Carrel, who: Writer, course: CourseName) -> CourseOut:
 
 @router.get("/courses/{course}/assignments", summary="The assignments of a course")
 def assignments(web: Carrel, who: Reader, course: CourseName) -> AssignmentsOut:
-    """As the caller has them: a student with the own due time, state and receipts."""
+    """As the caller sees them: students with their own due date, state and receipts."""
     return web.courses.overview.assignments(who, course)
 
 
@@ -155,9 +155,9 @@ def release(
     assignment: AssignmentName,
     body: Annotated[ReleaseIn, Depends(json_body(ReleaseIn))],
 ) -> ReleasedOut:
-    """For teachers: solutions and hidden tests are taken out, and the rest is handed out.
+    """For teachers: releases the files without solutions and hidden tests.
 
-    The same files again are no new version, so that it may be repeated.
+    The same files again are not a new version, so that the call is safe to repeat.
     """
     return web.courses.assignments.release(who, course, assignment, body)
 
@@ -177,7 +177,7 @@ def hand_out(
 
 @router.post(
     "/courses/{course}/assignments/{assignment}/extensions",
-    summary="Give more time",
+    summary="Grant an extension",
     openapi_extra=body_of(ExtensionIn),
 )
 def extend(
@@ -187,19 +187,21 @@ def extend(
     assignment: AssignmentName,
     body: Annotated[ExtensionIn, Depends(json_body(ExtensionIn))],
 ) -> ConsequencesOut:
-    """For teachers: to a person or to a section. Several extensions add up."""
+    """For teachers: to a student or a section. Extensions add up."""
     return web.courses.deadlines.extend(who, course, assignment, body)
 
 
-@router.get("/courses/{course}/assignments/{assignment}/extensions", summary="Who has more time")
+@router.get("/courses/{course}/assignments/{assignment}/extensions", summary="The extensions")
 def extensions(
     web: Carrel, who: Reader, course: CourseName, assignment: AssignmentName
 ) -> ExtensionsOut:
-    """For teachers and graders, in the order in which they were given."""
+    """For teachers and graders, in the order in which they were granted."""
     return web.courses.deadlines.extensions(who, course, assignment)
 
 
-@router.delete("/courses/{course}/assignments/{assignment}/extensions", summary="Take time back")
+@router.delete(
+    "/courses/{course}/assignments/{assignment}/extensions", summary="Revoke an extension"
+)
 def take_time_back(
     *,
     web: Carrel,
@@ -209,7 +211,7 @@ def take_time_back(
     person: Person = "",
     section: Section = "",
 ) -> ConsequencesOut:
-    """For teachers: all the extensions of a person or of a section, for this assignment."""
+    """For teachers: all extensions of a student or a section for this assignment."""
     return web.courses.deadlines.withdraw_extensions(
         who, course, assignment, person=person, section=section
     )
@@ -230,10 +232,11 @@ def submit(
     assignment: AssignmentName,
     body: Annotated[SubmitIn, Depends(json_body(SubmitIn))],
 ) -> ReceiptOut:
-    """For students. Answered once all of it is stored for good; refused, nothing of it is.
+    """For students. The answer comes after all files are stored; a refused submission stores
+    nothing.
 
-    The server's clock decides. The same files as the last time are that submission, with the
-    same receipt, so that a lost answer may safely be asked for again.
+    The time of the server counts. Sending the files of the last submission again returns the same
+    receipt, so that the call is safe to repeat.
     """
     return web.courses.submissions.submit(who, course, assignment, body)
 
@@ -247,25 +250,25 @@ def receipts(
     assignment: AssignmentName,
     person: Whose = "",
 ) -> ReceiptsOut:
-    """A student's own; for teachers and graders everybody's, or those of one person."""
+    """The student's own; for teachers and graders those of all students or of one."""
     return web.courses.submissions.receipts(who, course, assignment, person=person)
 
 
-@router.get("/submissions/{submission}", summary="What was handed in")
+@router.get("/submissions/{submission}", summary="The submissions")
 def handed_in(web: Carrel, who: Reader, submission: SubmissionId) -> HandedInOut:
-    """A submission with its files, for its student and for those who grade it."""
+    """A submission with its files, for its student, teachers and graders."""
     return web.courses.submissions.files(who, submission)
 
 
 @router.put("/submissions/{submission}/counts", summary="Let a submission count")
 def choose(web: Carrel, who: Writer, submission: SubmissionId) -> ReceiptOut:
-    """For teachers: this one is graded, whatever the clock said."""
+    """For teachers: grade this submission, regardless of its time."""
     return web.courses.submissions.choose(who, submission, counts=True)
 
 
-@router.delete("/submissions/{submission}/counts", summary="Leave it to the clock again")
+@router.delete("/submissions/{submission}/counts", summary="Apply the late rule again")
 def unchoose(web: Carrel, who: Writer, submission: SubmissionId) -> ReceiptOut:
-    """For teachers: the last one on time counts, else the last that is not too late."""
+    """For teachers: the last submission on time counts, else the last that is not too late."""
     return web.courses.submissions.choose(who, submission, counts=False)
 
 
@@ -284,13 +287,15 @@ def grade(
     assignment: AssignmentName,
     body: Annotated[GradeIn, Depends(json_body(GradeIn))],
 ) -> GradingOut:
-    """For teachers and graders: a request on the pool. One of the same that is open is that one."""
+    """For teachers and graders: a request on the pool. Returns the open run for the same work, if
+    any.
+    """
     return web.courses.grading.start(who, course, assignment, body)
 
 
 @router.get("/courses/{course}/assignments/{assignment}/grading", summary="Grades")
 def grades(web: Carrel, who: Reader, course: CourseName, assignment: AssignmentName) -> GradesOut:
-    """For teachers and graders: the newest run, and a verdict for each student and cell."""
+    """For teachers and graders: the newest run, and the result of each student and cell."""
     return web.courses.grading.grades(who, course, assignment)
 
 
@@ -306,13 +311,13 @@ def release_feedback(
     assignment: AssignmentName,
     body: Annotated[FeedbackIn, Depends(json_body(FeedbackIn))],
 ) -> ConsequencesOut:
-    """For teachers and graders: one student gets it. Again, it is in place of what was there."""
+    """For teachers and graders: one student. Replaces earlier feedback."""
     return web.courses.feedback.release(who, course, assignment, body.person)
 
 
 @router.get("/submissions/{submission}/feedback", summary="Feedback")
 def feedback(web: Carrel, who: Reader, submission: SubmissionId) -> FeedbackOut:
-    """On a submission, for its student and for those who grade it."""
+    """The feedback on a submission, for its student, teachers and graders."""
     return FeedbackOut(files=web.courses.delivery.files(who, submission))
 
 
@@ -321,7 +326,7 @@ def feedback(web: Carrel, who: Reader, submission: SubmissionId) -> FeedbackOut:
 
 @router.get("/outages", summary="Outages")
 def outages(web: Carrel, who: Reader) -> OutagesOut:
-    """Those of all courses, and of the caller's."""
+    """Those of all courses, and of the caller's courses."""
     return web.courses.deadlines.outages(who)
 
 
@@ -331,5 +336,7 @@ def outages(web: Carrel, who: Reader) -> OutagesOut:
 def record_outage(
     web: Carrel, who: Writer, body: Annotated[OutageIn, Depends(json_body(OutageIn))]
 ) -> ConsequencesOut:
-    """For administrators. What was due in it, or within a day after it, is due so much later."""
+    """For administrators. Assignments due in it or within a day after it are due later by its
+    length.
+    """
     return web.courses.deadlines.record_outage(who, body)

@@ -1,4 +1,4 @@
-"""REST about courses for those who take them: trying one's own work, and one's grades."""
+"""REST routes for students: check one's own work, and read one's grades."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ router = APIRouter(
 )
 
 
-@router.post("/checks", summary="Check one's own work", openapi_extra=body_of(SubmitIn))
+@router.post("/checks", summary="Check your work", openapi_extra=body_of(SubmitIn))
 def check(
     web: Carrel,
     who: Writer,
@@ -27,17 +27,17 @@ def check(
     assignment: AssignmentName,
     body: Annotated[SubmitIn, Depends(json_body(SubmitIn))],
 ) -> CheckOut:
-    """Runs the visible tests as grading does: a request on the pool. Nothing of it counts.
+    """Runs the visible tests as grading does, as a request on the pool. The result does not count.
 
-    Without files it is about what the caller handed in last. The same files again are the check
-    that is under way.
+    Without files it checks the latest submission. The same files again return the check in
+    progress.
     """
     return web.courses.checks.start(who, course, assignment, body)
 
 
 @router.get("/checks", summary="My checks")
 def checks(web: Carrel, who: Reader, course: CourseName, assignment: AssignmentName) -> ChecksOut:
-    """The caller's own of the last day, the newest first; nobody else sees what came out."""
+    """The caller's own checks of the last day, newest first."""
     return web.courses.checks.recent(who, course, assignment)
 
 
@@ -45,5 +45,5 @@ def checks(web: Carrel, who: Reader, course: CourseName, assignment: AssignmentN
 def my_grade(
     web: Carrel, who: Reader, course: CourseName, assignment: AssignmentName
 ) -> MyGradeOut:
-    """For students: the own points, cell by cell, as they were when feedback was released."""
+    """For students: the points by cell, as of the last release of feedback."""
     return web.courses.delivery.own_grade(who, course, assignment)

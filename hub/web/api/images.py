@@ -1,4 +1,4 @@
-"""REST about images: the catalogue, and what groups pin."""
+"""REST routes for images: the catalogue and the pins of groups."""
 
 from __future__ import annotations
 
@@ -18,25 +18,27 @@ ImageName = Annotated[str, Path(max_length=64, description="Such as `torch`.")]
 router = APIRouter(responses=ERRORS, tags=["images"])
 
 
-@router.get("/images", summary="The images to choose from")
+@router.get("/images", summary="The available images")
 def images(web: Carrel, who: Reader) -> ImagesOut:
-    """Every build that an engine has, and what the caller's groups have pinned.
+    """All builds that an engine has, and the pins of the caller's groups.
 
-    `choice` is false where work runs on the machine itself, not in images.
+    `choice` is false where work runs directly on the machine.
     """
     return web.images.shown(who, web.membership.names(who))
 
 
-@router.get("/images/needed", summary="The builds that must stay")
+@router.get("/images/needed", summary="The pinned builds")
 def needed(web: Carrel, who: Reader) -> NeedsOut:
-    """For administrators: a course has pinned it, something runs in it, or an output names it."""
+    """For administrators: builds that a course has pinned, that are in use, or that an output
+    names.
+    """
     check(who)
     return web.images.needed(web.context.files)
 
 
 @router.put(
     "/groups/{group}/pins/{image}",
-    summary="Keep a group to one build of an image",
+    summary="Pin an image for a group",
     openapi_extra=body_of(PinIn),
 )
 def pin(
@@ -46,15 +48,15 @@ def pin(
     image: ImageName,
     body: Annotated[PinIn, Depends(json_body(PinIn))],
 ) -> PinOut:
-    """For its teachers and for administrators.
+    """For teachers of the group and administrators.
 
-    Who asks for the image by its bare name as a member of the group, or of one below it, gets
-    this build until the last day is over.
+    Members of the group and its subgroups who request the image by its bare name get this build
+    until the end of the last day.
     """
     return web.images.pin(who, group, image, body)
 
 
-@router.delete("/groups/{group}/pins/{image}", status_code=204, summary="Take a pin away")
+@router.delete("/groups/{group}/pins/{image}", status_code=204, summary="Unpin an image")
 def unpin(web: Carrel, who: Writer, group: GroupName, image: ImageName) -> None:
-    """The bare name stands for the newest build again."""
+    """The bare name means the newest build again."""
     web.images.unpin(who, group, image)

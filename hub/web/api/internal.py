@@ -1,4 +1,4 @@
-"""The REST API for the hub's spawners and for attempts: ``…/api/v1``, each with its own token."""
+"""REST routes for spawners and attempts: ``…/api/v1``, each with its own token."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Lease = Annotated[str, Path(description="Such as `j-7f3k2m9p.1`.", max_length=80
 
 
 class AcceptedOut(Out):
-    """How many events were new."""
+    """The number of new events."""
 
     accepted: int
 
@@ -51,57 +51,57 @@ router = APIRouter(responses=ERRORS)
 def open_session(
     web: Carrel, body: Annotated[OpenSessionIn, Depends(json_body(OpenSessionIn))]
 ) -> RequestOut:
-    """The live request of this server, or a new one: safe to repeat."""
+    """Returns the live request of this server, or creates one: safe to repeat."""
     return web.sessions.open(body)
 
 
 @router.get(
     "/people/{person}/graded",
     tags=["hub"],
-    summary="Which courses somebody grades",
+    summary="The courses of a grader",
     dependencies=[Depends(_hub)],
 )
 def graded(web: Carrel, person: Annotated[str, Path(max_length=64)]) -> GradedOut:
-    """As a teacher or a grader: their sessions see the folders of these, which are made."""
+    """Courses as teacher or grader: sessions mount their folders, which are created."""
     return GradedOut(courses=list(web.courses.folders.prepare_for(person)))
 
 
 @router.post(
     "/requests/{request_id}/stop",
     tags=["hub"],
-    summary="Say how a session came to its end",
+    summary="Report the end of a session",
     dependencies=[Depends(_hub)],
     openapi_extra=body_of(StopIn),
 )
 def end_session(
     web: Carrel, request_id: RequestId, body: Annotated[StopIn, Depends(json_body(StopIn))]
 ) -> RequestOut:
-    """The first cause stands; devices come free once death is confirmed."""
+    """The first cause is kept; devices are released when the processes have ended."""
     return web.sessions.end(request_id, body)
 
 
 @router.post(
     "/leases/{lease_id}/launch",
     tags=["hub"],
-    summary="Say that a session is about to be started",
+    summary="Report that a session is starting",
     dependencies=[Depends(_hub)],
 )
 def launch(web: Carrel, lease_id: Lease) -> RequestOut:
-    """`granted` becomes `starting`. A lease that was given back answers 409: start nothing."""
+    """`granted` becomes `starting`. 409 for a lease that ended: start nothing."""
     return web.attempts.launch(lease_id)
 
 
 @router.post(
     "/leases/{lease_id}/started",
     tags=["hub", "attempts"],
-    summary="Say which process runs under the lease",
+    summary="Report the process of a lease",
     dependencies=[Depends(_hub_or_attempt)],
     openapi_extra=body_of(StartedIn),
 )
 def started(
     web: Carrel, lease_id: Lease, body: Annotated[StartedIn, Depends(json_body(StartedIn))]
 ) -> RequestOut:
-    """The claim: nothing is executed before this answers 200; on 409 the process ends at once."""
+    """The claim: execute nothing before the answer 200; on 409 exit immediately."""
     return web.attempts.started(lease_id, body)
 
 
@@ -115,30 +115,30 @@ def started(
 def add_events(
     web: Carrel, lease_id: Lease, body: Annotated[EventsIn, Depends(json_body(EventsIn))]
 ) -> AcceptedOut:
-    """Events are counted by `seq` from 1; what was seen before is dropped."""
+    """Events are numbered by `seq` from 1; duplicates are dropped."""
     return AcceptedOut(accepted=web.attempts.add_events(lease_id, body))
 
 
 @router.get(
     "/leases/{lease_id}/grading",
     tags=["attempts"],
-    summary="What is to be graded",
+    summary="The work of a grading run",
     dependencies=[Depends(_attempt)],
 )
 def grading(web: Carrel, lease_id: Lease) -> GradingOrderOut:
-    """The submissions of a grading run that have no verdict yet."""
+    """The submissions of a grading run without a result."""
     return web.courses.grading.order(lease_id)
 
 
 @router.post(
     "/leases/{lease_id}/verdicts",
     tags=["attempts"],
-    summary="Give a verdict on a submission",
+    summary="Report the result of a submission",
     dependencies=[Depends(_attempt)],
     openapi_extra=body_of(VerdictIn),
 )
 def judge(
     web: Carrel, lease_id: Lease, body: Annotated[VerdictIn, Depends(json_body(VerdictIn))]
 ) -> KeptOut:
-    """Kept for good before this answers; a second one for the same submission is dropped."""
+    """Stored before the answer; a second result for the same submission is dropped."""
     return KeptOut(kept=web.courses.grading.store_verdict(lease_id, body))

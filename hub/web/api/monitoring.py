@@ -1,6 +1,6 @@
-"""What supervisors and monitoring ask: ``/healthz``, ``/readyz`` and ``/metrics``.
+"""Routes for supervisors and monitoring: ``/healthz``, ``/readyz`` and ``/metrics``.
 
-The first two need no sign-in, and say no more than which part does not answer.
+The first two need no sign-in, and reveal only which part is not responding.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/healthz")
 async def healthz() -> dict[str, str]:
-    """The process answers; it asks nobody else."""
+    """The process responds, without asking other services."""
     return {"status": "ok"}
 
 
 @router.get("/readyz")
 def readyz(web: Carrel) -> JSONResponse:
-    """It can do its work: store, loop and hub answer."""
+    """Store, scheduling loop and JupyterHub respond."""
     found = web.readiness.look()
     status = HTTPStatus.OK if found.ready else HTTPStatus.SERVICE_UNAVAILABLE
     return JSONResponse(found.model_dump(), status)

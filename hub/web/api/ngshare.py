@@ -1,6 +1,6 @@
-"""ngshare's REST API, which exchanges of nbgrader speak: ``…/api/v1/exchange``.
+"""ngshare's REST API, for nbgrader's exchange: ``…/api/v1/exchange``.
 
-Its clients send forms, and look for ``success`` and ``message`` in every answer.
+Its clients send forms, and read ``success`` and ``message`` in every answer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..dependencies.context import web_of
 
 _FORM = "application/x-www-form-urlencoded"
 _PARTS = "multipart/form-data"
-"""As `curl -F` sends a form; ngshare takes both."""
+"""The type of a form with files, as `curl -F` sends it; ngshare accepts both."""
 _MOST_FIELDS = 20
 
 CourseId = Annotated[str, Path(max_length=64)]
@@ -38,7 +38,7 @@ StudentId = Annotated[str, Path(max_length=64)]
 ListOnly = Annotated[str, Query(max_length=10)]
 Timestamp = Annotated[str, Query(max_length=100)]
 
-# Not in the description of Carrel's own API: ngshare describes it.
+# Not part of the description of Carrel's API: ngshare documents it.
 router = APIRouter(prefix="/exchange", include_in_schema=False)
 
 
@@ -47,7 +47,7 @@ async def _exchange(request: Request) -> NgshareService:
 
 
 async def _fields(request: Request) -> dict[str, str]:
-    """A form's; tens of megabytes take a while, and are read beside the event loop."""
+    """Read the fields of a form; large ones are parsed outside the event loop."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     body = await request.body()
     if not body:
@@ -68,7 +68,7 @@ def _read(body: bytes) -> dict[str, str]:
         pairs = parse_qsl(
             body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"
         )
-    except ValueError as error:  # no UTF-8, or too many fields
+    except ValueError as error:  # not UTF-8, or too many fields
         raise InvalidInput(
             f"The form cannot be read: {error}.", accepted="A form in UTF-8."
         ) from None

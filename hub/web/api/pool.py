@@ -1,4 +1,4 @@
-"""The API's stream of changes: what the live views of pool and queue wait for."""
+"""REST routes for devices and queue, and the stream of their changes."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ router = APIRouter(responses=ERRORS)
     responses={200: {"content": {"text/event-stream": {}}, "description": "Server-sent events."}},
 )
 def changes(web: Carrel, who: Reader) -> Response:
-    """`changed` at once, and whenever what the caller may see of the pool, the queue and the
-    requests has changed; what it is now say `/pool`, `/queue` and `/requests`. A comment line
-    every 15 s keeps it open.
+    """`changed` immediately, and after each change of the pool, queue or requests that the caller
+    may see; read `/pool`, `/queue` and `/requests` then. A comment line every 15 s keeps the
+    connection open.
     """
     return EventStream(web.event_streams.of_page(who))
 
 
 @router.get("/pool", tags=["pool"], summary="The devices and their states")
 def pool(web: Carrel, who: ReaderOrHub) -> PoolOut:
-    """Every device with its state as the caller may see it.
+    """All devices with their states as the caller may see them.
 
-    Students see *that* a device is taken, teachers also by whom in their groups,
-    administrators always. `simulated` marks devices that exist only in name. `reservations` are
-    the next ones of everybody; what one is for only its group is told.
+    Students see *that* a device is in use, teachers also by whom in their groups, administrators
+    always. `simulated` marks devices without hardware. `reservations` are the next ones of all
+    groups; the purpose is shown to the group only.
     """
     return web.pool.pool(who, groups_of=() if who is None else web.groups.names(who))
 
 
-@router.get("/queue", tags=["pool"], summary="Who waits, in order, and why")
+@router.get("/queue", tags=["pool"], summary="The queue, with reasons")
 def queue(
     web: Carrel, who: ReaderOrHub, limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = 200
 ) -> QueueOut:
-    """The head of the one queue. Whose a place is, only those see who are entitled to."""
+    """The first part of the queue. Owners are shown only to callers who may see them."""
     return web.requests.queue(who, limit)

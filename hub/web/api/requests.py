@@ -1,4 +1,4 @@
-"""REST for requests: submit, list, show, explain, change and cancel them; their output."""
+"""REST routes for requests: submit, list, show, explain, change and cancel them; their output."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ router = APIRouter(responses=ERRORS)
 def submit(
     web: Carrel, who: Writer, body: Annotated[JobIn, Depends(json_body(JobIn))]
 ) -> RequestOut:
-    """Queues a notebook, which travels in the body, or a command.
+    """Queues a notebook, which is part of the body, or a command.
 
-    Everything is checked before anything is stored: the notebook's format, its parameters,
-    its kernel, an uploaded archive, the group, the quota. The same `idempotency_key` of the
-    same owner returns the first request, so that a lost answer may safely be asked for again.
+    Everything is validated before anything is stored: the format of the notebook, its parameters
+    and kernel, an uploaded archive, the group, the quota. The same `idempotency_key` of the same
+    owner returns the first request, so that the call is safe to repeat.
     """
     return web.jobs.submit(who, body)
 
@@ -62,31 +62,37 @@ def list_requests(
     ] = None,
     label: Annotated[
         list[Annotated[str, Query(max_length=256)]] | None,
-        Query(description="Only with this label, as `name=value`; all of several must hold."),
+        Query(description="Only with this label, as `name=value`; several must all match."),
     ] = None,
     text: Annotated[
         str,
         Query(
-            max_length=200, description="In the id, the session's or notebook's name, or command."
+            max_length=200,
+            description="Text in the ID, the name of the session or notebook, or the command.",
         ),
     ] = "",
     owner: Annotated[
         str | None,
-        Query(max_length=255, description="Only of this person, as far as you may see them."),
+        Query(
+            max_length=255, description="Only requests of this user, as far as you may see them."
+        ),
     ] = None,
     group: Annotated[str, Query(max_length=64, description="Only of this group.")] = "",
     node: Annotated[
-        str, Query(max_length=255, description="Only those whose newest lease is on this node.")
+        str, Query(max_length=255, description="Only requests whose newest lease is on this node.")
     ] = "",
     mine: Annotated[
-        bool, Query(description="false adds what one teaches, for administrators everything.")
+        bool,
+        Query(
+            description="false includes requests of groups that you teach; for administrators all."
+        ),
     ] = True,
     limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = 200,
-    cursor: Annotated[str, Query(max_length=64, description="`next` of the page before.")] = "",
+    cursor: Annotated[str, Query(max_length=64, description="`next` of the previous page.")] = "",
 ) -> RequestsOut:
-    """Newest first, a page at a time: `next` is empty on the last one.
+    """Newest first, by page: `next` is empty on the last one.
 
-    What is submitted while you page comes before the first page and shifts none of the others.
+    Requests that are submitted meanwhile do not shift later pages.
     """
     return web.requests.find(
         who,
@@ -107,16 +113,16 @@ def list_requests(
 
 @router.get("/requests/{request_id}", tags=["requests"], summary="One request")
 def show(web: Carrel, who: ReaderOrHub, request_id: RequestId) -> RequestOut:
-    """Place and reason while it waits, devices and progress while it runs, then its cause."""
+    """Position and reason while it is queued, devices and progress while it runs, then its end."""
     return web.requests.request(who, request_id)
 
 
 @router.get("/requests/{request_id}/why", tags=["requests"], summary="Why a request waits")
 def why(web: Carrel, who: ReaderOrHub, request_id: RequestId) -> WhyOut:
-    """The rule that holds it, behind whom it is and by which rules, and what would help.
+    """The rule that holds it, the requests ahead of it by rule, and changes that would help.
 
-    Each of the `suggestions` was tried on a copy of the queue: so changed, it starts now, or
-    at `expected_at`, which is sooner.
+    Each of the `suggestions` was tried on a copy of the queue: with the change it starts now, or at
+    `expected_at`, which is sooner.
     """
     return web.explanations.why(who, request_id)
 
@@ -127,12 +133,13 @@ def cancel(
     who: Writer,
     request_id: RequestId,
     reason: Annotated[
-        str, Query(max_length=500, description="Stands in the cause, where its owner reads it.")
+        str, Query(max_length=500, description="Recorded in the cause, for the owner.")
     ] = "",
 ) -> RequestOut:
-    """A waiting request ends at once; a running one is `stopping` until its processes are gone.
+    """A queued request ends immediately; a running one is `stopping` until its processes have
+    ended.
 
-    One that has ended stays as it is.
+    An ended request does not change.
     """
     return web.termination.cancel(who, request_id, reason.strip())
 
@@ -152,15 +159,15 @@ def events(
     came_last: Annotated[
         str,
         Header(
-            alias="Last-Event-ID", description="The same, as browsers say it when they come back."
+            alias="Last-Event-ID", description="The same, as browsers send it when they reconnect."
         ),
     ] = "",
 ) -> Response:
-    """`status` with a RequestOut at once and on every change; each stored event under its kind
-    with its `id` (from the beginning, or after `Last-Event-ID`); `end` after the terminal
-    status, and then the stream closes. A comment line every 15 s keeps it open.
+    """`status` with a RequestOut immediately and after every change; each stored event under its
+    kind with its `id` (from the beginning, or after `Last-Event-ID`); `end` after the terminal
+    status, which closes the stream. A comment line every 15 s keeps the connection open.
     """
-    web.requests.request(who, request_id)  # what is missing or hidden is answered as an error
+    web.requests.request(who, request_id)  # an error if missing or hidden
     last = _event_number(came_last) or after
     return EventStream(web.event_streams.of_request(who, request_id, last))
 
@@ -173,7 +180,7 @@ def events(
     responses={200: {"content": {"application/x-ipynb+json": {}}, "description": "The notebook."}},
 )
 def output(web: Carrel, who: Reader, request_id: RequestId) -> Response:
-    """As far as it has come: it is saved after each cell, also of a job that failed."""
+    """The notebook as saved after the last completed cell, also of a failed job."""
     name, content = web.requests.output(who, request_id)
     return Response(
         content,
@@ -185,11 +192,11 @@ def output(web: Carrel, who: Reader, request_id: RequestId) -> Response:
     )
 
 
-@router.get("/requests/{request_id}/files", tags=["requests"], summary="The files that a job left")
+@router.get("/requests/{request_id}/files", tags=["requests"], summary="The output files of a job")
 def list_files(web: Carrel, who: Reader, request_id: RequestId) -> FilesOut:
-    """What it has put into `$CARREL_OUTPUT_DIR` so far, of the newest attempt with any.
+    """The files in `$CARREL_OUTPUT_DIR`, of the newest attempt that has any.
 
-    Links, special files and names that are no UTF-8 are not offered; `left_out` counts them.
+    Links, special files and names that are not UTF-8 are not listed; `left_out` counts them.
     """
     return web.requests.files_of(who, request_id)
 
@@ -207,7 +214,7 @@ def read_file(
     request_id: RequestId,
     name: Annotated[str, Path(description="Such as `plots/loss.png`.", max_length=4096)],
 ) -> Response:
-    """As it is at this moment; a job that still runs may be writing to it."""
+    """The current content; a running job may still write to it."""
     return OpenFileResponse(
         web.requests.open_file(who, request_id, name),
         headers={"Content-Disposition": attachment(name.rpartition("/")[2]), **SAFE_CONTENT},
@@ -217,16 +224,16 @@ def read_file(
 @router.post(
     "/quotes",
     tags=["requests"],
-    summary="How long would it wait?",
+    summary="Quote the wait of requests",
     openapi_extra=body_of(QuotesIn),
 )
 def quotes(
     web: Carrel, who: Reader, body: Annotated[QuotesIn, Depends(json_body(QuotesIn))]
 ) -> QuotesOut:
-    """One answer for each question, in order, each as if it alone were sent now.
+    """One answer for each question, in order, each as if it alone were submitted now.
 
-    Nothing is reserved by it. What would be refused is answered with `admitted` false and the
-    refusal; `expected_at` is known for those that would be on the first page of the queue.
+    Nothing is reserved. For a request that would be refused, `admitted` is false and the answer
+    contains the refusal; `expected_at` is known for requests on the first page of the queue.
     """
     return QuotesOut(quotes=web.quotes.quotes(who, body.quotes))
 
@@ -234,7 +241,7 @@ def quotes(
 @router.post(
     "/requests/{request_id}/extend",
     tags=["requests"],
-    summary="Give it more time",
+    summary="Extend a running request",
     openapi_extra=body_of(ExtendIn),
 )
 def extend(
@@ -243,15 +250,15 @@ def extend(
     request_id: RequestId,
     body: Annotated[ExtendIn, Depends(json_body(ExtendIn))],
 ) -> RequestOut:
-    """Adds to the time limit of a session or job that runs.
+    """Extends the time limit of a running session or job.
 
-    With `seen_seconds`, the `seconds` of the request as the caller has seen them, it adds to
-    those: a limit that reaches so far already stays as it is, so that the call is safe to repeat.
+    With `seen_seconds`, the `seconds` of the request as the caller read them, it extends that
+    value: a limit that is already as long does not change, so that the call is safe to repeat.
 
-    Refused with 409 where somebody waits whom its devices would serve, where they are kept for
-    others by then (a reservation, what is guaranteed), where its budget is promised already, and
-    where it would run for longer than its group allows, counted from now. For its owner, teachers
-    of its group and administrators.
+    Refused with 409 if another request waits for its devices, if they are kept by then (for a
+    reservation or a guaranteed quota), if its budget is committed, or if it would exceed the max
+    time limit of its group, counted from now. For its owner, teachers of its group and
+    administrators.
     """
     return web.time_extensions.extend(who, request_id, body.seconds, seen=body.seen_seconds)
 
@@ -259,7 +266,7 @@ def extend(
 @router.post(
     "/requests/{request_id}/change",
     tags=["requests"],
-    summary="Ask for less while it waits",
+    summary="Change a queued request",
     openapi_extra=body_of(ChangeIn),
 )
 def change(
@@ -268,10 +275,10 @@ def change(
     request_id: RequestId,
     body: Annotated[ChangeIn, Depends(json_body(ChangeIn))],
 ) -> RequestOut:
-    """Fewer devices, a shorter time limit or another group, as `/why` suggests them.
+    """Requests fewer devices, a shorter time limit or another group, as `/why` suggests.
 
-    It keeps its id and its age in the queue, and is safe to repeat. Refused with 409 where it does
-    not wait any more, or where more is asked for than before. Only its owner can do this.
+    It keeps its id and its age in the queue, and the call is safe to repeat. Refused with 409 if it
+    is not queued any more, or if it would request more than before. For its owner only.
     """
     return web.amendments.change(who, request_id, body)
 
@@ -279,7 +286,7 @@ def change(
 @router.get(
     "/requests/{request_id}/log",
     tags=["requests"],
-    summary="What a request printed",
+    summary="The log of a request",
     response_class=Response,
     responses={200: {"content": {"text/plain": {}}, "description": "Bytes of the log."}},
 )
@@ -287,9 +294,9 @@ def log(
     web: Carrel,
     who: Reader,
     request_id: RequestId,
-    offset: Annotated[int, Query(ge=0, le=LARGEST, description="First byte wanted.")] = 0,
+    offset: Annotated[int, Query(ge=0, le=LARGEST, description="Offset of the first byte.")] = 0,
 ) -> Response:
-    """From a byte on, at most 1 MiB; `X-Carrel-Offset` is where to go on."""
+    """At most 1 MiB from the offset; `X-Carrel-Offset` is the offset of the rest."""
     data = web.requests.log(who, request_id, offset)
     return Response(
         data,

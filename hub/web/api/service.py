@@ -1,4 +1,4 @@
-"""REST for the service itself: is it up, who is calling, and in which groups."""
+"""REST routes for the service itself: health, the caller and their groups."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ router = APIRouter(responses=ERRORS)
 
 @router.get("/health", tags=["service"], summary="Is the service up?", responses={})
 def health() -> dict[str, str]:
-    """Needs no sign-in, and says nothing but that the service answers."""
+    """Needs no sign-in, and says only that the service responds."""
     return {"status": "ok"}
 
 
 @router.get("/me", tags=["service"], summary="Who am I?")
 def me(web: Carrel, who: Reader) -> MeOut:
-    """The caller's name, groups as JupyterHub has them now, and the groups they teach."""
+    """The caller's name, current groups in JupyterHub, and the groups they teach."""
     return web.membership.me(who)
 
 
 @router.get("/groups", tags=["service"], summary="The groups I may use")
 def groups(web: Carrel, who: Reader) -> GroupsOut:
-    """With the limits that hold for the caller now."""
+    """With the limits that apply to the caller now."""
     return web.membership.groups(who)

@@ -1,4 +1,4 @@
-"""REST for sessions that are held, for more time, and for what a request would have to expect."""
+"""REST routes for sessions: start, stop, keep, claim, and the activity of their kernels."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ router = APIRouter(responses=ERRORS)
 
 @router.post("/requests/{request_id}/claim", tags=["sessions"], summary="Claim a held device")
 def claim(web: Carrel, who: Writer, request_id: RequestId) -> RequestOut:
-    """Starts the session whose device is held, while there is time (`claim_by`).
+    """Starts the session whose device is held, before `claim_by`.
 
-    Twice is the same as once. While it still waits in the queue the answer is 409. Only its
-    owner can do this.
+    Safe to repeat. 409 while it is still queued. For its owner only.
     """
     return web.held_sessions.claim(who, request_id)
 
@@ -33,14 +32,14 @@ def claim(web: Carrel, who: Writer, request_id: RequestId) -> RequestOut:
 @router.post(
     "/requests/{request_id}/keep-place",
     tags=["sessions"],
-    summary="Open a CPU session now, and keep the place in the queue",
+    summary="Open a CPU session and keep the queue position",
 )
 def keep_place(web: Carrel, who: Writer, request_id: RequestId) -> RequestOut:
-    """Of a session that waits for devices: it keeps its place, and its device will be held.
+    """For a queued session: it keeps its position, and its device will be held.
 
-    The default server becomes a CPU session, unless a session runs or waits there already; the
-    request moves to a name of its own (`server_name`) if it had that one. Safe to repeat. Only
-    its owner can do this.
+    The default server becomes a CPU session, unless a session is queued or running there; the
+    request moves to a name of its own (`server_name`) if it had that one. Safe to repeat. For its
+    owner only.
     """
     return web.held_sessions.keep_place(who, request_id)
 
@@ -58,10 +57,10 @@ def start_session(
     server: Server,
     body: Annotated[SessionIn, Depends(json_body(SessionIn))],
 ) -> RequestOut | None:
-    """Queues it and asks the hub for its server; it starts by itself when its turn comes.
+    """Queues it and asks JupyterHub for its server; it starts automatically.
 
-    With `claim` its device is held instead when it comes, until its owner claims it; it then
-    has a name of its own: the one in the address, or for `-` one that is free.
+    With `claim` its device is held until its owner claims it; it then has a name of its own: the
+    one in the address, or for `-` an unused one.
     """
     if body.claim:
         return web.held_sessions.start(who, server_of(server), body)
@@ -70,15 +69,15 @@ def start_session(
 
 @router.delete("/sessions/{server}", status_code=204, tags=["sessions"], summary="Stop a session")
 def stop_session(web: Carrel, who: Writer, server: Server) -> None:
-    """Gives the devices back once its processes are gone; a waiting one leaves the queue."""
+    """Releases the devices when its processes have ended; a queued session leaves the queue."""
     web.sessions.stop(who, server_of(server))
 
 
 @router.post("/requests/{request_id}/keep", tags=["sessions"], summary="Keep an idle session")
 def keep(web: Carrel, who: Writer, request_id: RequestId) -> RequestOut:
-    """Takes back its `warning`; its idle time is counted anew. Once for each session.
+    """Withdraws its `warning` and restarts its idle time, once for each session.
 
-    A second time, and without a warning, the answer is 409. Only its owner can do this.
+    409 the second time, and without a warning. For its owner only.
     """
     return web.activity.keep(who, request_id)
 
@@ -86,7 +85,7 @@ def keep(web: Carrel, who: Writer, request_id: RequestId) -> RequestOut:
 @router.post(
     "/requests/{request_id}/kernels",
     tags=["sessions"],
-    summary="Say what a session's kernels do",
+    summary="Report the kernels of a session",
     openapi_extra=body_of(KernelsIn),
 )
 def kernels(
@@ -95,7 +94,7 @@ def kernels(
     request_id: RequestId,
     body: Annotated[KernelsIn, Depends(json_body(KernelsIn))],
 ) -> WatchOut:
-    """Sent by the server of a running session, with the session's own token, every
-    `again_seconds`. A session that does not tell counts as working. Only for its owner.
+    """Sent by the server of a running session with the session's own token, every `again_seconds`.
+    A session that does not report counts as active. For its owner only.
     """
     return web.activity.report(who, request_id, body)

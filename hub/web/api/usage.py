@@ -1,4 +1,4 @@
-"""REST about the past: device-seconds down to the ledger, how full the pool was, and waits."""
+"""REST routes for the past: device-seconds, ledger, utilization and wait times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Moment = Annotated[float | None, Query(ge=0, le=LATEST, allow_inf_nan=False)]
 router = APIRouter(responses=ERRORS, tags=["usage"])
 
 
-@router.get("/usage", summary="Device-seconds, down to the ledger")
+@router.get("/usage", summary="Device-seconds and ledger entries")
 def usage(
     *,
     web: Carrel,
@@ -29,29 +29,32 @@ def usage(
         str,
         Query(
             max_length=64,
-            description="Only in this group and those below it: of all whom you may see in them.",
+            description="Only usage in this group and its subgroups, of all users you may see.",
         ),
     ] = "",
-    by: Annotated[UsageBy, Query(description="What `rows` are added up for.")] = UsageBy.OWNER,
+    by: Annotated[UsageBy, Query(description="What `rows` are grouped by.")] = UsageBy.OWNER,
     mine: Annotated[
         bool | None,
-        Query(description="Only yours, or not; by default only yours unless a group is named."),
+        Query(description="Only your usage; the default is true unless a group is given."),
     ] = None,
     lines: Annotated[
-        int, Query(ge=0, le=MOST_ROWS, description="The newest lines of the ledger to show.")
+        int,
+        Query(
+            ge=0, le=MOST_ROWS, description="The number of ledger entries to return, newest first."
+        ),
     ] = MOST_ROWS,
     before: Annotated[
-        int | None, Query(ge=1, le=LARGEST, description="Only lines with a smaller id.")
+        int | None, Query(ge=1, le=LARGEST, description="Only entries with a smaller id.")
     ] = None,
 ) -> UsageReport:
-    """The sum, what it is made of, and the lines of the ledger.
+    """The sum, its parts, and the entries of the ledger.
 
-    `charged` stands in the ledger, `open` has been used since its last line. Everybody sees
-    their own, teachers what was used in their groups, administrators everything. Days begin at
-    midnight UTC, weeks with Monday; terms are those of the site's calendar. Of a line that goes
-    beyond a day or beyond the span, each part counts where it belongs. A group counts what those
-    below it used as well, as far as you may see it. By model, each device of a lease counts for
-    the same part; work without a device is charged nothing and is in no sum.
+    `charged` is in the ledger, `open` is the usage since its last entry. All users see their own
+    usage, teachers the usage in their groups, administrators all usage. Days begin at midnight UTC,
+    weeks on Monday; terms are those of the site's calendar. Entries that extend beyond a day or the
+    period are split. A group includes its subgroups as far as the caller may see them. By model,
+    each device of a lease counts for the same part; work without devices is not charged and not
+    included.
     """
     asked = UsageQuery(
         group=group, since=since, until=until, by=by, mine=mine, lines=lines, before=before
@@ -59,7 +62,7 @@ def usage(
     return web.usage.report(who, asked)
 
 
-@router.get("/history", summary="How full the pool was, and how long waits were")
+@router.get("/history", summary="Utilization and wait times")
 def history(
     web: Carrel,
     who: Reader,
@@ -69,8 +72,8 @@ def history(
     ] = "week",
     group: Annotated[str, Query(max_length=64, description="Only of this group.")] = "",
 ) -> HistoryOut:
-    """For administrators; of a group also for its teachers.
+    """For administrators; for a group also for its teachers.
 
-    A wait is the time until the first grant, of requests for devices; it counts where it ended.
+    A wait time is the time until the first grant of a request for devices, counted when it ends.
     """
     return web.usage.pool(who, span, group)

@@ -52,7 +52,7 @@ def parse(model: type[_Model], data: bytes) -> _Model:
         data.decode()
     except UnicodeDecodeError as error:
         raise InvalidInput(
-            f"The body is not UTF-8: byte {error.start} cannot be read.",
+            f"The body is not UTF-8: byte {error.start} is invalid.",
             accepted="Send JSON in UTF-8.",
         ) from None
     try:
@@ -131,6 +131,6 @@ class _Guard:
 
 def too_large(limit: int) -> TooLarge:
     return TooLarge(
-        "What was sent is too large.",
+        "The upload is too large.",
         accepted=f"At most {limit // 1024:,} KiB together; clear large outputs from the notebook.",
     )

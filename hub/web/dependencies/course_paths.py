@@ -17,16 +17,18 @@ AssignmentName = Annotated[str, Path(max_length=64, description="Such as `ps1`."
 SubmissionId = Annotated[int, Path(ge=1, le=LARGEST, description="The `id` of a receipt.")]
 
 
-Version = Annotated[int | None, Query(ge=1, le=LARGEST, description="The newest without it.")]
+Version = Annotated[int | None, Query(ge=1, le=LARGEST, description="Default: the newest.")]
 
 
-Whose = Annotated[str, Query(max_length=64, description="For teachers and graders: of one person.")]
+Whose = Annotated[
+    str, Query(max_length=64, description="For teachers and graders: the work of one student.")
+]
 
 
-Person = Annotated[str, Query(max_length=64, description="Whose; or name a section.")]
+Person = Annotated[str, Query(max_length=64, description="The student; alternatively a section.")]
 
 
-Section = Annotated[str, Query(max_length=200, description="Whose; or name a person.")]
+Section = Annotated[str, Query(max_length=200, description="The section; alternatively a student.")]
 
 
-DryRun = Annotated[bool, Query(description="Only say what it would mean.")]
+DryRun = Annotated[bool, Query(description="Only preview the effect.")]

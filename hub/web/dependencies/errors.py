@@ -128,8 +128,8 @@ async def _on_bad_values(request: Request, error: Exception) -> Response:
 async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == HTTPStatus.NOT_FOUND:
-        return await answer(request, NotFound("There is nothing at this address."))
-    other = CarrelError(f"{request.method} does not work here: {error.detail}.")
+        return await answer(request, NotFound("Page not found."))
+    other = CarrelError(f"{request.method} is not supported here: {error.detail}.")
     other.code, other.http_status = "http", error.status_code
     return await answer(request, other)
 
@@ -140,8 +140,8 @@ async def _on_surprise(request: Request, error: Exception) -> Response:
     said = await answer(
         request,
         CarrelError(
-            "Something went wrong inside the service.",
-            accepted="Nothing more is known here; the service's log has the details.",
+            "Internal error.",
+            accepted="See the log of the service for details.",
         ),
     )
     said.headers.update(ALWAYS)  # it leaves outside of what adds them

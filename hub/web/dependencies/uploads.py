@@ -36,8 +36,8 @@ class Uploaded:
                 return content.decode("utf-8-sig")
             except UnicodeDecodeError:
                 raise InvalidInput(
-                    f"{name[:80]} is no text in UTF-8.",
-                    accepted="A table saved as 'CSV UTF-8'.",
+                    f"{name[:80]} is not UTF-8 text.",
+                    accepted="Save the table as 'CSV UTF-8'.",
                     field=field,
                 ) from None
         return ""

@@ -27,7 +27,7 @@ async def _visitor(request: Request) -> Visitor:
     visitor = await web_of(request).gate.visitor(request)
     if visitor is None:
         if request.headers.get("hx-request") or request.method != "GET":
-            raise NotSignedIn("You are not signed in any more.", accepted="Open the desk again.")
+            raise NotSignedIn("Your sign-in has expired.", accepted="Open the desk again.")
         raise SignInRequired
     return visitor
 
@@ -36,7 +36,7 @@ async def _follower(request: Request) -> Visitor:
     """A stream, or a part of a page, cannot be led to the sign-in."""
     visitor = await web_of(request).gate.visitor(request)
     if visitor is None:
-        raise NotSignedIn("You are not signed in any more.", accepted="Open the desk again.")
+        raise NotSignedIn("Your sign-in has expired.", accepted="Open the desk again.")
     return visitor
 
 

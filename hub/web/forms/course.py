@@ -76,7 +76,9 @@ class CourseForm:
     def body(self) -> CourseIn:
         """Raises InvalidInput, naming the field."""
         if not self.name:
-            raise InvalidInput("A course needs a name.", accepted="Such as cs101.", field="name")
+            raise InvalidInput(
+                "The name of the course is missing.", accepted="Such as cs101.", field="name"
+            )
         return _valid(
             CourseIn,
             name=self.name[:_LONGEST_NAME],
@@ -100,7 +102,9 @@ def clone_body(fields: Mapping[str, str]) -> CloneIn:
     """Raises InvalidInput, naming the field."""
     name = fields.get("name", "").strip().lower()[:_LONGEST_NAME]
     if not name:
-        raise InvalidInput("The new course needs a name.", accepted="Such as cs102.", field="name")
+        raise InvalidInput(
+            "The name of the new course is missing.", accepted="Such as cs102.", field="name"
+        )
     return _valid(
         CloneIn,
         name=name,

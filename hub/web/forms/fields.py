@@ -32,7 +32,7 @@ def moment(text: str, zone: str, now: float) -> float:
         where = ZoneInfo(zone) if zone else UTC
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise InvalidInput(
-            f"Your browser's zone is {zone[:40]!r}, which is not known here.",
-            accepted="A time with its offset, such as 2026-11-22T18:00+01:00, or a span.",
+            f"The time zone {zone[:40]!r} of your browser is unknown.",
+            accepted="Enter a time with its offset, such as 2026-11-22T18:00+01:00, or a duration.",
         ) from None
     return parsers.moment(text, now, where)

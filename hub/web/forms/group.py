@@ -120,8 +120,8 @@ def _weight(text: str) -> float:
         weight = 0.0
     if not 0 < weight < inf:
         raise InvalidInput(
-            f"{text[:40]!r} is no weight.",
-            accepted="A number above 0; 1 is the ordinary one.",
+            f"Invalid weight: {text[:40]!r}.",
+            accepted="Enter a number above 0; the default is 1.",
             field="weight",
         )
     return weight

@@ -45,7 +45,9 @@ class ChosenNotebook:
             return cls(name=name, content=text, checked=check_notebook(name, text))
         except UnicodeDecodeError:
             raise InvalidInput(
-                f"{name} is not UTF-8.", accepted="A Jupyter notebook (.ipynb).", field="notebook"
+                f"{name} is not UTF-8.",
+                accepted="Select a Jupyter notebook (.ipynb).",
+                field="notebook",
             ) from None
         except (InvalidInput, TooLarge) as error:
             error.field = "notebook"
@@ -124,7 +126,9 @@ class JobForm:
             "model": self.model[:MODEL_LENGTH] or None,
             "seconds": read(parsers.seconds, self.time, "time"),
             "memory_bytes": read(parsers.memory_bytes, self.memory, "memory") if self.memory else 0,
-            "retries": _read("retries", int, self.retries or "0", "A whole number, 0 for none."),
+            "retries": _read(
+                "retries", int, self.retries or "0", "Enter a whole number; 0 for none."
+            ),
             "priority": self.priority if self.priority in _PRIORITIES else "normal",
             "preemptible": self.preemptible != "no",
             "deadline": self._deadline(now),
@@ -136,7 +140,9 @@ class JobForm:
             "idempotency_key": self.key,
         }
         if not self.group:
-            raise InvalidInput("No group is chosen.", accepted="One of the list.", field="group")
+            raise InvalidInput(
+                "No group is selected.", accepted="Select one from the list.", field="group"
+            )
         more = self._command() if self.kind == "command" else self._notebook()
         return JobIn.model_validate({**common, **more})
 
@@ -152,7 +158,7 @@ class JobForm:
             return shlex.split(self.command if name == "command" else self.labels)
         except ValueError as error:
             raise InvalidInput(
-                f"The {name} cannot be split into words: {error}.",
+                f"The {name} is not quoted correctly: {error}.",
                 accepted=_QUOTED[name],
                 field=name,
             ) from None
@@ -161,7 +167,7 @@ class JobForm:
         words = self._words("command")
         if not words:
             raise InvalidInput(
-                "There is no command.",
+                "The command is missing.",
                 accepted="Such as: python train.py --lr 0.1",
                 field="command",
             )
@@ -170,7 +176,9 @@ class JobForm:
     def _notebook(self) -> dict[str, object]:
         if self.notebook is None:
             raise InvalidInput(
-                "No notebook is chosen.", accepted="A Jupyter notebook (.ipynb).", field="notebook"
+                "No notebook is selected.",
+                accepted="Select a Jupyter notebook (.ipynb).",
+                field="notebook",
             )
         return {
             "notebook": NotebookIn(name=self.notebook.name, content=self.notebook.content),
@@ -226,5 +234,5 @@ def _read(name: str, kind: Callable[[str], _Value], text: str, accepted: str) ->
         return kind(text)
     except ValueError:
         raise InvalidInput(
-            f"{text[:40]!r} is no number of {name}.", accepted=accepted, field=name
+            f"Invalid number of {name}: {text[:40]!r}.", accepted=accepted, field=name
         ) from None

@@ -91,7 +91,9 @@ def _hours(text: str) -> float:
         return float(text.replace(",", "."))
     except ValueError:
         raise InvalidInput(
-            f"{text[:40]!r} is no number of hours.", accepted="A number such as 1.5.", field="hours"
+            f"Invalid number of hours: {text[:40]!r}.",
+            accepted="Enter a number such as 1.5.",
+            field="hours",
         ) from None
 
 

@@ -109,7 +109,7 @@ def _display(event_id: int, data: Mapping[str, JsonValue]) -> Shown | None:
             event_id=event_id,
             text=words,
             height=_frame_height(_text(data[_HTML])),
-            note="Scripts in it do not run here." if "<script" in _text(data[_HTML]) else "",
+            note="Scripts do not run here." if "<script" in _text(data[_HTML]) else "",
         )
     for mime in _TEXTS:
         if mime in data:

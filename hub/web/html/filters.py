@@ -125,7 +125,7 @@ def short(seconds: float) -> str:
 
 
 def differences(change: ChangeOut) -> Markup:
-    """``devices at one time: 4 → 2`` and ``longest time limit: 8 h → 2 h``, each on its line."""
+    """``max quota: 4 → 2`` and ``max time limit: 8 h → 2 h``, each on its line."""
     found = audit_messages.differences(change.before, change.after, lambda at: moment(at, "date"))
     return Markup("").join(
         Markup('<span class="change">{}: {}</span> ').format(name, Markup(" → ").join(sides))

@@ -22,14 +22,14 @@ def notebook_page(name: str, content: bytes, theme: Theme) -> str:
 
     if len(content) > _MOST_BYTES:
         raise TooLarge(
-            f"{name} has {len(content) / 2**20:.0f} MiB, which is too much to be shown as a page.",
+            f"{name} has {len(content) / 2**20:.0f} MiB, which is too large to display.",
             accepted="Download it and open it in JupyterLab.",
         )
     try:
         node = nbformat.reads(content.decode(), as_version=4)  # type: ignore[no-untyped-call]
     except (ValueError, nbformat.ValidationError) as error:
         raise InvalidInput(
-            f"{name} cannot be read as a notebook.", accepted="Download it as it is."
+            f"{name} cannot be read as a notebook.", accepted="Download the file."
         ) from error
     exporter = HTMLExporter(template_name="basic", sanitize_html=False)  # type: ignore[no-untyped-call]
     exporter.embed_images = False

@@ -122,6 +122,7 @@ def _event_number(given: str) -> int:
         return 0
     if not _EVENT_ID.fullmatch(given):
         raise InvalidInput(
-            f"Last-Event-ID is {given[:40]!r}.", accepted="The id of an event: a whole number."
+            f"Invalid Last-Event-ID: {given[:40]!r}.",
+            accepted="Send the id of an event, a whole number.",
         )
     return int(given)

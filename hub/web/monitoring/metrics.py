@@ -53,7 +53,7 @@ class Metrics:
     def collect(self) -> Iterator[Metric]:
         """As prometheus-client asks."""
         census, snapshot = self._read()
-        yield InfoMetricFamily("carrel", "Which Carrel this is.", value={"version": __version__})
+        yield InfoMetricFamily("carrel", "Version of Carrel.", value={"version": __version__})
         yield self._queue(snapshot)
         yield from _devices(snapshot)
         yield _leases(census)
@@ -61,7 +61,7 @@ class Metrics:
         yield _ends(census)
         yield from self._cycles()
         yield GaugeMetricFamily(
-            "carrel_event_streams", "Event streams that are open.", value=self.streams.open
+            "carrel_event_streams", "Open event streams.", value=self.streams.open
         )
         yield GaugeMetricFamily(
             "carrel_store_bytes", "Size of the database.", value=census.size_bytes
@@ -76,7 +76,7 @@ class Metrics:
 
     def _queue(self, snapshot: Snapshot) -> Metric:
         family = GaugeMetricFamily(
-            "carrel_queue_requests", "Requests that wait.", labels=["reason", "kind"]
+            "carrel_queue_requests", "Queued requests.", labels=["reason", "kind"]
         )
         found = Counter[tuple[str, str]]()
         for waiting in snapshot.pending:
@@ -109,7 +109,7 @@ def _devices(snapshot: Snapshot) -> Iterator[Metric]:
     leased = sum(device.id in held for device in healthy)
     yield GaugeMetricFamily(
         "carrel_utilisation_ratio",
-        "Part of the healthy devices that is on lease now, from 0 to 1.",
+        "Fraction of the healthy devices on lease, from 0 to 1.",
         value=leased / len(healthy) if healthy else 0.0,
     )
 
@@ -128,7 +128,7 @@ def _state(device: Device, held: set[str]) -> str:
 
 
 def _leases(census: Census) -> Metric:
-    family = GaugeMetricFamily("carrel_leases", "Leases that are not released.", labels=["kind"])
+    family = GaugeMetricFamily("carrel_leases", "Unreleased leases.", labels=["kind"])
     for kind, number in sorted(census.leases.items()):
         family.add_metric([kind], number)
     return family
@@ -137,7 +137,7 @@ def _leases(census: Census) -> Metric:
 def _waits(census: Census) -> Metric:
     family = HistogramMetricFamily(
         "carrel_wait_seconds",
-        "How long requests waited for devices until they were first granted them.",
+        "Time from the submission of a request to its first grant of devices.",
         labels=["kind"],
     )
     for kind, found in sorted(census.waits.items()):
@@ -148,7 +148,7 @@ def _waits(census: Census) -> Metric:
 
 def _ends(census: Census) -> Metric:
     family = CounterMetricFamily(
-        "carrel_requests_ended", "Requests that have ended, by cause.", labels=["kind", "cause"]
+        "carrel_requests_ended", "Ended requests by cause.", labels=["kind", "cause"]
     )
     for (kind, code), number in sorted(census.ends.items()):
         family.add_metric([kind, code], number)

@@ -95,7 +95,7 @@ until it is granted a *lease* on named *devices*, and ends with a *cause*.
 
 _PROBLEMS = {
     400: "A value is malformed: says which, and what is accepted.",
-    401: "Nobody the hub knows.",
+    401: "Not signed in.",
     403: "Known, but not entitled; or a cross-site call.",
     404: "It does not exist, or is not yours to see.",
     409: "Refused, or the state of things does not allow it.",

@@ -56,7 +56,7 @@ def _tile(device: DeviceOut, held: RequestOut | None, mine: frozenset[str]) -> T
     why = device.why
     if held is not None and device.state in ("yours", "taken"):
         state = "held"
-        why = "waits for you: claim it" if held.id in mine else "waits to be claimed"
+        why = "held for you: claim it" if held.id in mine else "held until its owner claims it"
     elif device.quarantined and device.state in ("free", "sick", "draining"):
         state = "quarantined"
     elif device.draining and device.state == "free":

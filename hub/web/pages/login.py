@@ -57,11 +57,11 @@ async def oauth_callback(
     wanted = _wanted(web, request, state)
     if error:
         raise Forbidden(
-            "JupyterHub did not let you in.",
+            "JupyterHub denied the sign-in.",
             accepted="Ask your administrator for access to Carrel.",
         )
     if not code:
-        raise NotSignedIn("JupyterHub sent no sign-in code.", accepted="Sign in once more.")
+        raise NotSignedIn("JupyterHub sent no sign-in code.", accepted="Sign in again.")
     token = await web.gate.sign_in.token_for_code(code, _verifier(web, state))
     answer = RedirectResponse(own_page(wanted), SEE_OTHER)
     answer.set_cookie(
@@ -102,7 +102,7 @@ def _wanted(web: WebContext, request: Request, state: str) -> str:
     known, _, wanted = (web.seal.unwrap(_STATE_PURPOSE, cookie) or "").partition("|")
     if not known or not same(known, state):
         raise NotSignedIn(
-            "This sign-in was not begun in this browser, or it took too long.",
-            accepted="Sign in once more.",
+            "This sign-in was started in another browser, or took too long.",
+            accepted="Sign in again.",
         )
     return wanted

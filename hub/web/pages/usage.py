@@ -182,7 +182,7 @@ def _used(web: WebContext, visitor: Visitor, chosen: UsageChoice, mine: Collecti
 @router.get("/admin/use")
 @of_one_moment
 def use(web: Carrel, visitor: Guest, span: Span = "week", group: Group = "") -> Response:
-    """How full the pool was, and how long waits were."""
+    """Utilization and wait times."""
     check(visitor.identity)
     found = web.usage.pool(visitor.identity, span, group)
     page = web.render(

@@ -40,7 +40,7 @@ def utilisation(found: HistoryOut) -> Plot:
     return Plot(
         id="utilisation",
         title="Devices on lease",
-        about="The part of all healthy device time that was on lease. "
+        about="The fraction of healthy device time on lease. "
         + _range(shares, lambda share: f"{share:.0%}"),
         unit="%",
         marks=_starts(found.periods),
@@ -62,7 +62,7 @@ def queue(found: HistoryOut) -> Plot:
     return Plot(
         id="queue",
         title="Requests that waited for devices",
-        about="How many waited on average. " + _range(lengths, lambda length: f"{length:.1f}"),
+        about="The average number. " + _range(lengths, lambda length: f"{length:.1f}"),
         unit="requests",
         marks=_starts(found.periods),
         across="From",
@@ -100,8 +100,8 @@ def waits(found: HistoryOut) -> Plot:
     return Plot(
         id="waits",
         title="Waits for devices",
-        about=f"How long, in {unit}, requests had waited that were first granted devices: the "
-        "median and the 90th percentile of each kind.",
+        about=f"The wait time until the first grant, in {unit}: the median and the 90th percentile "
+        "of each kind.",
         unit=unit,
         marks=_starts(found.periods),
         across="Granted from",
@@ -113,7 +113,7 @@ def waits(found: HistoryOut) -> Plot:
 def _range(values: Sequence[float | None], text: Callable[[float], str]) -> str:
     known = [value for value in values if value is not None]
     if not known:
-        return "Nothing is known yet."
+        return "No data yet."
     return f"Between {text(min(known))} and {text(max(known))}; last {text(known[-1])}."
 
 

@@ -66,7 +66,9 @@ class CallerAccess:
     async def reader(self, request: Request) -> Identity:
         who = await self.reader_or_hub(request)
         if who is None:
-            raise Forbidden("The hub's own token is for the hub; this answers people.")
+            raise Forbidden(
+                "The service token of JupyterHub is not accepted here; use the token of a user."
+            )
         return who
 
     async def reader_or_hub(self, request: Request) -> Identity | None:
@@ -86,23 +88,27 @@ class CallerAccess:
             self.csrf.check(request, visitor.session, request.headers.get(HEADER))
             return visitor.identity
         if self.is_hub(token):
-            raise Forbidden("The hub's own token cannot act as a person.")
+            raise Forbidden("The service token of JupyterHub cannot act as a user.")
         return (await self._program(token, SUBMIT_SCOPE, "submit")).identity
 
     def hub(self, request: Request) -> None:
         token = token_of(request)
         if token is None:
-            raise NotSignedIn("This is for the hub itself.", accepted="It sends its own token.")
+            raise NotSignedIn(
+                "Only JupyterHub may call this.", accepted="JupyterHub sends its service token."
+            )
         if not self.is_hub(token):
-            raise Forbidden("This is for the hub itself.", accepted="Only its own token opens it.")
+            raise Forbidden(
+                "Only JupyterHub may call this.", accepted="Send the service token of JupyterHub."
+            )
 
     def attempt(self, request: Request, lease_id: str, reports: AttemptReports) -> None:
         """Raises Forbidden unless the token is the one of this lease. Blocks."""
         token = token_of(request)
         if token is None:
             raise NotSignedIn(
-                "This is for the attempt that runs under the lease.",
-                accepted="It sends the token that it was started with.",
+                "Only the attempt that runs under the lease may call this.",
+                accepted="Send the token that the attempt was started with.",
             )
         if reports.lease_of_token(token) != lease_id:
             raise Forbidden("This token belongs to another lease.")
@@ -111,7 +117,7 @@ class CallerAccess:
         """Raises NotSignedIn or Forbidden unless the token may read the metrics."""
         token = token_of(request)
         if token is None:
-            raise NotSignedIn("The metrics need a token.", accepted=_HOW_TO_MONITOR)
+            raise NotSignedIn("A metrics token is required.", accepted=_HOW_TO_MONITOR)
         # Without the hub, too: that it is away is what monitoring wants to know.
         if not (self.metrics_token and same(token, self.metrics_token)):
             await self._program(token, METRICS_SCOPE, "read the metrics")
@@ -133,7 +139,7 @@ class CallerAccess:
         if not person.may(scope):
             raise Forbidden(
                 f"This token may not {verb}.",
-                accepted=f"It needs the scope {scope}; the hub's Token page makes such tokens.",
+                accepted=f"It needs the scope {scope}; create one on the Token page of JupyterHub.",
             )
         return person
 
@@ -149,7 +155,7 @@ def token_of(request: Request) -> str | None:
         return None
     found = _AUTHORIZATION.fullmatch(header)
     if found is None:
-        raise NotSignedIn("The Authorization header cannot be read.", accepted=_HOW)
+        raise NotSignedIn("The Authorization header is invalid.", accepted=_HOW)
     return found.group(1)
 
 

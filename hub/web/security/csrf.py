@@ -19,8 +19,8 @@ from .signer import Signer, same
 HEADER = "X-Carrel-CSRF"
 FIELD = "csrf"
 _PURPOSE = "csrf"
-_FOREIGN = "This change was asked for by a page of another site."
-_ADVICE = "Open the page again and repeat it there; programs send an API token instead."
+_FOREIGN = "This request came from a page of another site."
+_ADVICE = "Reload the page and repeat the action; programs send an API token instead."
 
 
 class Csrf:
@@ -39,10 +39,10 @@ class Csrf:
         """Raises Forbidden, with a sentence."""
         self._check_origin(request)
         if not token:
-            raise Forbidden("This change came without its form token.", accepted=_ADVICE)
+            raise Forbidden("The form token is missing.", accepted=_ADVICE)
         nonce, _, mac = token.partition(".")
         if not same(mac, self._seal.mac(_PURPOSE, nonce + _hash(session))):
-            raise Forbidden("The form token is of another sign-in.", accepted=_ADVICE)
+            raise Forbidden("The form token belongs to another sign-in.", accepted=_ADVICE)
 
     def _check_origin(self, request: Request) -> None:
         site = request.headers.get("sec-fetch-site")
@@ -54,7 +54,9 @@ class Csrf:
             if urlsplit(origin).netloc not in ours - {""}:
                 raise Forbidden(_FOREIGN, accepted=_ADVICE)
         elif site is None:
-            raise Forbidden("The browser hides where this change comes from.", accepted=_ADVICE)
+            raise Forbidden(
+                "The browser does not send the origin of this request.", accepted=_ADVICE
+            )
 
 
 def _hash(session: str) -> str:

@@ -129,8 +129,8 @@ class HubSignIn:
         since, person = self._known.get(key, (0.0, None))
         if person is None or self._clock() - since > _AWAY_SECONDS:
             raise Unavailable(
-                "JupyterHub does not answer, so nobody can be signed in just now.",
-                accepted="It is restarted by itself; try again in a few seconds.",
+                "JupyterHub is not responding, so you cannot sign in now.",
+                accepted="It restarts automatically; try again in a few seconds.",
             ) from error
         return person
 
@@ -141,7 +141,7 @@ class HubSignIn:
         except (HTTPError, TimeoutError, KeyError) as error:
             raise NotSignedIn(
                 "JupyterHub did not confirm this sign-in.",
-                accepted="Sign in once more; if that fails too, JupyterHub may be restarting.",
+                accepted="Sign in again; if that fails too, JupyterHub may be restarting.",
             ) from error
         return str(token)
 

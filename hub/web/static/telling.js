@@ -44,7 +44,7 @@
     remember(seen);
     first = false;
     const held = document.querySelectorAll("[data-held]").length;
-    const wanted = held ? `(${held}) Your device is here · Carrel` : title;
+    const wanted = held ? `(${held}) Your device is ready · Carrel` : title;
     if (document.title !== wanted) document.title = wanted;
     const ask = document.getElementById("tell-me");
     if (ask) ask.hidden = !possible() || Notification.permission !== "default";
@@ -58,8 +58,8 @@
     if (said) {
       said.textContent =
         answer === "granted"
-          ? "Your browser will tell you while this page is open."
-          : "Your browser will not tell you; this page does.";
+          ? "Your browser will notify you while this page is open."
+          : "Your browser will not notify you, but this page will.";
     }
     look();
   });

@@ -79,7 +79,7 @@ def test_a_notebook_submits_its_folder(
     )[1]
     carrel_magic("submit-assignment")
     said = capsys.readouterr()
-    assert "Handed in ps1 of cs101, number 1." in said.out, said.err
+    assert "Submitted ps1 of cs101, number 1." in said.out, said.err
     assert "ab" * 32 in said.out
     (body,) = map(json.loads, bodies)
     assert body["version"] == 3

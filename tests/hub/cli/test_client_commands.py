@@ -33,7 +33,7 @@ class TestSubmit:
         )  # fmt: skip  # grouped by meaning
         assert done.exit_code == 0, done.output
         assert done.output == (
-            "Submitted j-00000000: queued.\nSee what it prints with: carrel logs -f j-00000000\n"
+            "Submitted j-00000000: queued.\nFollow its log with: carrel logs -f j-00000000\n"
         )
         body = service.called("POST", "requests")[0]
         assert body.pop("idempotency_key").startswith("cli-")
@@ -280,7 +280,7 @@ class TestLooking:
         carrel("change", "j-1", "--model", "any")
         carrel("change", "j-1", "--model", "NVIDIA H200")
         assert sent[1:] == [{"model": None}, {"model": "NVIDIA H200"}]
-        assert "is no device model" in carrel("change", "j-1", "--model", " ").stderr
+        assert "Unknown device model" in carrel("change", "j-1", "--model", " ").stderr
 
     def test_ps_asks_for_what_lives_unless_told_otherwise(
         self, service: FakeService, carrel: Carrel
@@ -382,7 +382,7 @@ class TestLooking:
             {"group": ["cs101"], "since": ["1790812800"], "until": ["1793491200"], "by": ["day"]}
         ]
         assert "2026-10-01       60     0" in text
-        assert "is no day" in carrel("usage", "--since", "2026-02-30").output
+        assert "Invalid date" in carrel("usage", "--since", "2026-02-30").output
 
     def test_usage_by_model_has_a_row_for_each(self, service: FakeService, carrel: Carrel) -> None:
         rows = [{"model": model, "charged": charged, "open": 5.0, "first_at": 0.0, "last_at": 1.0}

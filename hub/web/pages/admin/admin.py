@@ -219,7 +219,9 @@ def _marked(
         case "release":
             return web.administration.release(who, target)
         case _:
-            raise InvalidInput("The form says nothing to do.", accepted="Use its buttons.")
+            raise InvalidInput(
+                "The form contains no action.", accepted="Use the buttons on the page."
+            )
 
 
 def _pool(

@@ -66,7 +66,9 @@ def _do(web: WebContext, visitor: Visitor, fields: Mapping[str, str]) -> None:
         case "unreserve":
             web.administration.unreserve(who, name)
         case _:
-            raise InvalidInput("The form says nothing to do.", accepted="Use its buttons.")
+            raise InvalidInput(
+                "The form contains no action.", accepted="Use the buttons on the page."
+            )
 
 
 def _entries(fields: Mapping[str, str]) -> _Entry:

@@ -47,7 +47,9 @@ def _do(web: WebContext, who: Identity, fields: Mapping[str, str]) -> None:
         case "unpin":
             web.images.unpin(who, group, name)
         case _:
-            raise InvalidInput("The form says nothing to do.", accepted="Use its buttons.")
+            raise InvalidInput(
+                "The form contains no action.", accepted="Use the buttons on the page."
+            )
 
 
 def _page(

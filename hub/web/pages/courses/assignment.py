@@ -139,7 +139,7 @@ def _feedback_page(web: WebContext, visitor: Visitor, submission: int, name: str
     for file in web.courses.delivery.files(visitor.identity, submission):
         if file.name == name and name.endswith(".html"):
             return base64.b64decode(file.content)
-    raise NotFound(f"There is no feedback {name[:80]!r} on this submission.")
+    raise NotFound(f"This submission has no feedback {name[:80]!r}.")
 
 
 def _mine(web: WebContext, visitor: Visitor, course: str, assignment: str) -> AssignmentOut:

@@ -14,12 +14,12 @@ from ....schemas.grading import CellScoreOut, GradeOut, GradesOut, GradingOut
 class StudentProgress(StrEnum):
     """How far somebody's work is, as a teacher looks for it."""
 
-    LOOK = "to look at"
+    LOOK = "to review"
     FAILED = "not gradable"
     WAITS = "not graded yet"
     GRADED = "graded"
     LATE = "too late to count"
-    NOTHING = "nothing handed in"
+    NOTHING = "not submitted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ def interrupted(run: GradingOut) -> str:
     if not run.ended or run.state == "succeeded":
         return ""
     left = run.total - run.done
-    then = f"Grade again, and it goes on with the other {left}." if left else "All were graded."
+    then = f"Grade again to continue with the other {left}." if left else "All are graded."
     return f"{run.cause or 'It was interrupted.'} {then}"
 
 

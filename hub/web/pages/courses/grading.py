@@ -95,10 +95,14 @@ def _do(
         case "count" | "uncount" as do:
             number = fields.get("submission", "")
             if not (number.isascii() and number.isdigit() and int(number[:20]) <= LARGEST):
-                raise InvalidInput("There is no such submission.", accepted="Use the buttons.")
+                raise InvalidInput(
+                    "This submission does not exist.", accepted="Use the buttons on the page."
+                )
             web.courses.submissions.choose(visitor.identity, int(number), counts=do == "count")
         case _:
-            raise InvalidInput("The form says nothing to do.", accepted="Use its buttons.")
+            raise InvalidInput(
+                "The form contains no action.", accepted="Use the buttons on the page."
+            )
 
 
 # -- feedback ---------------------------------------------------------------------------------
@@ -153,7 +157,7 @@ def _since(web: WebContext, fields: Mapping[str, str]) -> float | None:
         return float(given)
     except ValueError:
         raise InvalidInput(
-            "The form says no moment.", accepted="Use the buttons of the page."
+            "The form contains no time.", accepted="Use the buttons on the page."
         ) from None
 
 

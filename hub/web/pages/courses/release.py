@@ -48,8 +48,8 @@ def release(web: Carrel, visitor: Guest, course: CourseName, sent: Uploads) -> R
         before = _known(web, visitor, course, form.assignment)
         if not body.files and (before is None or not before.version):
             raise InvalidInput(
-                f"{form.assignment or 'It'} has no files yet.",
-                accepted="The notebooks that its teacher wrote, with what belongs to them.",
+                f"{form.assignment or 'The assignment'} has no files yet.",
+                accepted="Select the source notebooks and their files.",
                 field="files",
             )
         made = web.courses.assignments.release(visitor.identity, course, form.assignment, body)

@@ -35,7 +35,7 @@ def student(
     found = web.courses.grading.grades(who, course, assignment)
     receipts = web.courses.submissions.receipts(who, course, assignment, person=person).receipts
     if not receipts:
-        raise NotFound(f"{person} has handed in nothing for {assignment}.")
+        raise NotFound(f"{person} has not submitted {assignment}.")
     names = [grade.person for grade in found.grades]
     here = names.index(person) if person in names else None
     page = web.render(
@@ -63,7 +63,7 @@ def preview(
     found = web.courses.grading.grades(who, course, assignment)
     grade = next((each for each in found.grades if each.person == person), None)
     if grade is None or grade.graded_at is None:
-        raise NotFound(f"Nothing of {person} in {assignment} has been graded yet.")
+        raise NotFound(f"The work of {person} in {assignment} has not been graded yet.")
     page = web.render(
         "graded_preview.html",
         found=found,
@@ -111,4 +111,4 @@ def file(
                 media_type="application/octet-stream",
                 headers=SAFE_CONTENT | saved,
             )
-    raise NotFound(f"There is no file {name[:80]!r} in this submission.")
+    raise NotFound(f"This submission has no file {name[:80]!r}.")

@@ -70,7 +70,9 @@ def _do(
         case "clone":
             return courses.administration.clone(who, course, clone_body(fields)).name, None
         case _:
-            raise InvalidInput("The form says nothing to do.", accepted="Use its buttons.")
+            raise InvalidInput(
+                "The form contains no action.", accepted="Use the buttons on the page."
+            )
     return course, None
 
 
@@ -123,7 +125,9 @@ def roster(web: Carrel, visitor: Guest, course: CourseName, sent: Uploads) -> Re
         apply = sent.fields.get("do") == "apply" and not chosen
         table = chosen or table
         if not table:
-            raise InvalidInput("No roster was chosen.", accepted="A table (CSV).", field="students")
+            raise InvalidInput(
+                "No roster is selected.", accepted="Select a CSV file.", field="students"
+            )
         said = web.courses.roster.update(visitor.identity, course, table, dry_run=not apply)
     except CarrelError as error:
         return _people(web, visitor, course, error=error)

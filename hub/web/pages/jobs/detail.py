@@ -85,7 +85,7 @@ def output(
     event = _event(web, visitor.identity, request_id, event_id)
     found = content(event.data.get("output"), theme_of(request)) if event is not None else None
     if found is None:
-        raise NotFound(f"{request_id} has no picture or HTML with the number {event_id}.")
+        raise NotFound(f"{request_id} has no image or HTML output {event_id}.")
     # A picture never changes: the browser may keep it, for this person only.
     picture = found.mime.startswith("image/")
     keep = {"Cache-Control": "private, max-age=3600" if picture else "no-store"}

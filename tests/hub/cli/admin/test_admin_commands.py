@@ -91,7 +91,7 @@ def signs_in(state: StateFolder, name: str, password: str) -> bool:
 class TestUser:
     def test_an_account_gets_a_random_password_that_works(self, state: StateFolder) -> None:
         printed = carrel("user", "add", "Ada", "--admin")
-        assert "Made the account ada (administrator)." in printed
+        assert "Created the account ada (administrator)." in printed
         password = printed.rsplit(": ", 1)[1].strip()
         assert signs_in(state, "ada", password)
 
@@ -284,8 +284,8 @@ class TestGroup:
             (["--borrow", "some"], "Or 'any'"),
             (["--guaranteed", "-1"], "A whole number"),
             (["--weight", "heavy"], "A number above 0"),
-            (["--weight", "0"], "'0' is no weight"),
-            (["--max-sessions", "x"], "'x' is no number of sessions"),
+            (["--weight", "0"], "Invalid weight: '0'"),
+            (["--max-sessions", "x"], "Invalid number of sessions: 'x'"),
         ],
     )
     def test_a_limit_that_is_none_says_what_is_accepted(
@@ -301,17 +301,17 @@ class TestGroup:
     ) -> None:
         carrel("user", "add", "ada")
         printed = carrel("group", "add", "cs101", "--member", "ada")
-        assert printed.splitlines() == ["Made the group cs101.", "ada is a member of cs101."]
+        assert printed.splitlines() == ["Created the group cs101.", "ada is a member of cs101."]
         assert hub.members == {"ada": {"cs101"}}
         printed = carrel("group", "set", "cs101", "--remove-member", "ada")
-        assert "ada is no member of cs101 any more." in printed
+        assert "ada is not a member of cs101 any more." in printed
         assert hub.members == {"ada": set()}
 
     def test_a_mistyped_teacher_is_noticed(self, state: StateFolder, hub: FakeHub) -> None:
         carrel("user", "add", "grace")
         done = invoke("group", "add", "cs101", "--teacher", "grace", "--teacher", "gracy")
         assert done.exit_code == 0
-        assert done.stderr == "Note: there is no account gracy (yet).\n"
+        assert done.stderr == "Note: no account exists for gracy (yet).\n"
 
     def test_a_change_of_nothing_is_wrong_usage(self, state: StateFolder, hub: FakeHub) -> None:
         carrel("group", "add", "cs101")
@@ -331,10 +331,10 @@ class TestGroup:
         printed = carrel("group", "show", "cs101")
         assert "Teachers              grace" in printed
         assert "Members               unknown: Carrel is not running" in printed
-        assert "Longest time limit    8h" in printed
+        assert "Max time limit        8h" in printed
 
     def test_list_shows_the_limits(self, state: StateFolder, hub: FakeHub) -> None:
-        assert "no group yet" in carrel("group", "list")
+        assert "There are no groups." in carrel("group", "list")
         carrel("group", "add", "cs101", "--max-devices", "4", "--max-devices-per-user", "2")
         assert carrel("group", "list").splitlines()[1].split() == ["cs101", "4", "2", "8h"]
         (row,) = carrel("group", "list", "--json").splitlines()
@@ -349,7 +349,7 @@ class TestGroup:
     @pytest.mark.parametrize(
         ("arguments", "said"),
         [
-            (["add", "cs101"], "There is a group cs101 already. Change it with: carrel group set"),
+            (["add", "cs101"], "The group cs101 already exists. Change it with: carrel group set"),
             (["add", "../x"], "is not a name that a group can have"),
             (["add", "x", "--parent", "nowhere"], "nowhere"),
             (["set", "cs102", "--max-devices", "1"], "cs102"),
@@ -369,4 +369,4 @@ class TestGroup:
     ) -> None:
         done = invoke("group", "add", "cs101", f"--max-time={value}")
         assert done.exit_code == 2
-        assert "is no span of time. Accepted: 30m" in done.output
+        assert f"Invalid duration: '{value}'. Accepted: 30m" in done.output

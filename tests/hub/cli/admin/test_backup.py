@@ -52,7 +52,7 @@ def test_what_was_replaced_is_named_with_the_way_to_its_homes(
     carrel("backup", target, "--state", state.root)
     said = carrel("restore", target, "--state", state.root, "--replace").stdout
     (aside,) = tmp_path.glob("site.before-*")
-    assert f"The former state folder lies in {aside}." in said
+    assert f"The former state folder is in {aside}." in said
     assert f"cp -a {aside}/homes {state.root}" in said
 
 

@@ -66,7 +66,7 @@ def test_a_budget_is_device_hours_in_a_period(state: StateFolder) -> None:
 
 
 def test_a_class_is_reserved_listed_and_removed(state: StateFolder) -> None:
-    assert carrel("reserve", "ls") == "Nothing is reserved.\n"
+    assert carrel("reserve", "ls") == "There are no reservations.\n"
     said = carrel("reserve", "cs101", "--devices", "8", *TUESDAYS, "--why", "The lab class.")
     assert "It reserves 8 devices; the pool has 0." in said
     assert "cs101 may hold 4 devices at one time." in said
@@ -85,7 +85,7 @@ def test_a_class_is_reserved_listed_and_removed(state: StateFolder) -> None:
 def test_a_dry_run_reserves_nothing(state: StateFolder) -> None:
     said = carrel("reserve", "cs101", "--devices", "8", *TUESDAYS, "--dry-run")
     assert "Nothing was reserved." in said
-    assert carrel("reserve", "ls") == "Nothing is reserved.\n"
+    assert carrel("reserve", "ls") == "There are no reservations.\n"
 
 
 @pytest.mark.parametrize(
@@ -105,4 +105,4 @@ def test_what_cannot_be_reserved_says_why(
     state: StateFolder, arguments: list[str], said: str
 ) -> None:
     assert said in refusal("reserve", *arguments, "--devices", "1")
-    assert carrel("reserve", "ls") == "Nothing is reserved.\n"
+    assert carrel("reserve", "ls") == "There are no reservations.\n"

@@ -96,7 +96,7 @@ def test_a_drain_by_a_date_is_read_in_the_zone_of_the_terminal(
     output = in_berlin("pool", "drain", "n1", "--until", typed).output
     assert bodies == [{"why": "", "until": datetime.fromisoformat(meant).timestamp()}]
     then = datetime.fromisoformat(meant).astimezone(ZoneInfo("Europe/Berlin"))
-    assert f"What is left at 22 Nov 2034 {then:%H:%M} is stopped." in output
+    assert f"Work still running at 22 Nov 2034 {then:%H:%M} is stopped." in output
 
 
 def test_a_drain_after_a_span_and_what_else_is_no_time(sent: list[str], carrel: Carrel) -> None:
@@ -113,7 +113,7 @@ def test_a_drain_after_a_span_and_what_else_is_no_time(sent: list[str], carrel: 
 def test_what_fits_several_devices_is_asked_back(sent: list[str], carrel: Carrel) -> None:
     refused = carrel("pool", "drain", "GPU")
     assert refused.exit_code == 1
-    assert "Several devices fit 'GPU'. One of: GPU-0a, GPU-1a." in refused.output
+    assert "Several devices match 'GPU'. One of: GPU-0a, GPU-1a." in refused.output
     assert sent == []
 
 

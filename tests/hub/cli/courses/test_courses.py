@@ -69,8 +69,8 @@ def course(carrel: Carrel) -> Carrel:
         "--image", "local", "--guaranteed", "1", "--max", "4", "--budget", "300h/term",
     )  # fmt: skip  # grouped by meaning
     assert made.output == (
-        "Made the course cs101: 2 students, taught by teacher, image local.\n"
-        "Look at this: No term runs now: nothing of cs101 starts before one does.\n"
+        "Created the course cs101: 2 students, taught by teacher, image local.\n"
+        "Warning: No term runs now: nothing of cs101 starts before one does.\n"
     ), made.output
     due = ("--due", "2027-02-01 18:00 Europe/Berlin", "--late", "24h:-10%", "--time", "10m")
     released = carrel(TEACHER, "release", "ps1", *due, "--devices", "0")
@@ -88,7 +88,7 @@ def test_whom_the_roster_of_a_new_course_lacks_is_named_and_stays(
 ) -> None:
     (tmp_path / "roster.csv").write_text("student\nstudent1\n")
     made = carrel(ADMIN, "create", "cs101", "--students", "roster.csv")
-    assert "Made the course cs101: 2 students" in made.stdout
+    assert "Created the course cs101: 2 students" in made.stdout
     assert "In the group already, and not on the roster: student2. They stay" in made.stderr
     assert "student2 leaves" in carrel(TEACHER, "roster", "cs101", "roster.csv").output
 
@@ -101,10 +101,10 @@ def test_what_a_course_would_be_is_said_and_nothing_is_made(carrel: Carrel) -> N
         "JupyterHub does not know grce yet: is the name right?\n"
         "student1 (Ada L.) was in the group already, section blue.\n"
         "student2 was in the group already.\n"
-        "Nothing was made.\n"
+        "Nothing was created.\n"
     )
     assert json.loads(carrel(ADMIN, *asked, "--json").output)["saved"] is False
-    assert carrel(ADMIN, "list").output == "You are in no course.\n"
+    assert carrel(ADMIN, "list").output == "You are not in a course.\n"
     assert "There is a course" not in carrel(ADMIN, *asked[:-1]).output
 
 
@@ -120,7 +120,7 @@ def test_a_student_fetches_works_and_hands_in(course: Carrel, tmp_path: Path) ->
     receipt = json.loads(done.output)
     assert (receipt["number"], receipt["counts"], receipt["missing"]) == (1, True, [])
     again = course(STUDENT1, "submit", "ps1")
-    assert "Handed in ps1 of cs101, number 1." in again.output
+    assert "Submitted ps1 of cs101, number 1." in again.output
     assert "On time; this one is graded." in again.output
     assert receipt["sha256"] in again.output
     assert receipt["sha256"] in course(STUDENT1, "receipts", "ps1").output
@@ -146,10 +146,10 @@ def test_a_student_checks_and_nothing_of_it_counts(course: Carrel, site: Site) -
         "first   passed  All is well.\n"
         "second  failed  No.\n"
         "Cell 3 was stopped.\n"
-        "Nothing of this counts. Grading may have tests that you cannot see.\n"
+        "This result does not count. Grading may have hidden tests.\n"
     )
     assert course(STUDENT1, "check", "ps1", "--last", "--watch").exit_code == 1
-    assert "Nothing was handed in" in course(STUDENT1, "receipts", "ps1").output
+    assert "There are no submissions of ps1." in course(STUDENT1, "receipts", "ps1").output
 
 
 def test_a_student_has_own_grades_once_feedback_is_released(course: Carrel, site: Site) -> None:
@@ -203,7 +203,7 @@ def test_more_time_is_given_and_told(course: Carrel) -> None:
 
 
 def test_more_time_is_listed_and_taken_back(course: Carrel) -> None:
-    assert course(TEACHER, "extend", "ps1").output == "Nobody has more time for ps1.\n"
+    assert course(TEACHER, "extend", "ps1").output == "There are no extensions for ps1.\n"
     course(TEACHER, "extend", "ps1", "student1", "48h", "--why", "ill")
     course(TEACHER, "extend", "ps1", "blue", "90m", "--section")
     heading, *rows = course(TEACHER, "extend", "ps1").output.splitlines()
@@ -257,7 +257,7 @@ def test_a_roster_is_applied_after_it_was_seen(course: Carrel, tmp_path: Path) -
         "Nothing was changed." in course(TEACHER, "roster", "cs101", "new.csv", "--dry-run").output
     )
     done = course(TEACHER, "roster", "cs101", "new.csv", "--yes")
-    assert done.output.endswith("The class is changed.\n")
+    assert done.output.endswith("The roster is applied.\n")
     shown = course(TEACHER, "roster", "cs101").output
     assert "Teachers: teacher." in shown
     assert shown.count("left") == 1
@@ -292,7 +292,7 @@ def test_a_grader_need_not_name_the_course_either(course: Carrel, tmp_path: Path
     assert "No submission for ps1 counts" in course(STUDENT1, "grade", "ps1").stderr
     assert "No submission for ps1 counts" in course(STUDENT1, "grades", "ps1").output
     assert course(STUDENT1, "feedback", "ps1", "--release").exit_code == 0
-    assert course(STUDENT1, "extend", "ps1").output == "Nobody has more time for ps1.\n"
+    assert course(STUDENT1, "extend", "ps1").output == "There are no extensions for ps1.\n"
     refused = course(STUDENT1, "extend", "ps1", "student2", "1h")
     assert "You are a grader of cs101. This is for its teachers." in refused.stderr
 
@@ -301,7 +301,7 @@ def test_an_assignment_of_one_course_names_the_course(course: Carrel, tmp_path: 
     (tmp_path / "small.csv").write_text("student\nstudent1\n")
     course(ADMIN, "create", "cs102", "--teacher", "teacher", "--students", "small.csv")
     assert "of cs101, version 1" in course(STUDENT1, "fetch", "ps1").output
-    assert "Handed in ps1 of cs101" in course(STUDENT1, "submit", "ps1").output
+    assert "Submitted ps1 of cs101" in course(STUDENT1, "submit", "ps1").output
     assert "student1" in course(TEACHER, "extend", "ps1", "student1", "1h").output
     assert "You are in several courses." in course(STUDENT1, "fetch", "ps9").stderr
     several = course(TEACHER, "release", "ps1")
@@ -316,7 +316,7 @@ def test_refusals_are_sentences(course: Carrel) -> None:
         (ADMIN, ("create", "x", "--image", "datascience"), "there is no image 'datascience'"),
         (STUDENT1, ("fetch", "ps9"), "has no assignment ps9"),
         (STUDENT1, ("submit", "ps1"), "ps1 is not a folder"),
-        (STUDENT1, ("release", "ps1"), "You teach no course."),
+        (STUDENT1, ("release", "ps1"), "You do not teach a course."),
         (TEACHER, ("release", "ps1", "--due", "soon"), "'soon' is not a due time."),
         (TEACHER, ("release", "ps9"), "ps9 of cs101 is not released yet."),
         (STUDENT1, ("show", "cs999"), "There is no course cs999."),

@@ -45,7 +45,7 @@ def test_a_session_is_asked_for_as_it_was_described(service: FakeService, carrel
     assert done.exit_code == 0, done.output
     assert sent == [{"devices": 1, "hours": 2.0, "group": ""}]
     assert done.output == (
-        f"s-lab: queued. Queued at position 2. Behind 1.\nIt starts by itself at "
+        f"s-lab: queued. Queued at position 2. Behind 1.\nIt starts automatically at "
         f"{service.site}user/anna/lab/\n"
     )
 
@@ -165,7 +165,7 @@ def test_claim_keep_and_extend_call_the_service(service: FakeService, carrel: Ca
     assert carrel("session", "claim", "gpu").output == f"s-gpu: {service.site}user/anna/gpu/\n"
     kept = carrel("session", "keep-place", "gpu").output
     assert kept == (
-        f"s-gpu keeps its place as the session gpu.\nThe CPU session: {service.site}user/anna/\n"
+        f"s-gpu keeps its position as the session gpu.\nThe CPU session: {service.site}user/anna/\n"
     )
     extended = carrel("session", "extend", "gpu", "--time", "30m")
     assert sent == [{"seconds": 1800, "seen_seconds": 3600}]
@@ -222,7 +222,7 @@ def test_a_warning_is_shown_and_its_session_kept(service: FakeService, carrel: C
     assert "or it is kept. Its kernel ran no cell." in shown
     answers(service, "requests/s-gpu/keep", found | {"warning": None})
     kept = carrel("session", "keep", "gpu").output
-    assert kept == "s-gpu is kept; the time without work is counted anew.\n"
+    assert kept == "s-gpu is kept; its idle time restarts.\n"
     assert json.loads(carrel("session", "keep", "gpu", "--json").stdout)["warning"] is None
 
 

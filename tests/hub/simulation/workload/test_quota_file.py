@@ -70,7 +70,9 @@ def test_a_group_to_which_nobody_belongs_is_named() -> None:
             '[groups.lab]\nmax_seconds = "2 weeks"\n', "max_seconds: '2 weeks' is no", id="no time"
         ),
         pytest.param(
-            '[groups.lab]\nbudget = "3h/day"\n', "lab.budget: '3h/day' is no budget", id="no budget"
+            '[groups.lab]\nbudget = "3h/day"\n',
+            "lab.budget: Invalid budget: '3h/day'",
+            id="no budget",
         ),
         pytest.param("[groups.lab]\nweight = 0\n", "weight is 0", id="no weight"),
         pytest.param("[groups.lab]\nguaranteed = -1\n", "guaranteed is -1", id="negative"),

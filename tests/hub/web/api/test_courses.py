@@ -188,7 +188,7 @@ def test_a_teacher_grades_on_a_page_and_watches(course: Site) -> None:
     browser = course.page(TEACHER)
     page = browser.get(address).text
     check_page(page)
-    assert "Nothing was handed in that counts." in page
+    assert "There is no submission that counts." in page
     token = {"csrf": course.world.form_token("teacher-oauth")}
     refused = browser.post(address, data=token)
     assert refused.status_code == 400

@@ -127,5 +127,5 @@ def test_the_button_keeps_it_and_is_gone_the_second_time(site: Site) -> None:
     assert "idle-warning" not in site.page().get(PREFIX).text
     site.room.pass_(1900)
     shown = site.page().get(PREFIX).text
-    assert "kept once already" in shown
+    assert "already kept once" in shown
     assert f"{site.path}/keep" not in shown

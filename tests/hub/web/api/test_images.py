@@ -111,7 +111,7 @@ def test_a_teacher_pins_on_the_page(site: Site, engine: FakeBackend) -> None:
     assert wrong.status_code == 400
     assert "1970-01-01 is over." in wrong.text
     page.post(f"{PREFIX}images", data={"do": "unpin", "group": "cs101", "image": "torch"})
-    assert "Nothing: everybody gets the newest build" in page.get(f"{PREFIX}images").text
+    assert "None: all groups get the newest build" in page.get(f"{PREFIX}images").text
 
 
 def test_a_form_says_what_a_name_stands_for_to_whoever_fills_it_in(
@@ -134,6 +134,6 @@ def test_the_page_says_when_there_is_nothing_to_choose(site: Site, engine: FakeB
     engine.built = ()
     assert "carrel images build base" in page.get(f"{PREFIX}images").text
     engine.built = None
-    assert "on the machine itself" in page.get(f"{PREFIX}images").text
+    assert "directly on this machine" in page.get(f"{PREFIX}images").text
     engine.built, engine.silent = (), True
     assert "The engine does not answer." in page.get(f"{PREFIX}images").text

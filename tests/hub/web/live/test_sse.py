@@ -219,7 +219,7 @@ def test_the_waiting_page_leads_in_once_the_server_answers(live: Live) -> None:
         assert first.name == "status"
         assert 'class="place-number">1<' in first.data
         service.put(session(state="running"))
-        assert "It runs; the door opens in a moment." in next(events).data
+        assert "It is running and opens in a moment." in next(events).data
         service.ready_servers.add(("ada", ""))
         assert [e.name for e in events] == ["ready", "end"]
 

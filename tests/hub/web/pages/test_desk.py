@@ -50,7 +50,7 @@ def test_somebody_without_a_group_is_told_whom_to_ask(world: World) -> None:
     world.service.offered = []
     html = world.browser().get(PREFIX).text
     check_page(html)
-    assert "You are in no group" in html
+    assert "You are not in a group" in html
     assert "start-form" not in html
 
 
@@ -70,7 +70,7 @@ def test_a_full_desk_shows_everything(world: World) -> None:
     words = text_of(html)
     for expected in (
         "Queued at position 2. All fitting devices are in use.",
-        "3 of 9 cells, cell 4 runs",
+        "3 of 9 cells, running cell 4",
         "Error in cell 4: ZeroDivisionError: division by zero",
         "The session&#39;s server died.",
         "1 of 6 devices free, 3 requests in the queue.",
@@ -91,7 +91,7 @@ def test_teachers_and_administrators_see_what_they_may(world: World) -> None:
     world.service.store.put_group(Group(name="cs101", max_devices=1, max_devices_per_user=1))
     world.service.store.set_teachers("cs101", ["ada"])
     html = world.browser().get(PREFIX).text
-    assert "Requests in the groups that I teach" in html
+    assert "Requests in groups that I teach" in html
     assert "bens.ipynb" in html
 
 
@@ -287,7 +287,7 @@ def test_an_expected_start_past_the_first_page_is_told_once(world: World) -> Non
 
 
 def test_an_interval_says_what_its_two_ends_are(world: World) -> None:
-    often = "Most do not, so it is often sooner."
+    often = "It often starts sooner."
     for latest, words in ((5400, often), (9000, "; at the latest, were")):
         made = waiting(latest_at=NOW + latest).model_dump()
         world.service.put(session(id="s-told", server_name="told", wait=made))
@@ -329,7 +329,7 @@ def test_the_page_of_a_job_shows_all_there_is(world: World) -> None:
     full(world)
     running = world.browser().get(f"{PREFIX}requests/j-bbbbbbbb").text
     check_page(running)
-    for expected in ("cell 4 runs", "0.05", "&lt;b&gt;", "(simulated)", "60.0", 'id="log"'):
+    for expected in ("running cell 4", "0.05", "&lt;b&gt;", "(simulated)", "60.0", 'id="log"'):
         assert expected in running, expected
     failed = world.browser().get(f"{PREFIX}requests/j-cccccccc").text
     assert "Traceback (most recent call last):" in failed

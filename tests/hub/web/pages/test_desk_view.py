@@ -67,13 +67,13 @@ def test_a_job_is_quoted_by_its_time_limit(site: Site) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"hours": "soon"}, "is no number of hours"),
+        ({"hours": "soon"}, "Invalid number of hours"),
         ({"hours": "nan"}, "Starts immediately."),  # refused when it is sent
         ({"hours": "1e999"}, "cs101"),
-        ({"devices": "-3"}, "is no number of devices"),
+        ({"devices": "-3"}, "Invalid number of devices"),
         ({"devices": "0.5"}, "Only whole devices are lent"),
         ({"group": "maths"}, "maths"),
-        ({"for": "job", "time": "soon"}, "is no span of time"),
+        ({"for": "job", "time": "soon"}, "Invalid duration"),
     ],
 )
 def test_a_form_that_is_half_filled_in_is_answered_in_words(
@@ -95,7 +95,7 @@ def test_open_on_cpu_now_keeps_the_place_and_leads_into_the_desk(site: Site) -> 
     assert site.session("").devices == 0
     site.world.settle()
     words = text_of(site.desk())
-    assert "Its place is kept" in words
+    assert "Its position is kept" in words
 
 
 def test_the_waiting_page_opens_the_desk_on_cpu_too(site: Site) -> None:
@@ -428,4 +428,4 @@ def test_a_home_with_a_limit_says_how_full_it_is(
     page = site.desk()
     check_page(page)
     assert f"{used}.0 GiB of 4.0 GiB" in text_of(page)
-    assert ("A session starts all the same, as a recovery session" in text_of(page)) is full
+    assert ("Sessions start as recovery sessions" in text_of(page)) is full

@@ -135,7 +135,7 @@ def test_a_student_adds_up_their_own_use_alone(world: World) -> None:
 def test_an_empty_past_says_what_to_do(world: World) -> None:
     html = world.browser("root-oauth").get(f"{PREFIX}usage").text
     check_page(html)
-    assert "No device was used in this time." in html
+    assert "No device was used in this period." in html
 
 
 def test_a_teacher_sees_the_group_and_not_others(world: World) -> None:
@@ -165,7 +165,7 @@ def test_a_course_is_for_its_teachers_and_does_not_exist_for_others(world: World
     answer = world.browser("ben-oauth").get(f"{PREFIX}course/cs101?span=day")
     assert answer.status_code == 200
     check_page(answer.text)
-    assert "Use by student" in answer.text
+    assert "Usage by student" in answer.text
     assert f"{PREFIX}course/cs101" in answer.text
     assert world.browser("root-oauth").get(f"{PREFIX}course/lab").status_code == 200
     for who, group in (("ben-oauth", "lab"), ("ada-oauth", "cs101"), ("root-oauth", "x")):

@@ -54,13 +54,13 @@ def test_everybody_is_on_the_page_with_how_they_stand(graded: Site) -> None:
     page = shown(graded.page(TEACHER).get(GRADING))
     assert students(page) == [f"person{number:03}" for number in range(8)]
     for words in (
-        "Everybody 10",
+        "All 10",
         "To look at 1",
         "Not gradable 1",
         "Not graded yet 1",
         "Graded 3",
         "Too late to count 1",
-        "Nothing handed in 3",
+        "Not submitted 3",
         "Student Number 7",
         'title="needs a person: A person reads this answer."',
     ):
@@ -114,7 +114,7 @@ def test_the_table_is_the_one_of_the_command(graded: Site) -> None:
 def test_a_late_one_is_let_count_and_left_to_the_clock_again(graded: Site) -> None:
     place = f"{GRADING}/student/person001"
     page = shown(graded.page(TEACHER).get(place))
-    assert "Nothing counts: what was handed in came too late." in page
+    assert "No submission counts: all arrived too late." in page
     (number,) = re.findall(r'name="submission" value="(\d+)"', page)
     asked = {"submission": number, "person": "person001", "back": "student"}
     done = send(graded, GRADING, do="count", **asked)
@@ -198,13 +198,13 @@ def test_feedback_goes_to_everybody_who_was_graded_and_names_the_others(
     assert "Release feedback to 4 students" in shown(graded.page(TEACHER).get(GRADING))
     page = shown(send(graded, f"{GRADING}/feedback", since=""))
     assert giving == ["person004", "person005", "person007"]
-    assert "Done, but for these:" in page
+    assert "Done, except for:" in page
     assert ">person006</a>: What counts of person006 has not been graded." in page
     assert "3 of 6 have feedback; 1 student was graded since, or has none." in page
     graded.clock.pass_(1)
     again = shown(send(graded, f"{GRADING}/feedback", since="now"))
     assert giving[3:] == ["person004", "person005", "person007"]
-    assert "Done, but for these:" in again
+    assert "Done, except for:" in again
 
 
 def test_where_it_takes_long_the_page_goes_on_by_itself(
@@ -232,7 +232,7 @@ def test_one_student_gets_feedback(graded: Site, giving: list[str]) -> None:
     done = send(graded, f"{GRADING}/feedback", person="person005")
     assert (done.status_code, giving) == (303, ["person005"])
     assert done.headers["location"] == f"{GRADING}/student/person005"
-    assert "Release feedback anew" in shown(graded.page(TEACHER).get(done.headers["location"]))
+    assert "Release feedback again" in shown(graded.page(TEACHER).get(done.headers["location"]))
     refused = shown(send(graded, f"{GRADING}/feedback", person="person006"), 409)
     assert "has not been graded" in refused
 

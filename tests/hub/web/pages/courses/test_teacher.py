@@ -45,11 +45,11 @@ def grader(site: Site) -> None:
 
 
 def test_without_a_course_the_list_says_how_one_is_made(site: Site) -> None:
-    assert "Make the first one below" in shown(site.page().get(COURSES))
+    assert "Create the first one below" in shown(site.page().get(COURSES))
     page = shown(site.page(TEACHER).get(COURSES))
-    assert "You teach no course." in page
+    assert "You do not teach a course." in page
     assert "carrel course create cs101 --teacher teacher" in page
-    assert "Make a course" not in page
+    assert "Create a course" not in page
     # The group that they teach without a course is still to be found.
     assert f'href="{PREFIX}course/cs101"' in page
 
@@ -77,7 +77,7 @@ def test_a_course_is_shown_before_it_is_made(site: Site) -> None:
     assert not site.context.store.teachers("cs102")
     # The table came back with the page: the file need not be chosen again.
     made = shown(send(site, COURSES, ADMIN, do="create", **asked, students=ROSTER.decode()))
-    assert f'Made <a href="{PREFIX}course/cs102/teach">cs102</a>, with 2 students.' in made
+    assert f'Created <a href="{PREFIX}course/cs102/teach">cs102</a>, with 2 students.' in made
     assert "JupyterHub does not know nobody yet" in made
     found = site.api().get(f"{API}/courses/cs102").json()
     assert (found["students"], found["teachers"]) == (2, ["nobody", "teacher"])
@@ -106,9 +106,9 @@ def test_whom_a_roster_lacks_is_told_and_stays_when_a_group_becomes_a_course(sit
 @pytest.mark.parametrize(
     ("wrong", "sentence", "field"),
     [
-        ({"name": ""}, "A course needs a name.", "new-name"),
-        ({"max_devices": "many"}, "&#39;many&#39; is no number of devices.", "new-max_devices"),
-        ({"budget": "300"}, "&#39;300&#39; is no budget.", "new-budget"),
+        ({"name": ""}, "The name of the course is missing.", "new-name"),
+        ({"max_devices": "many"}, "Invalid number of devices: &#39;many&#39;.", "new-max_devices"),
+        ({"budget": "300"}, "Invalid budget: &#39;300&#39;.", "new-budget"),
         ({"students": "name\nAda"}, "names no column &#39;student&#39;", "roster"),
         ({"guaranteed": "5"}, "5 devices are guaranteed, and 2 are the most.", "new-guaranteed"),
     ],
@@ -183,7 +183,7 @@ def test_more_time_is_taken_back(course: Site) -> None:
     taken = {"do": "take-back", "assignment": "ps1"}
     page = shown(send(course, TEACH, whom="section:blue", **taken))
     assert "Section blue had 1 h more for ps1: taken back." in page
-    assert "Nobody has been given more time." in page
+    assert "There are no extensions." in page
     assert "no extension" in shown(send(course, TEACH, whom="student1", **taken), 404)
     assert "For whom?" in shown(send(course, TEACH, whom="", **taken), 400)
 
@@ -202,7 +202,7 @@ def test_an_outage_moves_what_is_due(course: Site) -> None:
 def test_a_course_is_archived_and_brought_back(course: Site) -> None:
     assert send(course, TEACH, do="archive").status_code == 303
     page = shown(course.page(TEACHER).get(TEACH))
-    assert "it can only be read" in page
+    assert "and read-only" in page
     assert 'id="extend"' not in page
     assert "nothing can be released" in shown(course.page(TEACHER).get(RELEASE))
     assert send(course, TEACH, do="bring-back").status_code == 303
@@ -228,7 +228,7 @@ def test_a_roster_is_shown_with_what_it_changes_and_then_applied(course: Site) -
     assert len(course.api(TEACHER).get(f"{API}/courses/cs101/members").json()["members"]) == 2
     assert send(course, PEOPLE, do="apply", students=ROSTER.decode()).status_code == 303
     page = shown(course.page(TEACHER).get(PEOPLE))
-    for words in ("Section blue (1)", "Section red (1)", "Have left (1)", "Ada Lovelace"):
+    for words in ("Section blue (1)", "Section red (1)", "Left (1)", "Ada Lovelace"):
         assert words in page
     again = shown(send(course, PEOPLE, do="preview", roster=roster()))
     assert "Nothing changes." in again
@@ -246,8 +246,8 @@ def test_another_file_is_shown_first_also_where_one_was_agreed_to(course: Site) 
     ("table", "sentence"),
     [
         (b"student\n-bad-\n", "line 2: &#39;-bad-&#39; is not a valid user name"),
-        (b"student\n\xff\n", "roster.csv is no text in UTF-8."),
-        (b"", "No roster was chosen."),
+        (b"student\n\xff\n", "roster.csv is not UTF-8 text."),
+        (b"", "No roster is selected."),
     ],
     ids=["a bad line", "no text", "no file"],
 )
@@ -296,7 +296,7 @@ def test_a_teacher_releases_and_reads_how_it_is_graded(course: Site) -> None:
     assert (made["zone"], made["late"], made["seconds"]) == ("Europe/Berlin", "24h:-10%", 300)
     assert made["due"] == 1_802_106_000.0
     again = shown(course.page(TEACHER).get(f"{RELEASE}?assignment=ps2"))
-    assert "What students have: version 1" in again
+    assert "Current version: 1" in again
     assert 'value="2027-02-08T18:00"' in again
 
 
@@ -320,7 +320,7 @@ def test_a_due_time_changes_without_a_new_version(course: Site) -> None:
         ({"due": "2020-01-01T10:00"}, "is over.", "release-due"),
         ({"zone": "Berlin"}, "There is no zone Berlin.", "release-due"),
         ({"late": "soon"}, "is not a rule for late submissions.", "release-late"),
-        ({"devices": "-1"}, "is no number of devices.", "release-devices"),
+        ({"devices": "-1"}, "Invalid number of devices:", "release-devices"),
         ({"time": "8d"}, "691200", "release-time"),
         ({"assignment": "a b"}, "is not a name that an assignment can have.", "release-assignment"),
     ],
