@@ -1,22 +1,22 @@
-"""Every error that Carrel raises on purpose; the text of each is what the user reads.
+"""All errors that Carrel raises on purpose; their text is what the user reads.
 
 CarrelError
-├── Refused               the request cannot be accepted; says what would be
+├── Refused               the request is not accepted; says what would be
 │   ├── InvalidInput      a value is malformed or out of range
 │   ├── OverMaximum       more than the group, the user or the pool may ever have
 │   ├── NotAMember        the owner does not belong to the group
 │   └── TooLarge          an upload exceeds its limit
 ├── NotFound              no such request, group, user, … (or not yours to see)
-├── NotSignedIn           nobody the hub knows: sign in, or send a valid token
-├── Forbidden             signed in, but not entitled
-├── Conflict              the state of things does not allow it now
+├── NotSignedIn           not signed in, or an invalid token
+├── Forbidden             signed in, but without the right
+├── Conflict              the current state does not allow it
 │   ├── IllegalMove       the lifecycle table has no such transition
-│   └── StaleEpoch        the caller's lease was given to somebody else: stop
-├── Unavailable           a part that is needed does not answer; try again
-├── StateInUse            another process works on the state folder
-├── PortBusy              something else listens on the port
-├── BackupFailed          a backup could not be made, or not be brought back, as a whole
-├── ImageFailed           an image could not be built, checked or removed
+│   └── StaleEpoch        the caller's lease has ended: stop
+├── Unavailable           a required part is not responding; try again
+├── StateInUse            another process uses the state folder
+├── PortBusy              another process listens on the port
+├── BackupFailed          a backup could not be created or restored completely
+├── ImageFailed           an image could not be built, verified or removed
 └── BackendFailed         an engine could not start or stop something
 """
 
@@ -24,10 +24,10 @@ from __future__ import annotations
 
 
 class CarrelError(Exception):
-    """Base of all.
+    """Base of all errors.
 
-    ``accepted`` says what would have been accepted, where that helps; ``field`` names the input
-    that was wrong, so that a form can show the sentence beside it.
+    ``accepted`` says what is accepted instead; ``field`` names the invalid field, so that a form
+    can show the message beside it.
     """
 
     code = "error"

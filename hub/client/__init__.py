@@ -1,4 +1,4 @@
-"""The service's client: what the command line, the widgets and people's programs use."""
+"""The client of the service, for the command line, widgets and users' programs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The service's REST API as typed calls, and its event streams as iterators.
+"""The REST API of the service as typed calls, and its event streams as iterators.
 
-Everything is written once, as coroutines over a ``Transport``. ``Client`` runs the same coroutines
-over a transport that blocks (see ``sync_client``).
+The calls are coroutines over a ``Transport``. ``Client`` runs the same coroutines over a blocking
+transport (see ``sync_client``).
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ class AsyncClient(
         return await self._get("me", MeOut)
 
     async def groups(self) -> list[GroupOut]:
-        """Those that one may use, with the limits that hold now."""
+        """Return the groups that the caller may use, with their current limits."""
         return (await self._get("groups", GroupsOut)).groups
 
     async def pool(self) -> PoolOut:
         return await self._get("pool", PoolOut)
 
     async def queue(self) -> QueueOut:
-        """What waits, in order, with reasons."""
+        """Return the queue in order, with reasons."""
         return await self._get("queue", QueueOut)
 
     async def why(self, request_id: str) -> WhyOut:
-        """Why a request waits, behind whom, and what would start it now."""
+        """Return why a request is queued, which requests are ahead, and what would help."""
         return await self._get(f"requests/{segment(request_id)}/why", WhyOut)

@@ -1,4 +1,4 @@
-"""From what a person asks for to the job that is sent: one way for the terminal and Python."""
+"""Build the request body of a job, for the command line and Python alike."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .work_archive import WorkArchive
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingFolder:
-    """Where a job works.
+    """The working folder of a job.
 
     Attributes:
-        workdir: below the owner's home, where it works by reference; empty for the home.
-        luggage: what is taken along into a folder of its own; None where nothing is.
+        workdir: below the owner's home, used by reference; empty for the home.
+        luggage: the files to upload into a folder of its own; None without upload.
     """
 
     workdir: str = ""
@@ -30,7 +30,7 @@ class WorkingFolder:
 
     @property
     def fields(self) -> dict[str, str]:
-        """As part of a job's description; packs what is taken along."""
+        """Return the fields of the job; packs the uploaded files."""
         if self.luggage is not None:
             return {"archive": work_archive.encoded(work_archive.packed(self.luggage))}
         return {"workdir": self.workdir} if self.workdir else {}
@@ -45,21 +45,21 @@ def working_folder(
     workdir: str | None = None,
     needed: bool = False,
 ) -> WorkingFolder:
-    """By reference where the job will see the same files, taken along where that is asked for.
+    """Use the folder by reference if the job will see it, or upload it if requested.
 
     Args:
         here: the folder in question.
-        home: of the session in which this runs; None outside of one.
-        needed: the job makes no sense without its files (a command, unlike a notebook).
+        home: of the session in which this runs; None outside of a session.
+        needed: the job needs its files (a command, unlike a notebook).
 
     Raises:
-        InvalidInput: they contradict each other, or it is not clear which files are meant.
-        TooLarge: more than a job can take along.
+        InvalidInput: options contradict each other, or it is unclear which files are meant.
+        TooLarge: more than a job can upload.
     """
     if workdir is not None and (upload or inputs):
         raise InvalidInput(
-            "A job works either in a folder of your home there or in one that it brings along.",
-            accepted="Leave out --workdir, or --upload and --input.",
+            "A job works either in a folder of your home or in an uploaded one.",
+            accepted="Omit --workdir, or --upload and --input.",
         )
     if upload or inputs:
         found = work_archive.of_folder(here) if upload else WorkArchive(items=())
@@ -80,10 +80,10 @@ def working_folder(
 
 
 def job(fields: dict[str, object], *, maker: str) -> JobIn:
-    """A job with a key of its own: however often it is sent, it is one job.
+    """Return a job with its own idempotency key, so that retries make one job.
 
     Raises:
-        InvalidInput: in the words of what was wrong.
+        InvalidInput: a value is invalid.
     """
     try:
         return JobIn.model_validate(
@@ -98,12 +98,12 @@ def job(fields: dict[str, object], *, maker: str) -> JobIn:
 def model_choices(
     allowed: Iterable[Sequence[str] | None], devices: Iterable[DeviceOut]
 ) -> list[str]:
-    """The models of the pool, by name, that any of one's groups may use.
+    """Return the models of the pool, by name, that any of the user's groups may use.
 
-    Empty where the pool has one model only, and nobody need choose.
+    Empty if the pool has only one model, so that there is no choice.
 
     Args:
-        allowed: of each group the models that it may use, None for all.
+        allowed: the models that each group may use, None for all.
     """
     pool, groups = {device.model for device in devices}, tuple(allowed)
     usable = (model for model in pool if any(g is None or model in g for g in groups))
@@ -111,12 +111,12 @@ def model_choices(
 
 
 def only_group(client: Client, how: str) -> str:
-    """The group that a job of this person is charged to, where there is no choice.
+    """Return the only group that can be charged for a job of this user.
 
-    ``how`` one chooses is said where there is one.
+    ``how`` to choose one is part of the error message.
 
     Raises:
-        InvalidInput: there is one, or there is no group.
+        InvalidInput: there are several, or there is none.
     """
     groups = client.me().groups
     if len(groups) == 1:
@@ -124,6 +124,6 @@ def only_group(client: Client, how: str) -> str:
     raise InvalidInput(
         "A job is charged to a group, and you are in several."
         if groups
-        else "A job is charged to a group, and you are in none: ask a teacher or administrator.",
+        else "A job is charged to a group, and you are not in one: ask a teacher or administrator.",
         accepted=f"Choose one with {how}: {', '.join(sorted(groups))}." if groups else "",
     )

@@ -1,4 +1,4 @@
-"""Several requests followed at once by a program without an event loop."""
+"""Follow several requests at once in a program without an event loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .sync_client import Client
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobUpdate:
-    """Something new about one of the requests: its status or an event, or what it printed."""
+    """An update of one of the requests: its status, an event, or a part of its log."""
 
     request_id: str
     item: RequestOut | EventOut | None = None
@@ -24,7 +24,7 @@ class JobUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _End:
-    """A follower is through; ``error`` where following broke."""
+    """A follower has ended; ``error`` if it failed."""
 
     error: CarrelError | None = None
 
@@ -36,15 +36,15 @@ def follow_all(
     *,
     logs_of: Sequence[str] = (),
 ) -> Iterator[JobUpdate]:
-    """Changes of all of them until each has ended, or until ``timeout`` seconds are over.
+    """Yield updates of all requests until each has ended, or until ``timeout`` seconds have passed.
 
-    Those of ``logs_of`` are followed in what they print, too.
+    For those in ``logs_of``, also their logs.
     """
     changes: queue.Queue[JobUpdate | _End] = queue.Queue()
     jobs = [(_follow, request_id) for request_id in request_ids]
     jobs += [(_follow_log, request_id) for request_id in logs_of]
     for target, request_id in jobs:
-        # Daemons: whoever stops listening need not wait for a silent stream.
+        # Daemons: a caller that stops listening need not wait for a silent stream.
         threading.Thread(target=target, args=(client, request_id, changes), daemon=True).start()
     deadline = None if timeout is None else time.monotonic() + timeout
     left = len(jobs)

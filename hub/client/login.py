@@ -1,4 +1,4 @@
-"""Signing in from a terminal: a password or a pasted token becomes stored credentials."""
+"""Sign in from a terminal: a password or a pasted token becomes stored credentials."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .transport.error_map import AWAY, no_carrel
 from .transport.site_url import SiteUrl
 
 SCOPES = ("access:services!service=carrel", "custom:carrel:read", "custom:carrel:submit")
-"""What a token of the command line may do, and no more."""
+"""The scopes of a token of the command line."""
 LIFETIME_SECONDS = 90 * 24 * 3600
 
 _LOGIN_ERROR = re.compile(r'class="login_error"[^>]*>(.*?)</', re.DOTALL)
@@ -37,11 +37,11 @@ class _HubError(BaseModel):
 
 
 def login(url: str, username: str, password: str) -> Credentials:
-    """Sign in at the hub behind ``url`` and have it make a token for the command line.
+    """Sign in at the JupyterHub of ``url`` and create a token for the command line.
 
     Raises:
-        Forbidden: in the words of the sign-in page, or because the site has no passwords.
-        Unavailable: no JupyterHub answers there.
+        Forbidden: the sign-in page refused, or the site has no passwords.
+        Unavailable: no JupyterHub responds there.
     """
     site = SiteUrl.at(url)
     try:
@@ -56,7 +56,7 @@ def login(url: str, username: str, password: str) -> Credentials:
 
 
 def sign_in_with_token(url: str, token: str) -> Credentials:
-    """Accept a token that somebody made on the hub's token page (single sign-on)."""
+    """Store a token from the token page of JupyterHub (single sign-on)."""
     site = SiteUrl.at(url)
     with Client(site.base, token.strip()) as client:
         return Credentials(url=site.base, user=client.me().name, token=token.strip())
@@ -65,14 +65,14 @@ def sign_in_with_token(url: str, token: str) -> Credentials:
 def _sign_in(http: httpx.Client, site: SiteUrl, username: str, password: str) -> None:
     page = http.get(f"{site.hub}/login")
     if page.status_code in AWAY:
-        raise Unavailable(f"The hub at {site.base} does not answer at the moment.")
+        raise Unavailable(f"JupyterHub at {site.base} is not responding.")
     xsrf = http.cookies.get("_xsrf")
     if page.is_redirect or (page.is_success and 'name="password"' not in page.text):
         raise _single_sign_on(site)
     if not page.is_success or xsrf is None:
         raise Unavailable(
             f"There is no JupyterHub at {site.base} (status {page.status_code}).",
-            accepted="Check the address: it is the one that you open in the browser.",
+            accepted="Use the address that you open in the browser.",
         )
     answer = http.post(
         f"{site.hub}/login",
@@ -86,7 +86,7 @@ def _sign_in(http: httpx.Client, site: SiteUrl, username: str, password: str) ->
 
 
 def _make_token(http: httpx.Client, site: SiteUrl) -> Credentials:
-    # The _xsrf cookie belongs to the sign-in: the first page after it sets the new one.
+    # The _xsrf cookie belongs to the sign-in: the first page after it sets a new one.
     http.get(f"{site.hub}/home")
     headers = {"X-XSRFToken": http.cookies.get("_xsrf") or ""}
     name = _Named.model_validate_json(_good(http.get(f"{site.hub}/api/user", headers=headers))).name
@@ -114,12 +114,12 @@ def _good(answer: httpx.Response) -> bytes:
         sentence = _HubError.model_validate_json(answer.content).message
     except ValidationError:
         sentence = f"status {answer.status_code}"
-    raise CarrelError(f"The hub did not make a token: {sentence}.")
+    raise CarrelError(f"JupyterHub did not create a token: {sentence}.")
 
 
 def _single_sign_on(site: SiteUrl) -> Forbidden:
     return Forbidden(
         f"{site.base} signs people in through another service, not with a password.",
-        accepted=f"Make a token on {site.hub}/token and paste it into: "
+        accepted=f"Create a token on {site.hub}/token and paste it into: "
         f"carrel login {site.base} --token",
     )

@@ -1,9 +1,8 @@
-"""The client for programs without an event loop: the coroutines of ``AsyncClient``, run at once.
+"""The client for programs without an event loop, which runs the coroutines of ``AsyncClient``.
 
-A coroutine suspends only where its transport does, and ``ThreadTransport`` never does: it
-blocks. One step therefore takes such a coroutine from its beginning to its end, without a loop,
-and also inside of one (in a notebook's kernel). So each call is written once, and the two
-clients cannot come apart.
+A coroutine suspends only in its transport, and ``ThreadTransport`` never does: it blocks. One step
+therefore runs such a coroutine from start to end, without a loop, and also inside one (in the
+kernel of a notebook). So each call is written once, and both clients always agree.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ T = TypeVar("T")
 
 
 def _run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Its result, after a single step."""
+    """Return the result of the coroutine after a single step."""
     try:
         coroutine.send(None)
     except StopIteration as end:
         result: T = end.value
         return result
     coroutine.close()
-    raise RuntimeError("A call of the blocking client waits for an event loop.")
+    raise RuntimeError("A call of the blocking client suspended, as if in an event loop.")
 
 
 def _at_once(
@@ -68,7 +67,7 @@ async def _next(items: AsyncGenerator[T, None]) -> T:
 
 
 class Client:
-    """One site, one person. Every call raises the classes of ``hub.errors``.
+    """A client of one site for one user. Every call raises the classes of ``hub.errors``.
 
     Several threads may share one.
 
@@ -94,7 +93,7 @@ class Client:
 
     @classmethod
     def from_environment(cls, url: str | None = None) -> Self:
-        """The client of whoever runs this: see ``credentials_here``."""
+        """Return the client of the current user: see ``credentials_here``."""
         found = credentials_here(url)
         return cls(found.url, found.token)
 

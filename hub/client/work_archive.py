@@ -1,7 +1,7 @@
-"""A working folder as an archive that travels with a job.
+"""Pack a working folder as an archive for a job.
 
-What ``.carrelignore`` names (in the syntax of .gitignore) stays at home, and so do a few things
-that nobody wants on the way; ``!NAME`` in that file takes one of them along after all.
+The patterns in ``.carrelignore`` (syntax of .gitignore) are left out, as are a few that jobs never
+need; ``!NAME`` in that file includes one of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_UNPACKED_BYTES = 2**30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A file and the name that it has in the archive."""
+    """A file and its name in the archive."""
 
     path: Path
     name: str
@@ -40,10 +40,10 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkArchive:
-    """What a job takes along.
+    """The files to upload with a job.
 
     Attributes:
-        left_out: links and other things that cannot travel, by name.
+        left_out: links and other entries that cannot be uploaded, by name.
     """
 
     items: tuple[Item, ...]
@@ -55,11 +55,11 @@ class WorkArchive:
 
 
 def of_folder(folder: Path) -> WorkArchive:
-    """All files below a folder but the ignored ones.
+    """Collect all files below a folder, except ignored ones.
 
     Raises:
         InvalidInput: the folder or its ``.carrelignore`` cannot be read.
-        TooLarge: more than a job may take along; known before anything is packed.
+        TooLarge: more than a job can upload; checked before packing.
     """
     ignored = _ignored(folder)
     items: list[Item] = []
@@ -77,7 +77,7 @@ def of_folder(folder: Path) -> WorkArchive:
 
 
 def with_inputs(luggage: WorkArchive, inputs: Sequence[Path]) -> WorkArchive:
-    """Further files, which lie at the top of the working folder under their own names.
+    """Add further files, by their own names at the top of the working folder.
 
     Raises:
         InvalidInput: one cannot be read, or its name is taken.
@@ -86,12 +86,14 @@ def with_inputs(luggage: WorkArchive, inputs: Sequence[Path]) -> WorkArchive:
     taken = {item.name: item.path.resolve() for item in items}
     for path in inputs:
         if not path.is_file():
-            raise InvalidInput(f"{path} is no file.", accepted="--input takes one file at a time.")
+            raise InvalidInput(
+                f"{path} is not a file.", accepted="--input takes one file at a time."
+            )
         name, real = path.name, path.resolve()
         if taken.setdefault(name, real) != real:
             raise InvalidInput(
-                f"{path} would lie over {taken[name]}.",
-                accepted="Inputs keep their names, and lie side by side in the working folder.",
+                f"{path} has the same name as {taken[name]}.",
+                accepted="Inputs keep their names, side by side in the working folder.",
             )
         if all(item.name != name for item in items):
             items.append(Item(path=path, name=name, size_bytes=path.stat().st_size))
@@ -101,11 +103,11 @@ def with_inputs(luggage: WorkArchive, inputs: Sequence[Path]) -> WorkArchive:
 
 
 def packed(luggage: WorkArchive) -> bytes:
-    """The .tar.gz: nobody's user ids, and no more than the permission to execute.
+    """Return the .tar.gz, without user ids and with no permission but to execute.
 
     Raises:
-        InvalidInput: a file went away, or cannot be read.
-        TooLarge: it is larger than what the service takes.
+        InvalidInput: a file disappeared, or cannot be read.
+        TooLarge: it is larger than the service accepts.
     """
     buffer = io.BytesIO()
     with (
@@ -120,30 +122,30 @@ def packed(luggage: WorkArchive) -> bytes:
     if len(content) > MAX_ARCHIVE_BYTES:
         raise TooLarge(
             f"The files of the job have more than {MAX_ARCHIVE_BYTES // 2**20} MiB when packed.",
-            accepted=f"Name in {IGNORE_FILE} what the job does not need; "
-            "large data belongs into your home there.",
+            accepted=f"List unneeded files in {IGNORE_FILE}; store large data in your home on the "
+            "site.",
         )
     return content
 
 
 def encoded(content: bytes) -> str:
-    """An archive as it travels in a job's description."""
+    """Encode an archive for the body of a job."""
     return base64.b64encode(content).decode("ascii")
 
 
 def safe_target(folder: Path, name: str) -> Path:
-    """Where a file that a job made goes below ``folder``.
+    """Return the path below ``folder`` for a file of a job.
 
     Raises:
-        InvalidInput: the name leads out of it.
+        InvalidInput: the name leads outside.
     """
     parts = PurePosixPath(name).parts
     usual = name and "\0" not in name and "\\" not in name and not name.startswith("/")
     target = folder.joinpath(*parts)
     root = folder.resolve()
-    # Links that lie in the folder already are followed, and must not lead out of it either.
+    # Links in the folder are followed, and must not lead outside either.
     if not usual or ".." in parts or not parts or not target.resolve().is_relative_to(root):
-        raise InvalidInput(f"The job named a file {name!r}, which leads out of {folder}.")
+        raise InvalidInput(f"The file {name!r} of the job is outside of {folder}.")
     return target
 
 
@@ -162,9 +164,9 @@ def _add(archive: tarfile.TarFile, item: Item) -> None:
 def _check(folder: Path, entries: int, size_bytes: int) -> None:
     if entries > MAX_ENTRIES or size_bytes > MAX_UNPACKED_BYTES:
         raise TooLarge(
-            f"{folder.resolve()} holds more than a job can take along "
+            f"{folder.resolve()} contains more than a job can upload "
             f"({MAX_ENTRIES:,} files, {MAX_UNPACKED_BYTES // 2**30} GiB).",
-            accepted=f"Name in {folder / IGNORE_FILE} what it does not need.",
+            accepted=f"Name in {folder / IGNORE_FILE} the files that it does not need.",
         )
 
 
@@ -179,7 +181,7 @@ def _ignored(folder: Path) -> GitIgnoreSpec:
         return GitIgnoreSpec.from_lines([*ALWAYS_IGNORED, IGNORE_FILE, *own])
     except ValueError as error:
         raise InvalidInput(
-            f"{folder / IGNORE_FILE} holds a pattern that cannot be read: {error}.",
+            f"{folder / IGNORE_FILE} contains an invalid pattern: {error}.",
             accepted="Patterns are written as in .gitignore.",
         ) from error
 

@@ -1,4 +1,4 @@
-"""Puts the web layer together: one FastAPI application under the service's prefix."""
+"""Build the web application: one FastAPI app under the service's prefix."""
 
 from __future__ import annotations
 
@@ -141,17 +141,18 @@ def build_app(
     vitals: LoopMetrics | None = None,
     checks: Mapping[str, Check] | None = None,
 ) -> FastAPI:
-    """The service's web side.
+    """Build the web application of the service.
 
     Args:
-        auth: asks the hub who somebody is: ``HubSignIn.of(settings, service_token)``.
-        hub_token: with it the hub's spawners call.
-        crypt_key: signs cookies and form tokens; whoever is signed in stays so while it stays.
-        lifespan: what shall run as long as the application does (the scheduling loop);
-            the notifier is bound to the event loop before it is entered.
-        accounts: Carrel's own, for administrators to change.
-        metrics_token: reads ``/metrics``; without one only tokens of the hub do.
-        vitals: signs of life of the loop; ``checks``: what else ``/readyz`` asks.
+        auth: asks JupyterHub for the user of a token: ``HubSignIn.of(settings, service_token)``.
+        hub_token: the service token of JupyterHub's spawners.
+        crypt_key: signs cookies and form tokens; users stay signed in while it does not change.
+        lifespan: runs as long as the application does (the scheduling loop);
+            the notifier is bound to the event loop before it starts.
+        accounts: Carrel's own accounts, for administrators to change.
+        metrics_token: reads ``/metrics``; without one only JupyterHub tokens do.
+        vitals: liveness of the loop; ``checks``: further checks of ``/readyz``.
+        courses: without them, courses are kept in memory.
     """
 
     @asynccontextmanager
@@ -168,7 +169,7 @@ def build_app(
         version="1",
         lifespan=life,
         openapi_url=f"{errors.API_PREFIX}v1/openapi.json",
-        docs_url=None,  # would load its scripts from another host
+        docs_url=None,  # the default page loads its scripts from another host
         redoc_url=None,
         redirect_slashes=False,
     )
@@ -229,7 +230,7 @@ def build_app(
 def _route(app: FastAPI) -> None:
     api = f"{errors.API_PREFIX}v1"
     site = SERVICE_PREFIX.rstrip("/")
-    # Routes are tried one after the other: people wait for pages.
+    # Routes are matched in order: pages first, since people wait for them.
     for page in _PAGES:
         app.include_router(page, prefix=site)
     for part in _API:
@@ -248,7 +249,7 @@ def _templates() -> Environment:
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
-        auto_reload=False,  # a page has dozens of parts, and each would be looked for on disk
+        auto_reload=False,  # a page has dozens of templates, and each would be checked on disk
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -266,7 +267,7 @@ def _templates() -> Environment:
 
 
 class Server(uvicorn.Server):
-    """uvicorn that ends the open event streams first, instead of waiting for them for ever."""
+    """uvicorn that ends open event streams at shutdown instead of waiting for them."""
 
     def __init__(self, config: uvicorn.Config, streams: Streams) -> None:
         super().__init__(config)
@@ -280,11 +281,11 @@ class Server(uvicorn.Server):
             port=port,
             access_log=False,
             server_header=False,
-            # The proxy is on this machine and says whether people come by https. Nobody else
-            # has this address: what comes from a container carries the container's own.
+            # Trust headers of the proxy on this machine, which says whether users come by https.
+            # Containers have other addresses.
             proxy_headers=True,
             forwarded_allow_ips=[LOCALHOST, host],
-            # The proxy closes a connection that is idle before this end does (hub/proxy).
+            # Longer than in the proxy, which then always closes idle connections first.
             timeout_keep_alive=_KEPT_SECONDS,
             timeout_graceful_shutdown=_GRACE_SECONDS,
             log_config=None,

@@ -46,7 +46,7 @@ def shown(group: Group) -> tuple[tuple[str, str], ...]:
     return (
         ("Parent group", group.parent or "none"),
         ("Max quota", str(group.max_devices)),
-        ("Max devices per member", str(group.max_devices_per_user)),
+        ("Max per member", str(group.max_devices_per_user)),
         ("Max time limit", span(group.max_seconds)),
         ("Idle warning after", span(group.idle_seconds) if group.idle_seconds else "never"),
         ("Guaranteed quota", str(group.guaranteed)),

@@ -20,7 +20,7 @@ class AdminCalls(Connection):
     async def drain(
         self, target: str, *, why: str, until: float | None, dry_run: bool
     ) -> ConsequencesOut:
-        """Start nothing new on a device or a node; see ``DrainIn``."""
+        """Drain a device or a node: no new work starts on it; see ``DrainIn``."""
         query = {"dry_run": "true"} if dry_run else {}
         body = {"why": why, "until": until}
         return await self._change_pool("PUT", target, "drain", body, query)
@@ -35,7 +35,7 @@ class AdminCalls(Connection):
         return await self._change_pool("DELETE", target, "quarantine")
 
     async def audit(self, *, who: str, action: str, target: str, limit: int) -> ChangesOut:
-        """Newest first."""
+        """Return the audit log, newest first."""
         query: Query = {"who": who, "action": action, "target": target, "limit": limit}
         return await self._read_call(Call(method="GET", path="audit", query=query), ChangesOut)
 

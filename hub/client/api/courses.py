@@ -1,4 +1,4 @@
-"""What is asked of a site about courses."""
+"""Calls for courses."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ from ..transport.connection import Connection, segment
 
 M = TypeVar("M", bound=BaseModel)
 _CLASS_SECONDS = 300.0
-"""A class of hundreds is made known to JupyterHub person by person."""
+"""Registering a large class in JupyterHub takes a while."""
 
 
 class CourseCalls(Connection):
-    """The part of ``AsyncClient`` about courses.
+    """The part of ``AsyncClient`` for courses.
 
-    What is not one's own to see raises NotFound, what is not one's role to do Forbidden.
+    Raises NotFound for what the caller may not see, Forbidden for what their role may not do.
     """
 
     # -- courses --------------------------------------------------------------------------
 
     async def courses(self) -> list[CourseOut]:
-        """Those in which one has a role."""
+        """Return the courses in which the caller has a role."""
         return (await self._get("courses", CoursesOut)).courses
 
     async def course(self, course: str) -> CourseOut:
@@ -60,7 +60,7 @@ class CourseCalls(Connection):
         return await self._sent("POST", "courses", CourseOut, body, silence=_CLASS_SECONDS)
 
     async def preview_course(self, body: CourseIn) -> ConsequencesOut:
-        """What ``create_course`` would make; nothing is made."""
+        """Preview ``create_course``; nothing is created."""
         call = replace(
             _call("POST", "courses", body), query={"dry_run": "true"}, silence=_CLASS_SECONDS
         )
@@ -79,7 +79,7 @@ class CourseCalls(Connection):
     async def set_roster(
         self, course: str, students: str, *, dry_run: bool = False
     ) -> ConsequencesOut:
-        """``students``: the table (CSV) of the whole class."""
+        """``students``: the CSV file of the whole class."""
         call = Call(
             method="PUT",
             path=f"{_course(course)}/roster",
@@ -95,7 +95,7 @@ class CourseCalls(Connection):
         return (await self._get(f"{_course(course)}/assignments", AssignmentsOut)).assignments
 
     async def release(self, course: str, assignment: str, body: ReleaseIn) -> ReleasedOut:
-        """Sent again where its answer got lost: the same files are no new version."""
+        """Safe to repeat, so it is retried: the same files are not a new version."""
         path = f"{_assignment(course, assignment)}/release"
         call = replace(_call("POST", path, body), silence=RELEASE_SECONDS)
         return await self._repeated(call, ReleasedOut)
@@ -103,7 +103,7 @@ class CourseCalls(Connection):
     async def hand_out(
         self, course: str, assignment: str, *, version: int | None = None
     ) -> HandOutOut:
-        """The newest version where none is named."""
+        """Return the newest version by default."""
         path = f"{_assignment(course, assignment)}/hand-out"
         query = {} if version is None else {"version": version}
         call = Call(method="GET", path=path, query=query)
@@ -116,55 +116,55 @@ class CourseCalls(Connection):
     async def take_time_back(
         self, course: str, assignment: str, *, person: str = "", section: str = ""
     ) -> ConsequencesOut:
-        """All the extensions of a person, or of a section."""
+        """Revoke all extensions of a student or a section."""
         whose = {"person": person} if person else {"section": section}
         path = f"{_assignment(course, assignment)}/extensions"
         call = Call(method="DELETE", path=path, query=whose)
         return self._read(await self._transport.send(call), ConsequencesOut)
 
     async def extensions(self, course: str, assignment: str) -> list[ExtensionOut]:
-        """In the order in which they were given."""
+        """Return the extensions in the order in which they were granted."""
         path = f"{_assignment(course, assignment)}/extensions"
         return (await self._get(path, ExtensionsOut)).extensions
 
-    # -- what comes in --------------------------------------------------------------------
+    # -- submissions ----------------------------------------------------------------------
 
     async def hand_in(self, course: str, assignment: str, body: SubmitIn) -> ReceiptOut:
-        """Sent again where its answer got lost: the same files have the same receipt."""
+        """Safe to repeat, so it is retried: the same files have the same receipt."""
         path = f"{_assignment(course, assignment)}/submissions"
         return await self._repeated(_call("POST", path, body), ReceiptOut)
 
     async def receipts(self, course: str, assignment: str, *, person: str = "") -> list[ReceiptOut]:
-        """A student's own; as a teacher or grader everybody's, or those of one person."""
+        """Return a student's own; for teachers and graders those of all students or of one."""
         path = f"{_assignment(course, assignment)}/submissions"
         query = {"person": person} if person else {}
         call = Call(method="GET", path=path, query=query)
         return self._read(await self._transport.send(call), ReceiptsOut).receipts
 
     async def handed_in(self, submission: int) -> HandedInOut:
-        """With its files."""
+        """Return a submission with its files."""
         return await self._get(f"submissions/{submission}", HandedInOut)
 
     async def let_count(self, submission: int, *, undo: bool = False) -> ReceiptOut:
-        """Grade this one of its student's, whatever the clock said."""
+        """Grade this submission of the student, regardless of its time."""
         path = f"submissions/{submission}/counts"
         return await self._repeated(Call(method="DELETE" if undo else "PUT", path=path), ReceiptOut)
 
-    # -- before it counts -----------------------------------------------------------------
+    # -- checks ---------------------------------------------------------------------------
 
     async def check(self, course: str, assignment: str, body: SubmitIn) -> CheckOut:
-        """On these files, or without any on what one handed in last."""
+        """Check these files, or without files the latest submission."""
         path = f"{_assignment(course, assignment)}/checks"
         return await self._repeated(_call("POST", path, body), CheckOut)
 
     async def checks(self, course: str, assignment: str) -> list[CheckOut]:
-        """One's own of the last day, the newest first."""
+        """Return the caller's own checks of the last day, newest first."""
         return (await self._get(f"{_assignment(course, assignment)}/checks", ChecksOut)).checks
 
     # -- grading --------------------------------------------------------------------------
 
     async def grade(self, course: str, assignment: str, body: GradeIn) -> GradingOut:
-        """Sent again where its answer got lost: the run that is open is that one."""
+        """Safe to repeat, so it is retried: an open run is returned."""
         path = f"{_assignment(course, assignment)}/grading"
         return await self._repeated(_call("POST", path, body), GradingOut)
 
@@ -172,18 +172,18 @@ class CourseCalls(Connection):
         return await self._get(f"{_assignment(course, assignment)}/grading", GradesOut)
 
     async def my_grade(self, course: str, assignment: str) -> MyGradeOut:
-        """As a student: as it was when feedback was released."""
+        """Return a student's own grade, as of the last release of feedback."""
         return await self._get(f"{_assignment(course, assignment)}/my-grade", MyGradeOut)
 
     async def release_feedback(self, course: str, assignment: str, person: str) -> ConsequencesOut:
-        """On what counts of one student, as it is graded now."""
+        """Release feedback on the current grade of one student."""
         call = _call(
             "POST", f"{_assignment(course, assignment)}/feedback", FeedbackIn(person=person)
         )
         return await self._repeated(call, ConsequencesOut)
 
     async def feedback(self, submission: int) -> FeedbackOut:
-        """Its pages; none before feedback was released."""
+        """Return the pages of feedback; none before feedback was released."""
         return await self._get(f"submissions/{submission}/feedback", FeedbackOut)
 
     # -- outages --------------------------------------------------------------------------
@@ -208,7 +208,7 @@ class CourseCalls(Connection):
 
 
 def _call(method: str, path: str, body: BaseModel) -> Call:
-    # What was left at its default is not sent, so that an older service understands it.
+    # Defaults are not sent, so that an older service understands the request.
     given: Mapping[str, object] = body.model_dump(mode="json", exclude_unset=True)
     return Call(method=method, path=path, json=given)
 

@@ -1,4 +1,4 @@
-"""The calls about images: the catalogue, and which builds groups pin."""
+"""Calls for images: the catalogue and the pins of groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ImageCalls(Connection):
         return await self._get("images", ImagesOut)
 
     async def images_needed(self) -> NeedsOut:
-        """The builds that must stay. Raises Forbidden unless the caller is an administrator."""
+        """Return the pinned builds. Raises Forbidden unless the caller is an administrator."""
         return await self._get("images/needed", NeedsOut)
 
     async def pin(self, group: str, image: str, *, digest: str, until: str) -> PinOut:

@@ -1,4 +1,4 @@
-"""How the hub's spawners talk to the service: the same API as people's, async, hub token."""
+"""The client of JupyterHub's spawners: the same API, async, with the service token."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..transport.error_map import failure
 from ..transport.sse import Parser
 
 SILENCE_SECONDS = 45.0
-"""A stream that is silent for longer (it says something every 15 s) is a dead one."""
+"""A stream that is silent for longer is dead: it sends something every 15 s."""
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 1.0
 
@@ -29,7 +29,7 @@ _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKe
 
 
 def pool() -> httpx.AsyncClient:
-    """One connection pool for all spawners of a hub; every waiting spawn holds a stream."""
+    """One connection pool for all spawners; every waiting spawn holds a stream."""
     loop = asyncio.get_running_loop()
     if loop not in _pools:
         _pools[loop] = httpx.AsyncClient(
@@ -41,7 +41,7 @@ def pool() -> httpx.AsyncClient:
 
 
 class InternalClient:
-    """The calls that only the hub may make. They raise the classes of ``hub.errors``."""
+    """The calls that only JupyterHub may make. They raise the classes of ``hub.errors``."""
 
     def __init__(self, service_url: str, hub_token: str) -> None:
         """``service_url``: without a trailing slash, as in ``Settings.service_url``."""
@@ -51,7 +51,7 @@ class InternalClient:
     async def open_session(
         self, owner: str, server_name: str, options: dict[str, JsonValue]
     ) -> RequestOut:
-        """The live request of this server, or a new one. Repeating it is safe."""
+        """Return the live request of this server, or create one. Safe to repeat."""
         body = OpenSessionIn(owner=owner, server_name=server_name, options=options)
         return await self._call("PUT", "sessions", body)
 
@@ -62,23 +62,23 @@ class InternalClient:
         return await self._call("POST", f"requests/{quote(request_id, safe='')}/stop", body)
 
     async def launch(self, lease_id: str) -> RequestOut:
-        """Write the intent to start; Conflict where the lease went back meanwhile."""
+        """Record the intent to start; Conflict if the lease has ended meanwhile."""
         return await self._call("POST", f"leases/{quote(lease_id, safe='')}/launch")
 
     async def started(self, lease_id: str, body: StartedIn) -> RequestOut:
         return await self._call("POST", f"leases/{quote(lease_id, safe='')}/started", body)
 
     async def graded(self, person: str) -> tuple[str, ...]:
-        """The courses that somebody teaches or grades; their folders are there."""
+        """Return the courses that a user teaches or grades; their folders exist then."""
         found = await self._answer("GET", f"people/{quote(person, safe='')}/graded", GradedOut)
         return tuple(found.courses)
 
     async def statuses(self, request_id: str) -> AsyncGenerator[RequestOut | None, None]:
         """Yield the request whenever it changes, until it has ended.
 
-        Reconnects for as long as the caller listens; None says that the service is away.
-        Close it (``aclosing``) when you stop listening: an open stream tells the service
-        that somebody waits for this request.
+        Reconnects for as long as the caller listens; None says that the service is away. Close it
+        (``aclosing``) when you stop listening: the service takes an open stream as a sign that a
+        spawner waits for this request.
         """
         pause = FIRST_PAUSE_SECONDS
         while True:
@@ -129,10 +129,10 @@ class InternalClient:
         try:
             return kind.model_validate_json(answer.content)
         except ValidationError as error:
-            raise Unavailable(f"What answers at {self._base} is no Carrel.") from error
+            raise Unavailable(f"The server at {self._base} is not Carrel.") from error
 
     def _away(self, error: httpx.TransportError) -> Unavailable:
         return Unavailable(
-            "The Carrel service does not answer at the moment.",
+            "The Carrel service is not responding.",
             accepted=f"({str(error) or type(error).__name__})",
         )

@@ -1,4 +1,4 @@
-"""What nbgrader's exchange asks of a site: ngshare's REST API."""
+"""Calls of nbgrader's exchange: ngshare's REST API."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NgshareCalls(Connection):
         *,
         silence: float | None = None,
     ) -> M:
-        """Sent again where its answer got lost: only what may be repeated."""
+        """For calls that are safe to repeat: retried after a lost connection."""
         call = Call(method="POST", path=_joined(path), form=form, silence=silence)
         return await self._repeated(call, model)
 

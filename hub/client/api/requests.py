@@ -1,4 +1,4 @@
-"""The calls about requests, and about what they leave behind."""
+"""Calls for requests and their output."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class RequestCalls(Connection):
     async def submit(self, job: JobIn) -> RequestOut:
         """Submit a job.
 
-        With an idempotency key it is sent again where the answer got lost: the service
-        knows the key and answers with the first request.
+        With an idempotency key it is retried after a lost connection: the service returns the first
+        request with the same key.
         """
-        # What was left at its default is not sent, so that an older service understands it.
+        # Defaults are not sent, so that an older service understands the request.
         body = {"kind": job.kind} | job.model_dump(mode="json", exclude_unset=True)
         call = Call(method="POST", path="requests", json=body)
         if job.idempotency_key:
@@ -41,10 +41,10 @@ class RequestCalls(Connection):
         limit: int = PAGE,
         cursor: str = "",
     ) -> RequestsOut:
-        """One page, newest first; ``next`` of it is the ``cursor`` of the following one.
+        """Return one page, newest first; its ``next`` is the ``cursor`` of the next page.
 
-        Without ``mine`` also those of groups that one teaches. Of several ``states`` any
-        fits; of several ``labels`` each must.
+        Without ``mine`` it includes the groups that the caller teaches. Any of several ``states``
+        matches; all of several ``labels`` must match.
         """
         query: dict[str, str | int | list[str]] = {"limit": limit, "mine": str(mine).lower()}
         if wanted := sorted(states):
@@ -77,9 +77,9 @@ class RequestCalls(Connection):
         mine: bool = True,
         limit: int | None = PAGE,
     ) -> list[RequestOut]:
-        """The newest ones as ``page`` finds them, over as many pages as it takes.
+        """Return the newest requests of ``page``, from as many pages as needed.
 
-        ``limit=None`` is for all there are.
+        ``limit=None`` returns all.
         """
         wanted = tuple(states)
         found: list[RequestOut] = []
@@ -106,36 +106,36 @@ class RequestCalls(Connection):
         return await self._get(f"requests/{segment(request_id)}", RequestOut)
 
     async def cancel(self, request_id: str, reason: str = "") -> RequestOut:
-        """Ask it to end; one that has ended stays as it is. Its owner reads the reason."""
+        """Cancel it; an ended request does not change. Its owner sees the reason."""
         query = {"reason": reason} if reason else {}
         call = Call(method="DELETE", path=f"requests/{segment(request_id)}", query=query)
         return self._read(await self._transport.send(call), RequestOut)
 
     async def log(self, request_id: str, offset: int = 0) -> LogPart:
-        """What it printed, from a byte offset on."""
+        """Return its log from a byte offset on."""
         path = f"requests/{segment(request_id)}/log"
         answer = await self._transport.send(Call(method="GET", path=path, query={"offset": offset}))
         return LogPart.of(answer, offset)
 
     async def whole_log(self, request_id: str) -> AsyncGenerator[bytes, None]:
-        """Everything that it has printed so far, in parts."""
+        """Yield the complete log so far, in parts."""
         part = await self.log(request_id)
         while part.content:
             yield part.content
             part = await self.log(request_id, part.next_offset)
 
     async def output(self, request_id: str) -> OutputFile:
-        """The output notebook; NotFound before there is one."""
+        """Return the output notebook; NotFound before there is one."""
         path = f"requests/{segment(request_id)}/output"
         answer = await self._transport.send(Call(method="GET", path=path))
         return OutputFile.of(answer, request_id)
 
     async def files(self, request_id: str) -> FilesOut:
-        """What it put into ``$CARREL_OUTPUT_DIR``."""
+        """Return the list of its files in ``$CARREL_OUTPUT_DIR``."""
         return await self._get(f"requests/{segment(request_id)}/files", FilesOut)
 
     async def file(self, request_id: str, name: str) -> AsyncGenerator[bytes, None]:
-        """The content of one of its files, in parts."""
+        """Yield the content of one of its files, in parts."""
         inner = "/".join(segment(part) for part in name.split("/"))
         call = Call(
             method="GET",

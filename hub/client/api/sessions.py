@@ -1,4 +1,4 @@
-"""The calls about sessions."""
+"""Calls for sessions and quotes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from ..transport.connection import Connection, segment
 
 
 class SessionCalls(Connection):
-    """Ask for one, come for it, keep it, stop it; and what would have to be expected."""
+    """Start, claim, keep and stop sessions; quote requests."""
 
     async def start_session(self, server: str, options: SessionIn) -> RequestOut:
-        """Ask for a session; ``server`` "" is the default one.
+        """Start a session; ``server`` "" is the default one.
 
-        With ``claim`` its device will be held, and "" is any name that is free.
+        With ``claim`` its device will be held, and "" is any unused name.
         """
         path = f"sessions/{segment(server or '-')}"
-        # What was left at its default is not sent, so that an older service understands it.
+        # Defaults are not sent, so that an older service understands the request.
         return await self._post(path, RequestOut, options.model_dump(exclude_unset=True))
 
     async def stop_session(self, server: str) -> None:
@@ -37,18 +37,18 @@ class SessionCalls(Connection):
         await self._transport.send(Call(method="DELETE", path=path))
 
     async def claim(self, request_id: str) -> RequestOut:
-        """Start the session whose device is held; twice is the same as once."""
+        """Start the session whose device is held. Safe to repeat."""
         return await self._post(f"requests/{segment(request_id)}/claim", RequestOut)
 
     async def keep_place(self, request_id: str) -> RequestOut:
-        """Open a CPU session now; the session that waits keeps its place and is held later."""
+        """Open a CPU session now; the queued session keeps its position and is held later."""
         return await self._post(f"requests/{segment(request_id)}/keep-place", RequestOut)
 
     async def extend(self, request_id: str, seconds: int, *, seen: int | None = None) -> RequestOut:
-        """Add to the time limit of what runs.
+        """Extend the time limit of a running request.
 
-        With ``seen``, the limit as it was seen, it is that one that grows, and the call is sent
-        again where the answer got lost.
+        With ``seen``, the limit as the caller read it, that value is extended, and the call is
+        retried after a lost connection.
         """
         path = f"requests/{segment(request_id)}/extend"
         body: dict[str, JsonValue] = {"seconds": seconds}
@@ -58,24 +58,24 @@ class SessionCalls(Connection):
         return await self._repeated(call, RequestOut)
 
     async def change(self, request_id: str, wanted: ChangeIn) -> RequestOut:
-        """Ask for less while it waits; it keeps its age in the queue. Safe to repeat.
+        """Request less while it is queued; it keeps its age in the queue. Safe to repeat.
 
-        Only what is set in ``wanted`` is sent: a ``model`` of None is, and means any.
+        Only fields that are set in ``wanted`` are sent: a ``model`` of None means any.
         """
         path = f"requests/{segment(request_id)}/change"
         return await self._post(path, RequestOut, wanted.model_dump(exclude_unset=True))
 
     async def keep(self, request_id: str) -> RequestOut:
-        """Keep a session that is about to be stopped for being idle: once."""
+        """Keep an idle session that is about to be stopped, once."""
         return await self._post(f"requests/{segment(request_id)}/keep", RequestOut)
 
     async def tell_kernels(self, request_id: str, kernels: KernelsIn) -> WatchOut:
-        """From within a session: what its kernels do."""
+        """Report the activity of the kernels, from within a session."""
         path = f"requests/{segment(request_id)}/kernels"
         return await self._post(path, WatchOut, kernels.model_dump(mode="json"))
 
     async def quotes(self, asked: Sequence[QuoteIn]) -> list[QuoteOut]:
-        """What each of these would have to expect, sent alone and now; reserves nothing."""
+        """Quote each of these, as if submitted alone and now; nothing is reserved."""
         body: dict[str, JsonValue] = {
             "quotes": [each.model_dump(mode="json", exclude_unset=True) for each in asked]
         }

@@ -1,4 +1,4 @@
-"""Event streams and growing logs as iterators, through restarts of the service and the proxy."""
+"""Event streams and logs as iterators that survive restarts of service and proxy."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from ..transport.sse import Message, Parser
 from .requests import RequestCalls
 
 KEEP_ALIVE_SECONDS = 15
-"""How often a silent stream says that it is still there."""
+"""How often a silent stream sends a comment."""
 PATIENCE_SECONDS = 300.0
-"""How long a follower bears a service that is away."""
+"""How long a follower waits for a service that is away."""
 _LOG_PAUSE_SECONDS = 0.5
 
 
 class StreamCalls(RequestCalls):
-    """Follow one request, what it prints, or everything that one may see."""
+    """Follow one request, its log, or everything that the caller may see."""
 
     async def follow(
         self, request_id: str, after: int = 0
     ) -> AsyncGenerator[RequestOut | EventOut, None]:
         """Yield the request whenever it changes, and its events, until it has ended.
 
-        Goes on through restarts of the service and of the proxy; nothing is yielded twice.
-        Closing the client (from another thread or task) ends it too.
+        Continues after restarts of the service and of the proxy; nothing is yielded twice. Closing
+        the client (from another thread or task) ends it too.
 
         Raises:
-            Unavailable: the service stayed away for ``PATIENCE_SECONDS``.
+            Unavailable: the service was away for ``PATIENCE_SECONDS``.
         """
         last: RequestOut | None = None
         patience = RetryPolicy(seconds=PATIENCE_SECONDS)
@@ -56,12 +56,13 @@ class StreamCalls(RequestCalls):
             await self._transport.pause(pause)
 
     async def changes(self) -> AsyncGenerator[None, None]:
-        """Yield at once, and whenever what one may see of pool, queue and requests has changed.
+        """Yield immediately, and whenever what the caller may see of pool, queue and requests
+        changed.
 
-        Goes on through restarts, as ``follow`` does. Never ends by itself.
+        Continues after restarts, as ``follow`` does. Never ends by itself.
 
         Raises:
-            Unavailable: the service stayed away for ``PATIENCE_SECONDS``.
+            Unavailable: the service was away for ``PATIENCE_SECONDS``.
         """
         patience = RetryPolicy(seconds=PATIENCE_SECONDS)
         while not self._transport.closed:
@@ -77,7 +78,7 @@ class StreamCalls(RequestCalls):
             await self._transport.pause(pause)
 
     async def follow_log(self, request_id: str, offset: int = 0) -> AsyncGenerator[bytes, None]:
-        """Yield what it prints as it comes, until it has ended and everything was read."""
+        """Yield the log as it grows, until the request has ended and everything was read."""
         patience = RetryPolicy(seconds=PATIENCE_SECONDS)
         while True:
             try:
@@ -99,7 +100,7 @@ class StreamCalls(RequestCalls):
         return self._messages(f"requests/{segment(request_id)}/events", after)
 
     async def _messages(self, path: str, after: int = 0) -> AsyncGenerator[Message, None]:
-        """One connection's worth."""
+        """Yield the events of one connection."""
         resume = {"Last-Event-ID": str(after)} if after else {}
         call = Call(
             method="GET",

@@ -1,4 +1,4 @@
-"""The calls about the past: device-seconds with their ledger, and the history of the pool."""
+"""Calls for the past: device-seconds with their ledger, and the history of the pool."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..transport.connection import Connection
 
 
 class UsageCalls(Connection):
-    """Users see their own use, teachers their groups, administrators everything."""
+    """Users see their own usage, teachers that of their groups, administrators all."""
 
     async def usage(
         self,
@@ -20,12 +20,12 @@ class UsageCalls(Connection):
         by: str = "owner",
         mine: bool | None = None,
     ) -> UsageReport:
-        """Report device-seconds with their ledger; ``mine`` None: unless a group is named."""
+        """Report device-seconds with their ledger; ``mine`` None: unless a group is given."""
         asked = {
             "group": group,
             "since": "" if since is None else f"{since:.0f}",
             "until": "" if until is None else f"{until:.0f}",
-            # What was left at its default is not sent, so that an older service understands it.
+            # Defaults are not sent, so that an older service understands the request.
             "by": "" if by == "owner" else by,
             "mine": "" if mine is None else str(mine).lower(),
         }

@@ -1,7 +1,7 @@
-"""What goes over the wire, described without any input or output: calls, answers, transports.
+"""Calls, responses and transports, without any input or output.
 
-A transport sends a ``Call`` and brings back an ``HttpAnswer``; there is one for threads and one for
-an event loop. Everything that Carrel's client knows about the service is above it, once.
+A transport sends a ``Call`` and returns an ``HttpAnswer``; there is one for threads and one for an
+event loop. Everything else that the client knows about the service is above it, once.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ Query: TypeAlias = Mapping[str, str | int | Sequence[str]]
 
 
 RELEASE_SECONDS = 3600.0
-"""A release is tried in the grading sandbox before it is answered."""
+"""A release is validated in the grading sandbox before the response."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request of HTTP.
+    """One HTTP request.
 
     Attributes:
         path: below ``…/api/v1/``, with its segments quoted.
         json: the body; None for none.
-        form: the fields of a body that is a form.
-        silence: how long nothing may come before the connection counts as lost; None for the
-            client's own time-out.
+        form: the fields of a form body.
+        silence: seconds without data after which the connection counts as lost; None for the
+            time-out of the client.
     """
 
     method: str
@@ -46,18 +46,18 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpAnswer:
-    """A success; everything else was raised."""
+    """A successful response; all others raise."""
 
     headers: Mapping[str, str]
     content: bytes
 
 
 class Transport(Protocol):
-    """Carries calls. Raises the classes of ``hub.errors`` and nothing of the library below.
+    """Sends calls. Raises the classes of ``hub.errors`` and nothing of the library below.
 
     Attributes:
-        reached: whether a service, or a proxy in front of it, has ever answered.
-        closed: nothing can be sent any more.
+        reached: whether a service, or a proxy in front of it, has ever responded.
+        closed: no further call is possible.
     """
 
     site: SiteUrl
@@ -69,15 +69,15 @@ class Transport(Protocol):
     async def send(self, call: Call) -> HttpAnswer: ...
 
     def lines(self, call: Call) -> AsyncGenerator[str, None]:
-        """The lines of an answer as they come."""
+        """Yield the lines of a response as they arrive."""
 
     def parts(self, call: Call) -> AsyncGenerator[bytes, None]:
-        """The content of an answer as it comes."""
+        """Yield the content of a response as it arrives."""
 
     async def pause(self, seconds: float) -> None: ...
 
     def now(self) -> float:
-        """A clock that never goes back."""
+        """A monotonic clock."""
 
     async def close(self) -> None: ...
 
@@ -102,19 +102,19 @@ def _plain(value: str | int | Sequence[str]) -> str | int | list[str]:
 
 
 def settled(site: SiteUrl, answer: httpx.Response) -> HttpAnswer:
-    """A complete answer, or the error that it stands for."""
+    """Return a complete response, or raise the error that it stands for."""
     if not answer.is_success:
         raise failure(site.base, answer.status_code, answer.content)
     return HttpAnswer(headers=answer.headers, content=answer.content)
 
 
 def shows_a_service(answer: httpx.Response) -> bool:
-    """Whether this came from Carrel, or from a proxy that waits for it."""
+    """Return whether Carrel sent this, not a proxy that waits for it."""
     return answer.status_code in AWAY or answer.is_success
 
 
 def broken(site: SiteUrl, error: httpx.TransportError) -> CarrelError:
-    """A connection that could not be made, or did not last."""
+    """Return the error for a connection that failed or was lost."""
     if isinstance(error, httpx.ConnectError):
         return no_carrel(site.base, str(error))
     return Unavailable(
@@ -125,7 +125,7 @@ def broken(site: SiteUrl, error: httpx.TransportError) -> CarrelError:
 
 
 def options_for(site: SiteUrl, token: str) -> tuple[str, dict[str, str]]:
-    """Base URL and headers of everything that is sent to a site."""
+    """Base URL and headers of all calls to a site."""
     return (
         f"{site.service}/api/v1/",
         {"Authorization": f"token {token}", "Accept": "application/json"},

@@ -1,4 +1,4 @@
-"""One site and one person: how a call is made, and its answer read."""
+"""The connection to one site for one user: send calls, and read responses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REPEATED_SECONDS = 20.0
 
 
 class Connection:
-    """What the calls of ``AsyncClient`` are made over."""
+    """The base of ``AsyncClient``: sends its calls."""
 
     def __init__(
         self, url: str, token: str, *, timeout: float = 30.0, transport: Transport | None = None
@@ -34,7 +34,7 @@ class Connection:
 
     @classmethod
     def from_environment(cls, url: str | None = None) -> Self:
-        """The client of whoever runs this: see ``credentials_here``."""
+        """Return the client of the current user: see ``credentials_here``."""
         found = credentials_here(url)
         return cls(found.url, found.token)
 
@@ -68,13 +68,13 @@ class Connection:
         return await self._read_call(Call(method="POST", path=path, json=body), model)
 
     async def _repeated(self, call: Call, model: type[M]) -> M:
-        """Of a call that is safe to repeat: sent again where its answer got lost."""
+        """Send a call that is safe to repeat: retried after a lost connection."""
         patience = RetryPolicy(seconds=REPEATED_SECONDS)
         while True:
             try:
                 return self._read(await self._transport.send(call), model)
             except Unavailable as error:
-                # Nothing was ever there: a wrong address wants its answer at once.
+                # No retry if nothing ever responded: the address may be wrong.
                 if not self._transport.reached:
                     raise
                 pause = patience.lost(error, self._transport.now())
@@ -96,5 +96,5 @@ class Connection:
 
 
 def segment(text: str) -> str:
-    """One path segment of a URL, whatever somebody typed."""
+    """Quote any text as one path segment of a URL."""
     return quote(text, safe="")

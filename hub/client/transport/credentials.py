@@ -1,7 +1,7 @@
-"""Where the command line keeps the tokens of the sites that somebody signed in to.
+"""The stored tokens of the command line, by site.
 
-``$XDG_CONFIG_HOME/carrel/credentials.json`` (``~/.config/…`` by default), readable by its
-owner alone: ``{"default": SITE, "sites": {SITE: {"user": …, "token": …, "expires_at": …}}}``.
+``$XDG_CONFIG_HOME/carrel/credentials.json`` (``~/.config/…`` by default), readable by its owner
+only: ``{"default": SITE, "sites": {SITE: {"user": …, "token": …, "expires_at": …}}}``.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Credentials:
 
     Attributes:
         url: the site's base URL.
-        user: whose token it is.
-        expires_at: seconds since the epoch; None where it is not known.
+        user: the owner of the token.
+        expires_at: seconds since the epoch; None if unknown.
     """
 
     url: str
@@ -34,14 +34,14 @@ class Credentials:
 
 
 def credentials_here(url: str | None = None) -> Credentials:
-    """Those of whoever runs this.
+    """Return the credentials of the current user.
 
     1. ``CARREL_TOKEN`` with ``url``, ``CARREL_URL`` or the default site
     2. inside a session: ``CARREL_URL`` and ``JUPYTERHUB_API_TOKEN``
     3. elsewhere: what ``carrel login`` stored for ``url`` or the default site
 
     Raises:
-        Forbidden: nobody is signed in; says how to.
+        Forbidden: not signed in; the message says how to.
     """
     here = os.environ.get("CARREL_URL")
     if token := os.environ.get("CARREL_TOKEN"):
@@ -54,13 +54,13 @@ def credentials_here(url: str | None = None) -> Credentials:
 
 
 def session_home(url: str | None = None) -> Path | None:
-    """The home folder, where this runs inside a session of that site: jobs see it too."""
+    """Return the home folder, inside a session of that site: jobs see it too."""
     here, token = os.environ.get("CARREL_URL"), os.environ.get("JUPYTERHUB_API_TOKEN")
     return Path.home().resolve() if here and token and _is_session_of(here, url) else None
 
 
 def public_site(site: SiteUrl) -> SiteUrl:
-    """The same one as browsers reach it: a session in a container has an address of its own."""
+    """Return the address of the site for browsers: a session in a container uses another one."""
     here, public = os.environ.get("CARREL_URL"), os.environ.get("CARREL_PUBLIC_URL")
     return SiteUrl.at(public) if here and public and SiteUrl.at(here) == site else site
 
@@ -71,7 +71,7 @@ def _is_session_of(here: str, url: str | None) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CredentialsFile:
-    """All sites, one of them the default (the one signed in to last)."""
+    """The stored sites, one of them the default (the last sign-in)."""
 
     path: Path
 
@@ -81,10 +81,10 @@ class CredentialsFile:
         return cls(path=Path(home) / "carrel" / "credentials.json")
 
     def find(self, url: str | None = None) -> Credentials:
-        """The credentials of a site, or of the default one.
+        """Return the credentials of a site, or of the default one.
 
         Raises:
-            Forbidden: nobody signed in there.
+            Forbidden: not signed in there.
         """
         default, sites = self._read()
         wanted = SiteUrl.at(url).base if url else default
@@ -98,12 +98,12 @@ class CredentialsFile:
         )
 
     def keep(self, credentials: Credentials) -> None:
-        """Store them and make their site the default."""
+        """Store credentials and make their site the default."""
         _, sites = self._read()
         self._write(credentials.url, sites | {credentials.url: credentials})
 
     def forget(self, url: str) -> None:
-        """Remove a site; another one becomes the default. Unknown ones are fine."""
+        """Remove a site, if it is stored; another one becomes the default."""
         default, sites = self._read()
         sites.pop(url, None)
         self._write(default if default in sites else next(iter(sites), ""), sites)

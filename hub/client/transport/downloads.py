@@ -1,4 +1,4 @@
-"""Answers of the service that are files and not JSON."""
+"""Responses that are files."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _FILE_NAME = re.compile(r"filename\*=UTF-8''([^;]+)|filename=\"([^\"]+)\"")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPart:
-    """A stretch of a log; ask with ``offset=next_offset`` for what follows."""
+    """A part of a log; continue with ``offset=next_offset``."""
 
     content: bytes
     next_offset: int
 
     @classmethod
     def of(cls, answer: HttpAnswer, offset: int) -> Self:
-        """``offset``: what was asked for."""
+        """``offset``: the requested offset."""
         until = answer.headers.get("X-Carrel-Offset", "")
         following = int(until) if until.isdecimal() else offset + len(answer.content)
         return cls(content=answer.content, next_offset=following)
@@ -29,7 +29,7 @@ class LogPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputFile:
-    """The executed notebook, whole or as far as it is."""
+    """The executed notebook, complete or so far."""
 
     name: str
     content: bytes

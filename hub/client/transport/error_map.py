@@ -1,4 +1,4 @@
-"""An answer that is no success, as the error class that the service raised."""
+"""Map error responses to the error classes that the service raised."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ...schemas import ErrorBody, Out
 
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 AWAY = frozenset({502, 503, 504})
-"""What a proxy answers for a service that is restarting."""
+"""Status codes of a proxy while the service restarts."""
 
 _BY_STATUS: dict[int, type[CarrelError]] = {
     400: InvalidInput,
@@ -43,7 +43,7 @@ def _classes(base: type[CarrelError]) -> Iterator[type[CarrelError]]:
 
 
 class _Problem(Out):
-    """A problem after RFC 9457."""
+    """A problem as in RFC 9457."""
 
     detail: str
     code: str
@@ -52,13 +52,13 @@ class _Problem(Out):
 
 
 class _Older(Out):
-    """What a service says that does not know that form yet."""
+    """The error format of older services."""
 
     error: ErrorBody
 
 
 def failure(url: str, status: int, body: bytes) -> CarrelError:
-    """The error behind an answer, with the service's own sentence where it sent one."""
+    """Return the error of a response, with the service's own message if it has one."""
     error, field = _said(body)
     if error is None:
         return _unspoken(url, status)
@@ -66,19 +66,19 @@ def failure(url: str, status: int, body: bytes) -> CarrelError:
     kind = by_code.get(error.code) or _BY_STATUS.get(status, CarrelError)
     accepted = error.accepted
     if status == HTTPStatus.UNAUTHORIZED:
-        # The service speaks to programs of all kinds; whoever reads this has a command for it.
+        # The message of the service is for all programs; users of the command line need a command.
         accepted = f"Sign in again with: carrel login {url}"
     return kind(error.message, accepted=accepted, field=field)
 
 
 def _said(body: bytes) -> tuple[ErrorBody | None, str]:
-    """What was wrong, and in which field."""
+    """Return what was wrong, and in which field."""
     try:
         problem = _Problem.model_validate_json(body)
         error = ErrorBody(code=problem.code, message=problem.detail, accepted=problem.accepted)
         return error, problem.field
     except ValidationError:
-        pass  # the older form, or somebody else's words
+        pass  # the older format, or not from Carrel
     try:
         return _Older.model_validate_json(body).error, ""
     except ValidationError:
@@ -86,10 +86,12 @@ def _said(body: bytes) -> tuple[ErrorBody | None, str]:
 
 
 def _unspoken(url: str, status: int) -> CarrelError:
-    """Somebody else answered: the proxy, the hub, or no Carrel at all."""
+    """Return the error for a response that is not from Carrel: from the proxy, JupyterHub or
+    another server.
+    """
     if status in AWAY:
         return Unavailable(
-            f"The Carrel at {url} does not answer at the moment (status {status}).",
+            f"The Carrel at {url} is not responding (status {status}).",
             accepted="It may be restarting: try again in a moment.",
         )
     if status in {401, 403}:
@@ -105,8 +107,8 @@ def _unspoken(url: str, status: int) -> CarrelError:
 
 
 def no_carrel(url: str, why: str) -> Unavailable:
-    """Also while the proxy restarts without its routes, so that followers try again."""
+    """Also while the proxy restarts without its routes, so that followers retry."""
     return Unavailable(
         f"No Carrel answers at {url}: {_ERRNO.sub('', why)}.",
-        accepted="Is it running? The address is the one that you open in the browser.",
+        accepted="Check that it is running, and use the address that you open in the browser.",
     )

@@ -1,4 +1,4 @@
-"""How long a client bears a service that is away, and in which pauses it asks again."""
+"""How long and how often a client retries while the service is away."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LONGEST_PAUSE_SECONDS = 2.0
 
 
 def pauses() -> Iterator[float]:
-    """Doubling, up to the longest."""
+    """Doubles, up to the longest pause."""
     pause = FIRST_PAUSE_SECONDS
     while True:
         yield pause
@@ -21,10 +21,10 @@ def pauses() -> Iterator[float]:
 
 @dataclass(slots=True, kw_only=True)
 class RetryPolicy:
-    """Of one caller, who tells it what happened and when.
+    """The retries of one caller.
 
     Attributes:
-        seconds: how long the service may stay away at a stretch.
+        seconds: how long the service may be away at a time.
     """
 
     seconds: float
@@ -32,14 +32,14 @@ class RetryPolicy:
     _pauses: Iterator[float] = field(default_factory=pauses)
 
     def well(self) -> None:
-        """It answered."""
+        """Note that the service responded."""
         self._away_since, self._pauses = None, pauses()
 
     def lost(self, error: Unavailable, now: float) -> float:
-        """It did not answer: how long to wait before it is asked again.
+        """Note that the service did not respond; return the pause before the next attempt.
 
         Raises:
-            Unavailable: ``error``, where it has been away for too long.
+            Unavailable: ``error``, if it has been away for too long.
         """
         if self._away_since is None:
             self._away_since = now

@@ -1,4 +1,4 @@
-"""The address of an installation, in whichever form somebody copies it from the browser."""
+"""The address of a site, from any of its pages in the browser."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from ...errors import InvalidInput
 
-ACCEPTED = "An address looks like http://HOST:8000, https://HOST/ or https://HOST/jupyter/hub/home."
+ACCEPTED = (
+    "Use an address such as http://HOST:8000, https://HOST/ or https://HOST/jupyter/hub/home."
+)
 _BELOW_BASE = re.compile(r"/(?:hub|services|user)(?:/|$)")
-"""What JupyterHub serves below its base URL."""
+"""Paths of JupyterHub below its base URL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteUrl:
-    """One installation.
+    """One site.
 
     Attributes:
         base: JupyterHub's base URL with a trailing slash (``https://host/jupyter/``).
@@ -32,7 +34,7 @@ class SiteUrl:
         Without a scheme, ``http`` is assumed for this machine and ``https`` for any other.
 
         Raises:
-            InvalidInput: this is no address.
+            InvalidInput: this is not an address.
         """
         text = url.strip()
         if "://" not in text:
@@ -40,7 +42,7 @@ class SiteUrl:
             text = f"{'http' if is_loopback(host) else 'https'}://{text}"
         parts = _web_address(text)
         if parts is None:
-            raise InvalidInput(f"{url!r} is no address of a Carrel.", accepted=ACCEPTED)
+            raise InvalidInput(f"Invalid address: {url!r}.", accepted=ACCEPTED)
         below = _BELOW_BASE.search(parts.path)
         path = parts.path[: below.start()] if below else parts.path
         return cls(base=urlunsplit((parts.scheme, parts.netloc, path.rstrip("/") + "/", "", "")))
@@ -56,7 +58,7 @@ class SiteUrl:
 
     @property
     def trusts_environment(self) -> bool:
-        """Whether a proxy named in the environment may stand between: not on this machine."""
+        """Whether to use a proxy from the environment: not for this machine."""
         return not is_loopback(urlsplit(self.base).hostname or "")
 
 
@@ -64,7 +66,7 @@ def _web_address(text: str) -> SplitResult | None:
     try:
         parts = urlsplit(text)
         complete = parts.hostname and (parts.port is None or parts.port > 0)
-    except ValueError:  # a port that is no number, broken brackets
+    except ValueError:  # an invalid port, unbalanced brackets
         return None
     return parts if complete and parts.scheme in {"http", "https"} else None
 

@@ -1,4 +1,4 @@
-"""Server-sent events, from lines to messages (the part of the standard that Carrel uses)."""
+"""Parse server-sent events from lines (the part of the standard that Carrel uses)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Message:
 
 @dataclass(slots=True)
 class Parser:
-    """Collects lines; an empty line completes a message. Comments keep the stream alive."""
+    """Collects lines; an empty line completes a message. Comments are ignored."""
 
     _event: str = ""
     _id: str = ""

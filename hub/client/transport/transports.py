@@ -1,4 +1,4 @@
-"""The two ways in which calls travel: in an event loop, and blocking a thread."""
+"""The transports of calls: in an event loop, and blocking a thread."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class LoopTransport:
 
 
 class ThreadTransport:
-    """For everybody else: its coroutines block, and therefore never wait for a loop.
+    """For programs without an event loop: its coroutines block and never suspend.
 
     ``sleep`` and ``clock`` time the retries.
     """

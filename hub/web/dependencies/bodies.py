@@ -1,4 +1,4 @@
-"""Reads what callers send: bounded, and refused with a sentence where it is not JSON."""
+"""Read request bodies: size-limited, with an error message for invalid JSON."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ...messages.validation import invalid_body
 from .errors import API_PREFIX, answer
 
 MAX_API_BYTES = 48 * 1024 * 1024
-"""A notebook of the largest size (32 MiB) with what JSON in JSON adds to it."""
+"""A notebook of the max size (32 MiB), encoded as JSON in JSON."""
 MAX_FORM_BYTES = 256 * 1024
 SUBMIT_PREFIX = f"{SERVICE_PREFIX}submit"
-"""Its form holds a notebook."""
+"""Its form contains a notebook."""
 COURSE_PREFIX = f"{SERVICE_PREFIX}course"
-"""Of one course and of the list of them: their forms hold rosters and folders of files."""
+"""Pages of courses: their forms contain rosters and folders of files."""
 _DRAIN_BYTES = 1024 * 1024 * 1024
 _DRAIN_SECONDS = 30.0
 
@@ -30,7 +30,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 def json_body(model: type[_Model]) -> Callable[[Request], Awaitable[_Model]]:
-    """A dependency that reads one model, strictly: mistakes are answered, not guessed at."""
+    """Return a dependency that parses one model strictly, without type conversion."""
 
     async def read(request: Request) -> _Model:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -40,14 +40,14 @@ def json_body(model: type[_Model]) -> Callable[[Request], Awaitable[_Model]]:
                 accepted="Send JSON with 'Content-Type: application/json'.",
             )
         data = await request.body()
-        # Tens of megabytes take a while: not on the event loop.
+        # Large bodies take a while: parse them outside the event loop.
         return await run_in_threadpool(parse, model, data)
 
     return read
 
 
 def parse(model: type[_Model], data: bytes) -> _Model:
-    """Raises InvalidInput, with a sentence about the first mistake."""
+    """Raises InvalidInput that describes the first error."""
     try:
         data.decode()
     except UnicodeDecodeError as error:
@@ -62,7 +62,7 @@ def parse(model: type[_Model], data: bytes) -> _Model:
 
 
 class BodyLimit:
-    """Refuses a body that is too large before it is read, or as soon as it turns out to be."""
+    """Refuse bodies that are too large, by their declared or their actual size."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -84,9 +84,9 @@ class BodyLimit:
 
 
 class _Guard:
-    """Counts what comes in; after a refusal, throws the rest away before hanging up.
+    """Count the received bytes; after a refusal, discard the rest before closing.
 
-    A caller that still sends would otherwise see a broken connection and no answer.
+    A client that is still sending would otherwise see a broken connection and no answer.
     """
 
     def __init__(self, receive: Receive, send: Send, limit: int) -> None:

@@ -1,4 +1,4 @@
-"""What a route asks for: the context, and the caller with the right that the route needs."""
+"""Dependencies of routes: the context, and the caller with the required rights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .context import WebContext, web_of
 
 
 async def _web(request: Request) -> WebContext:
-    return web_of(request)  # not in a thread of its own, as a plain function would be
+    return web_of(request)  # async, so that it does not use a worker thread
 
 
 Carrel = Annotated[WebContext, Depends(_web)]
@@ -38,4 +38,4 @@ Server = Annotated[str, Path(description="Name of the session; `-` is the defaul
 
 
 Next = Annotated[str, Query(max_length=MOST_NEXT)]
-"""Where inside a session a link wanted to go; used only if it lies inside it."""
+"""The page inside a session that a link asked for; used only if it is inside the session."""

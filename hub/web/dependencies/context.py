@@ -1,4 +1,4 @@
-"""What every route of the service works with, found again from the request."""
+"""The context of all routes, found from the request."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from .group_choices import GroupChoiceCache
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebContext:
-    """Passed around whole; made once by ``build_app``."""
+    """Created once by ``build_app``, and passed as a whole."""
 
     context: Context
     membership: Membership
@@ -77,7 +77,7 @@ class WebContext:
     clock: Clock
 
     def render(self, template: str, **values: object) -> str:
-        """A page or a part of one."""
+        """Render a page or a part of one."""
         given = values.get("who")
         who = given if isinstance(given, Identity) else None
         teaches = self.usage.teaches(who) if who else []
@@ -101,9 +101,9 @@ T = TypeVar("T")
 
 
 def of_one_moment(route: Callable[P, T]) -> Callable[P, T]:
-    """For a page that only reads: all of it is read and drawn in one transaction.
+    """Run a read-only page in one transaction.
 
-    Not for one that asks the hub for anything: see ``Store.together``.
+    Not for pages that ask JupyterHub: see ``Store.together``.
     """
 
     @wraps(route)

@@ -1,7 +1,7 @@
-"""Turns what went wrong into an answer: JSON for programs, a page for people.
+"""Turn exceptions into responses: JSON for programs, a page for people.
 
-Below ``…/api/`` every error is a problem after RFC 9457 with a stable ``code``; everywhere else
-it is a page with the same sentences.
+Below ``…/api/`` every error is a problem as in RFC 9457 with a stable ``code``; elsewhere it is a
+page with the same sentences.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 def install(app: FastAPI) -> None:
-    """Every way in which a call can fail leads through here."""
+    """Register the handlers of all errors."""
     app.add_exception_handler(CarrelError, _on_carrel_error)
     app.add_exception_handler(RequestValidationError, _on_bad_values)
     app.add_exception_handler(HTTPException, _on_http_exception)
@@ -42,11 +42,11 @@ def install(app: FastAPI) -> None:
 
 
 async def answer(request: Request, error: CarrelError) -> Response:
-    """The answer to a caller, in the form that fits the address."""
+    """Return the error response in the format of the address."""
     if request.url.path.startswith(API_PREFIX) or request.url.path in _FOR_PROGRAMS:
         return _as_json(request, error)
     if isinstance(error, NotSignedIn) and request.headers.get("hx-request"):
-        # The page is open, but its sign-in has run out: lead the whole page to a new one.
+        # The sign-in of an open page expired: redirect the whole page.
         return Response(status_code=error.http_status, headers={"HX-Redirect": SERVICE_PREFIX})
     status, around = error.http_status, await _around(request, error)
     page = await run_in_threadpool(
@@ -67,9 +67,9 @@ async def answer(request: Request, error: CarrelError) -> Response:
 
 
 async def _around(request: Request, error: CarrelError) -> dict[str, object]:
-    """What a page needs for its navigation, where somebody is signed in.
+    """Return the navigation of the error page for a signed-in user.
 
-    Nothing where the service itself is in trouble: its navigation is read from the store.
+    Empty if the service itself has failed: its navigation is read from the store.
     """
     if error.http_status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return {}
@@ -96,7 +96,7 @@ def _as_json(request: Request, error: CarrelError) -> Response:
     )
     if request.url.path.startswith(EXCHANGE_PREFIX):
         body = FailedOut(**dict(body), message=str(error))
-    # Sentences quote what came, and that may be no Unicode at all.
+    # Sentences quote input, which may not be valid Unicode.
     content = body.model_dump_json().encode("utf-8", "replace")
     return Response(
         content, error.http_status, headers=_headers(request, error), media_type=PROBLEM_TYPE
@@ -104,7 +104,7 @@ def _as_json(request: Request, error: CarrelError) -> Response:
 
 
 def _headers(request: Request, error: CarrelError) -> dict[str, str]:
-    # Also here: the answer to a surprise leaves outside of everything that adds headers.
+    # Needed here too: the response to an unexpected error bypasses the middleware for headers.
     named = {HEADER: id_of(request.scope)}
     if isinstance(error, Unavailable):
         return {**named, "Retry-After": str(_RETRY_SECONDS)}
@@ -120,7 +120,7 @@ async def _on_carrel_error(request: Request, error: Exception) -> Response:
 
 async def _on_bad_values(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    # The first part of a place says query, path or header, which is of no use to people.
+    # The first part of a location is query, path or header, which does not help people.
     mistakes = [{**mistake, "loc": mistake["loc"][1:]} for mistake in error.errors()]
     return await answer(request, invalid(mistakes, {}))
 
@@ -135,7 +135,7 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
 
 
 async def _on_surprise(request: Request, error: Exception) -> Response:
-    # Starlette raises it again after this answer, so the server's log has the traceback.
+    # Starlette raises it again after this response, so that the server logs the traceback.
     _log.error("%s %s failed: %s", request.method, request.url.path, type(error).__name__)
     said = await answer(
         request,
@@ -144,5 +144,5 @@ async def _on_surprise(request: Request, error: Exception) -> Response:
             accepted="See the log of the service for details.",
         ),
     )
-    said.headers.update(ALWAYS)  # it leaves outside of what adds them
+    said.headers.update(ALWAYS)  # it bypasses the middleware that adds them
     return said

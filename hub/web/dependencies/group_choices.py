@@ -1,8 +1,7 @@
-"""The groups that a person may choose from, remembered for the parts of a page that are live.
+"""Groups that a user can choose from, cached for the live parts of pages.
 
-Asked of the hub when a page is opened, but not again within a few seconds. A part of a page that
-comes again with every change in the pool must not ask the hub each time: it shows what the page
-was opened with.
+JupyterHub is asked when a page is opened, but not again within a few seconds. The live parts of a
+page must not ask it after every change: they show the groups of the opened page.
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ Choices = list[GroupChoice]
 
 @dataclass(frozen=True, slots=True)
 class GroupChoiceCache:
-    """For display only: admission asks the hub itself."""
+    """For display only: admission asks JupyterHub itself."""
 
     membership: Membership
     clock: Clock
     _known: dict[str, tuple[float, Choices]] = field(default_factory=dict)
 
     def now(self, who: Identity) -> Choices:
-        """As the hub has them at this moment, or had them some seconds ago."""
+        """Return the groups of this moment, at most some seconds old."""
         return self._since(who, self.clock() - _OPENED_SECONDS)
 
     def lately(self, who: Identity) -> Choices:
-        """As they were in the last minutes."""
+        """Return the groups of the last minutes."""
         return self._since(who, self.clock() - _LIVE_SECONDS)
 
     def names(self, who: Identity) -> frozenset[str]:
-        """As ``lately``, of those who only look."""
+        """Like ``lately``, for users who only read."""
         return frozenset(group.name for group in self.lately(who))
 
     def _since(self, who: Identity, earliest: float) -> Choices:

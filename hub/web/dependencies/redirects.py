@@ -21,11 +21,11 @@ _OWN_PAGE = re.compile(
 
 
 def own_page(wanted: str) -> str:
-    """The page to go to after a sign-in: one of ours from the list, else the desk."""
+    """Return the page to open after sign-in: one of our own pages, by default the desk."""
     return wanted if _OWN_PAGE.fullmatch(wanted) else SERVICE_PREFIX
 
 
 def to_sign_in(wanted: str) -> RedirectResponse:
-    """Sends the browser to the sign-in, and from there back to where it wanted to go."""
+    """Redirect to the sign-in, and from there back to the requested page."""
     query = urlencode({"next": own_page(wanted)})
     return RedirectResponse(f"{SERVICE_PREFIX}login?{query}", SEE_OTHER)

@@ -19,18 +19,18 @@ from .visitors import Guest
 
 _MOST_FIELDS = 100
 _LONGEST_FIELD = 4 << 20
-"""A roster of the largest size, in the longest letters of UTF-8, comes back from its preview."""
+"""The preview returns the roster, at the max size in the longest UTF-8 encoding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uploaded:
-    """Fields by name, and files by the name of their field, each with its own."""
+    """Fields by name, and lists of files by the name of their field."""
 
     fields: Mapping[str, str]
     files: Mapping[str, tuple[tuple[str, bytes], ...]]
 
     def text(self, field: str) -> str:
-        """Of one file. Raises InvalidInput, beside the field; empty where none was chosen."""
+        """Return the text of one file; empty if none was selected. Raises InvalidInput."""
         for name, content in self.files.get(field, ()):
             try:
                 return content.decode("utf-8-sig")
@@ -43,10 +43,10 @@ class Uploaded:
         return ""
 
     def folder(self, field: str) -> list[FileIn]:
-        """The files of a field, or what a single .zip among them holds.
+        """Return the files of a field, or the content of a single .zip.
 
         Raises:
-            InvalidInput, TooLarge: of the files, or of the archive.
+            InvalidInput, TooLarge: for the files or the archive.
         """
         found = self.files.get(field, ())
         if not found:
@@ -62,7 +62,7 @@ class Uploaded:
 
 
 def _without_outer(bundle: FileBundle) -> Mapping[str, bytes]:
-    """An archive of a folder holds that folder; meant is what is in it."""
+    """Remove the top folder of an archive that contains only that folder."""
     outer, _, _ = next(iter(bundle.files)).partition("/")
     inside = f"{outer}/"
     if not all(name.startswith(inside) for name in bundle.files):
@@ -71,7 +71,7 @@ def _without_outer(bundle: FileBundle) -> Mapping[str, bytes]:
 
 
 async def _uploaded(request: Request, visitor: Guest) -> Uploaded:
-    """Raises Forbidden where it was not sent from one of our own pages."""
+    """Raises Forbidden unless one of our own pages sent it."""
     form = await request.form(
         max_files=MAX_FILES + 1, max_fields=_MOST_FIELDS, max_part_size=_LONGEST_FIELD
     )

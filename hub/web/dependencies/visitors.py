@@ -1,4 +1,4 @@
-"""People with a browser, as the pages' routes meet them: who it is, and what they filled in."""
+"""Dependencies of the routes of pages: the signed-in user and the submitted form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_FIELDS = 1200
 
 
 class SignInRequired(Exception):
-    """A page was asked for by somebody unknown: they are led to the sign-in."""
+    """The visitor of a page is not signed in; redirect to the sign-in."""
 
 
 async def _visitor(request: Request) -> Visitor:
@@ -33,7 +33,7 @@ async def _visitor(request: Request) -> Visitor:
 
 
 async def _follower(request: Request) -> Visitor:
-    """A stream, or a part of a page, cannot be led to the sign-in."""
+    """A stream or a part of a page cannot redirect to the sign-in."""
     visitor = await web_of(request).gate.visitor(request)
     if visitor is None:
         raise NotSignedIn("Your sign-in has expired.", accepted="Open the desk again.")
@@ -45,7 +45,7 @@ Follower = Annotated[Visitor, Depends(_follower)]
 
 
 async def _pairs(request: Request, visitor: Guest) -> list[tuple[str, str]]:
-    """Like ``_form``, with every value of a field that was sent several times."""
+    """Like ``_form``, with all values of repeated fields."""
     web = web_of(request)
     try:
         sent = (await request.body()).decode()
@@ -61,7 +61,7 @@ Pairs = Annotated[list[tuple[str, str]], Depends(_pairs)]
 
 
 def _form(pairs: Pairs) -> Mapping[str, str]:
-    """The fields of a form that was sent from one of our own pages. Raises Forbidden."""
+    """Return the fields of a form of our own pages. Raises Forbidden."""
     return dict(pairs)
 
 
@@ -69,7 +69,7 @@ Form = Annotated[Mapping[str, str], Depends(_form)]
 
 
 async def _upload(request: Request, visitor: Guest) -> FormData:
-    """A form that may hold a file. Raises Forbidden."""
+    """Return a form that may contain a file. Raises Forbidden."""
     fields = await request.form(max_files=1, max_fields=_MOST_FIELDS)
     given = fields.get(FIELD)
     token = request.headers.get(HEADER) or (given if isinstance(given, str) else None)

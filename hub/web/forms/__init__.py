@@ -1,1 +1,1 @@
-"""HTML forms: typed fields, what was filled in, and what was wrong with it."""
+"""HTML forms: typed fields, entered values and errors."""

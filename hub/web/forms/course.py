@@ -1,4 +1,4 @@
-"""The forms of a course's teachers as they were filled in, and what they ask for."""
+"""Forms for the teachers of a course, and the request bodies that they produce."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ M = TypeVar("M", bound=BaseModel)
 _NAMES = 100
 _LONGEST_NAME = 64
 _SECTION = "section:"
-"""Before the name of a section, where people and sections are in one list."""
+"""Prefix of section names in lists of students and sections."""
 
 
 def names(text: str) -> list[str]:
-    """With commas or blanks between them."""
+    """Split at commas or blanks."""
     return [name[:_LONGEST_NAME] for name in text.replace(",", " ").lower().split()][:_NAMES]
 
 
 def _valid(model: type[M], field: str = "", **given: object) -> M:
-    """Raises InvalidInput; what the form calls ``field`` is ``seconds`` to the model."""
+    """Raises InvalidInput; ``field`` in the form is ``seconds`` in the model."""
     try:
         return model.model_validate(given)
     except ValidationError as error:
@@ -51,10 +51,10 @@ def _valid(model: type[M], field: str = "", **given: object) -> M:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CourseForm:
-    """A new course.
+    """The form for a new course.
 
     Attributes:
-        students: the roster that was shown, which need not be chosen again.
+        students: the roster of the preview, so that it need not be selected again.
     """
 
     name: str = ""
@@ -94,7 +94,7 @@ class CourseForm:
         )
 
     def _number(self, field: str, text: str) -> int | None:
-        """None where it is left empty: it stays as it is."""
+        """Return None for an empty field, which keeps the current value."""
         return read(parsers.devices, text, field) if text else None
 
 
@@ -115,11 +115,11 @@ def clone_body(fields: Mapping[str, str]) -> CloneIn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseForm:
-    """An assignment as it is to be released; all that is not a file is asked for as it stands.
+    """The form to release an assignment; includes all settings but the files.
 
     Attributes:
-        due: as a browser has it, ``2027-02-01T18:00``; empty for never.
-        zone: of the clock that shows it.
+        due: as browsers send it, ``2027-02-01T18:00``; empty for no due date.
+        zone: the time zone of ``due``.
     """
 
     assignment: str = ""
@@ -161,13 +161,13 @@ class ReleaseForm:
 
 
 def clock_text(at: float, zone: str) -> str:
-    """A moment as a browser's field has it, by the clock of a zone."""
+    """Combine a local time, as browsers send it, with its time zone."""
     there = datetime.fromtimestamp(at, ZoneInfo(zone)).replace(tzinfo=None)
     return there.isoformat(timespec="seconds" if there.second else "minutes")
 
 
 def moment_text(text: str, zone: str) -> str:
-    """As a command takes it; empty for never."""
+    """Format a due date for a command; empty for none."""
     return f"{text.replace('T', ' ')} {zone or 'UTC'}" if text else ""
 
 
@@ -185,7 +185,7 @@ def extension_body(fields: Mapping[str, str]) -> ExtensionIn:
 
 
 def person_or_section(fields: Mapping[str, str]) -> tuple[str, str]:
-    """One of them, and the other empty. Raises InvalidInput where nobody was chosen."""
+    """Return either a student or a section. Raises InvalidInput if neither is selected."""
     whom = fields.get("whom", "").strip()
     if not whom:
         raise InvalidInput("For whom?", accepted="A section or a student.", field="person")
@@ -195,7 +195,7 @@ def person_or_section(fields: Mapping[str, str]) -> tuple[str, str]:
 
 
 def outage_body(fields: Mapping[str, str], course: str) -> OutageIn:
-    """Of this course, or where the form says so of all. Raises InvalidInput, naming the field."""
+    """Return an outage of this course, or of all courses. Raises InvalidInput with the field."""
 
     def moment(field: str) -> float:
         text = moment_text(fields.get(field, "").strip(), fields.get("zone", "").strip())

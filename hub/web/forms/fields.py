@@ -1,4 +1,4 @@
-"""What is typed into one field of a form."""
+"""Parse single form fields."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def read(reader: Callable[[str], T], text: str, field: str) -> T:
 
 
 def moment(text: str, zone: str, now: float) -> float:
-    """A span from now on, or a date and a time; a browser without script names no zone: UTC.
+    """Parse a duration from now, or a date and time; without JavaScript the zone is UTC.
 
     Raises:
-        InvalidInput: it is neither, or the zone is not known.
+        InvalidInput: it is neither, or the zone is unknown.
     """
     try:
         where = ZoneInfo(zone) if zone else UTC

@@ -1,4 +1,4 @@
-"""The form of a group, as it was filled in: spans as people write them, names by commas."""
+"""The form of a group, with durations and comma-separated names as text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupForm:
-    """Its fields as text, ready to be shown again beside what was wrong with them."""
+    """The fields as text, to show again with an error."""
 
     name: str = ""
     parent: str = ""
@@ -94,7 +94,7 @@ class GroupForm:
 
 
 def shown(seconds: int) -> str:
-    """As people write it: ``2h``, ``90m``; ``0`` for never."""
+    """Format as typed: ``2h``, ``90m``; ``0`` for never."""
     if seconds == 0:
         return "0"
     size, unit = next((size, unit) for size, unit in _SPANS if seconds % size == 0)

@@ -1,4 +1,4 @@
-"""The images that a form offers, with what each line says."""
+"""The images that a form offers, with a description of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..dependencies.context import WebContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageChoice:
-    """One line of a form's list: what it sends and what it says."""
+    """An option: its value and its text."""
 
     value: str
     text: str
@@ -23,16 +23,16 @@ class ImageChoice:
 def image_choices(
     web: WebContext, who: Identity, groups: Collection[str], chosen: str
 ) -> list[ImageChoice]:
-    """What a form offers; nothing on an engine without images, or while it does not answer.
+    """Return the options; none on a backend without images, or while it is not responding.
 
     Args:
-        chosen: what stands in the form: a build that its list would not show is added.
+        chosen: the current value: a build that would not be listed is added.
     """
     try:
-        # A name stands for what their own groups have pinned, for administrators too.
+        # A name means the build that the user's groups have pinned, for administrators too.
         found = web.images.shown(replace(who, admin=False), groups)
     except Unavailable:
-        return []  # Admission says so in its own words, if that is still true then.
+        return []  # Admission reports the error if it persists.
     newest = [image for image in found.images if image.newest]
     newest.sort(key=lambda image: (not image.default, image.name))
     choices = [ImageChoice(value=image.name, text=_line(image, found)) for image in newest]

@@ -1,4 +1,4 @@
-"""The form that submits a job: what was filled in, what it means, and what was wrong with it."""
+"""The form that submits a job: entered values, the resulting job, and errors."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _PLAIN = (
     "kind", "group", "devices", "model", "time", "memory", "retries", "labels", "kernel", "output",
     "command", "workdir", "key", "source", "priority", "preemptible", "deadline", "zone", "image",
     "internet",
-)  # fmt: skip  # the form's fields, part by part
+)  # fmt: skip  # the form's fields, by section
 _Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenNotebook:
-    """The chosen notebook, looked into."""
+    """The selected notebook with its parameters."""
 
     name: str
     content: str
@@ -37,7 +37,7 @@ class ChosenNotebook:
 
     @classmethod
     def read(cls, name: str, data: bytes) -> ChosenNotebook:
-        """Raises InvalidInput or TooLarge, beside the field ``notebook``."""
+        """Raises InvalidInput or TooLarge for the field ``notebook``."""
         name = name.replace("\\", "/").rpartition("/")[2]
         try:
             text = data.decode()
@@ -56,16 +56,16 @@ class ChosenNotebook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobForm:
-    """The entries as they were typed.
+    """The values as entered.
 
     Attributes:
-        key: makes a form that is sent twice one job.
-        zone: of the browser, in which a deadline is read.
-        source: where the notebook is from: empty for an upload, ``home:PATH``, ``again:ID``.
-        parameters: entries by the parameter's name; what is empty stays the notebook's own.
-        carried: of a job that runs again, the parameters that have no field.
-        archive: of a job that runs again, the files that were uploaded with it.
-        notebook: as it came with the form.
+        key: idempotency key, so that a form that is sent twice makes one job.
+        zone: time zone of the browser, for the deadline.
+        source: origin of the notebook: empty for an upload, ``home:PATH``, ``again:ID``.
+        parameters: values by parameter; an empty one keeps the value of the notebook.
+        carried: parameters without a field, of a job that runs again.
+        archive: uploaded files, of a job that runs again.
+        notebook: the uploaded or selected notebook.
     """
 
     kind: str = "notebook"
@@ -111,11 +111,11 @@ class JobForm:
 
     @property
     def fields(self) -> tuple[ParameterField, ...] | None:
-        """The notebook's parameters; None where it has none that can be read."""
+        """The parameters of the notebook; None if they cannot be read."""
         return self.notebook.checked.fields if self.notebook else None
 
     def entry(self, parameter: ParameterField) -> str:
-        """What stands in a parameter's field."""
+        """Return the value of a parameter's field."""
         return self.parameters.get(parameter.name, parameter.shown)
 
     def job(self, now: float) -> JobIn:
@@ -188,7 +188,7 @@ class JobForm:
         }
 
     def _given(self, known: tuple[ParameterField, ...]) -> dict[str, JsonValue]:
-        """Only what differs from the notebook, so that its receipt says what was chosen."""
+        """Return only values that differ from the notebook, so that the receipt has the choices."""
         return {
             parameter.name: parameter.read(entry)
             for parameter in known
@@ -197,7 +197,7 @@ class JobForm:
         }
 
     def refused(self, error: CarrelError, groups: list[GroupChoice]) -> JobForm:
-        """The same entries with the refusal, beside the field that caused it."""
+        """Return the same values with an error, at the field that caused it."""
         return replace(
             self,
             problem=error.message,

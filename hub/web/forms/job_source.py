@@ -1,4 +1,4 @@
-"""Where a submitted notebook comes from: an upload, one's own home, or a job that runs again."""
+"""The source of a submitted notebook: an upload, the user's home, or an earlier job."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _STEPS = (("h", 3600), ("m", 60), ("s", 1))
 _SIZES = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
 Sent = tuple[str, bytes] | None
-"""Name and content of the file that came with the form."""
+"""Name and content of the uploaded file."""
 
 
 def with_notebook(web: WebContext, who: Identity, form: JobForm, sent: Sent) -> JobForm:
-    """The form with what it runs, read anew from where it says.
+    """Return the form with its notebook, read again from its source.
 
     Raises:
-        CarrelError: it is not there, or is no notebook; beside the field ``notebook``.
+        CarrelError: it does not exist or is not a notebook; for the field ``notebook``.
     """
     if form.source.startswith(AGAIN) and sent is None:
         return _again(web, who, form)
@@ -42,7 +42,7 @@ def with_notebook(web: WebContext, who: Identity, form: JobForm, sent: Sent) -> 
 
 
 def from_home(web: WebContext, who: Identity, path: str) -> ChosenNotebook:
-    """Raises CarrelError, beside the field ``notebook``."""
+    """Raises CarrelError for the field ``notebook``."""
     try:
         return ChosenNotebook.read(*HomeNotebooks(web.context.files).notebook(who.name, path))
     except CarrelError as error:
@@ -51,10 +51,10 @@ def from_home(web: WebContext, who: Identity, path: str) -> ChosenNotebook:
 
 
 def of_job(web: WebContext, who: Identity, request_id: str) -> JobForm:
-    """A form that is filled in like a job that was submitted before.
+    """Return a form with the values of an earlier job.
 
     Raises:
-        NotFound: there is no such job, or its files are not kept any more.
+        NotFound: the job does not exist, or its files are deleted.
     """
     job = web.jobs.same_job(who, request_id)
     form = JobForm(
@@ -85,7 +85,7 @@ def _again(web: WebContext, who: Identity, form: JobForm) -> JobForm:
 
 
 def _with_job(form: JobForm, job: JobIn) -> JobForm:
-    """What a form cannot hold: the notebook itself, files, parameters without a field."""
+    """Return what the form has no fields for: the notebook, files, further parameters."""
     form = replace(form, archive=job.archive)
     if job.notebook is not None:
         found = ChosenNotebook.read(job.notebook.name, job.notebook.content.encode())
@@ -115,7 +115,7 @@ def _span(seconds: int) -> str:
 
 
 def _size(size_bytes: int) -> str:
-    """``8GiB``; empty for any."""
+    """``8GiB``; empty for no limit."""
     if not size_bytes:
         return ""
     unit, step = next((u for u in _SIZES if size_bytes % u[1] == 0), _SIZES[-1])

@@ -1,4 +1,4 @@
-"""What a form's choices would have to expect, shown before anything is sent."""
+"""Quotes for the choices of a form, before it is submitted."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _CHOICES = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuoteView:
-    """One line for each number of devices, and which of them is chosen.
+    """One line for each number of devices, and the selected one.
 
     Attributes:
-        problem: why nothing can be said; empty where something can.
-        held: devices that the person holds in this group now.
-        most: devices that the group lets one person hold.
+        problem: why there is no quote; empty otherwise.
+        held: devices that the user has in this group now.
+        most: max devices per member of the group.
     """
 
     choices: tuple[QuoteOut, ...] = ()
@@ -43,10 +43,10 @@ class QuoteView:
 
 
 def asked(fields: Mapping[str, str]) -> QuoteIn:
-    """What the form asks for, as far as it is filled in.
+    """The values of the form, as far as it is filled in.
 
     Raises:
-        InvalidInput: a number is none.
+        InvalidInput: a number is invalid.
     """
     if fields.get("for") == "job":
         kind, options = "job", SessionForm.filled({**fields, "hours": "1"}).options()
@@ -67,7 +67,7 @@ def quote(
     groups: Sequence[GroupChoice],
     held: Mapping[str, int],
 ) -> QuoteView:
-    """Asks for the chosen number of devices and for every other one that the group allows."""
+    """Quote the selected number of devices and all others that the group allows."""
     try:
         wanted = asked(fields)
     except CarrelError as error:
@@ -89,11 +89,11 @@ def quote(
 
 
 def _with(wanted: QuoteIn, devices: int) -> QuoteIn:
-    """The same with so many devices; on CPU instead of them, a model means nothing."""
+    """Return the same request with another number of devices; without devices, without a model."""
     dropped = {"model": None} if wanted.devices and not devices else {}
     return wanted.model_copy(update={"devices": devices, **dropped})
 
 
 def _whole(seconds: float) -> int:
-    """At least a second; what is no number of hours is refused when it is sent."""
+    """Return at least a second; submitting reports an invalid number of hours."""
     return int(max(1.0, min(seconds, float(LARGEST)))) if not math.isnan(seconds) else 1

@@ -1,4 +1,4 @@
-"""The form that starts a session: what was filled in, and what was wrong with it."""
+"""The form that starts a session: entered values and errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .fields import read
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionForm:
-    """The form that starts a session, as it was filled in, with what was wrong with it."""
+    """The values as entered, with the error."""
 
     server_name: str = ""
     devices: str = "1"
@@ -46,14 +46,14 @@ class SessionForm:
     def beside(
         cls, sessions: Sequence[RequestOut], *, server_name: str, wanted: str
     ) -> SessionForm:
-        """For one more session: with a name that is free, unless a name was asked for."""
+        """Return the form for another session, with an unused name unless one was requested."""
         taken = {session.server_name for session in sessions}
         free = (f"gpu-{number}" if number > 1 else "gpu" for number in count(1))
         name = "" if "" not in taken else next(name for name in free if name not in taken)
         return cls(server_name=server_name or name, next=wanted[:MOST_NEXT])
 
     def options(self) -> SessionIn:
-        """Raises InvalidInput for what is no number."""
+        """Raises InvalidInput for an invalid number."""
         return SessionIn(
             devices=read(parsers.devices, self.devices, "devices"),
             model=self.model or None,
@@ -63,7 +63,7 @@ class SessionForm:
         )
 
     def refused(self, error: CarrelError, groups: list[GroupChoice]) -> SessionForm:
-        """The same entries with the refusal beside the field that caused it."""
+        """Return the same values with an error, at the field that caused it."""
         return replace(
             self,
             problem=error.message,
@@ -98,16 +98,16 @@ def _hours(text: str) -> float:
 
 
 def device_choices(groups: list[GroupChoice]) -> int:
-    """The most devices that any of the groups lets one person hold."""
+    """Return the largest max devices per member of the groups."""
     return max((min(g.max_devices, g.max_devices_per_user) for g in groups), default=0)
 
 
 def offered_models(
     groups: Sequence[GroupChoice], devices: Iterable[DeviceOut], chosen: str
 ) -> list[str]:
-    """Device models to choose from; none where there is no choice.
+    """Return the device models to choose from; none if there is no choice.
 
-    What is ``chosen`` is among them, so that a form shows what it will send.
+    ``chosen`` is always included, so that a form shows what it will send.
     """
     found = set(model_choices((group.models for group in groups), devices))
     return sorted(found | ({chosen} if chosen else set()))

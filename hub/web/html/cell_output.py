@@ -1,8 +1,8 @@
-"""What a cell put out, as a page may show it: text as text, everything else behind a sandbox.
+"""Show outputs of cells on pages: text as text, everything else in a sandbox.
 
-Outputs are somebody else's code. Text is escaped; pictures are ``<img>`` of an address that
-answers with nothing but a picture; HTML lives in an ``<iframe sandbox>`` whose own answer
-forbids scripts, so that it holds also for whoever opens that address by itself.
+Outputs are untrusted code. Text is escaped; images are ``<img>`` of an address that returns only an
+image; HTML is in an ``<iframe sandbox>`` whose response forbids scripts, also when it is opened
+directly.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ SANDBOXED: Mapping[str, str] = {
     "X-Frame-Options": "SAMEORIGIN",
     "X-Content-Type-Options": "nosniff",
 }
-"""Headers of an answer that holds what a notebook made."""
+"""Headers of a response with output of a notebook."""
 
 
 class OutputForm(StrEnum):
-    """How an output is shown."""
+    """How an output is displayed."""
 
     STREAM = "stream"
     TEXT = "text"
@@ -55,11 +55,11 @@ class Shown:
     """One output.
 
     Attributes:
-        event_id: of the event that brought it; its address is made of it.
+        event_id: id of its event, which is part of its address.
         name: of a stream: stdout or stderr.
-        text: for pictures and frames what is read instead of them.
-        overwrites: its first line goes over the last one of the stream before it.
-        height: of a frame, in pixels: a frame without scripts cannot say its own.
+        text: for images and frames, the alternative text.
+        overwrites: its first line replaces the last line of the stream before it.
+        height: of a frame, in pixels: a frame without scripts cannot report its own.
         note: what the page leaves out.
     """
 
@@ -73,7 +73,7 @@ class Shown:
 
 
 def shown(event_id: int, output: JsonValue) -> Shown | None:
-    """The best of the forms in which an nbformat output comes; None for one without any."""
+    """Choose the best representation of an nbformat output; None if there is none."""
     if not isinstance(output, dict):
         return None
     match output.get("output_type"):
@@ -127,14 +127,14 @@ def _display(event_id: int, data: Mapping[str, JsonValue]) -> Shown | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputContent:
-    """The answer at an output's own address."""
+    """Return the response at the address of an output."""
 
     mime: str
     data: bytes
 
 
 def content(output: JsonValue, theme: Theme = "light") -> OutputContent | None:
-    """The picture or the HTML of an output; None where it has neither."""
+    """Return the image or HTML of an output; None if it has neither."""
     data = output.get("data") if isinstance(output, dict) else None
     if not isinstance(data, dict):
         return None
@@ -155,19 +155,19 @@ def content(output: JsonValue, theme: Theme = "light") -> OutputContent | None:
 
 
 def plain(text: str) -> str:
-    """Without colours and control characters; line breaks, tabs and returns stay."""
+    """Remove colours and control characters; keep line breaks, tabs and carriage returns."""
     return _CONTROLS.sub("", _ESCAPES.sub("", text))
 
 
 def settle(text: str) -> tuple[str, bool]:
-    """What a terminal shows after carriage returns, and whether it began by going back."""
+    """Apply carriage returns as a terminal does, and return whether the text began with one."""
     lines = text.replace("\r\n", "\n").split("\n")
     overwrites = lines[0].startswith("\r")
     return "\n".join(_last(line) for line in lines), overwrites
 
 
 def join(before: str, after: Shown) -> str:
-    """The text of a stream that goes on."""
+    """Append to the text of a stream."""
     if after.overwrites:
         before = before[: before.rfind("\n") + 1]
     return before + after.text
@@ -184,7 +184,7 @@ def _frame_height(html: str) -> int:
 
 
 def _text(value: JsonValue) -> str:
-    """nbformat allows a text as a list of its lines."""
+    """Join text that nbformat stores as a list of lines."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):

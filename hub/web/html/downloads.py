@@ -1,4 +1,4 @@
-"""Responses that a browser saves or shows without running anything in them."""
+"""Responses that a browser saves or shows without running their content."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 SAFE_CONTENT = {
-    # What a job wrote can be any HTML: nothing of it may run here.
+    # Output of a job can be any HTML: none of it may run here.
     "Content-Security-Policy": "sandbox; default-src 'none'",
     "X-Content-Type-Options": "nosniff",
 }
 
 
 def attachment(name: str) -> str:
-    """A Content-Disposition that survives any file name."""
+    """Return a Content-Disposition that is valid for any file name."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "._- ") else "_" for c in name)
     encoded = "".join(
         chr(b) if chr(b).isascii() and (chr(b).isalnum() or chr(b) in "._-") else f"%{b:02X}"
@@ -30,9 +30,9 @@ _PART_BYTES = 256 * 1024
 
 
 class OpenFileResponse(StreamingResponse):
-    """An open file to its end; closed in any case.
+    """Stream an open file to its end, and close it.
 
-    Its length is not declared: a job may still be writing to it, or cut it short.
+    Its length is not declared: a running job may still write to it, or truncate it.
     """
 
     def __init__(self, file: BinaryIO, *, headers: Mapping[str, str]) -> None:

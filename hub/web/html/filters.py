@@ -1,6 +1,6 @@
-"""Filters for the templates: how times and amounts are written into a page.
+"""Template filters for times, amounts and names.
 
-Times leave the service in UTC; a small script shows them in the reader's zone.
+Times leave the service in UTC; a script shows them in the reader's zone.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _DATE = "%d %b %Y %H:%M UTC"
 _WITHOUT_SCRIPT = {"date": _DATE, "day": _DATE, "seconds": "%H:%M:%S UTC"}
 
 
-@lru_cache(maxsize=20_000)  # a page has hundreds, and most of them are on the next page too
+@lru_cache(maxsize=20_000)  # a page has hundreds, most of them repeated on the next page
 def moment(at: float | None, show: Show = "clock") -> Markup:
-    """A ``<time>`` that the script in the page rewrites.
+    """Return a ``<time>`` that the script of the page rewrites.
 
-    clock: 14:05 (with the day, unless it is today) · seconds: 14:05:07 · day: 24 Nov, 14:05 ·
-    date: with year and seconds · coming: 14:05 (in about 2 h), "any moment" once it is here ·
-    in: "in about 2 h" · left: counts down · ago: "5 min ago".
+    clock: 14:05 (with the day, unless it is today) · seconds: 14:05:07 · day: 24 Nov, 14:05 · date:
+    with year and seconds · coming: 14:05 (in about 2 h), "any moment" when it is due · in: "in
+    about 2 h" · left: counts down · ago: "5 min ago".
     """
     if at is None:
         return Markup("")
@@ -56,7 +56,7 @@ def moment(at: float | None, show: Show = "clock") -> Markup:
 
 
 def dated(line: TimedSentence) -> Markup:
-    """A sentence with its times in it."""
+    """Return a sentence with its times."""
     return Markup("").join(
         escape(part.before) + moment(part.at, part.show) + escape(part.after) for part in line
     )
@@ -64,7 +64,7 @@ def dated(line: TimedSentence) -> Markup:
 
 @cache
 def badge(name: str) -> Markup:
-    """The state of a request, of which there are few, as every list shows it."""
+    """Return the badge of a state; there are few, and every list shows them."""
     there = Markup('<span class="state state-{0}" title="{1}">{2}</span>')
     return there.format(
         name, request_messages.state_meaning(name), request_messages.state_name(name)
@@ -72,12 +72,12 @@ def badge(name: str) -> Markup:
 
 
 def standing(request: RequestOut) -> Markup:
-    """Its state, and what its owner has to do about it."""
+    """Return the badge of a request: its state, or held if the owner must claim it."""
     return badge("held" if request.claim_by is not None else request.state)
 
 
 def urlencode(value: str | Mapping[str, object]) -> str:
-    """A part of an address, as Jinja's own filter writes it, which does it anew each time."""
+    """Quote a part of an address like Jinja's own filter, with a cache."""
     return _quoted(value) if isinstance(value, str) else do_urlencode(value)
 
 
@@ -85,12 +85,12 @@ _quoted = lru_cache(maxsize=20_000)(do_urlencode)
 
 
 def pretty(value: object) -> str:
-    """A parameter's value as JSON, in plain characters."""
+    """Format the value of a parameter as JSON, without escaping Unicode."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def title(request: RequestOut) -> str:
-    """What a request is called."""
+    """Return the title of a request."""
     if request.kind == "session":
         return request_messages.session_name(request.server_name)
     return request_messages.work_title(
@@ -99,12 +99,12 @@ def title(request: RequestOut) -> str:
 
 
 def pairs(values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Its items, in its order."""
+    """Return the items in order."""
     return tuple(values.items())
 
 
 def shell(command: Sequence[str]) -> str:
-    """A command as it would be typed."""
+    """Format a command as typed in a shell."""
     return shlex.join(command)
 
 
@@ -118,14 +118,14 @@ def size(size_bytes: int) -> str:
 
 
 def short(seconds: float) -> str:
-    """How long a cell took: ``0.02 s``, ``12.3 s``, ``4 min 5 s``."""
+    """Format the duration of a cell: ``0.02 s``, ``12.3 s``, ``4 min 5 s``."""
     if seconds < 10:  # noqa: PLR2004  # a second digit tells something only up to here
         return f"{seconds:.2f} s"
     return f"{seconds:.1f} s" if seconds < 60 else units.duration(seconds)  # noqa: PLR2004
 
 
 def differences(change: ChangeOut) -> Markup:
-    """``max quota: 4 → 2`` and ``max time limit: 8 h → 2 h``, each on its line."""
+    """Format ``max quota: 4 → 2`` and ``max time limit: 8 h → 2 h``, one on each line."""
     found = audit_messages.differences(change.before, change.after, lambda at: moment(at, "date"))
     return Markup("").join(
         Markup('<span class="change">{}: {}</span> ').format(name, Markup(" → ").join(sides))
@@ -134,7 +134,7 @@ def differences(change: ChangeOut) -> Markup:
 
 
 def free_by_model(devices: Collection[DeviceOut]) -> list[str]:
-    """``1 of 2 Simulated GPU``: of each model, by name."""
+    """Return ``1 of 2 Simulated GPU`` for each model, by name."""
     there = Counter(device.model for device in devices)
     free = Counter(device.model for device in devices if device.state == "free")
     return [f"{free[model]} of {there[model]} {model}" for model in sorted(there)]
@@ -169,10 +169,10 @@ def filters() -> Mapping[str, Callable[..., object]]:
 
 
 def drawn_once(environment: Environment) -> Callable[..., Markup]:
-    """``drawn("row.html", id=…, state=…)``: a part that shows these values and nothing else.
+    """Return the function ``drawn("row.html", id=…, state=…)``, which renders a part with a cache.
 
-    Lists have a hundred rows, and most of them are on the next page as they were on the last; so
-    is a plot in which nothing has happened.
+    The part must depend on these values only. Lists have a hundred rows, most of them unchanged on
+    the next page; the same is true of plots.
     """
 
     @lru_cache(maxsize=5_000)

@@ -1,6 +1,6 @@
-"""How framed content looks: a frame without scripts is made light or dark by the service.
+"""The style of framed content: the service chooses light or dark for frames without scripts.
 
-The page's script keeps the reader's choice in a cookie, which holds nothing else.
+A script of the page stores the user's choice in a cookie.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ def theme_of(request: Request) -> Theme:
 
 
 def output_style(theme: Theme) -> str:
-    """Of a table or another piece of HTML that a cell put out."""
+    """Return the style of a table or other HTML output of a cell."""
     return _base(theme) + (
         "body{margin:6px;font-size:14px}"
         "td,th{text-align:right}"
-    )  # fmt: skip  # one rule of style a line
+    )  # fmt: skip  # one style rule a line
 
 
 def notebook_style(theme: Theme) -> str:
-    """Of a whole notebook."""
+    """Return the style of a whole notebook."""
     c = _COLOURS[theme]
     return _base(theme) + (
         "body{margin:1rem;font-size:15px;line-height:1.5}"
@@ -49,6 +49,6 @@ def _base(theme: Theme) -> str:
         f"body{{font-family:system-ui,sans-serif;color:{c['ink']};background:{c['ground']}}}"
         "table{border-collapse:collapse}"
         f"td,th{{padding:3px 8px;border-bottom:1px solid {c['line']}}}"
-        # Pictures are drawn for paper: on a dark ground the ink of a transparent one is lost.
+        # Images are drawn for white paper: transparent ones would be unreadable on dark.
         "img,svg{max-width:100%;background:#fff}"
     )

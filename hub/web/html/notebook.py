@@ -1,4 +1,4 @@
-"""A notebook as a page to read, rendered by nbconvert; only ever answered inside a sandbox."""
+"""Render a notebook as HTML with nbconvert, for a sandboxed frame."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _MOST_BYTES = 4 * 1024 * 1024
 
 
 def notebook_page(name: str, content: bytes, theme: Theme) -> str:
-    """The notebook as HTML. It may hold scripts: the answer must forbid them.
+    """Return the notebook as HTML. It may contain scripts: the response must forbid them.
 
     Raises:
-        TooLarge: rendering it would keep the service busy.
-        InvalidInput: it cannot be read.
+        TooLarge: rendering would take too long.
+        InvalidInput: it is not a valid notebook.
     """
     # nbconvert takes half a second to import; only this page needs it.
     from nbconvert import HTMLExporter  # noqa: PLC0415

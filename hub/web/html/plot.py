@@ -1,7 +1,7 @@
-"""Plots as values: what a template draws as inline SVG, with the same figures as a table.
+"""Plots as values, which a template draws as inline SVG with a table of the same data.
 
-The drawing is stretched to its place and holds no text, so that it stays sharp and readable at
-any width; what is written stands around it as ordinary text, times in the reader's zone.
+The drawing is scaled to its container and contains no text, so that it is sharp at any width;
+labels are ordinary text around it, with times in the reader's zone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """Values from left to right; None where nothing is known, texts as a reader wants them."""
+    """Values from left to right; None for unknown, with formatted texts."""
 
     name: str
     values: tuple[float | None, ...]
@@ -36,14 +36,14 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """Several series over the same marks of an axis.
+    """Several series over the same axis.
 
     Attributes:
         id: unique on its page.
-        about: what a reader of the picture would be told of it.
-        unit: of the values; stands at the scale.
-        marks: what the positions are called: moments, or texts.
-        across: title of that column in the table.
+        about: alternative text of the drawing.
+        unit: of the values, shown at the scale.
+        marks: names of the positions: moments or texts.
+        across: title of the axis column in the table.
         most: end of the scale; 0 for a round number above all values.
     """
 
@@ -68,7 +68,7 @@ class Plot:
 
     @property
     def axis(self) -> list[tuple[int, float | str]]:
-        """A few marks, from the first to the last, and where they stand."""
+        """Return a few marks from the first to the last, with their positions."""
         last = len(self.marks) - 1
         chosen = sorted({0, last // 3, 2 * last // 3, last}) if last > 0 else [0]
         return [(number, self.marks[number]) for number in chosen if number <= last]
@@ -88,7 +88,7 @@ class Plot:
         ]
 
     def path(self, series: Series) -> str:
-        """A line through what is known, with a gap where nothing is."""
+        """Return a line through the known values, with gaps."""
         parts, pen_is_down, top = list[str](), False, self.top
         for number, value in enumerate(series.values):
             if value is not None:
@@ -97,7 +97,7 @@ class Plot:
         return "".join(parts)
 
     def dots(self, series: Series) -> str:
-        """A short stroke for each value that stands alone: a line has two ends to be seen by."""
+        """Return a short stroke for each isolated value, which a line would not show."""
         known, top = [None, *series.values, None], self.top
         return "".join(
             f"M{self._point(number, value, top)}h.01"
@@ -117,7 +117,7 @@ def _height(value: float, top: float) -> float:
 
 
 def round_above(value: float) -> float:
-    """The next of 1, 2, 2.5, 5, 10, …: where a scale may end."""
+    """Return the next of 1, 2, 2.5, 5, 10, … as the end of the scale."""
     if value <= 0:
         return 1.0
     power = 10.0 ** floor(log10(value))
@@ -125,7 +125,7 @@ def round_above(value: float) -> float:
 
 
 def span_unit(seconds: Sequence[float | None]) -> tuple[float, str]:
-    """How many seconds a good unit for these has, and its name."""
+    """Return a suitable unit for these values: its seconds and its name."""
     most = max((each for each in seconds if each is not None), default=0.0)
     if most >= 2 * 3600:
         return 3600.0, "hours"

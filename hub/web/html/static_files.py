@@ -1,7 +1,7 @@
-"""Static files: Carrel's own, and the hub's theme.
+"""Static files of Carrel, and JupyterHub's theme.
 
-The theme is read from the installed JupyterHub and served from here, so that pages keep
-their looks while the hub restarts, and always have those of the installed version.
+The theme is read from the installed JupyterHub and served here, so that pages keep their style
+while JupyterHub restarts, and always match the installed version.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _IMPORT = re.compile(r"""@import\s*(?:url\()?["'][^"']*["']\)?\s*;""")
 
 
 class _Files(StaticFiles):
-    """May be kept by browsers, but is asked for again (and mostly not sent again)."""
+    """Browsers may cache it, but revalidate."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
@@ -47,6 +47,6 @@ def install(app: FastAPI) -> None:
 
 
 def theme() -> bytes:
-    """The hub's Bootstrap theme without its icon fonts, which no page of Carrel uses."""
+    """Return JupyterHub's Bootstrap theme without its icon fonts, which Carrel does not use."""
     text = (Path(DATA_FILES_PATH) / _THEME).read_text(encoding="utf-8-sig")
     return _IMPORT.sub("", text).encode()

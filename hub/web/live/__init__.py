@@ -1,1 +1,1 @@
-"""Event streams, and the change feed that they share."""
+"""Event streams and the change feed that they share."""

@@ -1,7 +1,7 @@
-"""One look at the store for each beat, however many streams are open.
+"""Read the store once after each notification, however many streams are open.
 
-Every stream asks for the newest look and compares what is in it with what it has told; only a
-stream for which there may be news reads the store for itself, with the rights of its reader.
+Every stream compares the newest digest with what it has sent; only a stream that may have news
+reads the store, with the rights of its reader.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from ...runtime.plan_cache import PlanCache
 
 _REMEMBERED = 10_000
 _LONG_AGO = 60.0
-"""Seconds after which nobody has followed: what happened meanwhile is not read up on."""
+"""After so many seconds without followers, earlier changes are not read."""
 
 Clues = tuple[object, ...]
-"""Equal clues: no news."""
+"""Equal fingerprints: no news."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedView:
-    """What was seen with one beat."""
+    """What was read after one notification."""
 
     beat: int
     at: float
     glance: ChangeDigest
 
     def viewer(self, who: Identity | None) -> Viewer:
-        """Somebody with the rights of that moment."""
+        """A reader with their current rights."""
         teaches = self.glance.taught.get(who.name, frozenset()) if who else frozenset()
         return Viewer(identity=who, teaches=teaches)
 
 
 @dataclass(slots=True)
 class StreamCursor:
-    """The clues at the time of a stream's last own reading."""
+    """The fingerprints of a stream's last own read."""
 
     clues: Clues | None = None
 
 
 class ChangeFeed:
-    """The newest look, and when something last happened to each request and for each reader."""
+    """The newest digest, and the last change of each request and for each reader."""
 
     def __init__(self, store: Store, plan_cache: PlanCache, notifier: ChangeNotifier) -> None:
         self._store = store
@@ -64,16 +64,16 @@ class ChangeFeed:
         self._begun = 0
 
     async def newest(self) -> FeedView:
-        """A look that began after the newest beat at the time of the call.
+        """Return a digest that began after the newest notification at the time of the call.
 
         Raises:
-            CarrelError: the store does not answer.
+            CarrelError: the store is not responding.
         """
         beat = self._notifier.version
         while self._newest is None or self._newest.beat < beat:
             if self._reading is None:
                 self._reading = asyncio.create_task(self._read())
-            # Others wait for it too, whatever becomes of this one.
+            # Shielded: other streams wait for the same read.
             await asyncio.shield(self._reading)
         return self._newest
 
@@ -98,7 +98,7 @@ class ChangeFeed:
         self._newest = FeedView(beat=beat, at=at, glance=glance)
 
     def _clues(self, request_id: str, look: FeedView, who: Identity | None) -> Clues:
-        """What tells whether one request may look different to this reader."""
+        """Return a fingerprint of one request for this reader."""
         return (
             self._of_request.get(request_id, self._forgotten),
             look.viewer(who).teaches,
@@ -107,12 +107,12 @@ class ChangeFeed:
         )
 
     def newest_event(self, viewer: Viewer) -> int:
-        """The newest event of all that this viewer may see."""
+        """Return the newest event that this viewer may see."""
         seen = (at for reader, at in self._of_reader.items() if viewer.may_see(*reader))
         return max(seen, default=self._begun)
 
     async def news(self, told: StreamCursor, request_id: str, who: Identity | None) -> bool:
-        """Whether one request may look different to this reader than at the last call."""
+        """Return whether one request may have changed for this reader since the last call."""
         look = await self.newest()
         clues = self._clues(request_id, look, who)
         before, told.clues = told.clues, clues

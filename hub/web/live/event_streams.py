@@ -1,9 +1,9 @@
-"""What the event streams say.
+"""The events of the streams.
 
-* one request: ``status`` (a RequestOut) at once and whenever it changes, the stored events
+* one request: ``status`` (a RequestOut) immediately and after every change, the stored events
   under their own names and ids, ``end`` after the terminal status;
-* a page: ``changed`` whenever what this person sees may have changed;
-* a waiting page: ``status`` (a piece of HTML), and ``ready`` once the session can be entered.
+* a page: ``changed`` whenever what this user sees may have changed;
+* a waiting page: ``status`` (a piece of HTML), and ``ready`` when the session can be opened.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventStreams:
-    """What the event streams of requests and pages read, and when they look again."""
+    """The event streams of requests and pages, over the services that they read."""
 
     requests: RequestQueries
     plan_cache: PlanCache
@@ -73,18 +73,18 @@ class EventStreams:
                 if not await self.feed.news(told, request_id, who) and changed:
                     yield ALIVE
                     continue
-                # In this order: the events are then at least as new as the status.
+                # In this order the events are at least as new as the status.
                 now = await run_in_threadpool(request)
                 signature = now.model_dump_json(exclude=VOLATILE)
                 status = message("status", now.model_dump_json()) if signature != shown else b""
                 quiet = not status
-                # Whoever connects learns first how things stand, then how they came about; from
-                # then on in the order in which it happens.
+                # A new reader gets the status first and then the earlier events; from then on
+                # everything is in order.
                 if shown is None:
                     yield status
                     status = b""
                 shown = signature
-                # They hold what cells printed: never all of them at once.
+                # Events contain cell outputs: never load all of them at once.
                 while events := await run_in_threadpool(batch):
                     after, quiet = events[-1].id, False
                     yield b"".join(
@@ -96,11 +96,11 @@ class EventStreams:
                 if status or quiet:
                     yield status or ALIVE
         except CarrelError as error:
-            # The reader comes back and then gets this as a proper answer.
+            # The client reconnects and then gets the error as a response.
             _log.warning("The stream of %s ends early: %s", request_id, error)
 
     async def of_page(self, who: Identity) -> AsyncGenerator[bytes, None]:
-        """``changed`` for the desk and the other pages of one person."""
+        """Stream ``changed`` for the desk and the other pages of one user."""
 
         page = PageFingerprint(self.requests, self.plan_cache, self.feed, who)
         shown: Clues | None = None
@@ -110,7 +110,7 @@ class EventStreams:
             except CarrelError as error:
                 _log.warning("A page's stream ends early: %s", error)
                 return
-            # In silence, whoever is charged still gets the newest sum.
+            # Without changes, users with running work still get the newest sum.
             news = now != shown or (page.charging and not changed)
             shown = now
             yield message("changed") if news else ALIVE

@@ -1,4 +1,4 @@
-"""What the open page of one person shows, as something that changes when the page does."""
+"""A fingerprint of what the open page of one user shows."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ...scheduling.model.states import LIVE, TERMINAL
 from .change_feed import ChangeFeed, Clues, FeedView
 
 VOLATILE = {"device_seconds"}
-"""Grows with every second; alone it is no news."""
+"""Grows every second, which alone is not a change."""
 
 
 class PageFingerprint:
-    """Reads only what may have changed since the last time."""
+    """Read only what may have changed since the last time."""
 
     def __init__(
         self, requests: RequestQueries, plan_cache: PlanCache, feed: ChangeFeed, who: Identity
@@ -33,12 +33,12 @@ class PageFingerprint:
         self._standing: Clues | None = None
         self._pool = ""
         self.charging = False
-        """Whether this person holds a device."""
+        """Whether this user has a device."""
 
     async def look(self, *, silence: bool) -> Clues:
-        """Equal to the one before while nothing that the page shows has changed.
+        """Return a value that is equal to the last one while the page shows nothing new.
 
-        In silence everything is read again.
+        After a silent period everything is read again.
         """
         look = await self._feed.newest()
         viewer = look.viewer(self._who)
@@ -56,7 +56,7 @@ class PageFingerprint:
 
         if silence or self._clues != clues():
             self._requests, self._live = await run_in_threadpool(self._read)
-            # Of the time before the reading: what changed meanwhile is read once more.
+            # Taken before the read: what changes meanwhile is read once more.
             self._clues = clues()
 
     def _read(self) -> tuple[str, frozenset[str]]:

@@ -1,9 +1,9 @@
-"""Server-sent events: their form, their rhythm, and their prompt end.
+"""Server-sent events: format, rate limit and prompt shutdown.
 
-A stream follows the notifier: it speaks at once, then after each beat, and says a word after 15
-silent seconds so that nobody in between hangs up. Where beats come in a row it speaks ten times
-a second at most; a few close together are each told at once, because a device that changes
-hands makes several, and the last of them starts somebody's session.
+A stream follows the notifier: it sends immediately, then after each notification, and a comment
+after 15 silent seconds so that proxies keep the connection open. Bursts are limited to ten rounds a
+second; the first few are sent immediately, because a device that changes hands makes several
+notifications, and the last one starts a session.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ ALIVE = b": alive\n\n"
 
 
 class StreamPace:
-    """A few rounds at once, then one each ``seconds``; silence brings the few back."""
+    """A few rounds immediately, then one every ``seconds``; silence restores the burst."""
 
     def __init__(self, *, at_once: int = _AT_ONCE, seconds: float = _PACE_SECONDS) -> None:
         self._seconds = seconds
         self._ahead = (at_once - 1) * seconds
         self._due = 0.0
-        """When all rounds so far would be over, had each of them taken its ``seconds``."""
+        """When all rounds so far would be over at one every ``seconds``."""
 
     def pause(self, now: float) -> float:
         """Note a round; return how long to wait before the next one."""
@@ -43,24 +43,24 @@ class StreamPace:
 
 
 class Streams:
-    """All open streams of the service; ``close`` ends them, as a shutdown needs."""
+    """All open streams of the service; ``close`` ends them for a shutdown."""
 
     def __init__(self, notifier: ChangeNotifier, *, keep_alive: float = KEEP_ALIVE_SECONDS) -> None:
         self._notifier = notifier
         self._keep_alive = keep_alive
         self.closed = False
         self.open = 0
-        """How many are being followed."""
+        """The number of followers."""
 
     def close(self) -> None:
         self.closed = True
         self._notifier.notify()
 
     async def rounds(self) -> AsyncGenerator[bool, None]:
-        """A round at once, then one per change (True) or after long silence (False).
+        """Yield immediately, then once per change (True) or after long silence (False).
 
-        What a consumer reads within a round is at least as new as the beat that opened it,
-        and a beat that falls into a round opens the next one.
+        What a consumer reads within a round is at least as new as the notification that started it,
+        and a notification during a round starts the next one.
         """
         seen, changed = self._notifier.version, True
         pace, clock = StreamPace(), asyncio.get_running_loop().time
@@ -68,7 +68,7 @@ class Streams:
         try:
             while not self.closed:
                 yield changed
-                await asyncio.sleep(pace.pause(clock()))  # the pace itself
+                await asyncio.sleep(pace.pause(clock()))  # the rate limit
                 if self.closed:
                     return
                 now = await self._notifier.wait(seen, self._keep_alive)
@@ -78,7 +78,7 @@ class Streams:
 
 
 def message(event: str, data: str = "{}", *, event_id: int | None = None) -> bytes:
-    """One event; line breaks in the data are kept by the format."""
+    """Format one event; data may contain line breaks."""
     lines = [f"event: {event}"]
     if event_id is not None:
         lines.append(f"id: {event_id}")
@@ -87,7 +87,7 @@ def message(event: str, data: str = "{}", *, event_id: int | None = None) -> byt
 
 
 class EventStream(StreamingResponse):
-    """Sends until the source ends or the reader goes; the source is closed in either case."""
+    """Send until the source ends or the reader disconnects; always close the source."""
 
     def __init__(self, source: AsyncGenerator[bytes, None]) -> None:
         super().__init__(
@@ -113,7 +113,7 @@ _EVENT_ID = re.compile(r"[0-9]{1,18}")
 
 
 def last_event_id(request: Request) -> int:
-    """0 where there is none. Raises InvalidInput."""
+    """Return 0 if there is none. Raises InvalidInput."""
     return _event_number(request.headers.get("last-event-id", ""))
 
 

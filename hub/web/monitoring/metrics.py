@@ -1,7 +1,7 @@
-"""``GET /metrics``: what a monitoring system asks for, in the text form of Prometheus.
+"""``GET /metrics``: metrics in the text format of Prometheus.
 
-Everything is read when it is asked for; nothing is counted beside the store but the cycles of
-the loop. What needs the whole store is kept for ten seconds, however many ask.
+Values are read at each scrape; only the cycles of the loop are counted. Values that need the whole
+store are cached for ten seconds.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from ..live.sse import Streams
 
 _FRESH_SECONDS = 10.0
 _UNDECIDED = "undecided"
-"""Reason of what was submitted after the last decision."""
+"""Reason of requests submitted after the last scheduling cycle."""
 
 
 @dataclass(slots=True, eq=False)
 class Metrics:
-    """A collector over what the service knows."""
+    """A collector of the service's metrics."""
 
     context: Context
     vitals: LoopMetrics
@@ -51,7 +51,7 @@ class Metrics:
         return generate_latest(registry)
 
     def collect(self) -> Iterator[Metric]:
-        """As prometheus-client asks."""
+        """The collector interface of prometheus-client."""
         census, snapshot = self._read()
         yield InfoMetricFamily("carrel", "Version of Carrel.", value={"version": __version__})
         yield self._queue(snapshot)
@@ -115,7 +115,7 @@ def _devices(snapshot: Snapshot) -> Iterator[Metric]:
 
 
 def _state(device: Device, held: set[str]) -> str:
-    """The first that holds; a device that is sick under a lease is sick."""
+    """Return the first matching state; a device that is sick under a lease is sick."""
     if device.health in (Health.GONE, Health.SICK):
         return str(device.health)
     if device.quarantine is not None:

@@ -1,4 +1,4 @@
-"""Whether the service can do its work: each part that it needs is asked."""
+"""Readiness of the service: checks each part that it needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...errors import CarrelError, Unavailable
 from ...runtime.loop_metrics import LoopMetrics
 
 Check = Callable[[], None]
-"""Raises a CarrelError where the part is not well."""
+"""Raises a CarrelError if the part is not healthy."""
 CYCLE_SECONDS = 30.0
 """Without a completed cycle for so long, nothing is being scheduled."""
 _FRESH_SECONDS = 2.0
@@ -31,7 +31,7 @@ class ReadyOut(BaseModel):
 
 @dataclass(slots=True)
 class Readiness:
-    """Asks each part; an answer holds for two seconds, however many ask."""
+    """Check each part; a result is cached for two seconds."""
 
     checks: Mapping[str, Check] = field(default_factory=dict)
     clock: Callable[[], float] = time.monotonic
@@ -57,7 +57,7 @@ def _asked(check: Check) -> ReadinessCheckOut:
 
 
 def going_round(vitals: LoopMetrics) -> None:
-    """Raises Unavailable unless the loop has lately completed a cycle."""
+    """Raises Unavailable unless the loop has recently completed a cycle."""
     since = vitals.since_cycle()
     if since is None:
         raise Unavailable("The scheduling loop has not completed a cycle yet.")

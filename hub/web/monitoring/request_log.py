@@ -1,4 +1,4 @@
-"""Gives every HTTP call an id, and logs what came of those that changed or failed something."""
+"""Give every HTTP call an id, and log calls that changed something or failed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REFUSED = 400
 
 
 class Tracing:
-    """The outermost of our own layers: what is inside it logs under the call's id."""
+    """The outermost middleware: everything inside logs under the id of the call."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -29,8 +29,8 @@ class Tracing:
             await self._app(scope, receive, send)
             return
         call = request_id(Headers(scope=scope).get(HEADER, ""))
-        # Not taken back afterwards: the server has its own word about an error, later. Every
-        # call is a task of its own, with variables of its own.
+        # Not reset afterwards: the server logs an error later. Every call is a task with its own
+        # context variables.
         REQUEST_ID.set(call)
         scope.setdefault("state", {})["request_id"] = call
         began, status = time.monotonic(), _SEVERE
@@ -49,20 +49,20 @@ class Tracing:
 
 
 def id_of(scope: Mapping[str, object]) -> str:
-    """Of a call that came through ``Tracing``."""
+    """Return the id of a call that came through ``Tracing``."""
     state = scope.get("state")
     return str(state.get("request_id", "")) if isinstance(state, dict) else ""
 
 
 def _tell(scope: Scope, status: int, seconds: float) -> None:
-    """The path alone: a query may hold what only its sender should know."""
+    """Return the path only: a query may contain secrets."""
     if status >= _SEVERE:
         level = logging.ERROR
     elif status >= _REFUSED or scope["method"] not in _READS:
         level = logging.INFO
     else:
         level = logging.DEBUG
-    # As it was sent, in percent signs: nothing in it can break a line of the log.
+    # As sent, percent-encoded: it cannot break a line of the log.
     path = scope.get("raw_path", b"").partition(b"?")[0].decode("ascii", "backslashreplace")
     _log.log(
         level,

@@ -1,4 +1,4 @@
-"""Examples of administration for the API's description."""
+"""Examples of administration for the OpenAPI description."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Examples of courses for the API's description."""
+"""Examples of courses for the OpenAPI description."""
 
 from __future__ import annotations
 

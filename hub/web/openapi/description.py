@@ -1,4 +1,4 @@
-"""The OpenAPI description: bodies are read by hand, and described here all the same."""
+"""The OpenAPI description, with the bodies that routes parse themselves."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ _SECURITY = {
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, object]]:
-    """The errors that an operation may answer with."""
+    """Return the errors that an operation may answer with."""
     schema = {"$ref": _REF.format(model=ErrorOut.__name__)}
     return {
         status: {
@@ -131,7 +131,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, object]]:
 
 
 def body_of(model: type[BaseModel]) -> dict[str, Any]:
-    """What an operation says about its body."""
+    """Return what an operation says about its body."""
     content: dict[str, Any] = {"schema": {"$ref": _REF.format(model=model.__name__)}}
     if model.__name__ in BODY_EXAMPLES:
         content["examples"] = BODY_EXAMPLES[model.__name__]
@@ -139,7 +139,7 @@ def body_of(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def describe(app: FastAPI) -> None:
-    """Let the app's description contain the bodies' models, the examples and who may call."""
+    """Add the models of bodies, the examples and the security schemes to the description."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -166,7 +166,7 @@ def describe(app: FastAPI) -> None:
 
 
 def _complete(operation: dict[str, Any]) -> None:
-    # FastAPI's own error; ours takes its place.
+    # FastAPI's own error; ours replaces it.
     operation["responses"].pop("422", None)
     if operation["operationId"].startswith("health"):
         operation["responses"] = {"200": operation["responses"]["200"]}

@@ -1,4 +1,4 @@
-"""Examples for the API's description: what is sent, and what comes back."""
+"""Examples for the OpenAPI description: requests and responses."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ _PROBLEMS: dict[int, CarrelError] = {
 
 
 def problem_example(status: int) -> dict[str, Any]:
-    """An error of this status, as it is answered."""
+    """Return an example error of this status."""
     error = _PROBLEMS[status]
     said = {"code": error.code, "accepted": error.accepted}
     return {

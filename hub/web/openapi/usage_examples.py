@@ -1,4 +1,4 @@
-"""Examples for the API's description: answers about the past."""
+"""Examples of usage and pool history for the OpenAPI description."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages for people: the desk, the waiting page, and device-seconds."""
+"""The desk: a user's sessions, jobs, assignments and usage."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def desk(
     server_name: Annotated[str, Query(max_length=255)] = "",
     next: Next = "",  # JupyterHub's own name for it
 ) -> Response:
-    """A student's home; the hub's own pages lead here with the session that was asked for."""
+    """The home page; JupyterHub's pages lead here with the requested session."""
     return desk_page(web, visitor, SessionForm(server_name=server_name.strip(), next=next))
 
 
 @router.get("/desk/live")
 def desk_live(web: Carrel, visitor: Guest) -> Response:
-    """The part of the desk that changes by itself."""
+    """The live part of the desk."""
     who = visitor.identity
     groups = web.groups.lately(who)
     with web.context.store.together():
@@ -65,7 +65,7 @@ def desk_page(
     notice: CarrelError | None = None,
     status: int = 200,
 ) -> Response:
-    """The desk, with the start form as it was filled in and with what could not be done."""
+    """Render the desk, with the form as entered and the error."""
     who = visitor.identity
     groups = web.groups.now(who)
     with web.context.store.together():

@@ -1,4 +1,4 @@
-"""What the desk shows, gathered in one go; pages only lay it out."""
+"""Collect everything that the desk shows; templates only lay it out."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TILE_STATES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageMeter:
-    """Devices that I hold in a group, of as many as it lets me hold."""
+    """The devices that the user has in a group, and the maximum."""
 
     group: str
     held: int
@@ -43,7 +43,7 @@ class UsageMeter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """A device as the desk shows it: ``state`` is one word of TILE_STATES."""
+    """A device on the desk: ``state`` is one of TILE_STATES."""
 
     device: DeviceOut
     state: str
@@ -51,7 +51,7 @@ class Tile:
 
 
 def _tile(device: DeviceOut, held: RequestOut | None, mine: frozenset[str]) -> Tile:
-    """What matters most to whoever looks: that it is theirs, that it is held, that it is out."""
+    """Return the most relevant state for the reader: own, held, or out of service."""
     state: str = device.state
     why = device.why
     if held is not None and device.state in ("yours", "taken"):
@@ -66,18 +66,18 @@ def _tile(device: DeviceOut, held: RequestOut | None, mine: frozenset[str]) -> T
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """Everything on the desk that changes by itself.
+    """The live part of the desk.
 
     Attributes:
-        sessions: of mine, those that have not ended.
-        mishaps: of mine, sessions of the last day that ended otherwise than they should.
-        jobs: mine that have not ended, then the newest that have.
-        groups: those that I may use, with their limits.
-        budgets: those that bind in my groups.
-        first_in_line: of what I wait for, what comes next.
-        others: requests of other people that I may see as a teacher or an administrator,
+        sessions: own sessions that have not ended.
+        mishaps: own sessions of the last day that ended abnormally.
+        jobs: own jobs that have not ended, then the newest ended ones.
+        groups: groups that the user may use, with their limits.
+        budgets: budgets that apply in these groups.
+        first_in_line: own queued request that starts next.
+        others: requests of other users that the reader may see as a teacher or administrator,
             live ones first.
-        home: how full my home is, where it has a limit.
+        home: usage of the home, if it has a limit.
     """
 
     sessions: tuple[RequestOut, ...]
@@ -93,22 +93,22 @@ class Desk:
 
     @property
     def held(self) -> tuple[RequestOut, ...]:
-        """Sessions whose device is here and waits for me; what ends first comes first."""
+        """Sessions with held devices, by the end of the claim window."""
         found = [r for r in self.sessions if r.claim_by is not None]
         return tuple(sorted(found, key=lambda r: r.claim_by or 0.0))
 
     @property
     def waits(self) -> bool:
-        """Whether I wait for anything that could be told by a notification."""
+        """Whether a notification may come for one of the sessions."""
         return any(r.wait is not None for r in self.sessions)
 
     @property
     def meters(self) -> tuple[UsageMeter, ...]:
-        """What I hold in each group that lends me devices, and in any where I hold some."""
+        """The devices used in each group that has devices, and in others with usage."""
         mine = [*self.sessions, *self.jobs]
         held = Counter[str]()
         for request in mine:
-            # What was stopped and waits again shows the lease that it had.
+            # A preempted request that is queued again still shows its last lease.
             if request.lease is not None and request.lease.released_at is None:
                 held[request.group] += len(request.lease.devices)
         most = {g.name: min(g.max_devices, g.max_devices_per_user) for g in self.groups}
@@ -120,8 +120,9 @@ class Desk:
         )
 
     def may_extend(self, request: RequestOut, seconds: float, now: float) -> bool:
-        """Whether its group allows that much more, and it was not told to go; whether somebody
-        waits is asked on the click."""
+        """Return whether the group allows that much more, and no final warning is given. Whether
+        other requests wait is checked on the click.
+        """
         if request.warning is not None and request.warning.final:
             return False
         group = next((group for group in self.groups if group.name == request.group), None)
@@ -130,12 +131,12 @@ class Desk:
 
     @property
     def reservations(self) -> list[ReservationOut]:
-        """Of everybody, the very next ones."""
+        """The very next reservations of all groups."""
         return self.pool.reservations[:_RESERVED_SHOWN]
 
     @property
     def tiles(self) -> tuple[Tile, ...]:
-        """The pool, in its own order."""
+        """The devices of the pool, in order."""
         held = {
             device.id: request
             for request in (*self.sessions, *self.others)
@@ -147,22 +148,22 @@ class Desk:
 
     @property
     def legend(self) -> tuple[tuple[str, int], ...]:
-        """How many tiles there are of each state, in the order of the words."""
+        """The number of devices in each state, in the order of TILE_STATES."""
         counted = Counter(tile.state for tile in self.tiles)
         return tuple((state, counted[state]) for state in TILE_STATES if counted[state])
 
     @property
     def charging(self) -> int:
-        """Devices that count towards my device-seconds just now."""
+        """The number of devices that are being charged to the user."""
         return sum(tile.state == "yours" for tile in self.pool.devices)
 
 
 def gather(
     web: WebContext, who: Identity, groups: Sequence[GroupChoice] = (), *, now: float
 ) -> Desk:
-    """Reads the desk of one person, without asking the hub for anything: within ``together``."""
+    """Read the desk of one user, without asking JupyterHub: run it within ``together``."""
     lists = [
-        # What is alive is asked for by itself: nothing that came after it pushes it off the desk.
+        # Live requests are read separately, so that newer ones do not displace them.
         RequestQuery(kind=Kind.SESSION, states=LIVE, limit=_LISTED),
         RequestQuery(kind=Kind.SESSION, states=TERMINAL, limit=_ENDED_LOOKED_AT),
         RequestQuery(kind=Kind.JOB, states=LIVE, limit=_JOBS_LIVE),
@@ -190,7 +191,7 @@ def gather(
 def _others(
     web: WebContext, who: Identity, live: Sequence[RequestOut] | None = None
 ) -> tuple[RequestOut, ...]:
-    """What runs and waits first, then what has ended; nothing is asked for a plain member."""
+    """Live requests first, then ended ones; none for plain members."""
     if live is None:
         return ()
     found = [request for request in live if request.owner != who.name]

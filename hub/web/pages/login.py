@@ -1,8 +1,7 @@
-"""Signs people in through the hub's OAuth, and out again.
+"""Sign in through JupyterHub's OAuth, and sign out.
 
-Nothing is kept in memory between the two halves of a sign-in, so that the service may be
-restarted in the middle: the browser carries a signed state, from which the PKCE verifier
-is derived again.
+Nothing is kept in memory between the two steps of a sign-in, so that the service may restart in
+between: the browser carries a signed state, from which the PKCE verifier is derived again.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/login")
 async def login(request: Request, next: str = SERVICE_PREFIX) -> Response:
-    """The first half: remember where to go, and hand over to the hub."""
+    """First step: remember the requested page, and redirect to JupyterHub."""
     web = web_of(request)
     state = secrets.token_urlsafe(24)
     hub = web.gate.sign_in.authorize_url(state, _verifier(web, state))
@@ -52,7 +51,7 @@ async def login(request: Request, next: str = SERVICE_PREFIX) -> Response:
 async def oauth_callback(
     request: Request, code: str = "", state: str = "", error: str = ""
 ) -> Response:
-    """The second half: the hub sent the browser back with a code."""
+    """Second step: JupyterHub redirected the browser back with a code."""
     web = web_of(request)
     wanted = _wanted(web, request, state)
     if error:
@@ -77,14 +76,14 @@ async def oauth_callback(
 
 
 def signed_out() -> RedirectResponse:
-    """Forget the sign-in here, and let the hub forget its own."""
+    """Sign out here, and then of JupyterHub."""
     answer = RedirectResponse(HUB_LOGOUT, SEE_OTHER)
     answer.delete_cookie(SESSION_COOKIE, path=SERVICE_PREFIX)
     return answer
 
 
 def is_https(request: Request) -> bool:
-    """Whether the browser's connection is encrypted, as the proxies in between tell."""
+    """Return whether the connection of the browser is encrypted, according to the proxies."""
     web = web_of(request)
     told = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
     return "https" in (told, request.url.scheme, web.settings.url.partition(":")[0])
@@ -95,7 +94,7 @@ def _verifier(web: WebContext, state: str) -> str:
 
 
 def _wanted(web: WebContext, request: Request, state: str) -> str:
-    """Where this browser wanted to go. Raises NotSignedIn for a state that is not its own."""
+    """Return the page that this browser requested. Raises NotSignedIn for a foreign state."""
     cookie = ""
     if _STATE.fullmatch(state):
         cookie = request.cookies.get(_STATE_COOKIE + state[:8], "")

@@ -1,4 +1,4 @@
-"""What people do with sessions on their pages: keep the place, claim, extend; and the quotes."""
+"""The pages of sessions: start, wait, keep the position, claim, extend; and the quotes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ router = APIRouter(include_in_schema=False)
 
 @router.post("/quote")
 def quote_form(web: Carrel, visitor: Guest, fields: Form) -> Response:
-    """The part of a form that says what its choices would have to expect."""
+    """The part of a form that shows the quotes of its choices."""
     who = visitor.identity
     held: dict[str, int] = {}
     for request in web.requests.requests(who, kind=None, states=LIVE, mine=True, limit=200):
@@ -52,7 +52,7 @@ def quote_form(web: Carrel, visitor: Guest, fields: Form) -> Response:
 
 @router.post("/requests/{request_id}/keep-place")
 def keep_place(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
-    """On to the CPU session, which opens as soon as it runs."""
+    """Continue to the CPU session, which opens when it is running."""
     return _acted(
         web,
         visitor,
@@ -63,7 +63,7 @@ def keep_place(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form)
 
 @router.post("/requests/{request_id}/claim")
 def claim(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
-    """On to the waiting page of the session, whose device is there."""
+    """Continue to the waiting page of the session."""
     name = web.requests.request(visitor.identity, request_id).server_name
     return _acted(
         web, visitor, lambda: web.held_sessions.claim(visitor.identity, request_id), wait_url(name)
@@ -72,7 +72,7 @@ def claim(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> R
 
 @router.post("/requests/{request_id}/extend")
 def extend(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
-    """Half an hour more than the page showed; back to the page it was asked from."""
+    """Extend by half an hour beyond the displayed time limit; back to the same page."""
     seen = fields.get("seen", "")
     page = f"requests/{request_id}" if fields.get("back") == "request" else ""
     return _acted(
@@ -90,7 +90,7 @@ def extend(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> 
 
 @router.post("/requests/{request_id}/change")
 def change(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
-    """What a page said would help, done; back to where it waits."""
+    """Apply a suggestion; back to the page of the request."""
     request = web.requests.request(visitor.identity, request_id)
     session = request.kind == "session"
     return _acted(
@@ -117,7 +117,7 @@ def _wanted(fields: Mapping[str, str]) -> ChangeIn:
 def _acted(
     web: WebContext, visitor: Visitor, act: Callable[[], RequestOut], target: str
 ) -> Response:
-    """Where it leads, or the desk with what was wrong: everything else on it still stands."""
+    """Redirect, or show the desk with the error."""
     try:
         act()
     except CarrelError as error:
@@ -127,7 +127,7 @@ def _acted(
 
 @router.post("/requests/{request_id}/keep")
 def keep_form(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
-    """The button beside the countdown."""
+    """Keep the session; the button beside the countdown."""
     web.activity.keep(visitor.identity, request_id)
     return RedirectResponse(SERVICE_PREFIX, SEE_OTHER)
 
@@ -137,7 +137,7 @@ _SOON_SECONDS = 1.0
 
 @router.post("/sessions")
 def start_session(web: Carrel, visitor: Guest, fields: Form) -> Response:
-    """The start form: on to the waiting page, or back to the form with what was wrong."""
+    """Start a session: continue to the waiting page, or show the form with the error."""
     form, who = SessionForm.filled(fields), visitor.identity
     now_on_cpu = fields.get("how") == "cpu"
     try:
@@ -149,7 +149,7 @@ def start_session(web: Carrel, visitor: Guest, fields: Form) -> Response:
     except CarrelError as error:
         refused = form.refused(error, web.membership.choices(who))
         return desk_page(web, visitor, refused, status=error.http_status)
-    # What opens next: the CPU session, or the session itself.
+    # Open the CPU session, or the session itself.
     return RedirectResponse(wait_url("" if now_on_cpu else form.server_name, form.next), SEE_OTHER)
 
 
@@ -161,13 +161,13 @@ def stop_session(web: Carrel, visitor: Guest, fields: Form) -> Response:
 
 @router.get("/wait/{server}")
 async def wait(web: Carrel, visitor: Guest, server: Server, next: Next = "") -> Response:
-    """Live until the session can be entered."""
+    """The waiting page, live until the session can be opened."""
     request = await _session_soon(web, visitor.identity, server_of(server))
     return await run_in_threadpool(_wait_page, web, visitor, server, request, next)
 
 
 async def _session_soon(web: WebContext, who: Identity, server_name: str) -> RequestOut | None:
-    """The browser can be quicker than the hub's spawner: give a live request a moment."""
+    """The browser can be faster than JupyterHub's spawner: wait a moment for a live request."""
     found: RequestOut | None = None
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_SOON_SECONDS), aclosing(web.streams.rounds()) as rounds:
@@ -203,7 +203,7 @@ def _wait_page(
 
 @router.get("/wait/{server}/enter")
 def enter(web: Carrel, visitor: Guest, server: Server, next: Next = "") -> Response:
-    """The waiting page asks for the way once it heard that the session is ready."""
+    """Return where to go when the session is ready."""
     url = door(visitor.identity.name, server_of(server), next)
     return Response(status_code=200, headers={"HX-Redirect": url})
 

@@ -1,4 +1,4 @@
-"""Pages about the past: one's own use, the pool's for administrators, a course's for teachers."""
+"""Pages of the past: usage of a user, of the pool for administrators, of a course for teachers."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from . import usage_plots as usage_plots_pages
 
 _DAYS = 30
 _MOST_DAYS = 366
-"""How many days are drawn; a longer time has the newest of them."""
+"""Max number of days in the plot; a longer period shows the newest ones."""
 _ROWS = 50
 _LINES = 50
 _LIVE_SHOWN = 50
 _SUMS = ("owner", *usage_messages.HEADS)
-"""What can be added up in the table: by request and by line, they are always there."""
+"""Groupings of the table; sums by request and ledger entries are always shown."""
 
 router = APIRouter(include_in_schema=False)
 
@@ -48,10 +48,10 @@ Course = Annotated[str, Path(max_length=64)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageChoice:
-    """As it stands in the address: days in UTC, the last one included.
+    """The filter in the address: days in UTC, inclusive.
 
-    ``by``: what is added up beside what is always shown.
-    ``before`` is the line of the ledger that the lines shown come before; 0 for the newest.
+    ``by``: the additional grouping. ``before`` is the ledger entry before which the page ends; 0
+    for the newest.
     """
 
     since: str
@@ -80,11 +80,11 @@ class UsageChoice:
         )
 
     def of_group(self, group: str) -> str:
-        """Address of the page of this group alone, with those below it."""
+        """Return the address of the page of one group with its subgroups."""
         return replace(self, group=group, before=0).url("usage")
 
     def older(self, report: UsageReport) -> str:
-        """Address of the page with the lines before these; empty where there are none."""
+        """Return the address of older entries; empty if there are none."""
         if report.ledger_complete or len(report.ledger) < _LINES:
             return ""
         return replace(self, before=report.ledger[0].id).url("usage")
@@ -111,8 +111,8 @@ Chosen = Annotated[UsageChoice, Depends(_choice)]
 
 @router.get("/usage")
 def usage(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
-    """The sums that people are charged by: by day, model and request, down to the ledger."""
-    # The hub is asked first: nothing waits for it within a transaction.
+    """The charged sums by day, model and request, with the ledger."""
+    # Ask JupyterHub first, outside of the transaction.
     mine = web.groups.names(visitor.identity)
     error = None
     with web.context.store.together():
@@ -140,14 +140,14 @@ def usage(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
 
 @router.get("/usage/live")
 def usage_live(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
-    """The part of that page that changes by itself."""
+    """The live part of the page."""
     mine = web.groups.names(visitor.identity)
     with web.context.store.together():
         return html(web.render("usage_live.html", **_used(web, visitor, chosen, mine)))
 
 
 class _Used(TypedDict):
-    """What the part of the usage page that changes is made of."""
+    """Return the variables of the live part of the usage page."""
 
     usage: UsageReport
     plot: Plot
@@ -198,7 +198,7 @@ def use(web: Carrel, visitor: Guest, span: Span = "week", group: Group = "") -> 
 @router.get("/admin/use/live")
 @of_one_moment
 def use_live(web: Carrel, visitor: Guest, span: Span = "week", group: Group = "") -> Response:
-    """The plots alone, for the page that watches them."""
+    """The plots only, for live updates."""
     check(visitor.identity)
     found = web.usage.pool(visitor.identity, span, group)
     return html(web.render("history_plots.html", found=found, plots=_plots(found)))
@@ -207,7 +207,7 @@ def use_live(web: Carrel, visitor: Guest, span: Span = "week", group: Group = ""
 @router.get("/course/{group}")
 @of_one_moment
 def course(web: Carrel, visitor: Guest, group: Course, span: Span = "week") -> Response:
-    """The requests, the use and the waits of a course; nobody else knows that it exists."""
+    """Requests, usage and wait times of a course; for its teachers and administrators only."""
     found = _course(web, visitor, group, span)
     is_course = web.courses.access.is_course(group)
     page = web.render("course.html", is_course=is_course, **found, **_around(visitor, web))
@@ -217,7 +217,7 @@ def course(web: Carrel, visitor: Guest, group: Course, span: Span = "week") -> R
 @router.get("/course/{group}/live")
 @of_one_moment
 def course_live(web: Carrel, visitor: Guest, group: Course, span: Span = "week") -> Response:
-    """The part of that page that changes by itself."""
+    """The live part of the page."""
     return html(web.render("course_live.html", **_course(web, visitor, group, span)))
 
 
@@ -229,7 +229,7 @@ def _course(web: WebContext, visitor: Visitor, group: str, span: str) -> dict[st
     since = found.periods[0].starts_at
     live = RequestQuery(group=group, mine=False, states=LIVE, limit=_LIVE_SHOWN, brief=True)
     used = UsageQuery(group=group, since=since, by=UsageBy.USER, lines=0)
-    # Whoever may see a course is told of its budgets and reservations, member or not.
+    # Readers of a course see its budgets and reservations, members or not.
     coming = web.pool.reservations(who, groups_of=())
     return {
         "group": group,
@@ -250,7 +250,7 @@ def _plots(found: HistoryOut) -> dict[str, object]:
 
 
 def _all_days(report: UsageReport, days: Sequence[UsageRow], now: float) -> list[UsageRowOut]:
-    """With the days between on which nothing was used."""
+    """Add the days without usage."""
     since = report.since or now
     until = min(now, report.until or now)
     since = max(since, until - _MOST_DAYS * DAY)
@@ -258,7 +258,7 @@ def _all_days(report: UsageReport, days: Sequence[UsageRow], now: float) -> list
 
 
 def _first_day(web: WebContext) -> str:
-    """Where nothing was chosen."""
+    """The default period."""
     return f"{datetime.fromtimestamp(web.clock() - (_DAYS - 1) * DAY, UTC):%Y-%m-%d}"
 
 

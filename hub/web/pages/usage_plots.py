@@ -1,4 +1,4 @@
-"""The plots about the past: device-seconds by day, how full the pool was, the queue, and waits."""
+"""The plots of the past: device-seconds by day, utilization, queue and wait times."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def utilisation(found: HistoryOut) -> Plot:
 
 
 def queue(found: HistoryOut) -> Plot:
-    # As they are told: less than a tenth of a request is nothing to draw.
+    # Rounded as displayed: less than a tenth of a request is not drawn.
     lengths = [round(period.queued, 1) for period in found.periods]
     return Plot(
         id="queue",
@@ -78,7 +78,7 @@ def queue(found: HistoryOut) -> Plot:
 
 
 def waits(found: HistoryOut) -> Plot:
-    """Median and 90th percentile, by kind, where they ended."""
+    """Median and 90th percentile by kind, in the period in which the wait ended."""
     size, unit = span_unit([each.ninetieth_seconds for p in found.periods for each in p.waits])
     series = list[Series]()
     for kind in sorted({each.kind for period in found.periods for each in period.waits}):

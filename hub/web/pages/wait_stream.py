@@ -23,7 +23,7 @@ _SLOWEST_POLL_SECONDS = 2.0
 async def wait_events(
     web: WebContext, who: Identity, request_id: str, csrf: str
 ) -> AsyncGenerator[bytes, None]:
-    """Follows one session from the queue into the open door."""
+    """Follow one session from the queue until it can be opened."""
 
     def read() -> tuple[WaitView, str]:
         view = WaitView(request=web.requests.request(who, request_id))

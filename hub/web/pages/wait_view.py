@@ -1,4 +1,4 @@
-"""What the waiting page shows of a session's request."""
+"""The content of the waiting page of a session."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ _ORDERLY = frozenset({"succeeded", "stopped"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitView:
-    """A session's request in the eyes of whoever waits for it."""
+    """A session's request as its owner sees it."""
 
     request: RequestOut
 
     @property
     def held(self) -> bool:
-        """Its device is there, and waits for its owner."""
+        """Whether its device is held for the owner."""
         return self.request.claim_by is not None
 
     @property
     def may_open_on_cpu(self) -> bool:
-        """Whoever waits for a device need not sit idle."""
+        """Whether the owner can work on CPU meanwhile."""
         return self.request.state == "queued" and self.request.devices > 0
 
     @property
     def signature(self) -> str:
-        """Changes with everything that the page shows."""
+        """A value that changes with everything that the page shows."""
         return self.request.model_dump_json(exclude={"device_seconds"})
 
 
 def session_of(
     requests: RequestQueries, who: Identity, server_name: str, *, now: float
 ) -> RequestOut | None:
-    """The request to show for a server: the live one, else one that just ended badly."""
+    """Return the request to show for a server: the live one, else one that has just failed."""
 
     def newest_of(states: frozenset[State]) -> RequestOut | None:
         found = requests.requests(who, kind=Kind.SESSION, states=states, mine=True, limit=_LISTED)

@@ -1,10 +1,10 @@
-"""Who calls, and whether they may: people, programs, the hub, and attempts.
+"""Authentication and authorization of callers: users, programs, JupyterHub and attempts.
 
-| caller | shows | may |
+| caller | credential | rights |
 | --- | --- | --- |
-| a person | the signed cookie of a sign-in | everything of their own; changes need a form token |
+| a user | the signed cookie of a sign-in | everything of their own; changes need a form token |
 | a program | a JupyterHub token | read with custom:carrel:read, change with custom:carrel:submit |
-| the hub | the installation's hub token | open and end sessions, follow every request |
+| JupyterHub | the service token of the installation | open and end sessions, follow every request |
 | an attempt | the token of its lease | report under that lease |
 | monitoring | the metrics token, or one with custom:carrel:metrics | read /metrics |
 """
@@ -33,7 +33,7 @@ _HOW_TO_MONITOR = "Send what `carrel metrics-token` prints as 'Authorization: Be
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visitor:
-    """A person with a browser; ``session`` is what their form tokens are bound to."""
+    """A user with a browser; ``session`` is what their form tokens are bound to."""
 
     identity: Identity
     session: str
@@ -41,7 +41,7 @@ class Visitor:
 
 @dataclass(frozen=True, slots=True)
 class CallerAccess:
-    """Identifies callers; every method raises a CarrelError for those who may not pass."""
+    """Identifies callers; every method raises a CarrelError for unauthorized ones."""
 
     sign_in: SignIn
     seal: Signer
@@ -50,10 +50,10 @@ class CallerAccess:
     metrics_token: str = ""
 
     async def visitor(self, request: Request) -> Visitor | None:
-        """The person behind the cookie; None where there is none or it has run out."""
+        """Return the user of the cookie; None if it is missing or has expired."""
         cookie = request.cookies.get(SESSION_COOKIE, "")
-        # Only a token that came from a sign-in here counts: a narrow API token put into a
-        # cookie would otherwise get round its own scopes.
+        # Accept only tokens from a sign-in here: a narrow API token in a cookie would bypass its
+        # own scopes.
         token = self.seal.unwrap(SESSION_PURPOSE, cookie)
         if token is None:
             return None
@@ -72,7 +72,7 @@ class CallerAccess:
         return who
 
     async def reader_or_hub(self, request: Request) -> Identity | None:
-        """Somebody who may read; None is the hub itself."""
+        """Return a user who may read; None is JupyterHub itself."""
         token = token_of(request)
         if token is None:
             return (await self._signed_in(request)).identity
@@ -81,7 +81,7 @@ class CallerAccess:
         return (await self._program(token, READ_SCOPE, "read")).identity
 
     async def writer(self, request: Request) -> Identity:
-        """Somebody who may change things; a cookie needs the form token in a header."""
+        """Return a user who may change things; a cookie requires the form token in a header."""
         token = token_of(request)
         if token is None:
             visitor = await self._signed_in(request)
@@ -118,7 +118,7 @@ class CallerAccess:
         token = token_of(request)
         if token is None:
             raise NotSignedIn("A metrics token is required.", accepted=_HOW_TO_MONITOR)
-        # Without the hub, too: that it is away is what monitoring wants to know.
+        # Without JupyterHub too: monitoring must learn that it is away.
         if not (self.metrics_token and same(token, self.metrics_token)):
             await self._program(token, METRICS_SCOPE, "read the metrics")
 
@@ -145,7 +145,7 @@ class CallerAccess:
 
 
 def token_of(request: Request) -> str | None:
-    """The token of the Authorization header; None where there is no such header.
+    """Return the token of the Authorization header; None without the header.
 
     Raises:
         NotSignedIn: the header is of another kind.

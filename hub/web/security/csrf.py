@@ -1,8 +1,8 @@
-"""Makes sure that a change asked for with a cookie comes from a page of Carrel itself.
+"""Verify that a change with a cookie comes from a page of Carrel itself.
 
-Two independent proofs: a token signed for this very sign-in (hidden form field, or the header
-``X-Carrel-CSRF``), which another site cannot read; and the browser's own word for where the
-call comes from (``Sec-Fetch-Site``, else ``Origin``).
+Two independent proofs: a token signed for this sign-in (hidden form field, or the header
+``X-Carrel-CSRF``), which another site cannot read; and the origin that the browser reports
+(``Sec-Fetch-Site``, else ``Origin``).
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Csrf:
         self._public_host = urlsplit(public_url).netloc
 
     def issue(self, session: str) -> str:
-        """A token for forms of this sign-in (the value of its cookie)."""
+        """Return a form token for this sign-in (the value of its cookie)."""
         nonce = secrets.token_urlsafe(12)
         return f"{nonce}.{self._seal.mac(_PURPOSE, nonce + _hash(session))}"
 
     def check(self, request: Request, session: str, token: str | None) -> None:
-        """Raises Forbidden, with a sentence."""
+        """Raises Forbidden with the reason."""
         self._check_origin(request)
         if not token:
             raise Forbidden("The form token is missing.", accepted=_ADVICE)

@@ -1,4 +1,4 @@
-"""Headers that every answer carries, so that nothing foreign runs or frames a page."""
+"""Security headers of every response: no foreign scripts and no framing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALWAYS = {
     "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # Not stricter: browsers then hide the Origin of our own forms as well.
+    # Not stricter: browsers would then hide the Origin of our own forms as well.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -28,7 +28,7 @@ ALWAYS = {
 
 
 class SafeHeaders:
-    """Adds what an answer does not set itself."""
+    """Add the headers that a response does not set itself."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

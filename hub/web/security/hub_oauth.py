@@ -1,8 +1,8 @@
-"""Asks JupyterHub who somebody is, and signs people in through its OAuth.
+"""Ask JupyterHub for the user of a token, and sign users in through its OAuth.
 
-``HubOAuth`` is used outside of tornado: it talks to the hub and keeps answers for a minute,
-so that a removed account can look for no longer. On top of it, the last answer for a token
-outlives an absent hub for an hour, so that whoever is signed in goes on while the hub restarts.
+``HubOAuth`` is used outside of tornado and caches answers for a minute, so that a removed account
+keeps access no longer than that. In addition, the last answer for a token is valid for an hour
+while JupyterHub is away, so that signed-in users can continue while it restarts.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ METRICS_SCOPE = "custom:carrel:metrics"
 _OF_A_SERVER = "access:servers!server="
 
 _HUB_SECONDS = 5.0
-"""How long the hub may take to answer before it counts as away."""
+"""JupyterHub counts as away without an answer for so long."""
 _CACHE_SECONDS = 60
-"""How long an answer of the hub holds."""
+"""How long an answer of JupyterHub is cached."""
 _SESSION_SECONDS = 5.0
 """The same for the token of a session, which ends with it."""
 _AWAY_SECONDS = 3600.0
-"""How long a known identity stands in for an absent hub."""
+"""How long a known identity is valid while JupyterHub is away."""
 _REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenHolder:
-    """Whom a token speaks for, and what the token may do."""
+    """The user of a token, and its scopes."""
 
     identity: Identity
     scopes: frozenset[str]
@@ -56,22 +56,22 @@ class TokenHolder:
         return any(scope.startswith(_OF_A_SERVER) for scope in self.scopes)
 
     def may(self, scope: str) -> bool:
-        """Whether the token has the scope, for everybody or for its own user."""
+        """Return whether the token has the scope, for all users or for its own user."""
         own = scope if "!" in scope else f"{scope}!user={self.identity.name}"
         return bool(check_scopes({scope, own}, set(self.scopes)))
 
 
 class SignIn(Protocol):
-    """What the web layer needs of the hub; the tests bring their own."""
+    """What the web layer needs of JupyterHub; tests use a fake."""
 
     async def person(self, token: str, session_id: str = "") -> TokenHolder | None:
-        """None where the hub does not know the token. Raises Unavailable."""
+        """Return None for a token that JupyterHub does not know. Raises Unavailable."""
 
     async def token_for_code(self, code: str, verifier: str) -> str:
         """The last step of OAuth. Raises NotSignedIn."""
 
     def authorize_url(self, state: str, verifier: str) -> str:
-        """Where the browser goes to sign in."""
+        """The URL of the sign-in."""
 
 
 class HubSignIn:
@@ -84,7 +84,7 @@ class HubSignIn:
 
     @classmethod
     def of(cls, settings: Settings, service_token: str) -> Self:
-        """For an installation's hub; nothing is read from the environment."""
+        """Create it for an installation; nothing is read from the environment."""
         return cls(
             HubOAuth(
                 api_url=settings.hub_api_url,
@@ -158,7 +158,7 @@ class HubSignIn:
         return f"{self._oauth.oauth_authorization_url}?{urlencode(query)}"
 
 
-def _person(model: dict[str, Any]) -> TokenHolder:  # the hub's JSON, checked by use
+def _person(model: dict[str, Any]) -> TokenHolder:  # the JSON of JupyterHub, checked by use
     return TokenHolder(
         identity=Identity(
             name=str(model["name"]),

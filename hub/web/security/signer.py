@@ -1,4 +1,4 @@
-"""Signs what the service hands to a browser and wants back unchanged."""
+"""Sign values that a browser stores and returns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import hmac
 
 
 class Signer:
-    """HMAC-SHA256 under one key; a purpose keeps one kind of value from passing as another."""
+    """HMAC-SHA256 under one key; a purpose separates kinds of values."""
 
     def __init__(self, key: str) -> None:
         self._key = key.encode()
@@ -22,14 +22,14 @@ class Signer:
         return f"{value}.{self.mac(purpose, value)}"
 
     def unwrap(self, purpose: str, wrapped: str) -> str | None:
-        """The value, or None where it was not wrapped here for this purpose."""
+        """Return the value, or None if it was not signed here for this purpose."""
         value, _, mac = wrapped.rpartition(".")
         genuine = same(mac, self.mac(purpose, value))
         return value if genuine else None
 
 
 def same(one: str, other: str) -> bool:
-    """Compares in constant time, whatever characters came."""
+    """Compare in constant time, for any characters."""
     return hmac.compare_digest(
         one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass")
     )

@@ -274,9 +274,9 @@ class TestLooking:
 
         service.extra["POST", "/services/carrel/api/v1/requests/j-1/change"] = remember
         done = carrel("change", "j-1", "--devices", "1", "--time", "30m")
-        assert done.output == ("j-1 asks for 1 device, 30 min at most, in the group cs101.\n")
+        assert done.output == ("j-1 now requests 1 device, 30 min at most, in the group cs101.\n")
         assert sent == [{"devices": 1, "seconds": 1800}]
-        assert "Say what to change" in carrel("change", "j-1").stderr
+        assert "Give at least one option to change" in carrel("change", "j-1").stderr
         carrel("change", "j-1", "--model", "any")
         carrel("change", "j-1", "--model", "NVIDIA H200")
         assert sent[1:] == [{"model": None}, {"model": "NVIDIA H200"}]

@@ -67,7 +67,7 @@ class TestAddresses:
         "given", ["", "ftp://host/", "http://", "http://host:port", "http://["]
     )
     def test_anything_else_is_refused_with_an_example(self, given: str) -> None:
-        with pytest.raises(InvalidInput, match="An address looks like"):
+        with pytest.raises(InvalidInput, match="Use an address such as"):
             SiteUrl.at(given)
 
 

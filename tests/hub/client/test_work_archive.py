@@ -45,7 +45,7 @@ def test_inputs_lie_side_by_side_and_never_over_each_other(tmp_path: Path) -> No
     fill(tmp_path, "one/data.csv", "two/data.csv", "work/train.py")
     found = with_inputs(of_folder(tmp_path / "work"), [tmp_path / "one/data.csv"])
     assert [item.name for item in found.items] == ["train.py", "data.csv"]
-    with pytest.raises(InvalidInput, match="would lie over"):
+    with pytest.raises(InvalidInput, match="has the same name as"):
         with_inputs(found, [tmp_path / "two/data.csv"])
     with pytest.raises(InvalidInput, match="is no file"):
         with_inputs(found, [tmp_path / "one"])
@@ -56,7 +56,7 @@ def test_too_many_files_are_refused_before_they_are_packed(
 ) -> None:
     monkeypatch.setattr("carrel.hub.client.work_archive.MAX_ENTRIES", 1)
     fill(tmp_path, "a", "b")
-    with pytest.raises(TooLarge, match="more than a job can take along"):
+    with pytest.raises(TooLarge, match="more than a job can upload"):
         of_folder(tmp_path)
 
 

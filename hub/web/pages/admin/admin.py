@@ -1,4 +1,4 @@
-"""Pages for administrators: the quota tree, people, nodes and devices, and who changed what."""
+"""Pages for administrators: quota tree, people, nodes and devices, and the audit log."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ router = APIRouter(include_in_schema=False, prefix="/admin")
 def quotas(
     web: Carrel, visitor: Guest, edit: Annotated[str, Query(max_length=64)] = ""
 ) -> Response:
-    """The tree with use beside each group; ``edit`` opens one of them."""
+    """The quota tree with usage; ``edit`` opens a group."""
     check(visitor.identity)
     form = _group_form(web, visitor, edit) if edit else None
     return _quotas(web, visitor, form)
@@ -42,14 +42,14 @@ def quotas(
 
 @router.get("/live")
 def quotas_live(web: Carrel, visitor: Guest) -> Response:
-    """The table alone, for the page that watches it."""
+    """The table only, for live updates."""
     tree = web.administration.tree(visitor.identity)
     return html(web.render("admin_tree.html", tree=tree))
 
 
 @router.post("/groups")
 def set_group(web: Carrel, visitor: Guest, fields: Form) -> Response:
-    """First what it would mean; then, where that was agreed to, the change itself."""
+    """Preview a change or, when confirmed, save it."""
     who, form = visitor.identity, GroupForm.filled(fields)
     check(who)
     save = fields.get("do") == "save"
@@ -152,7 +152,7 @@ def _people(
     error: CarrelError | None = None,
     filled: Mapping[str, str] | None = None,
 ) -> Response:
-    """A new password is in this one answer and nowhere else."""
+    """Only this response contains the new password."""
     page = web.render(
         "admin_people.html",
         found=web.administration.people(visitor.identity),
@@ -171,7 +171,7 @@ def _people(
 def pool(
     web: Carrel, visitor: Guest, target: Annotated[str, Query(max_length=128)] = ""
 ) -> Response:
-    """Every node with its devices; ``target`` opens one of them."""
+    """All nodes with their devices; ``target`` opens one of them."""
     check(visitor.identity)
     return _pool(web, visitor, target)
 
@@ -184,7 +184,7 @@ def pool_live(web: Carrel, visitor: Guest) -> Response:
 
 @router.post("/pool")
 def mark(web: Carrel, visitor: Guest, fields: Form) -> Response:
-    """Drain, undrain, quarantine or release; the page says what came of it."""
+    """Drain, undrain, quarantine or release, and show the result."""
     check(visitor.identity)
     target = fields.get("target", "")
     try:
@@ -196,7 +196,7 @@ def mark(web: Carrel, visitor: Guest, fields: Form) -> Response:
 
 
 def _until(web: WebContext, fields: Mapping[str, str]) -> float | None:
-    """When a drain stops what is left."""
+    """When a drain stops remaining work."""
     given = fields.get("until", "").strip()
     return forms_fields.moment(given, fields.get("zone", ""), web.clock()) if given else None
 
@@ -213,7 +213,7 @@ def _marked(
         case "undrain":
             return web.administration.undrain(who, target)
         case "quarantine":
-            # Without a reason it is refused further in, in the words of every other door.
+            # Without a reason the service refuses it, with the same message everywhere.
             reason = QuarantineIn.model_construct(why=why)
             return web.administration.quarantine(who, target, reason)
         case "release":
@@ -259,7 +259,7 @@ def _devices(web: WebContext, visitor: Visitor) -> dict[str, object]:
     }
 
 
-# -- who changed what -------------------------------------------------------------------------
+# -- audit log --------------------------------------------------------------------------------
 
 
 @router.get("/audit")

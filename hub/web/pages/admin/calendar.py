@@ -1,4 +1,4 @@
-"""The page on which administrators keep terms and reservations."""
+"""The page of terms and reservations."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def calendar(web: Carrel, visitor: Guest) -> Response:
 
 @router.post("")
 def change(web: Carrel, visitor: Guest, fields: Form) -> Response:
-    """Make or remove a term or a reservation, or tell what one would mean: by the button."""
+    """Save, remove or preview a term or a reservation, depending on the button."""
     check(visitor.identity)
     try:
         if fields.get("do") == "preview":

@@ -1,4 +1,4 @@
-"""The catalogue of images as a page, on which teachers pin; and the choice in forms."""
+"""The page of images, on which teachers pin them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def catalogue(web: Carrel, visitor: Guest) -> Response:
 
 @router.post("")
 def change(web: Carrel, visitor: Guest, fields: Form) -> Response:
-    """Pin or unpin, by the button that was pressed."""
+    """Pin or unpin, depending on the button."""
     try:
         _do(web, visitor.identity, fields)
     except CarrelError as error:

@@ -1,4 +1,4 @@
-"""The page of an assignment for who takes a course: get it, check it, hand it in, see points."""
+"""The page of an assignment for students: fetch, check, submit, and see points."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ router = APIRouter(include_in_schema=False, prefix="/course/{course}/assignment/
 
 @router.get("")
 def show(web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName) -> Response:
-    """As whoever asks has it."""
+    """The assignment as the visitor sees it."""
     return _page(web, visitor, course, assignment)
 
 
@@ -38,7 +38,7 @@ def show(web: Carrel, visitor: Guest, course: CourseName, assignment: Assignment
 def show_live(
     web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName
 ) -> Response:
-    """How it stands: the first of the parts that change by themselves."""
+    """The first live part: the state."""
     return html(web.render("assignment_stand.html", **_stand(web, visitor, course, assignment)))
 
 
@@ -46,7 +46,7 @@ def show_live(
 def work_live(
     web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName
 ) -> Response:
-    """What was checked and handed in: the other one."""
+    """The second live part: checks and submissions."""
     work = {
         "course": web.courses.administration.show(visitor.identity, course),
         "mine": _mine(web, visitor, course, assignment),
@@ -76,7 +76,7 @@ def hand_out(
 def submit(
     web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, sent: Uploads
 ) -> Response:
-    """All of it or nothing: back to the page with the receipt, or with what was wrong."""
+    """Submit all files or none: back to the page with the receipt, or with the error."""
     try:
         mine = _mine(web, visitor, course, assignment)
         body = SubmitIn(files=sent.folder("files"), version=mine.fetched_version)
@@ -91,7 +91,7 @@ def submit(
 def check(
     web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, sent: Uploads
 ) -> Response:
-    """On the files that came, or on what was handed in last."""
+    """Check the uploaded files, or the latest submission."""
     try:
         body = SubmitIn(files=sent.folder("files"))
         web.courses.checks.start(visitor.identity, course, assignment, body)
@@ -111,7 +111,7 @@ def feedback(
     submission: SubmissionId,
     name: PageName,
 ) -> Response:
-    """A page that its teacher gave back, framed."""
+    """A page of feedback, in a frame."""
     _feedback_page(web, visitor, submission, name)
     page = web.render(
         "assignment_feedback.html",
@@ -130,7 +130,7 @@ def feedback(
 def feedback_content(
     web: Carrel, visitor: Follower, submission: SubmissionId, name: PageName
 ) -> Response:
-    """Of one's own submission alone, whatever course the address names. Nothing in it runs."""
+    """Only of the visitor's own submission, whatever course the address names. No script runs."""
     page = _feedback_page(web, visitor, submission, name)
     return Response(page, media_type="text/html; charset=utf-8", headers=SANDBOXED)
 

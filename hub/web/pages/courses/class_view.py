@@ -1,4 +1,4 @@
-"""A class as the page of a grading shows it: everybody, how they stand, and what each cell gave."""
+"""The class on the grading page: all students, their state, and the result of each cell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ....schemas.grading import CellScoreOut, GradeOut, GradesOut, GradingOut
 
 
 class StudentProgress(StrEnum):
-    """How far somebody's work is, as a teacher looks for it."""
+    """The state of a student's work, for a teacher."""
 
     LOOK = "to review"
     FAILED = "not gradable"
@@ -27,9 +27,9 @@ class StudentRow:
     """One student.
 
     Attributes:
-        grade: of what counts; None where nothing does.
-        late: what came too late, where nothing counts: the newest.
-        cells: in the order of the questions; None where there is none.
+        grade: of the submission that counts; None if there is none.
+        late: the newest submission that was too late, if none counts.
+        cells: in the order of the questions; None where there is no result.
     """
 
     person: str
@@ -43,7 +43,7 @@ class StudentRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellChoice:
-    """Which of them to show; empty means all."""
+    """Filter of the students; empty for all."""
 
     text: str = ""
     section: str = ""
@@ -61,7 +61,7 @@ class CellChoice:
 def rows_of(
     found: GradesOut, members: Iterable[MemberOut], receipts: Iterable[ReceiptOut]
 ) -> list[StudentRow]:
-    """By name: the class, and whoever else handed in."""
+    """By name: the class, and other people with submissions."""
     grades = {grade.person: grade for grade in found.grades}
     newest = {receipt.person: receipt for receipt in receipts}
     students = {
@@ -104,13 +104,13 @@ def _standing(grade: GradeOut | None, newest: ReceiptOut | None) -> StudentProgr
 
 
 def counted(rows: Iterable[StudentRow]) -> list[tuple[str, int]]:
-    """How many there are of each standing, in the order in which one looks at them."""
+    """The number of students of each state, in the order of the tabs."""
     found = Counter(row.standing for row in rows)
     return [(str(standing), found[standing]) for standing in StudentProgress if found[standing]]
 
 
 def interrupted(run: GradingOut) -> str:
-    """Why a run ended before its end, and what to do; empty where it did not."""
+    """Why a run ended early, and what to do; empty if it did not."""
     if not run.ended or run.state == "succeeded":
         return ""
     left = run.total - run.done
@@ -119,7 +119,7 @@ def interrupted(run: GradingOut) -> str:
 
 
 def due_feedback(found: GradesOut, since: float | None) -> list[str]:
-    """Who was graded and has no feedback of after that, or none of after ``since``."""
+    """Return graded students without feedback since then, or without any after ``since``."""
     return [
         grade.person
         for grade in found.grades

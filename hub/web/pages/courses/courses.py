@@ -1,4 +1,4 @@
-"""The courses that somebody teaches: their list, and the form that makes one."""
+"""The courses of a teacher: their list, and the form that creates one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ...html.urls import course_url
 from ...security.access import Visitor
 
 TOP = "#main"
-"""Where a redirect names no place in its page, browsers go to the one that the form named."""
+"""Without a fragment in a redirect, browsers keep that of the form's address."""
 _STAFF = ("teacher", "grader")
 
 router = APIRouter(include_in_schema=False, prefix="/courses")
@@ -29,13 +29,13 @@ router = APIRouter(include_in_schema=False, prefix="/courses")
 
 @router.get("")
 def courses(web: Carrel, visitor: Guest) -> Response:
-    """Those in which the visitor is a teacher or a grader; administrators see all."""
+    """Courses in which the visitor is a teacher or a grader; all for administrators."""
     return _page(web, visitor, CourseForm())
 
 
 @router.post("")
 def create(web: Carrel, visitor: Guest, sent: Uploads) -> Response:
-    """First what it would make; then, where that was agreed to, the course itself."""
+    """Preview a course or, when confirmed, create it."""
     who, form = visitor.identity, CourseForm.filled(sent.fields)
     try:
         form = _with_roster(form, sent)
@@ -51,7 +51,7 @@ def create(web: Carrel, visitor: Guest, sent: Uploads) -> Response:
 
 
 def _with_roster(form: CourseForm, sent: Uploaded) -> CourseForm:
-    """A file that was chosen takes the place of the one that was shown before."""
+    """Return the newly selected file, else the one of the preview."""
     return replace(form, students=sent.text("roster") or form.students)
 
 

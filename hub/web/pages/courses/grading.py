@@ -1,4 +1,4 @@
-"""The page of a grading: how far it is, and a verdict for each student and cell."""
+"""The page of a grading: its progress, and the result of each student and cell."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def grading(
 def grading_live(
     web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, chosen: Chosen
 ) -> Response:
-    """The part of that page that changes by itself."""
+    """The live part of the page."""
     shown = _shown(web, visitor, course, assignment, chosen)
     return html(web.render("grading_live.html", csrf=_csrf(web, visitor), **shown))
 
 
 @router.get("/csv")
 def table(web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName) -> Response:
-    """As ``carrel course grades --csv``."""
+    """The same as ``carrel course grades --csv``."""
     found = web.courses.grading.grades(visitor.identity, course, assignment)
     saved = {"Content-Disposition": attachment(f"{course}-{assignment}.csv")}
     return Response(csv_text(found), media_type="text/csv; charset=utf-8", headers=saved)
@@ -72,7 +72,7 @@ def table(web: Carrel, visitor: Guest, course: CourseName, assignment: Assignmen
 def act(
     web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, fields: Form
 ) -> Response:
-    """Grade the class, or a part of it, or let a late submission count: by the button."""
+    """Grade the class or a part of it, or let a late submission count, depending on the button."""
     try:
         _do(web, visitor, course, assignment, fields)
     except CarrelError as error:
@@ -118,9 +118,9 @@ def release_feedback(
     assignment: AssignmentName,
     fields: Form,
 ) -> Response:
-    """To everybody who was graded, or to one: as many as come in a while, and then the others.
+    """Release feedback to one student or to all graded ones, as many as fit in one response.
 
-    A page takes nbgrader a moment for each student; the page goes on by itself.
+    A page takes nbgrader a moment for each student; the page continues by itself.
     """
     who, person = visitor.identity, fields.get("person", "")[:64]
     try:
@@ -149,7 +149,7 @@ def release_feedback(
 
 
 def _since(web: WebContext, fields: Mapping[str, str]) -> float | None:
-    """None for whoever lacks feedback; else all whose feedback is older than this moment."""
+    """None for students without feedback; else all with feedback older than this moment."""
     given = fields.get("since", "")
     if given in {"", "now"}:
         return web.clock() if given else None
@@ -164,7 +164,7 @@ def _since(web: WebContext, fields: Mapping[str, str]) -> float | None:
 def _released(
     web: WebContext, visitor: Visitor, found: GradesOut, due: list[str]
 ) -> tuple[int, dict[str, str]]:
-    """How many were tried before the patience ended, and by name what went wrong."""
+    """Return the number of students done before the time ran out, and the errors by student."""
     until, problems = time.monotonic() + _PATIENCE_SECONDS, dict[str, str]()
     giving = web.courses.feedback.release_to_class(
         visitor.identity, found.course, found.assignment, due
@@ -181,11 +181,11 @@ def _released(
 def _missed(
     web: WebContext, visitor: Visitor, course: str, assignment: str, since: float | None
 ) -> list[str]:
-    """Who was graded and still has none, when everybody was tried."""
+    """Return graded students without feedback after all were tried."""
     return due_feedback(web.courses.grading.grades(visitor.identity, course, assignment), since)
 
 
-# -- within -----------------------------------------------------------------------------------
+# -- internal ---------------------------------------------------------------------------------
 
 
 def _shown(

@@ -1,4 +1,4 @@
-"""The page that releases an assignment from its teacher's files, or changes what was released."""
+"""The page that releases an assignment, or changes a released one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def release_page(
     course: CourseName,
     assignment: Annotated[str, Query(max_length=64)] = "",
 ) -> Response:
-    """An empty form, or that of an assignment as it stands."""
+    """An empty form, or that of an existing assignment."""
     known = _known(web, visitor, course, assignment)
     form = ReleaseForm() if known is None else ReleaseForm.of(known)
     return _page(web, visitor, course, form, known)
@@ -38,9 +38,9 @@ def release_page(
 
 @router.post("")
 def release(web: Carrel, visitor: Guest, course: CourseName, sent: Uploads) -> Response:
-    """On to the report, or back to the form with what was wrong.
+    """Continue to the report, or show the form with the error.
 
-    The same files again are no new version, so that a page that is loaded anew does no harm.
+    The same files again are not a new version, so that reloading the page is harmless.
     """
     form = ReleaseForm.filled(sent.fields)
     try:
@@ -61,7 +61,7 @@ def release(web: Carrel, visitor: Guest, course: CourseName, sent: Uploads) -> R
 
 
 def _known(web: WebContext, visitor: Visitor, course: str, name: str) -> AssignmentOut | None:
-    """Raises Forbidden to students."""
+    """Raises Forbidden for students."""
     web.courses.access.membership(visitor.identity, course, GRADERS)
     found = web.courses.overview.assignments(visitor.identity, course).assignments
     return next((each for each in found if each.name == name), None)

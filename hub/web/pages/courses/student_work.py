@@ -1,4 +1,4 @@
-"""One student's work in an assignment, for those who grade it: each verdict, receipt and file."""
+"""One student's work in an assignment, for graders: each result, receipt and file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ router = APIRouter(
 def student(
     web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, person: Person
 ) -> Response:
-    """For teachers and graders, also of somebody who has left."""
+    """For teachers and graders, also of students who left."""
     who = visitor.identity
     web.courses.access.membership(who, course, GRADERS)
     found = web.courses.grading.grades(who, course, assignment)
@@ -58,7 +58,7 @@ def student(
 def preview(
     web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, person: Person
 ) -> Response:
-    """What the student would be given now: a frame for each notebook."""
+    """Preview the feedback: a frame for each notebook."""
     who = visitor.identity
     found = web.courses.grading.grades(who, course, assignment)
     grade = next((each for each in found.grades if each.person == person), None)
@@ -87,7 +87,7 @@ def preview_content(
     person: Person,
     name: FileName,
 ) -> Response:
-    """One page of it. Nothing in it runs."""
+    """One page of the preview. Scripts do not run."""
     page = web.courses.feedback.preview(visitor.identity, course, assignment, person, name)
     return Response(page, media_type="text/html; charset=utf-8", headers=SANDBOXED)
 
@@ -101,7 +101,7 @@ def file(
     submission: SubmissionId,
     name: FileName,
 ) -> Response:
-    """A file of a submission, as it was handed in, to be kept and never shown."""
+    """Download a file of a submission, which is never shown inline."""
     web.courses.access.membership(visitor.identity, course, GRADERS)
     for each in web.courses.submissions.files(visitor.identity, submission).files:
         if each.name == name:

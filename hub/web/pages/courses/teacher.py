@@ -1,4 +1,4 @@
-"""The pages of one course for its teachers and graders: its assignments, its time, its people."""
+"""The pages of one course for teachers and graders: assignments, extensions, people."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def teach(web: Carrel, visitor: Guest, course: CourseName) -> Response:
 
 @router.post("/teach")
 def change(web: Carrel, visitor: Guest, course: CourseName, fields: Form) -> Response:
-    """Give time or take it back, record an outage, archive or clone: by the button pressed."""
+    """Grant or revoke an extension, record an outage, archive or copy, depending on the button."""
     try:
         target, said = _do(web, visitor, course, fields)
     except CarrelError as error:
@@ -49,7 +49,7 @@ def change(web: Carrel, visitor: Guest, course: CourseName, fields: Form) -> Res
 def _do(
     web: WebContext, visitor: Visitor, course: str, fields: Mapping[str, str]
 ) -> tuple[str, ConsequencesOut | None]:
-    """The course whose page comes next, and what is to be told there."""
+    """Return the course to show next, and the message."""
     who, courses = visitor.identity, web.courses
     match fields.get("do", ""):
         case "extend":
@@ -111,16 +111,16 @@ def _overview(
 
 @router.get("/people")
 def people(web: Carrel, visitor: Guest, course: CourseName) -> Response:
-    """Everybody by section, also those who have left."""
+    """All people by section, also students who left."""
     return _people(web, visitor, course)
 
 
 @router.post("/people")
 def roster(web: Carrel, visitor: Guest, course: CourseName, sent: Uploads) -> Response:
-    """First what a roster changes; then, where that was agreed to, the change itself."""
+    """Preview a roster or, when confirmed, apply it."""
     table = sent.fields.get("students", "")
     try:
-        # A file that was chosen takes the place of the one that was shown before.
+        # A newly selected file replaces the one of the preview.
         chosen = sent.text("roster")
         apply = sent.fields.get("do") == "apply" and not chosen
         table = chosen or table
@@ -163,7 +163,7 @@ def _people(
 
 
 def by_section(members: list[MemberOut]) -> list[tuple[str, list[MemberOut]]]:
-    """In the order of their names; whoever is in none comes last."""
+    """In the order of their names; without a section last."""
 
     def section(member: MemberOut) -> tuple[bool, str]:
         return member.section == "", member.section

@@ -1,4 +1,4 @@
-"""The page of one request: how it stands, its cells, outputs, files and log, live."""
+"""The page of one request: state, cells, outputs, files and log, live."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/requests/{request_id}")
 def show(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
-    """Everything that is stored; what comes later is appended by the feed."""
+    """Render everything that is stored; the feed appends the rest."""
     who = visitor.identity
-    # In this order: the feed goes on after the events, and sends a newer state by itself.
+    # In this order: the feed continues after the events, and sends a newer state by itself.
     request = web.requests.request(who, request_id)
     csrf = web.gate.csrf.issue(visitor.session)
     with web.context.store.together():
@@ -44,9 +44,9 @@ def show(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
 
 @router.get("/requests/{request_id}/why")
 def why(web: Carrel, visitor: Follower, request_id: RequestId) -> Response:
-    """What the pages of somebody who waits ask for when they are shown, and again later.
+    """Explain why a request is queued; waiting pages fetch it when shown, and again later.
 
-    They tell the expected start themselves, where the plan has one.
+    They show the expected start themselves, if the plan has one.
     """
     request = web.requests.request(visitor.identity, request_id)
     return html(
@@ -81,12 +81,12 @@ def feed(
 def output(
     web: Carrel, visitor: Follower, request: Request, request_id: RequestId, event_id: EventId
 ) -> Response:
-    """A picture or a piece of HTML that a cell put out. Nothing in it runs."""
+    """An image or HTML output of a cell. Scripts do not run."""
     event = _event(web, visitor.identity, request_id, event_id)
     found = content(event.data.get("output"), theme_of(request)) if event is not None else None
     if found is None:
         raise NotFound(f"{request_id} has no image or HTML output {event_id}.")
-    # A picture never changes: the browser may keep it, for this person only.
+    # An image never changes: the browser may cache it, for this user only.
     picture = found.mime.startswith("image/")
     keep = {"Cache-Control": "private, max-age=3600" if picture else "no-store"}
     return Response(found.data, media_type=found.mime, headers={**SANDBOXED, **keep})
@@ -94,7 +94,7 @@ def output(
 
 @router.get("/requests/{request_id}/notebook")
 def notebook(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
-    """The output notebook as far as it is, framed."""
+    """The output notebook so far, in a frame."""
     request = web.requests.request(visitor.identity, request_id)
     return html(
         web.render(
@@ -117,7 +117,7 @@ def notebook_content(
 
 @router.post("/requests/{request_id}/again")
 def again(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
-    """The same job with the same settings, as a request of whoever asks."""
+    """Submit the same job with the same settings, for the current user."""
     made = web.jobs.submit(visitor.identity, web.jobs.same_job(visitor.identity, request_id))
     return RedirectResponse(f"{SERVICE_PREFIX}requests/{made.id}", SEE_OTHER)
 

@@ -1,6 +1,6 @@
-"""What an open page of a request is told: the parts that changed, and each event's piece once.
+"""The updates of an open page of a request: changed parts, and one piece for each event.
 
-* ``parts``: those of the page's parts (state, facts, files) whose text is new;
+* ``parts``: the parts of the page (state, facts, files) whose text is new;
 * one ``piece`` per stored event, with its id, made of htmx out-of-band swaps;
 * ``end`` after the terminal status.
 """
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 def files_of(web: WebContext, visitor: Visitor, request: RequestOut) -> FilesOut:
-    """What the job has put into its output folder so far."""
+    """The files that the job has written to its output folder so far."""
     if request.kind == "session" or request.lease is None:
         return FilesOut(files=[])
     return web.requests.files_of(visitor.identity, request.id)
@@ -44,7 +44,7 @@ def files_of(web: WebContext, visitor: Visitor, request: RequestOut) -> FilesOut
 def page_values(
     web: WebContext, visitor: Visitor, request: RequestOut, csrf: str
 ) -> dict[str, object]:
-    """What the parts of the page are rendered with."""
+    """Return the variables of the parts of the page."""
     return {
         "request": request,
         "ledger": web.requests.ledger(visitor.identity, request.id),
@@ -56,7 +56,7 @@ def page_values(
 
 @dataclass(slots=True, kw_only=True)
 class JobFeed:
-    """One open page: what it has been told so far."""
+    """One open page: what was sent to it so far."""
 
     web: WebContext
     visitor: Visitor
@@ -69,13 +69,13 @@ class JobFeed:
     _cells: dict[tuple[int, int], CellTimeline] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # One for the whole stream: a new one would make every part look changed.
+        # One token for the whole stream: a new one would change every part.
         self._csrf = self.web.gate.csrf.issue(self.visitor.session)
 
     def read(self, *, silence: bool = False) -> tuple[bytes, bool]:
-        """What is new, and whether it was the end. Blocks.
+        """Return what is new, and whether it was the end. Blocks.
 
-        In silence it looks also for files: a cell that writes one may say nothing of it.
+        After a silent period it also checks for files, which cause no event.
         """
         who, requests = self.visitor.identity, self.web.requests
         request = requests.request(who, self.request_id)
@@ -127,7 +127,9 @@ class JobFeed:
         )
 
     def _unfinished(self, last: EventOut) -> list[CellTimeline]:
-        """The cells that an attempt's end has stopped; also those begun before this feed."""
+        """Return the cells that the end of an attempt stopped, including those begun before this
+        feed.
+        """
         history, after = JobTimeline(), 0
         while batch := self.web.requests.events(self.visitor.identity, self.request_id, after):
             after = batch[-1].id
@@ -138,7 +140,7 @@ class JobFeed:
 
 
 async def job_feed(feed: JobFeed) -> AsyncGenerator[bytes, None]:
-    """Follows the request until it has ended."""
+    """Follow the request until it has ended."""
     told = StreamCursor()
     async for changed in feed.web.streams.rounds():
         try:
@@ -148,7 +150,7 @@ async def job_feed(feed: JobFeed) -> AsyncGenerator[bytes, None]:
                 continue
             news, ended = await run_in_threadpool(feed.read, silence=not changed)
         except CarrelError as error:
-            # The page comes back and then gets this as a proper answer.
+            # The page reloads and then gets the error as a response.
             _log.warning("The feed of %s ends early: %s", feed.request_id, error)
             return
         yield news or ALIVE

@@ -1,4 +1,4 @@
-"""The list of requests: filtered, page by page, and cancelled in bulk once it was confirmed."""
+"""The list of requests: filters, pages, and bulk cancellation after confirmation."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ router = APIRouter(include_in_schema=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """As it stands in the address of the page; empty means: any."""
+    """The filter in the address of the page; empty fields match everything."""
 
     state: str = ""
     kind: str = ""
@@ -62,7 +62,7 @@ class Filter:
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """Without the place in the list."""
+        """The filter without the cursor."""
         return [(name, value) for name in _FILTERS if (value := str(getattr(self, name)))]
 
     def url(self, cursor: str = "") -> str:
@@ -71,7 +71,7 @@ class Filter:
         )
 
     def tab(self, state: str) -> str:
-        """The same list with another choice of states, from its beginning."""
+        """Return the same list with another choice of states, from its beginning."""
         return replace(self, state=state).url()
 
     def wanted(self) -> RequestQuery:
@@ -145,7 +145,7 @@ def _list(web: WebContext, visitor: Visitor, chosen: Filter, groups: Sequence[st
 
 
 def _groups_seen(web: WebContext, who: Identity, own: Sequence[str]) -> Iterable[str]:
-    """Those whose requests may be in the list."""
+    """Return the groups whose requests may be in the list."""
     if who.admin:
         return (group.name for group in web.context.store.groups())
     return (*own, *web.usage.teaches(who))
@@ -153,7 +153,7 @@ def _groups_seen(web: WebContext, who: Identity, own: Sequence[str]) -> Iterable
 
 @router.post("/requests/cancel")
 def cancel_many(web: Carrel, visitor: Guest, pairs: Pairs) -> Response:
-    """First the question with the number, then the deed, as far as it comes in a while."""
+    """Ask for confirmation with the number, then cancel as many as fit in one response."""
     fields, who = dict(pairs), visitor.identity
     chosen = Filter(**{name: fields[name] for name in _FILTERS if name in fields})
     everything = fields.get("which") == "all"
@@ -182,7 +182,7 @@ def cancel_many(web: Carrel, visitor: Guest, pairs: Pairs) -> Response:
 
 
 def _cancellable(web: WebContext, who: Identity, chosen: Filter) -> Iterator[RequestOut]:
-    """Everything that the filter finds and that has not ended."""
+    """Return all matching requests that have not ended."""
     wanted = replace(chosen.wanted(), limit=_AT_ONCE)
     live = frozenset(map(str, _LIVE))
     states = live & wanted.states if wanted.states is not None else live
@@ -207,9 +207,9 @@ def _named(web: WebContext, who: Identity, ids: Sequence[str]) -> Iterator[Reque
 def _cancel(
     web: WebContext, who: Identity, targets: Sequence[RequestOut], reason: str
 ) -> tuple[int, list[str]]:
-    """How many were cancelled before the patience ended, and what went wrong."""
+    """Return the number of requests cancelled before the time ran out, and the errors."""
     until, done, problems = time.monotonic() + _PATIENCE_SECONDS, 0, list[str]()
-    # The newest first, which is how they are listed: nothing behind it is started in between.
+    # Newest first, as listed: cancelling one does not start one that is cancelled next.
     for target in targets:
         if time.monotonic() > until:
             break

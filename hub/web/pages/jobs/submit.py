@@ -27,7 +27,7 @@ from ...forms.session import device_choices, offered_models
 from ...security.access import Visitor
 
 _FORM_HEADER = "X-Carrel-Form"
-"""Tells the page that a refusal is its own form, to be shown in the form's place."""
+"""Header that tells the page to show the returned form in place of the submitted one."""
 
 router = APIRouter(include_in_schema=False)
 
@@ -36,7 +36,7 @@ router = APIRouter(include_in_schema=False)
 def submit_page(
     web: Carrel, visitor: Guest, again: Annotated[str, Query(max_length=64)] = ""
 ) -> Response:
-    """An empty form, or one that is filled in like a job that was submitted ``again``."""
+    """An empty form, or one with the values of an earlier job (``again``)."""
     form = of_job(web, visitor.identity, again) if again else JobForm()
     return html(_page(web, visitor, form, "submit.html"))
 
@@ -45,27 +45,27 @@ def submit_page(
 def home(
     web: Carrel, visitor: Guest, path: Annotated[str, Query(max_length=4096)] = ""
 ) -> Response:
-    """One folder of one's own home, to pick a notebook from."""
+    """One folder of the user's home, to select a notebook."""
     folder, error = HomeFolder(path="", folders=(), notebooks=()), None
     try:
         folder = HomeNotebooks(web.context.files).folder(visitor.identity.name, path)
     except CarrelError as refused:
         error = refused
     page = web.render("submit_home.html", folder=folder, error=error)
-    # htmx shows only what went well: the sentence stands in the list's place.
+    # htmx shows successful responses only: the error replaces the list.
     return html(page)
 
 
 @router.post("/submit/inspect")
 async def inspect(web: Carrel, visitor: Guest, fields: Upload) -> Response:
-    """The part of the form that depends on the chosen notebook."""
+    """The part of the form that depends on the selected notebook."""
     sent = await _chosen(fields)
     return await run_in_threadpool(_inspected, web, visitor, fields, sent)
 
 
 @router.post("/submit")
 async def submit(web: Carrel, visitor: Guest, request: Request, fields: Upload) -> Response:
-    """On to the job's page, or back to the form with what was wrong."""
+    """Continue to the page of the job, or show the form with the error."""
     sent = await _chosen(fields)
     within_page = bool(request.headers.get("hx-request"))
     return await run_in_threadpool(_submitted, web, visitor, fields, sent, within_page)
@@ -81,7 +81,7 @@ async def _chosen(fields: FormData) -> Sent:
 def _inspected(web: WebContext, visitor: Visitor, fields: FormData, sent: Sent) -> Response:
     pick = fields.get("pick")
     source = f"{HOME}{pick}" if isinstance(pick, str) and pick else ""
-    # What was entered for another notebook means nothing for this one.
+    # Values entered for another notebook do not apply.
     form = replace(JobForm.filled(fields), kind="notebook", source=source, parameters={})
     try:
         form = with_notebook(web, visitor.identity, form, sent)

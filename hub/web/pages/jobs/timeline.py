@@ -1,7 +1,7 @@
-"""A job's stored events as its page shows them: attempts, cells, outputs.
+"""The stored events of a job as its page shows them: attempts, cells, outputs.
 
-Opened anew the page holds everything that is stored; from then on each event becomes a piece
-that is appended, so that nothing is sent twice.
+A newly opened page contains everything that is stored; each later event is appended as a piece, so
+that nothing is sent twice.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class CellTimeline:
 
     Attributes:
         number: among the code cells, from 1.
-        state: running, done, failed, or stopped: its attempt was over before it was.
-        left_out: outputs that the page leaves to the notebook.
+        state: running, done, failed, or stopped by the end of its attempt.
+        left_out: outputs that only the notebook has.
     """
 
     epoch: int
@@ -41,7 +41,7 @@ class CellTimeline:
 
     @property
     def key(self) -> str:
-        """For ids within the page."""
+        """The key for ids within the page."""
         return f"{self.epoch}-{self.number}"
 
     def add(self, output: Shown) -> None:
@@ -65,7 +65,7 @@ class CellTimeline:
 
 @dataclass(slots=True, kw_only=True)
 class AttemptTimeline:
-    """One try at running the job."""
+    """One attempt of the job."""
 
     epoch: int
     moves: list[EventOut] = field(default_factory=list)
@@ -73,7 +73,7 @@ class AttemptTimeline:
     cuts: list[str] = field(default_factory=list)
 
     def stop(self) -> list[CellTimeline]:
-        """It is over; returns the cells that it has left unfinished."""
+        """End the attempt; return its unfinished cells."""
         for cell in self.cells.values():
             if cell.state == "running":
                 cell.state = "stopped"
@@ -82,7 +82,7 @@ class AttemptTimeline:
 
 @dataclass(slots=True, kw_only=True)
 class JobTimeline:
-    """Everything that the stored events tell."""
+    """The history of a job from its stored events."""
 
     attempts: dict[int, AttemptTimeline] = field(default_factory=dict)
     last_id: int = 0
@@ -101,7 +101,7 @@ class JobTimeline:
     def add(self, event: EventOut) -> None:
         self.last_id = event.id
         if event.epoch < 1:
-            return  # before the first attempt: the state says it
+            return  # before the first attempt: the state shows it
         attempt = self.attempts.setdefault(event.epoch, AttemptTimeline(epoch=event.epoch))
         number = cell_number(event)
         match event.kind:
@@ -119,7 +119,7 @@ class JobTimeline:
 
 
 def fold(cell: CellTimeline, event: EventOut) -> Shown | None:
-    """Take one event into its cell; returns the output that it brought."""
+    """Apply one event to its cell; return the output of the event."""
     match event.kind:
         case "cell_started":
             cell.started_at = event.at
@@ -129,13 +129,13 @@ def fold(cell: CellTimeline, event: EventOut) -> Shown | None:
                 cell.add(output)
             return output
         case "cell_failed":
-            # Nobody is at the keyboard: it was cancelled, or its time was over.
+            # Interrupted: the job was cancelled, or reached its time limit.
             interrupted = event.data.get("ename") == "KeyboardInterrupt"
             cell.state = "stopped" if interrupted else "failed"
             if cell.started_at is not None:
                 cell.seconds = max(0.0, event.at - cell.started_at)
             if interrupted or any(before.form is OutputForm.ERROR for before in cell.outputs):
-                return None  # no error of the notebook, or it has come as an output, too
+                return None  # not an error of the notebook, or already shown as an output
             output = failure(event)
             cell.add(output)
             return output
@@ -147,12 +147,12 @@ def fold(cell: CellTimeline, event: EventOut) -> Shown | None:
 
 
 def is_over(event: EventOut) -> bool:
-    """Whether this change of state ends the attempt."""
+    """Return whether this change of state ends the attempt."""
     return event.kind == "state" and event.data.get("state") not in _UNDER_WAY
 
 
 def failure(event: EventOut) -> Shown:
-    """The traceback of a failed cell."""
+    """Return the traceback of a failed cell."""
     told = event.data.get("traceback") or (
         f"{event.data.get('ename', 'Error')}: {event.data.get('evalue', '')}"
     )
@@ -165,7 +165,7 @@ def cell_number(event: EventOut) -> int | None:
 
 
 def cut_sentence(event: EventOut) -> str:
-    """What was left out, and how much of it."""
+    """Return what was left out, and how much of it."""
     size = event.data.get("bytes")
     what = plain(str(event.data.get("what", "output")))[:200]
     begin = "Cut in all" if event.data.get("all") is True else "Cut"

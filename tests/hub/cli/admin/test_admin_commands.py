@@ -113,7 +113,7 @@ class TestUser:
         assert signs_in(state, "ada", new)
 
     def test_list_says_who_there_is(self, state: StateFolder) -> None:
-        assert "no account yet" in carrel("user", "list")
+        assert "There are no accounts." in carrel("user", "list")
         carrel("user", "add", "ben")
         carrel("user", "add", "ada", "--admin")
         assert [line.split()[:2] for line in carrel("user", "list").splitlines()] == [
@@ -135,7 +135,7 @@ class TestUser:
         assert "cs102" in refusal("user", "add", "ada", "--group", "cs102")
         hub.down = True
         assert "does not answer" in refusal("user", "add", "ada", "--group", "cs101")
-        assert "no account yet" in carrel("user", "list")
+        assert "There are no accounts." in carrel("user", "list")
 
     def test_remove_takes_the_account_and_the_hub_s_user(
         self, state: StateFolder, hub: FakeHub
@@ -205,12 +205,12 @@ class TestAudit:
 class TestGroup:
     def test_its_idle_time_is_set_shown_and_switched_off(self, state: StateFolder) -> None:
         carrel("group", "add", "cs101", "--idle", "45m")
-        assert "Idle time             45m" in carrel("group", "show", "cs101")
+        assert "Idle warning after    45m" in carrel("group", "show", "cs101")
         carrel("group", "set", "cs101", "--max-devices", "2")
         assert json.loads(carrel("group", "show", "cs101", "--json"))["idle_seconds"] == 2700
         carrel("group", "set", "cs101", "--idle", "0")
         assert json.loads(carrel("group", "show", "cs101", "--json"))["idle_seconds"] == 0
-        assert "Idle time             any" in carrel("group", "show", "cs101")
+        assert "Idle warning after    never" in carrel("group", "show", "cs101")
 
     def test_a_group_is_made_changed_and_shown(self, state: StateFolder, hub: FakeHub) -> None:
         hub.members = {"ada": set(), "ben": {"cs101"}}
@@ -282,8 +282,8 @@ class TestGroup:
         ("arguments", "said"),
         [
             (["--borrow", "some"], "Or 'any'"),
-            (["--guaranteed", "-1"], "A whole number"),
-            (["--weight", "heavy"], "A number above 0"),
+            (["--guaranteed", "-1"], "Give a whole number"),
+            (["--weight", "heavy"], "Give a number above 0"),
             (["--weight", "0"], "Invalid weight: '0'"),
             (["--max-sessions", "x"], "Invalid number of sessions: 'x'"),
         ],
@@ -317,7 +317,7 @@ class TestGroup:
         carrel("group", "add", "cs101")
         done = invoke("group", "set", "cs101")
         assert done.exit_code == 2
-        assert "Say what to change" in done.output
+        assert "Give at least one option to change" in done.output
 
     def test_a_parent_can_be_taken_away(self, state: StateFolder, hub: FakeHub) -> None:
         carrel("group", "add", "cs")

@@ -130,7 +130,7 @@ class TestCatalogue:
     def test_a_site_without_images_says_so(self, carrel: Carrel, service: FakeService) -> None:
         none = {"choice": False, "images": [], "pins": []}
         service.extra["GET", f"{PREFIX}/images"] = lambda handler: handler.say(200, none)
-        assert "no image to choose" in carrel("images").output
+        assert "there are no images to choose" in carrel("images").output
 
 
 class TestPins:
@@ -152,7 +152,7 @@ class TestPins:
     ) -> None:
         done = carrel("images", "pin", "torch:latest", "--group", "cs101")
         assert done.exit_code == 1
-        assert "names no image" in done.output
+        assert "is not the name of an image" in done.output
         assert sent == []
 
 
@@ -175,8 +175,8 @@ class TestPrune:
         done = carrel("images", "prune", "--yes")
         assert done.exit_code == 0, done.output
         assert done.output.splitlines() == [
-            "torch@bbbbbbbbbbbb stays: It is the newest build of torch.",
-            "torch@aaaaaaaaaaaa stays: Pinned for cs101 until 15 February 2027.",
+            "torch@bbbbbbbbbbbb kept: It is the newest build of torch.",
+            "torch@aaaaaaaaaaaa kept: Pinned for cs101 until 15 February 2027.",
             "Removed 0 builds.",
         ]
         assert not any(words[:2] == ["image", "rm"] for words in engine.asked)
@@ -186,7 +186,7 @@ class TestPrune:
     ) -> None:
         needs(service)
         dry = carrel("images", "prune", "--dry-run")
-        assert "torch@aaaaaaaaaaaa may go." in dry.output
+        assert "torch@aaaaaaaaaaaa can be removed." in dry.output
         assert carrel("images", "prune", input="n\n").output.endswith("Removed 0 builds.\n")
         assert not any(words[:2] == ["image", "rm"] for words in engine.asked)
         done = json.loads(carrel("images", "prune", "--yes", "--json").output)

@@ -208,6 +208,6 @@ def test_the_audit_list_shows_both_sides(service: FakeService, carrel: Carrel) -
     text = carrel("audit", "--target", "cs101").output
     assert "when: Tue 10:00-12:00 Europe/Berlin, until: 2027-02-15" in text
     assert (
-        "cli:root  group set  cs101  devices at one time: 4 -> 2, "
-        "longest time limit: 8 h -> 1 h 30 min, budget: none -> 300 h per term" in text
+        "cli:root  group set  cs101  max quota: 4 -> 2, "
+        "max time limit: 8 h -> 1 h 30 min, budget: none -> 300 h per term" in text
     )

@@ -129,7 +129,7 @@ def test_a_student_fetches_works_and_hands_in(course: Carrel, tmp_path: Path) ->
 
 def test_a_student_checks_and_nothing_of_it_counts(course: Carrel, site: Site) -> None:
     course(STUDENT1, "fetch", "ps1")
-    assert "You have checked nothing" in course(STUDENT1, "check", "ps1", "--last").stderr
+    assert "You have no check of ps1" in course(STUDENT1, "check", "ps1", "--last").stderr
     asked = course(STUDENT1, "check", "ps1", "--course", "cs101")
     assert "Waiting in the queue." in asked.output, asked.stderr
     assert "carrel course check ps1 --last" in asked.output
@@ -184,7 +184,7 @@ def test_a_new_version_is_merged_into_the_folder(course: Carrel, tmp_path: Path)
     better = source().replace(b"assert answer() > 0", b"assert answer() > 1")
     (tmp_path / "source" / "ps1" / "ps1.ipynb").write_bytes(better)
     assert "version 2" in course(TEACHER, "release", "ps1").output
-    assert "a newer version is there" in course(STUDENT1, "assignments").output
+    assert "a newer version is available" in course(STUDENT1, "assignments").output
     assert "version 2" in course(STUDENT1, "fetch", "ps1").output
     text = notebook.read_text()
     assert "# mine" in text
@@ -218,7 +218,7 @@ def test_more_time_is_listed_and_taken_back(course: Carrel) -> None:
     assert "1 Feb 2027 18:30" in course(STUDENT1, "assignments").output
     assert course(TEACHER, "extend", "ps1", "blue", "--section", "--undo").exit_code == 0
     assert "1 Feb 2027 17:00" in course(STUDENT1, "assignments").output
-    assert "You teach or grade no course." in course(STUDENT1, "extend", "ps1").stderr
+    assert "You do not teach or grade a course." in course(STUDENT1, "extend", "ps1").stderr
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,9 @@ def test_more_time_is_of_somebody_and_given_or_taken(
 ) -> None:
     refused = carrel(TEACHER, "extend", "ps1", *arguments)
     assert refused.exit_code == 2
-    assert "Say " in refused.stderr
+    named = arguments[0] == "student1"
+    wanted = "revoke it with --undo." if named else "Name a student or section:"
+    assert wanted in refused.stderr
 
 
 def test_outages_are_listed(course: Carrel) -> None:
@@ -243,7 +245,7 @@ def test_outages_are_listed(course: Carrel) -> None:
     )
     (listed,) = map(json.loads, course(STUDENT1, "outage", "--json").output.splitlines())
     assert listed["why"] == "Power"
-    assert "when it ended" in course(ADMIN, "outage", hours[0]).stderr
+    assert "Give the end of the outage" in course(ADMIN, "outage", hours[0]).stderr
     assert "from when" in course(ADMIN, "outage", "--why", "Power").stderr
 
 
@@ -271,7 +273,7 @@ def test_courses_are_listed_cloned_and_archived(course: Carrel) -> None:
     assert "Students:    2" in course(TEACHER, "show", "cs101").output
     assert course(TEACHER, "archive", "cs101").exit_code == 0
     assert "is archived" in course(TEACHER, "release", "ps1", "--course", "cs101").stderr
-    assert course(TEACHER, "archive", "cs101", "--undo").output == "cs101 goes on.\n"
+    assert course(TEACHER, "archive", "cs101", "--undo").output == "cs101 is restored.\n"
 
 
 def test_a_teacher_lets_a_late_one_count(course: Carrel, site: Site) -> None:

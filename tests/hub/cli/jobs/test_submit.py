@@ -147,7 +147,7 @@ def test_files_are_written_below_one_folder(service: FakeService, carrel: Carrel
     assert "is there already" in carrel("output", "j-1", "--files", "-o", "results").stderr
     service.files["j-1"] = {"fine.csv": b"1", "../evil.csv": b"2"}
     refused = carrel("output", "j-1", "--files")
-    assert "leads out of" in refused.stderr
+    assert "is outside of" in refused.stderr
     assert not Path("j-1-files/fine.csv").exists()
 
 

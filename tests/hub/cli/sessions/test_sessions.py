@@ -120,7 +120,7 @@ def test_ctrl_c_keeps_the_place_and_says_so(
     monkeypatch.setattr(sessions, "wait_for_session", interrupted)
     done = carrel("session", "start", "--wait")
     assert done.exit_code == 130
-    assert "s-default keeps its place in the queue" in done.stderr
+    assert "s-default keeps its position in the queue" in done.stderr
     assert "carrel session stop -" in done.stderr
     assert not service.called("DELETE", "requests/s-default")
 

@@ -55,7 +55,7 @@ def test_everybody_is_on_the_page_with_how_they_stand(graded: Site) -> None:
     assert students(page) == [f"person{number:03}" for number in range(8)]
     for words in (
         "All 10",
-        "To look at 1",
+        "To review 1",
         "Not gradable 1",
         "Not graded yet 1",
         "Graded 3",
@@ -85,7 +85,7 @@ def test_the_class_is_filtered_on_the_page_and_in_its_live_part(
     page = shown(graded.page(TEACHER).get(f"{GRADING}?{query}"))
     assert students(page) == found
     assert students(graded.page(TEACHER).get(f"{GRADING}/live?{query}").text) == found
-    assert ("Nobody matches." in page) == (not found)
+    assert ("No student matches." in page) == (not found)
     watched = re.search(r'hx-get="([^"]*/live[^"]*)"', page)
     assert watched is not None
     assert students(graded.page(TEACHER).get(watched[1].replace("&amp;", "&")).text) == found
@@ -121,7 +121,7 @@ def test_a_late_one_is_let_count_and_left_to_the_clock_again(graded: Site) -> No
     assert (done.status_code, done.headers["location"]) == (303, place)
     assert "Not graded yet." in shown(graded.page(TEACHER).get(place))
     assert send(graded, GRADING, do="uncount", **asked).status_code == 303
-    assert "Nothing counts" in graded.page(TEACHER).get(place).text
+    assert "No submission counts" in graded.page(TEACHER).get(place).text
     for nothing in ("x", str(LARGEST + 1)):
         assert send(graded, GRADING, do="count", submission=nothing).status_code == 400
 
@@ -165,7 +165,7 @@ def test_a_run_that_ended_badly_says_so_and_what_to_do(graded: Site) -> None:
     page = shown(graded.page(TEACHER).get(GRADING))
     assert 'id="interrupted"' in page
     assert "The wrong assignment." in page
-    assert "Grade again, and it goes on with the other 1." in page
+    assert "Grade again to continue with the other 1." in page
 
 
 # -- feedback ---------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def test_where_it_takes_long_the_page_goes_on_by_itself(
             break
         fields = json.loads(found[1])
         assert rounds < 10
-    assert ">person006</a>: it could not be made" in page.text
+    assert ">person006</a>: it could not be generated" in page.text
     assert giving == ["person004", "person005", "person007"]
 
 

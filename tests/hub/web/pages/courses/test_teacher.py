@@ -204,7 +204,7 @@ def test_a_course_is_archived_and_brought_back(course: Site) -> None:
     page = shown(course.page(TEACHER).get(TEACH))
     assert "and read-only" in page
     assert 'id="extend"' not in page
-    assert "nothing can be released" in shown(course.page(TEACHER).get(RELEASE))
+    assert "you cannot release assignments" in shown(course.page(TEACHER).get(RELEASE))
     assert send(course, TEACH, do="bring-back").status_code == 303
     assert 'id="archived"' not in course.page(TEACHER).get(TEACH).text
 
