@@ -48,7 +48,7 @@ lint: $(MADE)/dev $(MADE)/carrel ## Check style (ruff) and types (mypy)
 	@$(MAKE) types
 
 .PHONY: types
-types: $(MADE)/dev .typed/carrel ## Check types alone
+types: $(MADE)/dev .typed/carrel ## Check types only
 	MYPYPATH=.typed $(BIN)/mypy -p carrel
 
 .PHONY: docs
@@ -57,12 +57,12 @@ docs: $(MADE)/dev $(MADE)/carrel ## Build the documentation into docs/_build (wa
 	@echo "Open docs/_build/html/index.html"
 
 .PHONY: reference
-reference: $(MADE)/dev $(MADE)/carrel ## Write the pages and pictures anew that are made from the code
+reference: $(MADE)/dev $(MADE)/carrel ## Regenerate the pages and pictures that are made from the code
 	@for page in diagram rooms cli_reference rest_api config_reference; do \
 		$(CLEAN_ENV) $(BIN)/python -m tests.$$page || exit 1; done
 
 .PHONY: pictures
-pictures: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/axe ## Take the pictures of the documentation anew
+pictures: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/axe ## Retake the screenshots of the documentation
 	@$(CLEAN_ENV) $(BIN)/python -m tests.pictures
 
 .PHONY: format
@@ -71,7 +71,7 @@ format: $(MADE)/dev ## Format the code
 	$(BIN)/ruff format .
 
 .PHONY: lock
-lock: $(MADE)/lock ## Write requirements/*.txt anew (newest versions with ARGS=--upgrade)
+lock: $(MADE)/lock ## Regenerate requirements/*.txt (newest versions with ARGS=--upgrade)
 	$(COMPILE) pyproject.toml requirements/up.in -o requirements/up.txt \
 		--extra runner --extra hub --extra session --extra courses --extra sample $(ARGS)
 	$(COMPILE) requirements/dev.in -c requirements/up.txt -o requirements/dev.txt $(ARGS)
@@ -93,7 +93,7 @@ build: $(MADE)/dev ## Build the wheel into dist/
 		--wheel-dir dist .
 
 .PHONY: clean
-clean: ## Remove everything that was built; state folders are not touched
+clean: ## Remove all build outputs; state folders are kept
 	rm -rf $(VENV) .typed build dist *.egg-info artefacts docs/_build
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

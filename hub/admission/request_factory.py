@@ -328,9 +328,9 @@ def check_memory(memory_bytes: int) -> int:
     """Raises InvalidInput unless it is 0 or a limit under which Python can start."""
     if memory_bytes and not MIN_MEMORY_BYTES <= memory_bytes <= MAX_MEMORY_BYTES:
         raise InvalidInput(
-            f"A memory limit of {memory_bytes:,} bytes makes no sense.",
-            accepted=f"0 for no limit, or {MIN_MEMORY_BYTES:,} bytes "
-            f"({MIN_MEMORY_BYTES >> 20} MiB) to {MAX_MEMORY_BYTES:,}.",
+            f"Memory must be between {MIN_MEMORY_BYTES >> 20} MiB and "
+            f"{MAX_MEMORY_BYTES >> 50} PiB; you requested {memory_bytes:,} bytes.",
+            accepted="Give 0 bytes for no limit.",
             field="memory_bytes",
         )
     return memory_bytes

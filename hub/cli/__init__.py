@@ -1,7 +1,7 @@
 """The command ``carrel``: every command is loaded only when it is called.
 
-Commands for everybody import nothing but ``hub.client``, so that they work where the hub's
-own packages are not installed; those for administrators say so where they are missing.
+Commands for all users import only ``hub.client``, so that they work without the hub packages;
+commands for administrators report if these are missing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..errors import CarrelError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandEntry:
-    """Where a command is, and its line in the overview (which must not load it)."""
+    """The module of a command, and its help line in the overview (which must not load it)."""
 
     module: str
     help: str
@@ -117,7 +117,7 @@ _HUB_PACKAGES = frozenset(
 
 
 class LazyCommands(click.Group):
-    """Knows its commands by name, and loads one when it is asked for."""
+    """A group that loads a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(ENTRIES)
@@ -171,7 +171,7 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point: what Carrel refuses is one sentence on stderr and exit status 1."""
+    """Entry point: prints errors of Carrel as one sentence on stderr, with exit status 1."""
     try:
         cli.main(args=None if arguments is None else list(arguments), prog_name="carrel")
     except CarrelError as error:

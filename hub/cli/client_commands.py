@@ -1,7 +1,7 @@
-"""The commands of everybody, by name.
+"""The commands for all users, by name.
 
-They use ``hub.client``, and of courses what needs no more than it, so that they work wherever
-the light package is installed.
+They import only ``hub.client`` and the parts of courses that need no more, so that they work
+with the client package alone.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from .common.client_command import ENVIRONMENT, ClientCommand, json_option
     "by_token",
     is_flag=True,
     help="Sign in with a token from the hub's token page, for sites with single sign-on. "
-    "It is asked for, or read from standard input.",
+    "It is prompted for, or read from standard input.",
 )
 @json_option
 def login_command(

@@ -33,7 +33,7 @@ _DAY = 86400
 @click.option(
     "--everybody",
     is_flag=True,
-    help="Of all people whom you may see; with --group that is so anyway.",
+    help="Include all users that you may see; the default with --group.",
 )
 @click.option("--mine", is_flag=True, help="Only your usage, also with --group.")
 @click.option("--ledger", is_flag=True, help="Include the newest ledger entries.")

@@ -138,7 +138,7 @@ def test_what_nobody_claims_goes_to_the_next(hasty: Installation) -> None:
     ended = site.wait_for(made["id"], "cancelled", user="student1", within=SHORT + 60)
     assert ended["cause"]["code"] == "unclaimed"
     assert ended["cause"]["message"] == (
-        "Nobody claimed it within 30 seconds; the device went to the next."
+        "The session was not claimed within 30 seconds; its device was released."
     )
     after = site.wait_for(job["id"], "succeeded", user="student2")
 

@@ -159,7 +159,7 @@ def test_a_silent_cell_is_not_idle_and_a_warning_goes_when_it_begins(site: Insta
     warned(site, request)
     shown = site.cli("show", request, user=USER).stdout
     assert "Warning:" in shown
-    assert "unless something runs in it, or it is kept" in shown
+    assert "unless it becomes active, or it is kept" in shown
     site.api("DELETE", f"/requests/{request}", user=USER)
 
 

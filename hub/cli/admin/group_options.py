@@ -89,7 +89,7 @@ def _option(
 
 
 def _or(word: str, read: Callable[[str], object]) -> Callable[[str], object]:
-    """What the word stands for is None."""
+    """Parse the word as None."""
 
     def either(text: str) -> object:
         if text == word:
@@ -126,7 +126,7 @@ def _models(text: str) -> object:
 
 
 def _span(text: str) -> object:
-    """As everywhere on the command line, in seconds."""
+    """Parse a duration to seconds."""
     seconds = parsers.seconds(text)
     if seconds > _LONGEST:
         raise InvalidInput(f"{text!r} is longer than a year.")

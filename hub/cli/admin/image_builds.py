@@ -1,4 +1,4 @@
-"""``carrel images build|verify|prune|bootstrap``: where the Docker engine is."""
+"""``carrel images build|verify|prune|bootstrap``: commands on the Docker engine."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _tell(text: str) -> None:
 
 
 def _nothing(text: str) -> None:
-    """The log itself is shown."""
+    """Print the log."""
 
 
 @click.command("verify", cls=ClientCommand)

@@ -104,7 +104,7 @@ def show_command(*, image: str, as_json: bool, site: str | None) -> None:
     facts = [
         ("Image", shown.reference),
         ("Title", shown.title),
-        ("What it is", shown.summary),
+        ("Summary", shown.summary),
         ("Packages", ", ".join(shown.packages)),
         ("Kernels", ", ".join(shown.kernels)),
         ("Size", units.size(shown.size_bytes)),
@@ -166,7 +166,7 @@ def unpin_command(*, image: str, group: str, as_json: bool, site: str | None) ->
 
 
 def _pinned(image: ImageOut) -> str:
-    """Below a heading that says "pinned" already."""
+    """Shorten the text below the heading "pinned"."""
     return "; ".join(each.removeprefix("pinned ") for each in image.pinned)
 
 

@@ -17,7 +17,7 @@ from ..common.operator_options import hub_of, operator
 
 
 def check_members(state: StateFolder, names: tuple[str, ...]) -> None:
-    """Before anything is changed: the hub is there, and these people are known."""
+    """Check that JupyterHub is running and knows these users, before anything changes."""
     if not names:
         return
     with closing(hub_of(state)) as hub, closing(Accounts(state.accounts)) as accounts:
@@ -26,7 +26,7 @@ def check_members(state: StateFolder, names: tuple[str, ...]) -> None:
                 hub.user(name)
             except NotFound as error:
                 if accounts.find(name) is not None:
-                    hub.add_user(name, admin=False)  # it had not signed in yet
+                    hub.add_user(name, admin=False)  # they have not signed in yet
                     continue
                 raise NotFound(
                     f"JupyterHub does not know {name}.",
@@ -35,7 +35,7 @@ def check_members(state: StateFolder, names: tuple[str, ...]) -> None:
 
 
 def note_strangers(state: StateFolder, teachers: tuple[str, ...]) -> None:
-    """A name may be mistyped; it may also belong to a site's own sign-in."""
+    """Note unknown names: mistyped, or of another sign-in."""
     with closing(Accounts(state.accounts)) as accounts:
         strangers = [name for name in teachers if accounts.find(name) is None]
     if strangers:
@@ -60,7 +60,7 @@ def leave(state: StateFolder, name: str, leavers: tuple[str, ...]) -> None:
 
 @contextmanager
 def people_of(state: StateFolder) -> Iterator[Users]:
-    """The people of this installation, for as long as it takes."""
+    """Open the accounts of this installation."""
     with (
         closing(open_store(state.database)) as store,
         closing(hub_of(state)) as hub,
@@ -70,7 +70,7 @@ def people_of(state: StateFolder) -> Iterator[Users]:
 
 
 def members(state: StateFolder, name: str) -> list[str] | None:
-    """By name; None where the hub does not answer."""
+    """Return members by name; None if JupyterHub is not responding."""
     try:
         with closing(hub_of(state)) as hub:
             return sorted(one.name for one in hub.users() if name in one.groups)

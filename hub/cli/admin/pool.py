@@ -1,4 +1,4 @@
-"""``carrel pool``: the devices; and for administrators to drain, quarantine and release them."""
+"""``carrel pool``: list devices; drain, quarantine and release them (administrators)."""
 
 from __future__ import annotations
 
@@ -159,10 +159,10 @@ def release_command(target: str, as_json: bool, site: str | None) -> None:
 
 
 def _target(pool: PoolOut, given: str) -> str:
-    """The id that a short form stands for; what is none may be the name of a node.
+    """Return the ID of a device from its short form; other names may be nodes.
 
     Raises:
-        InvalidInput: several devices fit.
+        InvalidInput: several devices match.
     """
     exact = [d.id for d in pool.devices if given in (d.id, f"{d.node}#{d.index}")]
     if exact or any(device.node == given for device in pool.devices):

@@ -1,4 +1,4 @@
-"""``carrel simulate``: real traces, or a site's own history, under several policies."""
+"""``carrel simulate``: replay traces, or the history of a site, under several policies."""
 
 from __future__ import annotations
 
@@ -46,18 +46,17 @@ _HEADER = [
 @click.command("simulate")
 @simulate_options
 def simulate_command(chosen: SimulateOptions) -> None:
-    """Replay a trace under several policies, and compare what people would have waited.
+    """Replay a trace under several policies, and compare the wait times.
 
-    Policies decide whenever something happens, never on a tick. fifo is strict; in greedy
-    whoever fits may pass; sjf and srtf know the durations; las is Tiresias' with two queues;
-    qssf is Helios'; carrel is what decides in the live service. Others come by entry points of
-    the group carrel.policies.
+    Policies decide at events, not at intervals. fifo is strict; greedy starts every job that
+    fits; sjf and srtf know the durations; las is that of Tiresias with two queues; qssf that of
+    Helios; carrel is the policy of the live service. The entry points carrel.policies add others.
 
-    A trace of the form csv has the columns submitted_at, seconds and devices, and if wanted id,
-    user, tenant, limit, share, model, members, minimum and arrangement. Times are dates, or
+    A trace of the form csv has the columns submitted_at, seconds and devices, and optionally id,
+    user, tenant, limit, share, model, members, minimum and arrangement. Times are dates or
     seconds. A job of several members has the devices of all of them together; under carrel it
-    starts with as many as fit, from the minimum upwards, and runs as long with them. Its
-    arrangement is pack (few nodes) or spread (a node for each member).
+    starts with as many as fit, from the minimum upwards, and runs for the same time with them. Its
+    arrangement is pack (few nodes) or spread (one node for each member).
 
     \b
     Examples:
@@ -98,7 +97,7 @@ def _asked(chosen: SimulateOptions, nodes: str) -> ExperimentSetup:
 
 
 def _check_outputs(chosen: SimulateOptions) -> None:
-    """Before anything takes long."""
+    """Check the output options first."""
     if chosen.json_out == chosen.html_out == _STDOUT:
         raise click.UsageError("Only one of --json and --html can be printed.")
     for out in (chosen.json_out, chosen.html_out):
@@ -135,7 +134,7 @@ def _of_trace(chosen: SimulateOptions) -> tuple[Experiment, str]:
 def _of_ledger(chosen: SimulateOptions) -> tuple[Experiment, str]:
     if chosen.trace or chosen.where:
         raise click.UsageError("With --from-ledger there is neither --trace nor --where.")
-    # The store is only there where the hub side of Carrel is installed.
+    # The store needs the hub packages of Carrel.
     from .simulate_ledger import read_ledger, site_devices, site_words  # noqa: PLC0415
 
     ledger = read_ledger(chosen.state, _selection(chosen))
@@ -157,18 +156,18 @@ def _of_ledger(chosen: SimulateOptions) -> tuple[Experiment, str]:
 def _quota(
     chosen: SimulateOptions, devices: int, now: tuple[Group, ...], trace: Trace
 ) -> tuple[Group, ...]:
-    """The groups as they are, with what the file changes; a name that may be a slip is said."""
+    """Return the groups with the changes of the file; report unknown names."""
     if chosen.quota is None:
         return now
     groups = read_quota(chosen.quota, devices, now, WRITTEN)
     changed = [group for group in groups if group not in now]
     for name in unused(changed, groups, {job.tenant for job in trace.jobs}):
-        click.echo(f"Nothing that is replayed belongs to {name}, or to a group below.", err=True)
+        click.echo(f"No replayed job belongs to {name}, or to a subgroup.", err=True)
     return groups
 
 
 def _check_periods(groups: Iterable[Group]) -> None:
-    """A trace knows no terms."""
+    """Refuse budgets per term: a trace has no terms."""
     for group in groups:
         if group.budget is not None and group.budget.period is Period.TERM:
             raise InvalidInput(
@@ -200,7 +199,7 @@ def _column(text: str) -> tuple[str, str]:
 
 
 def _tell_of_lines(trace: Trace) -> None:
-    """On stderr: standard output may be read by a program."""
+    """Print to stderr: a program may read standard output."""
     for reason, count in trace.left_out.items():
         click.echo(f"{count:,} left out: {reason}.", err=True)
     for bad in trace.bad[:_BAD_SHOWN]:
@@ -244,7 +243,7 @@ def _row(result: ExperimentResult) -> Sequence[str]:
 
 
 def _print_fairness(results: Sequence[ExperimentResult]) -> None:
-    """A second table, with what its columns mean; nothing where there is nobody to compare."""
+    """Print the table of fairness with its legend, if there are several users."""
     columns = fairness_columns.shown([each.figures for each in results])
     if not columns:
         return

@@ -1,4 +1,4 @@
-"""A site's own history as a trace: what was asked for, and what the ledger says it used."""
+"""The history of a site as a trace: requests, and their usage from the ledger."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from ..common.operator_options import existing
 
 _PAGE = 1000
 _MORE = "+"
-"""Before nodes that are added to those of the site."""
+"""Prefix of nodes that are added to the site."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """What a site was asked for, and what it has."""
+    """The requests and devices of a site."""
 
     trace: Trace
     groups: tuple[Group, ...]
@@ -39,10 +39,10 @@ class Ledger:
 
 
 def read_ledger(state: StateFolder, selection: Selection) -> Ledger:
-    """Everything that has ended and held devices; nothing is written.
+    """Return all ended requests with devices; nothing is written.
 
     Raises:
-        InvalidInput: there is no site in the folder, or nothing to replay.
+        InvalidInput: the folder contains no site, or there is nothing to replay.
     """
     existing(state)
     with closing(open_store(state.database)) as store, store.together():
@@ -55,20 +55,20 @@ def read_ledger(state: StateFolder, selection: Selection) -> Ledger:
 
 
 def site_devices(found: Sequence[Device], nodes: str | None) -> tuple[Device, ...]:
-    """The site's own devices, with ``+1x4`` more of them, or with ``6x8`` others instead.
+    """Return the devices of the site, more with ``+1x4``, or others with ``6x8``.
 
-    Whose model is not said are of the one that the site has most of.
+    Devices without a model get the most frequent one of the site.
 
     Raises:
-        InvalidInput: these are no nodes, or those of a tenant.
+        InvalidInput: these are not nodes, or they belong to a tenant.
     """
     if nodes is None:
         return tuple(found)
     pools = parse_nodes(nodes.removeprefix(_MORE)).pools()
     if ONE_POOL not in pools:
         raise InvalidInput(
-            f"With --from-ledger nobody has nodes of its own, as in {nodes!r}.",
-            accepted="+1x4 adds a node of four devices; 6x8 puts six of eight in their place.",
+            f"With --from-ledger tenants cannot have their own nodes, as in {nodes!r}.",
+            accepted="+1x4 adds a node of four devices; 6x8 replaces them with six of eight.",
             field="nodes",
         )
     made = pools[ONE_POOL]
@@ -79,7 +79,7 @@ def site_devices(found: Sequence[Device], nodes: str | None) -> tuple[Device, ..
 
 
 def site_words(nodes: str | None) -> str:
-    """How these devices are called in a report."""
+    """Describe these devices in a report."""
     if nodes is None:
         return "the site"
     return f"the site {nodes}" if nodes.startswith(_MORE) else nodes
@@ -97,7 +97,7 @@ def _trace(store: Store, selection: Selection) -> Trace:
             continue
         device_seconds = used.get(request.id, 0.0)
         if request.devices == 0:
-            left_out["asked for no device"] += 1
+            left_out["requested no devices"] += 1
         elif request.state not in TERMINAL:
             left_out["have not ended"] += 1
         elif device_seconds <= 0:
@@ -113,8 +113,8 @@ def _trace(store: Store, selection: Selection) -> Trace:
 def _refuse_nothing(left_out: Counter[str]) -> NoReturn:
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
     raise InvalidInput(
-        f"The ledger has nothing to replay yet: {reasons or 'nobody asked for anything'}.",
-        accepted="What has ended and held devices is replayed, within --from and --to.",
+        f"The ledger has nothing to replay yet: {reasons or 'there are no requests'}.",
+        accepted="Ended requests with devices are replayed, within --from and --to.",
     )
 
 
@@ -136,7 +136,7 @@ def _job(request: RequestRecord, seconds: float) -> TraceJob:
 
 
 def _requests(store: Store) -> Iterator[RequestRecord]:
-    """All of them, newest first, by pages."""
+    """Yield all requests, newest first, by pages."""
     before: str | None = None
     while page := store.requests(RequestFilter(limit=_PAGE, before=before)):
         yield from page

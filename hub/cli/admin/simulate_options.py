@@ -16,7 +16,7 @@ from ..common.operator_options import state_option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulateOptions:
-    """What was typed."""
+    """The options as given."""
 
     trace: Path | None
     format: str
@@ -47,14 +47,17 @@ _OPTIONS = (
         help="How the trace is written.",
     ),
     click.option(
-        "--where", multiple=True, metavar="COLUMN=TEXT", help="Only lines with this text there."
+        "--where",
+        multiple=True,
+        metavar="COLUMN=TEXT",
+        help="Only lines with this text in that column.",
     ),
-    click.option("--from", "since", metavar="TIME", help="Only what was submitted then or later."),
+    click.option("--from", "since", metavar="TIME", help="Only jobs submitted then or later."),
     click.option(
         "--to",
         "until",
         metavar="TIME",
-        help="Only what was submitted then or earlier; of a day, to its end.",
+        help="Only jobs submitted then or earlier; a day counts to its end.",
     ),
     click.option("--skip-bad", is_flag=True, help="Leave malformed lines out, and count them."),
     click.option(
@@ -76,16 +79,18 @@ _OPTIONS = (
         default="fifo,carrel",
         show_default=True,
         metavar="NAMES",
-        help="What to compare: fifo, greedy, sjf, srtf, las, qssf, carrel.",
+        help="Policies to compare: fifo, greedy, sjf, srtf, las, qssf, carrel.",
     ),
     click.option(
         "--estimates",
         default="lognormal:1.0",
         show_default=True,
         metavar="HOW",
-        help="What qssf and carrel are told of durations: oracle, lognormal:SIGMA or history.",
+        help="Durations that qssf and carrel know: oracle, lognormal:SIGMA or history.",
     ),
-    click.option("--seed", type=int, default=0, show_default=True, help="Of the drawn errors."),
+    click.option(
+        "--seed", type=int, default=0, show_default=True, help="Seed of the random errors."
+    ),
     click.option(
         "--quota", type=_FILE, metavar="FILE", help="Groups, quotas and budgets, as TOML."
     ),
@@ -95,15 +100,15 @@ _OPTIONS = (
         default=0.0,
         show_default=True,
         metavar="SECONDS",
-        help="Work that a job does again each time that it was stopped.",
+        help="Work that a job repeats after each stop.",
     ),
-    click.option("--json", "json_out", metavar="OUT", help="Write the figures; - prints them."),
+    click.option("--json", "json_out", metavar="OUT", help="Write the results; - prints them."),
     click.option("--html", "html_out", metavar="OUT", help="Write a page with plots; - prints it."),
 )
 
 
 def simulate_options(command: Callable[[SimulateOptions], None]) -> Callable[..., None]:
-    """The command receives all of them as one value."""
+    """Pass all options to the command as one value."""
 
     @wraps(command)
     def chosen(**options: object) -> None:

@@ -51,15 +51,15 @@ def up(
 ) -> None:
     """Start Carrel on this machine, and keep it running.
 
-    Three processes are started and watched: the proxy, JupyterHub and the Carrel service. One
-    that dies is started again. When all are ready, the address is printed, and the passwords
-    of accounts that were just made.
+    Starts and supervises three processes: the proxy, JupyterHub and the Carrel service. A process
+    that ends is restarted. When all are ready, it prints the address, and the passwords of new
+    accounts.
 
-    What you choose here is kept in the state folder and holds for later starts too. Ctrl-C
-    stops the three and leaves sessions and jobs running; the next start takes them over.
+    The options are stored in the state folder and apply to later starts too. Ctrl-C stops the
+    three processes and leaves sessions and jobs running; the next start takes them over.
     `carrel down` stops those too.
 
-    --json prints one line with: url, users (name, password if just made, role), devices (id,
+    --json prints one line with: url, users (name, password if new, role), devices (id,
     model, simulated), state. Everything else goes to stderr then.
 
     \b
@@ -86,9 +86,9 @@ def up(
 def down(*, state: StateFolder) -> None:
     """Stop Carrel with all sessions and jobs.
 
-    Stops the three processes of `carrel up`, then every session and job that runs on behalf of
-    this state folder, and says which. Their requests end as cancelled and their devices are
-    free. Requests that still wait in the queue are kept, and start with the next `carrel up`.
+    Stops the three processes of `carrel up`, then all sessions and jobs of this state folder,
+    and lists them. Their requests end as cancelled and their devices are released. Queued
+    requests are kept, and start after the next `carrel up`.
 
     \b
     Examples:

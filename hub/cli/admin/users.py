@@ -26,10 +26,10 @@ password_stdin = click.option(
 
 @click.group(cls=ListOptions)
 def user() -> None:
-    """Accounts: who may sign in.
+    """Accounts for signing in.
 
-    These are Carrel's own accounts. Where a site signs people in with something else (OAuth,
-    LDAP, PAM), they are not used.
+    These are Carrel's own accounts. They are not used on sites with another sign-in (OAuth, LDAP,
+    PAM).
 
     \b
     Examples:
@@ -52,9 +52,9 @@ def user() -> None:
 def add(
     *, name: str, state: StateFolder, admin: bool, groups: tuple[str, ...], password_stdin: bool
 ) -> None:
-    """Make an account, with a random password that is shown this once.
+    """Create an account, with a random password that is shown only once.
 
-    Carrel need not be running, except for --group: membership is JupyterHub's.
+    Carrel need not be running, except for --group: JupyterHub stores the members.
 
     \b
     Examples:
@@ -79,9 +79,9 @@ def add(
 @password_stdin
 @click.option("--random", "at_random", is_flag=True, help="Generate a password and print it.")
 def passwd(*, name: str, state: StateFolder, password_stdin: bool, at_random: bool) -> None:
-    """Set a new password; asked for twice, unless --random or --password-stdin is given.
+    """Set a new password, which is asked twice without --random or --password-stdin.
 
-    It also ends the wait after failed sign-ins. Browsers that are signed in stay so.
+    It also ends the delay after failed sign-ins. Signed-in browsers stay signed in.
 
     \b
     Examples:
@@ -142,10 +142,10 @@ def list_(*, state: StateFolder, as_json: bool) -> None:
 @state_option
 @click.option("--force", is_flag=True, help="Also remove the account of the last administrator.")
 def remove(*, name: str, state: StateFolder, force: bool) -> None:
-    """Remove an account and the hub's user, and stop that user's sessions.
+    """Remove an account and its JupyterHub user, and stop the sessions.
 
-    Carrel has to be running. The home folder, the requests and the ledger are kept; an account
-    of the same name would find them again.
+    Requires a running Carrel. The home folder, requests and ledger entries are kept; a new
+    account of the same name would have them.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""What the commands of everybody share: options, and how an error is told."""
+"""Base classes of the commands for all users: common options and error output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Environment:
 
 
 class ListOptions(click.Group):
-    """Commands about one kind of thing; what is there is listed by ``ls`` and ``list`` alike."""
+    """A group of commands in which ``ls`` and ``list`` are the same."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         found = super().get_command(ctx, cmd_name)
@@ -34,7 +34,7 @@ class ListOptions(click.Group):
 
 
 class Failed(click.ClickException):
-    """What went wrong, in one sentence on stderr, or as JSON where JSON was asked for."""
+    """Print an error as one sentence on stderr, or as JSON with --json."""
 
     def __init__(self, error: CarrelError, *, as_json: bool, status: int = 1) -> None:
         super().__init__(str(error))
@@ -54,7 +54,7 @@ class Failed(click.ClickException):
 
 
 class ClientCommand(click.Command):
-    """Turns the errors of Carrel into messages and exit statuses."""
+    """A command that turns errors of Carrel into messages and exit statuses."""
 
     failure_status = 1
 
@@ -63,7 +63,9 @@ class ClientCommand(click.Command):
             return super().invoke(ctx)
         except CarrelError as error:
             raise self._failed(ctx, error) from error
-        except ValidationError as error:  # a value that no body takes, such as a year of more time
+        except (
+            ValidationError
+        ) as error:  # a value that no body accepts, such as an extension of a year
             wrong = invalid(error.errors(include_url=False), {})
             raise self._failed(ctx, wrong) from error
 
@@ -73,13 +75,13 @@ class ClientCommand(click.Command):
 
 
 class WaitingCommand(ClientCommand):
-    """One whose exit status says how a job ended: 1 is taken."""
+    """A command whose exit status is the result of a job, so that 1 has another meaning."""
 
     failure_status = NO_ANSWER
 
 
 class DeviceCount(click.IntRange):
-    """How many devices; whoever asks for part of one is told why there is none."""
+    """A number of devices, with an explanation for parts of a device."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if is_part(value):

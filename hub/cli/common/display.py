@@ -1,4 +1,4 @@
-"""How requests, devices and usage look in a terminal, and as JSON."""
+"""Print requests, devices and usage in a terminal, or as JSON."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from ...schemas import (
 from .terminal import plain
 
 _WIDEST = 40
-"""How much of a name fits into a list."""
+"""Max length of a name in a list."""
 
 
 def as_json(value: object) -> None:
-    """One JSON document on a line of its own."""
+    """Print one JSON document a line."""
     click.echo(dumped(value))
 
 
@@ -60,7 +60,7 @@ def local_time(moment: float | None, now: float, *, clock: str = "%H:%M") -> str
 
 
 def dated(line: TimedSentence, now: float) -> str:
-    """A sentence with its times in it."""
+    """Return a sentence with its times."""
     return "".join(f"{part.before}{_told(part, now)}{part.after}" for part in line)
 
 
@@ -72,17 +72,17 @@ def _told(part: TimedText, now: float) -> str:
 
 
 def waits(wait: WaitOut, now: float) -> str:
-    """Place, reason and expected start: what is told of a wait on one line."""
+    """Return position, reason and expected start in one line."""
     return f"{wait.sentence} {dated(expected_start(wait, now), now)}".rstrip()
 
 
 def exact_time(moment: float | None, now: float) -> str:
-    """With seconds: what is charged for is told as it is charged."""
+    """Return a time with seconds, as charges are exact to the second."""
     return local_time(moment, now, clock="%H:%M:%S")
 
 
 def zone(now: float) -> str:
-    """What the reader's zone is called: ``CET``, ``UTC``."""
+    """Return the name of the reader's time zone: ``CET``, ``UTC``."""
     return _here(now).strftime("%Z")
 
 
@@ -96,8 +96,8 @@ def clock_time(moment: float) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: str = "") -> None:
-    """Columns as wide as they need; those named in ``right`` (by their letter) end flush."""
-    # Names come from other people: nothing in them may steer the terminal.
+    """Print a table; the columns named in ``right`` are right-aligned."""
+    # Names come from other users: they must not contain control characters.
     lines = [list(header), *([_printable(text) for text in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     for line in lines:
@@ -175,7 +175,7 @@ def devices_of(request: RequestOut) -> str:
 
 
 def request_details(request: RequestOut, now: float) -> None:
-    """Everything that is known about one request, one fact a line."""
+    """Print everything about one request, one fact a line."""
     for name, value in _facts(request, now):
         if value:
             click.echo(f"{name + ':':<16} {_printable(value)}")
@@ -207,7 +207,7 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
         yield "Held until", f"{local_time(request.claim_by, now)} ({left} left to claim it)"
     if progress := request.progress:
         yield "Progress", _progress(progress)
-    if request.kind != "grading":  # the service's own, of which the label says enough
+    if request.kind != "grading":  # an internal command; the label describes it
         yield "Command", shlex.join(request.command)
     yield "Working folder", request.workdir
     if request.memory_bytes:
@@ -232,7 +232,7 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
 
 
 def _urgency(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
-    """What it says about when it is served, where that is not the ordinary."""
+    """Return the settings that affect its order, if they are not the defaults."""
     if request.priority not in ("normal", "interactive"):
         yield "Priority", request.priority
     if request.deadline is not None:
@@ -243,10 +243,10 @@ def _urgency(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
 
 def _warning(warning: WarningOut, now: float) -> str:
     left = units.duration(warning.stops_at - now)
-    end = f"It is stopped at {local_time(warning.stops_at, now)} (in {left})"
+    end = f"It stops at {local_time(warning.stops_at, now)} (in {left})"
     if warning.final:
-        return f"{end}. {warning.message}"  # it says what comes after the end
-    how = "unless something runs in it" + (", or it is kept" * warning.can_keep)
+        return f"{end}. {warning.message}"  # the message continues after the time
+    how = "unless it becomes active" + (", or it is kept" * warning.can_keep)
     return " ".join([warning.message, f"{end} {how}.", *warning.seen])
 
 
@@ -274,17 +274,17 @@ def _end(request: RequestOut, now: float) -> str:
 
 
 def cancelled(request: RequestOut) -> str:
-    """What a cancellation has brought about so far."""
+    """Return the effect of a cancellation so far."""
     state = request_messages.state_name(request.state)
     if request.state == "stopping":
         return f"{request.id} is being stopped."
     if request.ended and request.state != "cancelled":
-        return f"{request.id} has ended already: {state}."
+        return f"{request.id} has already ended: {state}."
     return f"{request.id} is {state}."
 
 
 def device_name(device: DeviceOut) -> str:
-    """Model, memory and UUID; a simulated device says that it is one."""
+    """Return model, memory and UUID, with a note for simulated devices."""
     size = units.memory(device.memory_bytes)
     kind = " (simulated)" if device.simulated else ""
     return f"{device.model}{kind}" + (f", {size}" if size else "") + f", {device.id}"
@@ -310,7 +310,7 @@ def pool_table(pool: PoolOut, now: float) -> None:
     if rows:
         click.echo(f"{pool.free} of {units.devices(pool.total)} free, {waiting}{simulated}")
     else:
-        click.echo(f"The pool has no devices: everything runs on CPU. {waiting}")
+        click.echo(f"The pool has no devices: all work runs on CPU. {waiting}")
     for each in pool.reservations:
         click.echo(plain(dated((reservation(each),), now)))
 
@@ -364,7 +364,7 @@ def ledger_table(lines: Sequence[LedgerOut], now: float) -> None:
 
 
 def change(item: RequestOut, now: float) -> str:
-    """One line of what happened to a request, for those who wait in a terminal."""
+    """Return one line for a change of a request."""
     clock = clock_time(now)
     sentence = item.cause.message if item.cause else item.wait.sentence if item.wait else ""
     return f"{clock}  {item.id}  {place(item)}  {_printable(sentence)}".rstrip()

@@ -1,4 +1,4 @@
-"""The exit status that tells how requests ended."""
+"""Exit statuses for the results of requests."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ _WORST_FIRST = (FAILED, TIMED_OUT, CANCELLED, SUCCEEDED)
 
 
 def exit_status(ends: Sequence[RequestOut]) -> int:
-    """The worst of them: failed, then timed out, then cancelled."""
+    """Return the worst result: failed, then timed out, then cancelled."""
     found = {_BY_STATE.get(request.state, FAILED) for request in ends}
     return next((status for status in _WORST_FIRST if status in found), SUCCEEDED)

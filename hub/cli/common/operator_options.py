@@ -1,4 +1,4 @@
-"""Options and checks that administrators' commands share."""
+"""Options and checks of administrators' commands."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ def state_option(function: F) -> F:
         show_default=True,
         show_envvar=True,
         callback=_folder,
-        help="Folder in which this Carrel keeps everything.",
+        help="State folder of this Carrel.",
     )(function)
 
 
 def existing(state: StateFolder) -> Settings:
-    """The settings of an installation that has been started before.
+    """Return the settings of an installation that has been started before.
 
     Raises:
-        InvalidInput: there is none in the folder.
+        InvalidInput: the folder contains no installation.
     """
     return Settings.load(state)
 
 
 def hub_of(state: StateFolder) -> HubApi:
-    """The running hub of this installation, with the service's rights."""
+    """Return a client of the running JupyterHub, with the rights of the service."""
     return HubApi(existing(state).hub_api_url, Secrets.ensure(state).service_token)
 
 
 def operator() -> str:
-    """Whoever works at the command line of this machine, as the audit list names them."""
+    """Return the user at the command line of this machine, for the audit log."""
     return f"cli:{getpass.getuser()}"
 
 

@@ -1,7 +1,6 @@
-"""What a terminal shows of requests as they go: lines, and on a real terminal a line that lives.
+"""Print the progress of requests: lines, and on a real terminal one line that is rewritten.
 
-Text that a job printed is shown without its control characters, so that it cannot steer the
-terminal.
+Output of jobs is printed without control characters, so that it cannot control the terminal.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ _PLAIN_PROGRESS_SECONDS = 10.0
 
 
 class ProgressPrinter(Protocol):
-    """Takes every change, in order."""
+    """Print a change; called in order."""
 
     def tell(self, change: JobUpdate) -> None: ...
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Finish the output."""
 
 
 class JsonProgressPrinter:
-    """One object a line: requests, and with ``events`` what happened to them, and the log."""
+    """Prints one JSON object a line: requests, and with ``events`` their events and logs."""
 
     def __init__(self, *, events: bool) -> None:
         self._events = events
@@ -56,7 +55,7 @@ class JsonProgressPrinter:
 
 @dataclass(slots=True, kw_only=True)
 class _Seen:
-    """What has been told about one request."""
+    """What was printed about one request."""
 
     place: str = ""
     cells: int = 0
@@ -70,10 +69,10 @@ class _Seen:
 
 
 class LineProgressPrinter:
-    """For people: changes of state, and with ``events`` the cells with their outputs.
+    """Prints text: changes of state, and with ``events`` cells with their outputs.
 
     Attributes:
-        live: where the last line may be written anew (a terminal); None for plain lines.
+        live: a terminal in which the last line is rewritten; None for plain lines.
     """
 
     def __init__(
@@ -106,7 +105,7 @@ class LineProgressPrinter:
             click.echo()
 
     def _status(self, seen: _Seen, request: RequestOut) -> None:
-        # People need not read that a clock has moved on; cells tell themselves.
+        # Skip mere changes of time; cells have their own lines.
         following = self._events and request.state == "running" and bool(request.progress)
         place = request_messages.state_name(request.state) if following else display.place(request)
         if place != seen.place or request.ended:
@@ -151,7 +150,7 @@ class LineProgressPrinter:
             full = round(_BAR * min(1.0, max(0.0, done / whole)))
             bar = "█" * full + "░" * (_BAR - full) + " "
         seen.step = f"{bar}{amount} {plain(_text(event.data, 'text'))}".rstrip()
-        # Without a line that can be written anew a few of them are enough.
+        # Without a terminal a few of these lines are enough.
         over = event.at - seen.told_step_at >= _PLAIN_PROGRESS_SECONDS
         if self._live is None and (over or (whole and done >= whole)):
             seen.told_step_at = event.at
@@ -165,14 +164,14 @@ class LineProgressPrinter:
         return f"cell {seen.cell}" + (f" of {seen.cells}" if seen.cells else "")
 
     def _write(self, text: str) -> None:
-        """Whole lines."""
+        """Print whole lines."""
         if text:
             self._erase()
             click.echo(("\n" if self._unfinished else "") + text)
             self._unfinished = False
 
     def _print(self, text: str) -> None:
-        """What comes in pieces that need not end with a line."""
+        """Print pieces of text that may end within a line."""
         if text:
             self._erase()
             click.echo(text, nl=False)
@@ -199,13 +198,13 @@ class LineProgressPrinter:
 
 
 def output_text(output: JsonValue) -> str:
-    """An output of a notebook as text: what it printed, or what stands for it."""
+    """Return an output of a notebook as text, or a placeholder."""
     if not isinstance(output, dict):
         return ""
     if output.get("output_type") == "stream":
         return _joined(output.get("text"))
     if output.get("output_type") == "error":
-        return ""  # `cell_failed` says it, with the cell
+        return ""  # part of `cell_failed`
     data = output.get("data")
     if not isinstance(data, dict) or not data:
         return ""

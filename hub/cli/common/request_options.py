@@ -1,4 +1,4 @@
-"""Options that several commands share: time limit, group and device model."""
+"""Options of requests: time limit, group and device model."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ def model_option(function: F) -> F:
 
 
 def model_field(name: str | None) -> dict[str, object]:
-    """What is sent for ``--model``: nothing for devices of any model."""
+    """Return the fields for ``--model``: none for devices of any model."""
     model = None if name is None else parsers.model(name)
     return {} if model is None else {"model": model}

@@ -1,4 +1,4 @@
-"""What a job printed, made harmless for a terminal: it may colour text, and steer nothing else."""
+"""Sanitize the output of jobs for a terminal: keep colours, remove other control sequences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 _RESET: Final = "\x1b[0m"
 _LONGEST: Final = 4096
-"""Characters of a sequence; what goes on for longer is no sequence, but text."""
+"""Max length of a sequence; anything longer is text."""
 _TEXT: Final = rf"[^\x07\x1b\n]{{0,{_LONGEST}}}"
 _SEQUENCE: Final = re.compile(
     r"\x1b\[[0-?]{0,64}[ -/]{0,4}[@-~]"  # moves the cursor, erases, colours
@@ -24,11 +24,10 @@ _LONE_ESCAPE: Final = re.compile(r"\x1b(?!\[[0-9;:]*m)")
 
 
 class TerminalSanitizer:
-    """Bytes in, text out that a terminal may be given, sequences that come in pieces included.
+    """Decode bytes to text that is safe for a terminal, even if sequences arrive in pieces.
 
-    Colours and the moves within a line (tab, carriage return) stay; everything else that is not
-    text is left out: it could rename the window, erase what stands above, or write to the
-    clipboard.
+    Colours, tabs and carriage returns are kept; other control characters and sequences are
+    removed: they could rename the window, erase lines, or write to the clipboard.
     """
 
     def __init__(self) -> None:
@@ -43,7 +42,7 @@ class TerminalSanitizer:
         return self._tamed(text[: len(text) - len(self._held)])
 
     def close(self) -> str:
-        """What was held back; and the reader's own colours again."""
+        """Return the rest of the text, and reset the colours."""
         rest = self._tamed(self._held + self._decoder.decode(b"", final=True))
         self._held = ""
         return rest + (_RESET if self._coloured else "")
@@ -61,7 +60,7 @@ class TerminalSanitizer:
 
 
 def plain(text: str) -> str:
-    """Without any sequence; of lines that were written over, what was seen last."""
+    """Remove all sequences; of overwritten lines keep the last text."""
     lines = _SEQUENCE.sub("", text).replace("\r\n", "\n").split("\n")
     last = [line.rstrip("\r").rpartition("\r")[2] for line in lines]
     return "\n".join("".join(c for c in line if c == "\t" or c.isprintable()) for line in last)

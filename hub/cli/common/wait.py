@@ -1,4 +1,4 @@
-"""Waiting for requests in a terminal, until their ends become an exit status."""
+"""Wait for requests in a terminal, and return their result as the exit status."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def wait_for(
     *,
     follow: bool = False,
 ) -> int:
-    """Tell what happens to all of them; with ``follow`` also cells, outputs and logs."""
+    """Print changes of all requests; with ``follow`` also cells, outputs and logs."""
     wanted = list(dict.fromkeys(request_ids))
     latest = {request_id: client.request(request_id) for request_id in wanted}
     teller = _teller(as_json=as_json, follow=follow, several=len(wanted) > 1)
     try:
         for request in latest.values():
             teller.tell(JobUpdate(request_id=request.id, item=request))
-        # What a command prints is its log; what a notebook prints comes with its cells.
+        # The output of a command is its log; that of a notebook comes with its cells.
         logs = [each.id for each in latest.values() if follow and each.command]
         for change in follow_all(client, wanted, timeout, logs_of=logs):
             if isinstance(change.item, RequestOut):

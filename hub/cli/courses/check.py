@@ -1,4 +1,4 @@
-"""``carrel course check``: one's own work against the tests that one can see, before it counts."""
+"""``carrel course check``: run the visible tests on one's own work."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def check_command(
     as_json: bool,
     site: str | None,
 ) -> None:
-    """Run the tests that you can see on FOLDER, or ./ASSIGNMENT, as grading will run them.
+    """Run the visible tests on FOLDER, or ./ASSIGNMENT, as grading will run them.
 
-    It is the same sandbox and the same image, so that what passes here does not fail there. Nothing
-    of it counts, nothing is handed in, and nobody else sees it. Grading may have further tests.
-    With --watch the exit status is 1 where a test does not pass.
+    Uses the same sandbox and image, so that a test that passes here passes there. The result does
+    not count, nothing is submitted, and only you see it. Grading may have further tests. With
+    --watch the exit status is 1 if a test does not pass.
 
     \b
     Examples:

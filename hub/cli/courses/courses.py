@@ -1,4 +1,4 @@
-"""``carrel course``: courses, for those who teach them and for administrators."""
+"""``carrel course``: courses, for teachers and administrators."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 def course_command() -> None:
     """Courses: assignments, rosters, submissions.
 
-    A course is a group with a class, assignments and what was handed in. Where only one course
-    comes into question it need not be named; otherwise name it with --course.
+    A course is a group with a class, assignments and submissions. Name it with --course unless
+    only one course is possible.
 
     \b
     As a student:
@@ -78,10 +78,10 @@ def create_command(
     as_json: bool,
     site: str | None,
 ) -> None:
-    """Make a course: its group with a quota, its teachers, its class (administrators).
+    """Create a course: its group with a quota, its teachers, its class (administrators).
 
-    A group of that name becomes the course's, and keeps what is not named here. Who is in it and
-    not on the roster stays, and is named.
+    An existing group of that name is used, and keeps omitted values. Members who are not on the
+    roster stay, and are listed.
 
     \b
     Examples:
@@ -125,9 +125,9 @@ def clone_command(
     as_json: bool,
     site: str | None,
 ) -> None:
-    """Make the course NAME with the quota, image and assignments of COURSE (administrators).
+    """Create the course NAME with the quota, image and assignments of COURSE (administrators).
 
-    Its people stay there, and its assignments are hidden until they are released anew.
+    People are not copied, and the assignments are hidden until they are released again.
 
     \b
     Example:
@@ -209,7 +209,7 @@ def show_command(*, course: str, as_json: bool, site: str | None) -> None:
 @json_option
 @site_option
 def archive_command(*, course: str, undo: bool, as_json: bool, site: str | None) -> None:
-    """Let a course only be read from now on; nothing is deleted (teachers).
+    """Archive a course: it becomes read-only; nothing is deleted (teachers).
 
     \b
     Example:
@@ -233,10 +233,10 @@ def archive_command(*, course: str, undo: bool, as_json: bool, site: str | None)
 def roster_command(
     *, course: str, file: Path | None, dry_run: bool, yes: bool, as_json: bool, site: str | None
 ) -> None:
-    """Show the class, or make it what FILE says, after it was shown what that changes (teachers).
+    """Show the class, or apply the roster FILE after a preview (teachers).
 
-    FILE is a table (CSV) of the whole class, with a column student and perhaps name, section and
-    role. Who is not on it leaves; what they handed in is kept, and they find it when they return.
+    FILE is a CSV file of the whole class, with a column student and optionally name, section and
+    role. Students who are not listed leave the course; their submissions are kept.
 
     \b
     Examples:

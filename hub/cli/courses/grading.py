@@ -1,4 +1,4 @@
-"""The commands of ``carrel course`` with which a class is graded."""
+"""``carrel course grade``, ``grades`` and ``feedback``."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def grade_command(
     as_json: bool,
     site: str | None,
 ) -> None:
-    """Grade what was handed in, on the pool (teachers and graders).
+    """Grade the submissions, on the pool (teachers and graders).
 
-    Of each student the submission that counts is graded, each in a sandbox of its own. Asked for
-    again while it runs, it is the same run; after an interruption it goes on where it was. Scores
-    that people gave in nbgrader's formgrader stay.
+    Grades the submission of each student that counts, each in its own sandbox. Repeating it
+    returns the open run; after an interruption it continues. Manual scores from nbgrader's
+    formgrader are kept.
 
     \b
     Examples:
@@ -81,7 +81,7 @@ def grade_command(
 
 
 def _until_done(client: Client, course: str, assignment: str, request: str) -> Iterator[GradingOut]:
-    """Whenever something has changed, until this run is over or another one has begun."""
+    """Yield changes until this run has ended or another one has begun."""
     before: tuple[int, str] | None = None
     while True:
         run = client.grades(course, assignment).run
@@ -111,10 +111,10 @@ def _progress(run: GradingOut) -> str:
 def grades_command(
     *, assignment: str | None, course: str, as_csv: bool, as_json: bool, site: str | None
 ) -> None:
-    """List the points in an assignment: one's own, or everybody's (teachers and graders).
+    """List the points in an assignment: your own, or of all students (teachers and graders).
 
-    A student sees the own points once feedback is released, and without an assignment those of
-    all assignments.
+    Students see their own points after feedback is released; without an assignment, for all
+    assignments.
 
     \b
     Examples:
@@ -172,8 +172,8 @@ def feedback_command(
 ) -> None:
     """Fetch your feedback on an assignment, or release it to the class.
 
-    It is a page for each notebook, with points, comments and a sentence for each test. Released
-    again, as after manual grading, it is in place of what was there.
+    Feedback is a page for each notebook, with points, comments and a sentence for each test. A
+    later release, as after manual grading, replaces it.
 
     \b
     Examples:
@@ -210,7 +210,7 @@ def feedback_command(
 def _release(
     client: Client, course: str, assignment: str, student: str
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """By person: what was done, and why nothing could be."""
+    """Print the result of the release for each student."""
     released: dict[str, str] = {}
     left_out: dict[str, str] = {}
     for each in client.grades(course, assignment).grades:
@@ -225,7 +225,7 @@ def _release(
 
 
 def _fetch(client: Client, course: str, assignment: str, folder: Path) -> list[str]:
-    """Of the newest submission that has any; pages of ours, so that they are written over."""
+    """Fetch the pages of the newest submission with feedback; existing pages are overwritten."""
     for receipt in reversed(client.receipts(course, assignment)):
         pages = workspace_folder.contents(client.feedback(receipt.id).files)
         if not pages:

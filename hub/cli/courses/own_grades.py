@@ -1,4 +1,4 @@
-"""A student's own points, as ``carrel course grades`` shows them once feedback is released."""
+"""Print a student's own points for ``carrel course grades``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..common.terminal import plain
 
 
 def own_grades(client: Client, course: str, assignment: str | None, *, as_json: bool) -> None:
-    """Of one assignment cell by cell, or of all."""
+    """Print the points of one assignment by cell, or of all assignments."""
     if assignment is None:
         _all(client, course, as_json=as_json)
         return

@@ -1,4 +1,4 @@
-"""Which course is meant, and how due times look in a terminal."""
+"""Choose the course of a command, and format due dates."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def course_option(function: F) -> F:
 
 
 def teaching(client: Client, named: str) -> str:
-    """The course that is named, else the only one that this person teaches.
+    """Return the named course, else the only one that the user teaches.
 
     Raises:
         InvalidInput: there is none, or there are several.
@@ -42,7 +42,7 @@ _NOT = {"teach": "do not teach", "teach or grade": "do not teach or grade", "are
 
 
 def grading(client: Client, named: str, assignment: str) -> str:
-    """The course that is named, else the only one with this assignment that this person grades.
+    """Return the named course, else the only one with this assignment that the user grades.
 
     Raises:
         InvalidInput: there is none, or there are several.
@@ -51,7 +51,7 @@ def grading(client: Client, named: str, assignment: str) -> str:
 
 
 def working(client: Client, named: str, assignment: str = "") -> str:
-    """The course that is named, else the only one with this assignment that this person is in.
+    """Return the named course, else the only one with this assignment that the user is in.
 
     Raises:
         InvalidInput: there is none, or there are several.
@@ -60,7 +60,7 @@ def working(client: Client, named: str, assignment: str = "") -> str:
 
 
 def in_question(client: Client, named: str, assignment: str = "") -> CourseOut:
-    """The course that is named, else the only one that this person teaches or grades, else is in.
+    """Return the named course, else the only one that the user teaches or grades, else is in.
 
     Raises:
         InvalidInput: there is none, or there are several.
@@ -73,7 +73,7 @@ def in_question(client: Client, named: str, assignment: str = "") -> CourseOut:
 
 
 def _those(client: Client, roles: Collection[str] = ()) -> list[CourseOut]:
-    """The courses that go on, of these roles or of any."""
+    """Return the courses that are not archived, with these roles or any."""
     return [
         each
         for each in client.courses()
@@ -98,7 +98,7 @@ def _has(client: Client, course: CourseOut, assignment: str) -> bool:
 
 
 def due_text(due: float | None, zone: str) -> str:
-    """In the reader's zone, and by the clock by which it was said where that is another."""
+    """Format a due date in the reader's zone, and in its own zone if that is another."""
     if due is None:
         return "never"
     now = time.time()

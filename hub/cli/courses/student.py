@@ -1,4 +1,4 @@
-"""The commands of ``carrel course`` that students use."""
+"""The commands of ``carrel course`` for students."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .selection import assignment_argument, course_option, due_text, working
 @json_option
 @site_option
 def assignments_command(*, course: str, as_json: bool, site: str | None) -> None:
-    """List the assignments of a course: until when, and how far you are.
+    """List the assignments of a course with due dates and your state.
 
     \b
     Example:
@@ -68,10 +68,10 @@ def _row(assignment: AssignmentOut) -> list[str]:
 def fetch_command(
     *, assignment: str, course: str, target: Path | None, as_json: bool, site: str | None
 ) -> None:
-    """Fetch an assignment into ./ASSIGNMENT, or bring that folder up to a newer version.
+    """Fetch an assignment into ./ASSIGNMENT, or update that folder to a newer version.
 
-    Your work is never overwritten: notebooks are merged cell by cell, and what was changed by
-    you and in the hand-out is kept twice.
+    Your work is never overwritten: notebooks are merged cell by cell, and cells that changed on
+    both sides are kept twice.
 
     \b
     Examples:
@@ -102,10 +102,10 @@ def fetch_command(
 def submit_command(
     *, assignment: str, folder: Path | None, course: str, as_json: bool, site: str | None
 ) -> None:
-    """Hand in FOLDER, or ./ASSIGNMENT; as often as you like until it is due.
+    """Submit FOLDER, or ./ASSIGNMENT, as often as you like until the due date.
 
-    The receipt has the time at which the site had all of it, and its SHA-256: the one of what
-    `sha256sum` prints for your files, sorted by name.
+    The receipt has the time at which the site had all files, and a SHA-256: that of the output
+    of `sha256sum` for your files, sorted by name.
 
     \b
     Examples:
@@ -155,7 +155,7 @@ def _receipt(receipt: ReceiptOut) -> None:
 def receipts_command(
     *, assignment: str, course: str, person: str, as_json: bool, site: str | None
 ) -> None:
-    """List what was handed in: when the site had it, its SHA-256, and which one is graded.
+    """List the submissions: time, SHA-256, and which one is graded.
 
     \b
     Example:

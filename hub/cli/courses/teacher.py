@@ -1,4 +1,4 @@
-"""The commands of ``carrel course`` with which assignments are released and time is given."""
+"""``carrel course release``, ``extend``, ``count`` and ``outage``."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def release_command(
 ) -> None:
     """Release an assignment, or a new version of it (teachers).
 
-    Its files are those of --from, else of ./source/ASSIGNMENT or ./ASSIGNMENT, as nbgrader lays
-    them out: students get them without solutions and hidden tests. Without any of these folders
-    the files stay as they are, and only what is named changes.
+    The files are those of --from, else of ./source/ASSIGNMENT or ./ASSIGNMENT, in nbgrader's
+    layout: students get them without solutions and hidden tests. Without any of these folders the
+    files are kept, and only the given options change.
 
     \b
     Examples:
@@ -115,9 +115,9 @@ def extend_command(
     as_json: bool,
     site: str | None,
 ) -> None:
-    """Give WHOM more time for an assignment, or show who has more (teachers).
+    """Grant WHOM an extension for an assignment, or list extensions (teachers).
 
-    Several extensions add up. To change one, take it back and give another.
+    Extensions add up. To change one, revoke it and grant another.
 
     \b
     Examples:
@@ -171,9 +171,9 @@ def _show_extensions(found: Sequence[ExtensionOut], assignment: str, *, as_json:
 @json_option
 @site_option
 def count_command(*, submission: int, undo: bool, as_json: bool, site: str | None) -> None:
-    """Let a submission count, whatever the clock said (teachers).
+    """Let a submission count, regardless of its time (teachers).
 
-    SUBMISSION is its id, as `carrel course receipts` shows it.
+    SUBMISSION is its ID from `carrel course receipts`.
 
     \b
     Example:
@@ -203,9 +203,9 @@ def outage_command(
     as_json: bool,
     site: str | None,
 ) -> None:
-    """Record when people could not work (administrators), or list outages.
+    """Record an outage (administrators), or list outages.
 
-    What was due from BEGIN to END, or within a day after it, is due so much later, for everybody.
+    Assignments due from BEGIN to END, or within a day after, are due later by its length.
 
     \b
     Examples:

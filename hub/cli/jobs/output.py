@@ -27,7 +27,9 @@ from ..common.client_command import ClientCommand, json_option, request_argument
     help="Where to write it: a file or folder, - for standard output. By default "
     "its own name in this folder, and for files a folder named after the job.",
 )
-@click.option("--files", "of_files", is_flag=True, help="What the job put into $CARREL_OUTPUT_DIR.")
+@click.option(
+    "--files", "of_files", is_flag=True, help="Files that the job wrote to $CARREL_OUTPUT_DIR."
+)
 @click.option("--force", is_flag=True, help="Replace files that are there already.")
 @json_option
 @site_option

@@ -43,14 +43,14 @@ from ..common.terminal import TerminalSanitizer
 @click.option(
     "--everybody",
     is_flag=True,
-    help="Of all people whom you may see, with owners: teachers see their groups, "
-    "administrators everything.",
+    help="Include all users that you may see, with owners: teachers see their groups, "
+    "administrators all.",
 )
 @click.option("--owner", metavar="NAME", help="Only requests of this user, if you may see them.")
 @click.option(
     "--text",
     default="",
-    help="Only with this in the id, the session's or notebook's name, or command.",
+    help="Only with this text in the ID, the name of the session or notebook, or the command.",
 )
 @click.option("--why", "with_why", is_flag=True, help="Include the reason for each queued request.")
 @click.option(
@@ -237,7 +237,7 @@ def cancel_command(
       carrel cancel j-7k2m4qpz --reason 'The node needs a new fan.'
     """
     if bool(request_ids) == bool(labels):
-        raise click.UsageError("Name what to cancel: either IDs, or --label KEY=VALUE.")
+        raise click.UsageError("Give either IDs or --label KEY=VALUE.")
     wanted = dict(parsers.label(text) for text in labels)
     with Client.from_environment(site) as client:
         chosen = list(request_ids) or _labelled(client, wanted, yes=yes)

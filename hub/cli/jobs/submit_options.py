@@ -75,28 +75,27 @@ _OPTIONS = (
         type=click.IntRange(min=0),
         default=0,
         metavar="N",
-        help="How often it is tried again when its machine or process is lost. "
-        "An error of its own is not tried again.",
+        help="How often the job is tried again after its node or process is lost. "
+        "Errors of the job itself are not retried.",
     ),
     click.option(
         "--priority",
         type=click.Choice(["opportunistic", "normal", "urgent"]),
         default="normal",
         show_default=True,
-        help="Opportunistic jobs come last and give way to everybody; urgent is for teachers "
+        help="Opportunistic jobs start last and are preempted first; urgent is for teachers "
         "and administrators.",
     ),
     click.option(
         "--not-preemptible",
         is_flag=True,
-        help="Never stop it for another group's guarantee; it then starts only on devices that "
-        "nobody could ask back.",
+        help="Never preempt it; it then starts only on devices that no other group can reclaim.",
     ),
     click.option(
         "--deadline",
         metavar="WHEN",
-        help=f"When it should have ended: {parsers.MOMENT_HELP}. It comes earlier inside its "
-        "group when that gets close.",
+        help=f"When it should have ended: {parsers.MOMENT_HELP}. Its order in its "
+        "group improves when the deadline is close.",
     ),
     click.option("--group", help="Group to charge; optional for members of one group."),
     click.option(
@@ -108,8 +107,7 @@ _OPTIONS = (
     click.option(
         "--no-internet",
         is_flag=True,
-        help="Let it reach this site's service and nothing else; only where jobs run in "
-        "containers.",
+        help="Allow network access to this site's service only; requires containers.",
     ),
     click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="May be repeated."),
     click.option(
@@ -118,7 +116,7 @@ _OPTIONS = (
         multiple=True,
         metavar="FILE",
         type=click.Path(path_type=Path),
-        help="Copy this file into the job's working folder, which is then one of its own; "
+        help="Copy this file into the job's working folder, which is then a folder of its own; "
         "may be repeated.",
     ),
     click.option(

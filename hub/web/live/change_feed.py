@@ -30,7 +30,7 @@ Clues = tuple[object, ...]
 class FeedView:
     """What was read after one notification."""
 
-    beat: int
+    version: int
     at: float
     glance: ChangeDigest
 
@@ -69,8 +69,8 @@ class ChangeFeed:
         Raises:
             CarrelError: the store is not responding.
         """
-        beat = self._notifier.version
-        while self._newest is None or self._newest.beat < beat:
+        version = self._notifier.version
+        while self._newest is None or self._newest.version < version:
             if self._reading is None:
                 self._reading = asyncio.create_task(self._read())
             # Shielded: other streams wait for the same read.
@@ -78,7 +78,7 @@ class ChangeFeed:
         return self._newest
 
     async def _read(self) -> None:
-        beat, before = self._notifier.version, self._newest
+        version, before = self._notifier.version, self._newest
         at = asyncio.get_running_loop().time()
         after = before.glance.last if before and at - before.at < _LONG_AGO else None
         try:
@@ -95,7 +95,7 @@ class ChangeFeed:
             self._of_reader[each.owner, each.group] = each.event_id
         while len(self._of_request) > _REMEMBERED:
             self._forgotten = self._of_request.popitem(last=False)[1]
-        self._newest = FeedView(beat=beat, at=at, glance=glance)
+        self._newest = FeedView(version=version, at=at, glance=glance)
 
     def _clues(self, request_id: str, look: FeedView, who: Identity | None) -> Clues:
         """Return a fingerprint of one request for this reader."""

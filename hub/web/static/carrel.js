@@ -1,5 +1,5 @@
-// Times in the reader's zone, counters, announcements, and the form's small helps.
-// Everything on a page also works, or is at least readable, without this file.
+// Times in the reader's zone, counters, announcements, and helpers of forms.
+// Pages also work, or are at least readable, without this file.
 "use strict";
 (() => {
   const clock = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit" });
@@ -71,30 +71,29 @@
     }
   };
 
-  // Said aloud once per change, however often the part around it is replaced.
-  const say = (source, said) => {
-    if (!source || !said) return;
+  // Announce each change once, however often the part around it is replaced.
+  const say = (source, announcer) => {
+    if (!source || !announcer) return;
     const text = source.textContent.replace(/\s+/g, " ").trim();
-    const words = text.replace(/\(.*?\)/g, "");
-    if (said.dataset.words === words) return;
-    // The first one is on the page anyway.
-    if (said.dataset.words !== undefined) said.textContent = text;
-    said.dataset.words = words;
+    const stable = text.replace(/\(.*?\)/g, "");
+    if (announcer.dataset.last === stable) return;
+    // The first text is part of the loaded page.
+    if (announcer.dataset.last !== undefined) announcer.textContent = text;
+    announcer.dataset.last = stable;
   };
   const announce = () => {
     say(document.querySelector("[data-announce]"), document.getElementById("announcer"));
     say(document.querySelector("[data-quoted]"), document.getElementById("quote-said"));
   };
 
-  // By an attribute and no rule of style: in a run of the tests a browser kept both names after
-  // the answer had changed.
+  // By an attribute, not by a style rule: a browser kept both names after a change.
   const nameTheStart = () => {
     const waits = Boolean(document.querySelector('#start-form [data-waits="yes"]'));
     for (const one of document.querySelectorAll(".when-waits")) one.hidden = !waits;
     for (const one of document.querySelectorAll(".unless-waits")) one.hidden = waits;
   };
 
-  // Without a list the group may use every model; the first option is any of them.
+  // Without a list the group may use all models; the first option is any model.
   const limitModels = (model, usable) => {
     if (!model) return;
     for (const option of model.options) {
@@ -116,7 +115,7 @@
     write(document.getElementById("most-hours"), hours);
   };
 
-  // The tail of a job's log, fetched piece by piece and only ever shown as text.
+  // Fetch the log of a job in pieces, and show it as text only.
   const KEPT = 200000;
   const followLog = (log) => {
     let offset = 0;
@@ -136,15 +135,15 @@
           if (atEnd) log.scrollTop = log.scrollHeight;
         }
       } catch {
-        // The service is away for a moment; the next round asks again.
+        // The service is away; the next round retries.
       }
-      if (!log.textContent) log.dataset.empty = live ? "Nothing printed yet." : "It printed nothing.";
+      if (!log.textContent) log.dataset.empty = live ? "No output yet." : "No output.";
       if (live) setTimeout(read, document.hidden ? 10000 : 2000);
     };
     read();
   };
 
-  // An output stream that goes on is one text; a carriage return goes over its last line.
+  // Append to the previous output of the same stream; a carriage return overwrites its last line.
   const join = (output) => {
     const before = output.previousElementSibling;
     if (!before || before.dataset.stream !== output.dataset.stream) return;
@@ -153,7 +152,7 @@
     before.textContent = (text + output.textContent).slice(-KEPT);
     output.remove();
   };
-  // Per cell, the page keeps as many outputs as it would show when opened again.
+  // Keep as many outputs for each cell as a newly loaded page shows.
   const OUTPUTS = 100;
   const settle = () => {
     for (const output of document.querySelectorAll(".outputs > .stream + .stream")) join(output);
@@ -165,8 +164,8 @@
       all[all.length - 1]?.scrollIntoView({ block: "end" });
     }
   };
-  // What costs more to know (a quote, sums over weeks) is asked for again after a pause, in which
-  // further beats are heard but not followed.
+  // Expensive parts (a quote, sums over weeks) are refreshed after a pause, which collects further
+  // changes.
   const asking = new WeakSet();
   document.addEventListener("htmx:sseMessage", () => {
     for (const part of document.querySelectorAll("[data-pause]")) {
@@ -178,16 +177,15 @@
       }, Number(part.dataset.pause));
     }
   });
-  // Its answer takes the place of what is there only where it says something else; a table that
-  // was opened comes back open, and where it was scrolled to.
+  // Replace the part only if the response differs; keep opened tables and scroll positions.
   const answers = new WeakMap();
   document.addEventListener("htmx:beforeSwap", ({ detail }) => {
     const { target } = detail;
     if (!target?.matches("[data-pause]")) return;
-    // Each answer has form tokens of its own, and any of them will do.
-    const said = detail.serverResponse.replaceAll(/name="csrf" value="[^"]*"/g, "");
-    if (answers.get(target) === said) detail.shouldSwap = false;
-    answers.set(target, said);
+    // Ignore form tokens, which differ in every response; all of them are valid.
+    const content = detail.serverResponse.replaceAll(/name="csrf" value="[^"]*"/g, "");
+    if (answers.get(target) === content) detail.shouldSwap = false;
+    answers.set(target, content);
     for (const { id } of target.querySelectorAll("details[open][id]")) {
       detail.serverResponse = detail.serverResponse.replace(`id="${id}"`, `id="${id}" open`);
     }
@@ -200,7 +198,7 @@
       }
     }, { once: true });
   });
-  // A stream that was interrupted may tell an event again: each is shown once.
+  // A reconnected stream may repeat an event: show each event once.
   document.addEventListener("htmx:sseBeforeMessage", (event) => {
     const page = document.querySelector("[data-seen]");
     if (!page || event.detail.type !== "piece") return;
@@ -209,7 +207,7 @@
     else page.dataset.seen = id;
   });
   document.addEventListener("htmx:oobAfterSwap", settle);
-  // A refused form comes back with its sentence beside the field.
+  // A rejected form is returned with the error beside the field.
   document.addEventListener("htmx:beforeSwap", (event) => {
     if (event.detail.xhr.getResponseHeader("X-Carrel-Form")) event.detail.shouldSwap = true;
   });
@@ -230,7 +228,7 @@
   document.addEventListener("change", (event) => {
     if (event.target.id === "group") limitToGroup();
   });
-  // A notebook of the home takes the place of one that was chosen from this computer.
+  // Selecting a notebook in the home clears the selected file of this computer.
   document.addEventListener("click", (event) => {
     const upload = document.getElementById("notebook");
     if (upload && event.target.closest?.("[data-pick]")) upload.value = "";

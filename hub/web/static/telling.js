@@ -1,40 +1,40 @@
-// Says that a device has come: in the title of the page, and by a notification of the browser for
-// whoever asked for one. The page itself shows it in any case.
+// Notify the user that a device is ready: in the title of the page, and by a notification of the
+// browser if the user enabled it. The page itself shows it in any case.
 "use strict";
 (() => {
-  const TOLD = "carrel-told";
+  const NOTIFIED = "carrel-told";
   const title = document.title;
   let first = true;
 
-  const told = () => {
+  const notified = () => {
     try {
-      return new Set(JSON.parse(sessionStorage.getItem(TOLD) || "[]"));
+      return new Set(JSON.parse(sessionStorage.getItem(NOTIFIED) || "[]"));
     } catch {
-      // No storage in this browser, or not ours in it: then nothing counts as told.
+      // No storage, or invalid content: treat everything as new.
       return new Set();
     }
   };
   const remember = (keys) => {
     try {
-      sessionStorage.setItem(TOLD, JSON.stringify([...keys].slice(-200)));
+      sessionStorage.setItem(NOTIFIED, JSON.stringify([...keys].slice(-200)));
     } catch {
-      // Then it may be told twice, which the browser shows once: the tag is the same.
+      // A repeated notification replaces the first one: it has the same tag.
     }
   };
   const possible = () => "Notification" in window && window.isSecureContext;
 
-  const notify = (key, words) => {
+  const notify = (key, text) => {
     if (!possible() || Notification.permission !== "granted") return;
-    const note = new Notification("Carrel", { body: words, tag: key });
+    const note = new Notification("Carrel", { body: text, tag: key });
     note.addEventListener("click", () => {
       window.focus();
       note.close();
     });
   };
 
-  // Whoever opens a page sees what is on it: told is only what comes while it is open.
+  // Notify only of changes while the page is open; the user sees the rest when it loads.
   const look = () => {
-    const seen = told();
+    const seen = notified();
     for (const element of document.querySelectorAll("[data-notify]")) {
       const { notify: key, say } = element.dataset;
       if (seen.has(key)) continue;
@@ -54,9 +54,9 @@
   document.addEventListener("click", async (event) => {
     if (!event.target.closest?.("#tell-me")) return;
     const answer = await Notification.requestPermission();
-    const said = document.getElementById("announcer");
-    if (said) {
-      said.textContent =
+    const announcer = document.getElementById("announcer");
+    if (announcer) {
+      announcer.textContent =
         answer === "granted"
           ? "Your browser will notify you while this page is open."
           : "Your browser will not notify you, but this page will.";

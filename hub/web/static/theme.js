@@ -1,4 +1,4 @@
-// Light or dark before the first paint: the choice made in JupyterHub, else the system's.
+// Set light or dark before the first paint: the choice stored by JupyterHub, else that of the system.
 "use strict";
 (() => {
   const script = document.currentScript.src;
@@ -14,8 +14,8 @@
     const choice = stored();
     return choice === "light" || choice === "dark" ? choice : dark.matches ? "dark" : "light";
   };
-  // Frames without scripts cannot know the theme: the service reads it here when it makes them.
-  const tellFrames = () => {
+  // Frames have no scripts: the service reads the theme from this cookie when it renders them.
+  const updateFrames = () => {
     const value = `carrel-theme=${wanted()}`;
     if (document.cookie.split("; ").includes(value)) return;
     document.cookie = `${value}; path=${new URL("..", script).pathname}; max-age=31536000; samesite=lax`;
@@ -25,7 +25,7 @@
   };
   const apply = () => {
     document.documentElement.dataset.bsTheme = wanted();
-    tellFrames();
+    updateFrames();
     const toggle = document.getElementById("theme-toggle");
     if (toggle) {
       toggle.hidden = false;

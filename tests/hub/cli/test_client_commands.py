@@ -455,7 +455,7 @@ class TestLooking:
         pool = {"devices": [], "free": 0, "total": 0, "waiting": 0, "simulated": False}
         service.extra["GET", "/services/carrel/api/v1/pool"] = lambda h: h.say(200, pool)
         assert carrel("pool").output == (
-            "The pool has no devices: everything runs on CPU. 0 requests waiting.\n"
+            "The pool has no devices: all work runs on CPU. 0 requests waiting.\n"
         )
 
     def test_logs_are_printed_as_they_are(self, service: FakeService, carrel: Carrel) -> None:
@@ -514,7 +514,7 @@ def test_cancel_takes_several(service: FakeService, carrel: Carrel) -> None:
 
 def test_cancelling_what_has_ended_says_that_it_has(service: FakeService, carrel: Carrel) -> None:
     service.add("j-1", state="succeeded", ended=True)
-    assert carrel("cancel", "j-1").output == "j-1 has ended already: succeeded.\n"
+    assert carrel("cancel", "j-1").output == "j-1 has already ended: succeeded.\n"
 
 
 class TestLogin:

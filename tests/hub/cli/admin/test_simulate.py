@@ -350,7 +350,7 @@ def test_next_terms_quotas_are_tried_on_it(tmp_path: Path) -> None:
     result = carrel(*words, "--json", "-")
     found = json.loads(result.stdout)
     assert found["policies"]["carrel"]["jct"]["mean"] == (100 + 180) / 2
-    assert "Nothing that is replayed belongs to" not in result.stderr
+    assert "No replayed job belongs to" not in result.stderr
 
 
 def test_next_terms_quotas_are_tried_on_a_node_more(tmp_path: Path) -> None:
@@ -565,7 +565,7 @@ def test_a_quota_under_which_nothing_could_run_is_named(tmp_path: Path) -> None:
     quota.write_text('[groups.lab]\nmodels = ["Other"]\n', encoding="utf-8")
     assert f"{all_refused}one node has that lab may use" in str(refused(*words))
     quota.write_text("[groups.labb]\nmax_devices = 1\n", encoding="utf-8")
-    assert "Nothing that is replayed belongs to labb" in carrel(*words).stderr
+    assert "No replayed job belongs to labb" in carrel(*words).stderr
 
 
 def test_a_history_in_which_nothing_ended_says_so(tmp_path: Path) -> None:
