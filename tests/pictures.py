@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
 TUTORIAL = "tests/e2e/test_docs.py::test_pictures_of_the_tutorial"
-PAGE = "tests/e2e/test_every_page.py::test_everybody_can_use"
+PAGE = "tests/e2e/test_every_page.py::test_a_page_is_accessible"
 
 
 def pictures() -> list[Path]:

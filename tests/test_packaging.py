@@ -68,7 +68,7 @@ def test_the_wheel_holds_every_file_of_every_package_and_no_other(wheel: zipfile
         "carrel/hub/store/migrations/script.py.mako",
         "carrel/hub/jupyterhub/templates/spawn_pending.html",
         "carrel/hub/web/static/vendor/htmx.min.js",
-        "carrel/hub/web/templates/desk.html",
+        "carrel/hub/web/templates/desk/desk.html",
     ],
 )
 def test_what_runs_without_being_imported_is_in_the_wheel(

@@ -1,4 +1,4 @@
-"""People at a real Chromium."""
+"""Users with a real Chromium."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ FLAGS = (
     "--disable-sync",
 )
 PATIENCE_MS = 60_000.0
-"""With whatever needs no more than an answer of a server."""
+"""Time-out for actions that need one response of a server."""
 SESSION_MS = 150_000.0
-"""With a session that has to start, and a JupyterLab that has to load."""
+"""Time-out for actions that start a session and load JupyterLab."""
 _PLAYWRIGHTS_OWN_MS = 5_000.0
 _ASK_MS = 5_000.0
 _SAID_AT_MOST = 60
@@ -45,7 +45,7 @@ _FIRST_REFUSAL = 400
 
 
 def artefacts() -> Path:
-    """Where screenshots go: $CARREL_ARTEFACTS, or ``artefacts`` in the checkout."""
+    """Return the folder of screenshots: $CARREL_ARTEFACTS, or ``artefacts`` in the checkout."""
     folder = Path(
         os.environ.get("CARREL_ARTEFACTS") or Path(__file__).resolve().parents[2] / "artefacts"
     )
@@ -55,7 +55,7 @@ def artefacts() -> Path:
 
 @contextmanager
 def chromium(*, patience_ms: float = PATIENCE_MS) -> Iterator[Browser]:
-    """One, and for how long ``expect`` waits while it is there."""
+    """Start a browser, and set how long ``expect`` waits meanwhile."""
     path = shutil.which("chromium") or shutil.which("google-chrome")
     need("browser", path, "no chromium on this machine (Debian's package: chromium)")
     with sync_playwright() as playwright:
@@ -63,7 +63,7 @@ def chromium(*, patience_ms: float = PATIENCE_MS) -> Iterator[Browser]:
         expect.set_options(timeout=patience_ms)
         try:
             yield browser
-        # Also of one that ran out of its time, or was interrupted: it is told, and goes on.
+        # Report also after a time-out or an interruption, and continue.
         except BaseException as error:
             print(what_was_seen(ask=isinstance(error, Exception)))
             raise
@@ -75,10 +75,10 @@ def chromium(*, patience_ms: float = PATIENCE_MS) -> Iterator[Browser]:
 
 @dataclass
 class Seen:
-    """What went on in one window, for whoever reads of a failed test.
+    """The log of one window, for the report of a failed test.
 
     Attributes:
-        said: messages of the console, errors of scripts, and requests that came to nothing.
+        said: console messages, script errors, and failed requests.
     """
 
     who: str
@@ -105,7 +105,7 @@ class Seen:
             self.said.append(f"went to {frame.url}")
 
     def pages(self) -> Iterator[str]:
-        """Where each page is, and the text on it; a picture of it is left in the artefacts."""
+        """Return the address and text of each page; saves a screenshot of it."""
         for number, page in enumerate(self.context.pages):
             path = artefacts() / f"failed-{self.who or 'nobody'}-{number}.png"
             try:
@@ -118,14 +118,14 @@ class Seen:
 
 
 _SEEN: list[Seen] = []
-"""Of all windows that are open."""
+"""Return the logs of all open windows."""
 
 
 def what_was_seen(*, ask: bool = True) -> str:
-    """All windows in words.
+    """Return the logs of all windows as text.
 
     Args:
-        ask: the browser too, which somebody who was interrupted in a call to it must not do.
+        ask: query the browser too; not after an interruption within a call to it.
     """
     told = []
     for seen in _SEEN:
@@ -136,7 +136,7 @@ def what_was_seen(*, ask: bool = True) -> str:
 
 @contextmanager
 def another_page(page: Page) -> Iterator[None]:
-    """Until what is pressed meanwhile has led to a new document, and that is loaded."""
+    """Wait until the action inside has loaded a new document."""
     page.evaluate("() => { document.documentElement.dataset.old = ''; }")
     yield
     expect(page.locator("html[data-old]")).to_have_count(0)
@@ -145,7 +145,7 @@ def another_page(page: Page) -> Iterator[None]:
 
 @dataclass
 class Person:
-    """Somebody at a browser window of their own."""
+    """A user with a browser window of their own."""
 
     name: str
     site: Installation
@@ -182,7 +182,7 @@ class Person:
         self.page.click("#start")
 
     def stop_the_first(self) -> None:
-        """Stop the first session on the desk, and say yes."""
+        """Stop the first session on the desk, and confirm."""
         self.page.once("dialog", lambda dialog: dialog.accept())
         self.page.locator("[id^=stop-s-]").first.click()
 

@@ -1,4 +1,4 @@
-"""A class at its work over REST: what it is handed, and what it hands in."""
+"""A class over REST: releases and submissions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from .support import Installation, eventually
 
 DEMO = "cs101"
-"""The course of the demo; what a class does is done in another one."""
+"""The course of the demo; the class uses another one."""
 PS1 = "/courses/cs102/assignments/ps1"
 
 
@@ -24,7 +24,7 @@ def ask(site: Installation, method: str, path: str, user: str, **body: Any) -> A
 
 
 def hand_in(site: Installation, student: str, solution: str) -> None:
-    """The hand-out with this in its first cell."""
+    """A hand-out with this text in its first cell."""
     (file,) = ask(site, "GET", f"{PS1}/hand-out", student)["files"]
     notebook = json.loads(base64.b64decode(file["content"]))
     notebook["cells"][0]["source"] = solution
@@ -32,6 +32,6 @@ def hand_in(site: Installation, student: str, solution: str) -> None:
 
 
 def the_demo_is_ready(site: Installation) -> None:
-    """Its course comes a moment after its people."""
+    """Create the people first, then the course."""
     unit = f"/courses/{DEMO}/assignments/unit1-arrays-and-cost/hand-out"
     eventually(lambda: site.api("GET", unit, user="teacher").is_success, "the demo's course")

@@ -1,6 +1,6 @@
-"""What most browser tests begin with: an installation for the module, Chromium, a student at it.
+"""Fixtures of browser tests: an installation for each module, Chromium, and a signed-in student.
 
-Of a failed test it is said what its browser saw.
+The report of a failed test includes the log of its browser.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .support import Installation, installation
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """A module's own, with one simulated device."""
+    """An installation for the module, with one simulated device."""
     state = tmp_path_factory.mktemp("site") / "state"
     with installation(state, "--simulated-devices", "1") as made:
         yield made
@@ -24,7 +24,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
 
 @pytest.fixture
 def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
-    """As patient as the module says with its ``PATIENCE_MS``."""
+    """The time-out is ``PATIENCE_MS`` of the module."""
     with chromium(patience_ms=getattr(request.module, "PATIENCE_MS", PATIENCE_MS)) as made:
         yield made
 
@@ -42,7 +42,7 @@ def person(browser: Browser, site: Installation) -> Iterator[Person]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """While the browser of a fixture is still there."""
+    """Report while the browser of a fixture is still running."""
     report = yield
     if report.failed and call.excinfo is not None:
         seen = what_was_seen(ask=isinstance(call.excinfo.value, Exception))

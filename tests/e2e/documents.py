@@ -1,11 +1,11 @@
-"""Blocks of code in a page of the documentation, as steps that a reader would take.
+"""Code blocks of documentation pages as steps that a reader would take.
 
-    ```console          each line after `$ ` is a command; what follows it is what it prints
+    ```console          each line after `$ ` is a command, followed by its output
     ```sh               each line is a command
     ```python           a cell of a notebook in a session
 
-Above a block, a comment that readers do not see may say ``<!-- in a session of student1 -->`` or,
-with the reason, ``<!-- not run: … -->``. Blocks of other languages are only to be read.
+Above a block, a hidden comment can say ``<!-- in a session of student1 -->`` or, with the reason,
+``<!-- not run: … -->``. Blocks of other languages are not run.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Block:
 
     Attributes:
         place: file and line, for messages.
-        session_of: whose session it is typed into; empty for a terminal of the machine.
-        not_run: the reason, where it is marked so.
+        session_of: the owner of the session for it; empty for a terminal of the machine.
+        not_run: the reason, if it is marked so.
     """
 
     place: str
@@ -44,7 +44,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One command, and lines that it is said to print."""
+    """One command, and the documented lines of its output."""
 
     command: str
     prints: tuple[str, ...]
@@ -66,7 +66,7 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def steps(block: Block) -> Iterator[Step]:
-    """The commands of a block of shell."""
+    """Return the commands of a shell block."""
     if block.language == "sh":
         lines = block.text.replace("\\\n", " ").splitlines()
         yield from (Step(command=line, prints=()) for line in lines if line.strip())
@@ -84,7 +84,7 @@ _HERE = {
     "folder": r"/\S+",
     "number": r"\d[\d.,:]*",
 }
-"""What differs from one reader to the next, and what it looks like here."""
+"""Values that differ between readers, with their values here."""
 _TOKEN = re.compile(
     rf"(?P<space>\s+)|(?P<anything>…)|\b(?P<id>{_HERE['id']})\b|\b(?P<password>{_HERE['password']})"
     rf"|(?P<folder>/home/you/\S*)|(?P<number>{_HERE['number']})|."
@@ -93,7 +93,7 @@ REQUEST = re.compile(rf"\b{_HERE['id']}\b")
 
 
 def pattern(line: str) -> re.Pattern[str]:
-    """What a line says, whatever the ids, passwords, numbers and folders are."""
+    """Return a line with ids, passwords, numbers and folders masked."""
     tokens = _TOKEN.finditer(line.strip())
     return re.compile(
         "".join(_HERE.get(each.lastgroup or "", re.escape(each[0])) for each in tokens)
@@ -101,7 +101,7 @@ def pattern(line: str) -> re.Pattern[str]:
 
 
 def missing(prints: tuple[str, ...], said: str) -> str | None:
-    """The first line that was not said, in this order; other lines may stand between."""
+    """Return the first missing line, in order; other lines may be between."""
     position = 0
     for line in prints:
         if not line.strip() or line.strip() == "…":

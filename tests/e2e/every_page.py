@@ -1,6 +1,6 @@
-"""The list of all pages: who sees them, in which place, and what must be on them.
+"""The list of all pages: address, user, and required content.
 
-A test compares it with the routes of the application: a new page has to be added here.
+A test compares it with the routes of the application: add new pages here.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ _START = (BUTTON, "^(Start|Wait for it)$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """One page as one person finds it.
+    """One page as one user sees it.
 
     Attributes:
-        name: of its pictures.
-        route: as the application declares it, or the hub's template.
-        at: where it is, where that is not the route; ``{running}`` and the like are the ids of
-            the lively installation.
-        who: nobody is signed in where it is empty.
-        shows: text that is visible once the page is there.
-        main: role and name (a pattern) of what this page is for; Tab leads there.
-        writes: label and text of the fields that are filled in at ``at``.
-        then: role and name (a pattern) of what is pressed after that, on the way.
-        status: of the answer.
-        stays: the page would go on by itself; here it may not.
+        name: of its screenshots.
+        route: as the application declares it, or JupyterHub's template.
+        at: its address, if different from the route; ``{running}`` and the like are ids of the
+            filled installation.
+        who: the user; empty for no sign-in.
+        shows: text that is visible after loading.
+        main: role and name (a pattern) of the main action; Tab leads there.
+        writes: label and text of the fields to fill in at ``at``.
+        then: role and name (a pattern) of buttons to press after that.
+        status: of the response.
+        stays: keep the page from redirecting by itself.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Place:
 
     @property
     def ours(self) -> bool:
-        """Of the service; else one of the hub's, in our frame."""
+        """A page of the service; others are JupyterHub's in our layout."""
         return self.route.startswith(SERVICE)
 
     def address(self, ids: dict[str, str]) -> str:
@@ -376,4 +376,4 @@ NO_PAGES = {
     f"{SERVICE}/static": "files",
     f"{SERVICE}/static/theme.css": "a style sheet",
 }
-"""Other addresses that are read, and why they are no pages of their own."""
+"""Other routes that are read, and why they are not pages of their own."""

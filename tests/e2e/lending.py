@@ -1,4 +1,4 @@
-"""A site on which one group borrows from another, and jobs that save when they are asked back."""
+"""A site on which one group borrows from another, with jobs that save before preemption."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from carrel.hub.config.state_folder import StateFolder
 from .support import Installation, eventually, installation
 
 BORROWER, OWNER = "student1", "student2"
-"""Of lab and of cs101; the borrower is in cs101 too."""
+"""A teacher of lab and of cs101; the borrower is in cs101 too."""
 WORK = """
 import os, pathlib, signal, time, carrel
 mark = pathlib.Path(os.environ["CARREL_REQUEST"] + ".checkpoint")
@@ -30,12 +30,12 @@ print("begun", flush=True)
 while not pathlib.Path("enough").exists():
     time.sleep(0.1)
 """
-"""Runs until there is a file called enough, or from the checkpoint straight to the end."""
+"""Runs until the file ``enough`` exists, or from the checkpoint straight to the end."""
 
 
 @contextmanager
 def lending_site(folder: Path, *, grace: float) -> Iterator[Installation]:
-    """Four devices; cs101 and lab are guaranteed two each, and may hold all four."""
+    """Four devices; cs101 and lab have a guaranteed quota of two each and a max quota of four."""
     state = StateFolder.at(folder)
     state.create()
     Settings(preemption_grace_seconds=grace).save(state)
@@ -48,7 +48,7 @@ def lending_site(folder: Path, *, grace: float) -> Iterator[Installation]:
 
 
 def submit(site: Installation, user: str, group: str, devices: int, *more: str) -> str:
-    """One of the jobs above; in the home, unless ``more`` names another working folder."""
+    """Submit one of the jobs above; in the home, unless ``more`` names another working folder."""
     what = ("--devices", str(devices), "--group", group, "--time", "10m")
     where = () if "--workdir" in more else ("--workdir", ".")
     words = ("run", "--json", *what, *where, *more, "--", "python", "-c", WORK)
@@ -56,7 +56,7 @@ def submit(site: Installation, user: str, group: str, devices: int, *more: str) 
 
 
 def borrow_all(site: Installation, *more: str) -> list[str]:
-    """Four opportunistic jobs of lab, which have all begun."""
+    """Four opportunistic jobs of lab, all running."""
     what = ("--priority", "opportunistic", *more)
     borrowed = [submit(site, BORROWER, "lab", 1, *what) for _ in range(4)]
     for each in borrowed:
@@ -66,7 +66,7 @@ def borrow_all(site: Installation, *more: str) -> list[str]:
 
 
 def asked_back(site: Installation, requests: list[str]) -> dict[str, str]:
-    """The two of them that are, with what they are told."""
+    """Return the two jobs with a preemption notice, with their warnings."""
 
     def warned() -> dict[str, str] | None:
         found = [site.request(each, user=BORROWER) for each in requests]
@@ -77,7 +77,7 @@ def asked_back(site: Installation, requests: list[str]) -> dict[str, str]:
 
 
 def leases_by_device(site: Installation) -> dict[str, list[tuple[float, float]]]:
-    """From when to when each device was lent, in order. Nothing may be lent any more."""
+    """Return the intervals in which each device was used, in order. All leases must have ended."""
     query = (
         "SELECT device_id, granted_at, leases.released_at FROM leases"
         " JOIN lease_devices ON lease_id = leases.id ORDER BY granted_at"
@@ -95,5 +95,5 @@ def overlaps(spans: list[tuple[float, float]]) -> list[tuple[tuple[float, float]
 
 
 def begun(site: Installation, request: str) -> bool:
-    """Whether this job of the borrower's would save if it were asked to."""
+    """Whether this job of the borrower would save when told to."""
     return "begun" in site.api("GET", f"/requests/{request}/log", user=BORROWER).text

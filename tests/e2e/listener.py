@@ -1,4 +1,4 @@
-"""A web server that only notes who asked it: nobody should."""
+"""A web server that records requests; tests assert that there are none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Listener:
             do_POST = do_GET
 
             def log_message(self, *_: object) -> None:
-                """Keeps the tests' output quiet."""
+                """Keep the output of the tests free of logs."""
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         made = cls(url=f"http://127.0.0.1:{server.server_port}")

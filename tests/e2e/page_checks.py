@@ -1,4 +1,4 @@
-"""What holds for every page, asked of it in a real browser."""
+"""Checks of every page in a real browser."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from playwright.sync_api import (
 from .axe import findings
 from .browser import artefacts
 from .every_page import Place
-from .hands import found_on
+from .user_input import found_on
 
 DESKTOP = ViewportSize(width=1280, height=900)
 PHONE = ViewportSize(width=390, height=844)
@@ -27,7 +27,7 @@ MOST_TABS = 120
 
 _DESK = re.compile(r"/services/carrel/(?!static/)")
 _REPLACED = re.compile("htmx:(afterRequest|sendAbort),")
-"""htmx calls it an error when a newer question takes the place of one under way."""
+"""htmx reports an error when a newer request replaces one in progress."""
 
 _FOCUS = """() => {
   const at = document.activeElement;
@@ -67,12 +67,12 @@ _LISTENS = """addEventListener("htmx:sseMessage", () => {
   document.documentElement.dataset.heard = "";
 }, true)"""
 _EXPECTS_NEWS = 'html:not([data-heard]) [hx-trigger="sse:changed"]'
-"""A stream begins with the news that something has changed."""
+"""A stream begins with a change event."""
 
 
 @dataclass
 class Watch:
-    """What a page complains of, and whom it asks."""
+    """Errors of a page, and the hosts that it contacts."""
 
     allowed: str
     complaints: list[str] = field(default_factory=list)
@@ -96,15 +96,15 @@ def watched(page: Page, site: str) -> Iterator[Watch]:
 
 
 def go(page: Page, place: Place, site: str, ids: dict[str, str]) -> None:
-    """There, as the person of the place would find it."""
+    """Open the page as its user would."""
     if place.stays:
-        # To an answer without content the browser stays where it is.
+        # After a response without content the browser stays on the page.
         page.route(_DESK, lambda route: route.fulfill(status=204))
     answer = page.goto(site + place.address(ids), wait_until="commit")
     assert answer is not None
     assert answer.status == place.status, answer.status
     if not place.stays:
-        page.wait_for_load_state("load")  # only then its scripts listen
+        page.wait_for_load_state("load")  # scripts listen only then
     for label, text in place.writes:
         page.get_by_label(label, exact=True).locator("visible=true").fill(text)
     for role, name in place.then:
@@ -118,7 +118,7 @@ def go(page: Page, place: Place, site: str, ids: dict[str, str]) -> None:
 
 
 def listens(context: BrowserContext) -> None:
-    """A page says that it has heard the first news of its stream, which may replace parts of it."""
+    """Wait until the page has received the first event of its stream, which may replace parts."""
     context.add_init_script(_LISTENS)
 
 
@@ -134,7 +134,7 @@ def well_formed(page: Page) -> list[str]:
 
 
 def looks(page: Page, name: str, theme: str) -> list[str]:
-    """Pictures on a phone and on a desktop; what is wrong with them."""
+    """Take screenshots for a phone and a desktop; return layout errors."""
     wrong = []
     expect(page.locator(f'html[data-bs-theme="{theme}"]')).to_have_count(1)
     page.set_viewport_size(PHONE)
@@ -153,9 +153,9 @@ def _picture(page: Page, name: str) -> None:
 
 
 def by_keyboard(page: Page, place: Place) -> list[str]:
-    """Tab from the top to the main action, with the focus in sight all the way."""
+    """Press Tab from the top to the main action; the focus must be visible at every step."""
     role, name = place.main
-    named = page.get_by_role(role, name=re.compile(name))  # type: ignore[arg-type]  # as in hands.py
+    named = page.get_by_role(role, name=re.compile(name))  # type: ignore[arg-type]  # as in user_input.py
     wanted = named.locator("visible=true")
     if not wanted.count():
         return [f"there is no {role} {name!r}"]

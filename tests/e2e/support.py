@@ -1,4 +1,4 @@
-"""A whole installation under test: three real processes on a state folder of its own."""
+"""A complete installation under test: three real processes with their own state folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CARREL = Path(sys.prefix) / "bin" / "carrel"
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.3
-"""Seconds between two questions of ``eventually``."""
+"""Seconds between two polls of ``eventually``."""
 
 _T = TypeVar("_T")
 
@@ -35,12 +35,11 @@ _T = TypeVar("_T")
 def eventually(
     check: Callable[[], _T | None], what: str, *, within: float = 60.0, every: float | None = None
 ) -> _T:
-    """Return the first true answer; fail with ``what`` after ``within`` seconds.
+    """Return the first true value; fail with ``what`` after ``within`` seconds.
 
-    This polls a system of several processes from outside, where there is nothing to await. Its
-    patience is for a machine that is slow, or stands still for a moment. It asks often at first,
-    then less and less so that it does not keep from its work what it waits for; where the moment
-    counts, ``every`` is the pause.
+    It polls a system of several processes from outside, where there is nothing to await. The
+    time-outs allow for slow machines. It polls often at first, then less often, to leave time for
+    the system; ``every`` is a constant pause where timing matters.
     """
     deadline = time.monotonic() + within
     pause = every or FIRST_PAUSE
@@ -56,7 +55,7 @@ def eventually(
 
 @dataclass
 class Installation:
-    """``carrel up`` as a child process, and what it said when it was ready."""
+    """``carrel up`` as a child process, and its output when it was ready."""
 
     state: Path
     port: int
@@ -78,7 +77,7 @@ class Installation:
 
     @property
     def hub_api(self) -> str:
-        """The hub itself, without the proxy."""
+        """JupyterHub itself, without the proxy."""
         return f"http://{self.setting('internal_ip')}:{self.setting('hub_port')}/hub/api"
 
     def up(self) -> None:
@@ -102,7 +101,7 @@ class Installation:
                 self.passwords[user["name"]] = user["password"]
 
     def interrupt(self) -> None:
-        """Ctrl-C: the control plane ends, work stays."""
+        """Ctrl-C: the control plane stops, work continues."""
         if self.process is not None:
             if self.process.poll() is None:
                 os.killpg(self.process.pid, signal.SIGINT)
@@ -110,7 +109,7 @@ class Installation:
             self.process = None
 
     def down(self) -> str:
-        """``carrel down``: everything ends."""
+        """``carrel down``: everything stops."""
         done = subprocess.run(
             [str(CARREL), "down", "--state", str(self.state)],
             capture_output=True,
@@ -132,7 +131,7 @@ class Installation:
     # -- the three processes --------------------------------------------------------------
 
     def pid_of(self, part: str) -> int:
-        """Of the proxy, the hub or the service, as it runs now."""
+        """The process id of the running proxy, JupyterHub or service."""
         marks = {
             "proxy": ("configurable-http-proxy",),
             "hub": ("jupyterhub", "-f"),
@@ -159,17 +158,17 @@ class Installation:
         raise AssertionError(f"the {part} does not run")
 
     def kill(self, part: str) -> None:
-        """kill -9, and wait until it is gone."""
+        """kill -9, and wait until the process is gone."""
         process = psutil.Process(self.pid_of(part))
         process.kill()
         assert not psutil.wait_procs([process], timeout=60)[1]
 
-    # -- people and programs --------------------------------------------------------------
+    # -- users and programs ------------------------------------------------------------------
 
     def cli(
         self, *words: str, user: str | None = None, check: bool = True, input: str | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """A command line command, signed in as ``user``."""
+        """Run a command as ``user``."""
         environment = {**os.environ, "HOME": str(self.state)}
         for name in [key for key in environment if key.startswith(("CARREL_", "JUPYTERHUB_"))]:
             if name not in ("CARREL_REQUIRE", "CARREL_SHARED"):
@@ -193,7 +192,7 @@ class Installation:
         return json.loads(self.cli(*words, "--json", user=user).stdout)
 
     def token(self, user: str) -> str:
-        """A token with which this person's programs speak, made through the hub's API."""
+        """Create a token for programs of this user through JupyterHub's API."""
         if user not in self.tokens:
             answer = plain_http.post(
                 f"{self.hub_api}/users/{user}/tokens",
@@ -237,7 +236,7 @@ class Installation:
             try:
                 found = self.request(request_id, user=user)
             except (httpx.HTTPError, AssertionError):
-                return None  # a part is being restarted
+                return None  # a process is restarting
             return found if found["state"] in states else None
 
         what = f"{request_id} {' or '.join(states)}"
@@ -274,7 +273,7 @@ _Made = TypeVar("_Made", bound=Installation)
 
 @contextmanager
 def brought_up(made: _Made) -> Iterator[_Made]:
-    """Up; afterwards nothing of it is left but, in $CARREL_ARTEFACTS, its logs."""
+    """Start it; at the end remove everything, and keep logs in $CARREL_ARTEFACTS."""
     try:
         made.up()
         yield made

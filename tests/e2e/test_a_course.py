@@ -1,6 +1,6 @@
-"""A course in the browser: made, released, worked on, graded, corrected, and given back.
+"""A course in the browser: create, release, submit, grade, correct, and release feedback.
 
-One student is late, one cheats, and one never comes to an end.
+One submission is late, one cheats, and one never terminates.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .support import Installation
 
 pytestmark = pytest.mark.browser
 PATIENCE_MS = 90_000
-"""A class is graded."""
+"""Time-out for grading the class."""
 ROSTER = """\
 student,name,section
 student1,Ada,evening
@@ -55,7 +55,7 @@ def teachers(fair: bool = False) -> bytes:
 
 
 def solved(hand_out: bytes, **solutions: str) -> FilePayload:
-    """The notebook of a hand-out with a student's solutions in it."""
+    """The notebook of a hand-out with a student's solutions."""
     with zipfile.ZipFile(io.BytesIO(hand_out)) as archive:
         (name,) = (each for each in archive.namelist() if each.endswith(".ipynb"))
         notebook = json.loads(archive.read(name))
@@ -90,7 +90,7 @@ def course_is_made(admin: Person) -> None:
 
 
 def assignment_is_released(teacher: Person) -> None:
-    """Due in an hour; who learns in the evening has two days more."""
+    """Due in an hour; the section of the evening has two days more."""
     page = teacher.page
     page.goto(teacher.site.service + "/courses")
     page.click("#course-ml1")
@@ -144,7 +144,7 @@ def graded(teacher: Person, question: str = "") -> None:
     page.select_option("#question", question)
     with another_page(page):
         page.click("#grade")
-    # Watched: nobody reloads.
+    # The page updates without reloading.
     expect(page.locator("#progress")).to_contain_text("4 of 4 graded, succeeded")
 
 
@@ -203,7 +203,7 @@ def the_class_is_graded_and_corrected(teacher: Person) -> None:
     assert "2 of 4" in row(page, "cleo")
     assert "time" in row(page, "dora")
 
-    # The teacher finds a test too strict: it is released anew, and one question graded for all.
+    # The teacher finds a test too strict: release it again, and grade one question for all.
     page.goto(teacher.site.service + "/course/ml1/release?assignment=ps1")
     page.set_input_files("#files", [file("ps1.ipynb", teachers(fair=True))])
     with another_page(page):

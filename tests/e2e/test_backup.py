@@ -1,4 +1,4 @@
-"""A backup beside running work, and the site that comes back from it."""
+"""A backup beside running work, and the restored site."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SAYS = "print('kept across the restore')"
 
 
 @pytest.mark.timeout(900)
-def test_a_site_that_is_lost_comes_back_from_its_backup(tmp_path: Path) -> None:
+def test_a_lost_site_is_restored_from_its_backup(tmp_path: Path) -> None:
     with installation(tmp_path / "site", "--simulated-devices", "2") as site:
         done = submit(site, "student1", SAYS)
         site.wait_for(done, "succeeded", user="student1")
@@ -44,7 +44,7 @@ def test_a_site_that_is_lost_comes_back_from_its_backup(tmp_path: Path) -> None:
 
         backup = backup_while_submissions_go_on(site, tmp_path / "backup")
 
-        # A copy beside the site that still runs: it sees none of its processes.
+        # A copy beside the site that is still running: it sees none of its processes.
         copy = restored(site, backup, tmp_path / "copy", "--drained")
         with a_copy(site, copy) as beside:
             beside.wait_for(session, "failed", user="student1")
@@ -68,13 +68,13 @@ def test_a_site_that_is_lost_comes_back_from_its_backup(tmp_path: Path) -> None:
     restored(site, backup, again)
     assert stat.S_IMODE((again / "secrets.json").stat().st_mode) == 0o600
     with a_copy(site, again) as back:
-        # What had ended is as it was: states, ledger, outputs.
+        # Ended requests are unchanged: states, ledger, outputs.
         assert back.request(done, user="student1")["state"] == "succeeded"
         assert ledger_of(back, done) == charged
         output = back.api("GET", f"/requests/{done}/output", user="student1")
         assert "kept across the restore" in output.text
         assert back.api("GET", f"/requests/{later}", user="student2").status_code == 404
-        # What ran has no process any more, and says so; where it may, it is tried again.
+        # Running work has no process any more, and its cause says so; it is retried if allowed.
         ended = back.wait_for(session, "failed", user="student1")
         assert ended["lease"]["state"] == "released"
         lost = back.wait_for(ends_later, "failed", user="student2")
@@ -88,7 +88,7 @@ def test_a_site_that_is_lost_comes_back_from_its_backup(tmp_path: Path) -> None:
 
 
 def people_go_on(back: Installation, done: str) -> None:
-    """They sign in with the passwords that they had, find what was, and start something new."""
+    """Users sign in with their old passwords, find their data, and start new work."""
     with browser(back, "student1") as client:
         assert done in client.get("/services/carrel/requests?state=ended").text
     release_everything(back)
@@ -97,7 +97,7 @@ def people_go_on(back: Installation, done: str) -> None:
 
 
 def backup_while_submissions_go_on(site: Installation, target: Path) -> Path:
-    """Every request that the backup knows has its input in it."""
+    """Every request of the backup has its input in it."""
     site.token("student1")
     enough, sent = threading.Event(), []
 
@@ -132,7 +132,7 @@ def restored(site: Installation, backup: Path, state: Path, *flags: str) -> Path
 
 @contextmanager
 def a_copy(original: Installation, state: Path) -> Iterator[Installation]:
-    """Brought up on a restored folder; people know the passwords of the original."""
+    """A site on a restored folder, with the passwords of the original."""
     made = Installation(state=state, port=free_port(), arguments=("--demo",))
     with brought_up(made):
         assert not made.passwords, "the accounts have come back"

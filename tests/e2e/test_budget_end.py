@@ -1,4 +1,4 @@
-"""The end of a budget: what runs is warned in time, asked to save, and stopped as announced."""
+"""An exhausted budget: running work is warned, told to save, and stopped as announced."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from .widget_pages import Notebook, write_notebook
 
 USER, OTHER, TEACHER = "student1", "student2", "teacher"
 GRACE = 30.0
-"""A session asks within 15 seconds what it is told, and its tab saves 10 before the end."""
+"""A session polls for warnings every 15 seconds, and its tab saves 10 before the end."""
 NEARLY = 0.95
-"""The part that is used when people are warned: what ends some seconds later uses the rest."""
+"""The used part at which warnings begin; a job that ends some seconds later uses the rest."""
 TOLD = frozenset({"budget_low", "notice", "notice_over"})
 USED_UP = "cs101 has used up its budget for this period. Save your work."
 
@@ -40,7 +40,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
 
 
 def submit(site: Installation, user: str, folder: str) -> str:
-    """A job that saves when it is asked to, and runs until there is a file called enough."""
+    """A job that saves when told to, and runs until the file ``enough`` exists."""
     (site.state / "homes" / user / folder).mkdir(parents=True)
     what = ("--devices", "1", "--group", "cs101", "--time", "10m", "--workdir", folder)
     words = ("run", "--json", *what, "--", "python", "-c", WORK)
@@ -48,7 +48,7 @@ def submit(site: Installation, user: str, folder: str) -> str:
 
 
 def begins(site: Installation, user: str, job: str) -> None:
-    """From here on it saves if it is asked to."""
+    """From here on it saves when told to."""
 
     def begun() -> bool:
         return "begun" in site.api("GET", f"/requests/{job}/log", user=user).text
@@ -66,26 +66,26 @@ def text(path: Path) -> str:
 
 
 def rows(site: Installation, query: str, *values: str) -> list[tuple[Any, ...]]:
-    """Off the database, which also answers while the service is killed."""
+    """From the database, which is readable while the service is down."""
     uri = f"{(site.state / 'carrel.db').as_uri()}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True, timeout=20)) as database:
         return database.execute(query, values).fetchall()
 
 
 def charged(site: Installation) -> dict[str, float]:
-    """Device-seconds in the ledger, by request."""
+    """Return device-seconds in the ledger by request."""
     return dict(
         rows(site, "SELECT request_id, SUM(device_seconds) FROM ledger GROUP BY request_id")
     )
 
 
 def more(now: dict[str, float], before: dict[str, float], requests: set[str]) -> bool:
-    """Whether each of them has been charged since."""
+    """Return whether each of them has been charged since."""
     return all(now.get(each, 0.0) > before.get(each, 0.0) for each in requests)
 
 
 def history(site: Installation, request: str) -> list[str]:
-    """What it was told of budgets, in order."""
+    """Return its budget events, in order."""
     found = rows(site, "SELECT kind FROM events WHERE request_id = ? ORDER BY id", request)
     return [kind for (kind,) in found if kind in TOLD]
 
@@ -96,7 +96,7 @@ def knows_that_little_is_left(site: Installation, request: str) -> None:
 
 
 def is_asked_to_go(site: Installation, request: str) -> float:
-    """Returns when it is stopped; its owner reads it on the command line."""
+    """Return when it is stopped, as its owner sees on the command line."""
     warning = eventually(lambda: warning_of(site, request), f"{request} is asked to go")
     assert USED_UP in site.cli("show", request, user=USER).stdout
     return float(warning["stops_at"])
@@ -112,7 +112,7 @@ def is_stopped_as_announced(site: Installation, request: str, stops_at: float) -
 
 
 def give_what_is_nearly_used(site: Installation, running: set[str]) -> None:
-    """A service that comes back charges at once, and a minute later again."""
+    """A restarted service charges immediately, and a minute later again."""
     before = charged(site)
     site.kill("service")
     eventually(lambda: more(charged(site), before, running), "all are charged")
@@ -122,12 +122,12 @@ def give_what_is_nearly_used(site: Installation, running: set[str]) -> None:
 
 
 def usage(site: Installation) -> str:
-    """What the teacher of the group reads."""
+    """Return what the teacher of the group sees."""
     return site.cli("usage", "--group", "cs101", user=TEACHER).stdout
 
 
 def unsaved_notebook(person: Person, path: Path) -> Notebook:
-    """Open in the session, with something typed into it."""
+    """Open it in the session, and type something into it."""
     person.page.goto(f"{person.site.service}/wait/-")
     person.page.wait_for_url(f"**/user/{USER}/lab**", timeout=SESSION_MS)
     notebook = Notebook.open(person, "lab/tree", path.name)
@@ -137,7 +137,7 @@ def unsaved_notebook(person: Person, path: Path) -> Notebook:
 
 
 @pytest.mark.browser
-def test_what_runs_on_a_budget_is_warned_asked_to_save_and_stopped(
+def test_running_work_is_warned_saved_and_stopped_when_the_budget_ends(
     browser: Browser, site: Installation
 ) -> None:
     home = site.state / "homes" / USER
@@ -155,7 +155,7 @@ def test_what_runs_on_a_budget_is_warned_asked_to_save_and_stopped(
         knows_that_little_is_left(site, each)
     assert "cs101 has used 95% of its budget for this week." in usage(site)
 
-    # What ends is charged at once, and that was the rest.
+    # The end of a job is charged immediately, which uses up the budget.
     (site.state / "homes" / OTHER / "last" / "enough").touch()
     site.wait_for(last, "succeeded", user=OTHER)
     with ThreadPoolExecutor() as side_by_side:

@@ -1,4 +1,4 @@
-"""The desk in a browser: what a choice would cost, CPU now, the device that comes, and the end."""
+"""The desk in a browser: quotes, CPU now, the held device, and the end."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class Fake extends EventTarget {
 }
 window.Notification = Fake;
 """
-"""Chromium without a screen shows no notifications: this one writes them down."""
+"""Chromium without a screen shows no notifications: record them."""
 
 PATIENCE_MS = 90_000
-"""A session has to start."""
+"""Time-out for starting a session."""
 
 
 @pytest.fixture
 def person(person: Person) -> Person:
-    """Their browser notes what it is to show."""
+    """A student whose browser records notifications."""
     person.page.add_init_script(LISTEN)
     return person
 
 
-def test_from_the_quote_over_the_desk_on_cpu_to_the_claimed_device(
+def test_a_student_goes_from_the_quote_to_a_cpu_session_and_the_claimed_device(
     site: Installation, person: Person
 ) -> None:
     other = site.start_session("student2")
@@ -61,7 +61,7 @@ def test_from_the_quote_over_the_desk_on_cpu_to_the_claimed_device(
     expect(page.locator("#announcer")).to_contain_text("Your browser will notify you")
     assert page.evaluate("window.asked") == 1
 
-    # The device comes, and nobody reloads.
+    # The device is ready; the page updates without reloading.
     site.api("DELETE", f"/requests/{other['id']}", user="student2")
     held = page.locator("[data-held]")
     expect(held).to_contain_text("Your device is ready")
@@ -69,7 +69,7 @@ def test_from_the_quote_over_the_desk_on_cpu_to_the_claimed_device(
     expect(page).to_have_title("(1) Your device is ready · Carrel")
     assert page.evaluate("window.told") == [
         "1 device is held for you. Claim it on the desk before the time is over."
-    ]  # the script says it before it changes the title
+    ]  # the script notifies before it changes the title
     person.picture("page-desk-held")
     page.get_by_role("button", name="Claim").click()
     page.wait_for_url("**/user/student1/gpu/lab**", timeout=SESSION_MS)
@@ -94,7 +94,7 @@ def test_from_the_quote_over_the_desk_on_cpu_to_the_claimed_device(
     expect(page.locator("#desk-now")).to_contain_text("You have no session.")
 
 
-def test_a_link_into_a_session_that_does_not_run_ends_where_it_leads(
+def test_a_link_into_a_stopped_session_opens_its_page_after_the_start(
     site: Installation, person: Person
 ) -> None:
     link = "/user/student1/lab/tree/intro.ipynb"
@@ -102,7 +102,7 @@ def test_a_link_into_a_session_that_does_not_run_ends_where_it_leads(
     page = person.page
     eventually(lambda: servers(site, "student1") == {}, "the hub knows that none runs")
     page.goto(site.url + link)
-    page.click("#start")  # the hub's page: it is not running
+    page.click("#start")  # JupyterHub's page: it is not running
     page.wait_for_url("**/services/carrel/?**")
     page.select_option("#devices", "0")
     page.click("#start")

@@ -1,4 +1,4 @@
-"""The README and the tutorial, by somebody who types every command into a real installation."""
+"""Run every command of the README and the tutorial in a real installation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOT_RUN_AT_MOST = 2
 
 @dataclass
 class Printed(Installation):
-    """``make up`` as a person sees it: what it prints, instead of JSON."""
+    """``make up`` as users see it: its text output instead of JSON."""
 
     said: str = ""
 
@@ -53,7 +53,7 @@ class Printed(Installation):
 
 @dataclass
 class Reader:
-    """Types what is written, with the address, the folders and the ids of this installation."""
+    """Runs the steps with the address, folders and ids of this installation."""
 
     site: Printed
     clone: Path
@@ -87,7 +87,7 @@ class Reader:
         } | {"HOME": str(self.clone.parent), "CARREL_STATE": str(self.site.state)}
         folder = self.clone
         if block.session_of:
-            # As in the session's terminal: signed in, at home, with Carrel's programs.
+            # As in the session's terminal: signed in, in the home, with Carrel's programs.
             folder = self.site.state / "homes" / block.session_of
             environment |= {
                 "HOME": str(folder),
@@ -129,7 +129,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Printed]:
 
 @pytest.fixture
 def reader(site: Printed, tmp_path: Path) -> Reader:
-    """In a clone that has what the pages name, so that nothing is written into the checkout."""
+    """In a clone with the files that the pages name, so that the checkout stays clean."""
     clone = tmp_path / "clone"
     clone.mkdir()
     (clone / ".venv").symlink_to(sys.prefix)
@@ -139,7 +139,7 @@ def reader(site: Printed, tmp_path: Path) -> Reader:
 
 @pytest.mark.browser
 def test_pictures_of_the_tutorial(site: Printed) -> None:
-    """Taken into $CARREL_ARTEFACTS; the pages show them from docs/images."""
+    """Saved to $CARREL_ARTEFACTS; the pages show the copies in docs/images."""
     with chromium() as browser:
         one = Person.sits_down(browser, site, "student1")
         two = Person.sits_down(browser, site, "student2")
@@ -174,14 +174,14 @@ def test_pictures_of_the_tutorial(site: Printed) -> None:
 
 
 @pytest.mark.parametrize("page", [README, TUTORIAL], ids=lambda page: page.stem)
-def test_every_command_of_the_page_does_what_it_says(page: Path, reader: Reader) -> None:
+def test_every_command_of_the_page_prints_the_documented_output(page: Path, reader: Reader) -> None:
     for block in blocks(page):
         if not block.not_run:
             reader.take(block)
     assert not reader.problems, "\n\n".join(reader.problems)
 
 
-def test_what_the_pages_do_not_run_is_little_and_has_a_reason() -> None:
+def test_blocks_that_are_not_run_are_few_and_have_a_reason() -> None:
     left_out = [block for page in (README, TUTORIAL) for block in blocks(page) if block.not_run]
     assert len(left_out) <= NOT_RUN_AT_MOST, [block.place for block in left_out]
 
@@ -204,7 +204,7 @@ def test_what_the_pages_do_not_run_is_little_and_has_a_reason() -> None:
         ("epoch 40: …", "epoch 40: loss 0.2", "epoch forty: loss 0.2"),
     ],
 )
-def test_what_differs_between_readers_is_no_difference(
+def test_values_that_differ_between_readers_are_ignored(
     line: str, said: str, otherwise: str
 ) -> None:
     assert pattern(line).search(said)

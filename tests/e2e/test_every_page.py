@@ -1,4 +1,4 @@
-"""Every page, as everybody must be able to use it: see every_page.py for the list."""
+"""Accessibility, layout and errors of every page: see every_page.py for the list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..hub.web.fakes import World
 from ..hub.web.reading import pages_and_parts
 from .browser import Person, chromium
 from .every_page import NO_PAGES, PAGES, Place
-from .lively import Lively, lively
+from .filled_site import FilledSite, filled_site
 from .page_checks import by_keyboard, go, listens, looks, watched, well_formed
 
 HUB_TEMPLATES = Path(__file__).resolve().parents[2] / "hub" / "jupyterhub" / "templates"
@@ -27,25 +27,25 @@ def test_the_list_is_complete() -> None:
     templates = {path.name for path in HUB_TEMPLATES.glob("*.html")} - {
         "page.html",
         "error.html",
-    }  # what others are made of
+    }  # base templates
     assert templates <= {place.route for place in PAGES}
 
 
 @pytest.fixture(scope="module")
-def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lively]:
-    with lively(tmp_path_factory.mktemp("pages") / "state") as made:
+def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FilledSite]:
+    with filled_site(tmp_path_factory.mktemp("pages") / "state") as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def browser(life: Lively) -> Iterator[Browser]:
+def browser(life: FilledSite) -> Iterator[Browser]:
     with chromium() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def contexts(browser: Browser, life: Lively) -> Contexts:
-    """A window for each person, who signs in once."""
+def contexts(browser: Browser, life: FilledSite) -> Contexts:
+    """A window for each user, who signs in once."""
     made: dict[str, BrowserContext] = {}
 
     def context(who: str) -> BrowserContext:
@@ -70,7 +70,7 @@ def page(place: Place, contexts: Contexts) -> Iterator[Page]:
 
 @pytest.mark.browser
 @pytest.mark.parametrize("place", PAGES, ids=[place.name for place in PAGES])
-def test_everybody_can_use(place: Place, life: Lively, page: Page) -> None:
+def test_a_page_is_accessible(place: Place, life: FilledSite, page: Page) -> None:
     with watched(page, life.site.url) as watch:
         wrong = []
         for theme in ("dark", "light"):
@@ -83,5 +83,5 @@ def test_everybody_can_use(place: Place, life: Lively, page: Page) -> None:
 
 
 def _expected(place: Place, complaint: str) -> bool:
-    """The browser tells of an answer that is no success."""
+    """The browser logs unsuccessful responses."""
     return place.status != 200 and f"status of {place.status}" in complaint

@@ -1,4 +1,4 @@
-"""nbgrader's formgrader in a teacher's session, on the gradebook that Carrel wrote."""
+"""nbgrader's formgrader in a teacher's session, with the gradebook of Carrel's grading."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ __all__ = ["graded", "teacher"]
 def site(
     docker_engine: DockerEngine, base_image: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Installation]:
-    """Replace the site of this machine by one with the Docker engine."""
+    """Replaces the fixture for this machine."""
     state = tmp_path_factory.mktemp("containers") / "state"
     site_file(state, docker_engine)
     (state / "jupyterhub_config.py").write_text("c.LeaseMixin.launch_timeout = 140.0\n")

@@ -1,4 +1,4 @@
-"""A class graded on the pool: asked for, killed in the middle, gone on, and seen by its teacher."""
+"""Grading of a class on the pool: killed, continued, and seen by its teacher."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def graders(site: Installation, request: str) -> list[psutil.Process]:
     return [each for each in found if GRADER in each.cmdline()]
 
 
-def test_a_class_is_graded_and_a_killed_grader_loses_nothing(site: Installation) -> None:
+def test_a_class_is_graded_although_the_grader_is_killed(site: Installation) -> None:
     students = "student,name\nstudent1,Ada\nstudent2,Ben\n"
     ask(site, "POST", "/courses", "admin", name="cs102", teachers=["teacher"], students=students)
     ask(site, "POST", f"{PS1}/release", "teacher", files=handed(source()))
@@ -89,7 +89,7 @@ def test_a_class_is_graded_and_a_killed_grader_loses_nothing(site: Installation)
 
 
 def what_is_wrong_passes_the_test_that_can_be_seen(site: Installation) -> None:
-    """A check of what student2 handed in, with nothing of the hidden test."""
+    """Check student2's submission; the result has nothing of the hidden test."""
     asked = ask(site, "POST", f"{PS1}/checks", "student2")
     assert site.request(asked["request"], user="student2")["priority"] == "interactive"
     ended = site.wait_for(asked["request"], "succeeded", "failed", user="student2")

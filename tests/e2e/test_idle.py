@@ -1,4 +1,4 @@
-"""Sessions that hold a device and do nothing: warned, kept once, stopped; and those that work."""
+"""Idle sessions with a device: warned, kept once, stopped; and active ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .widget_pages import Notebook, write_notebook
 USER = "student1"
 IDLE = 16
 COUNTDOWN = 50
-"""A tab saves ten seconds before its end: what is done in it first is done in 40."""
+"""A tab saves ten seconds before the end: the test has 40 seconds before that."""
 SILENT = IDLE + 9
 LONG = 3600
 LOOP = "while :; do :; done"
@@ -38,7 +38,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
 
 
 def idle_after(site: Installation, seconds: int) -> None:
-    """The rule of the group. A long time is for what is prepared, however slow the machine is."""
+    """Set the idle time of the group; a long one during preparation."""
     site.cli("group", "set", "cs101", "--idle", f"{seconds}s", "--state", str(site.state))
 
 
@@ -63,7 +63,7 @@ def warned(site: Installation, request: str) -> dict[str, Any]:
 
 
 def told(site: Installation, request: str) -> list[str]:
-    """What the whole history of what has ended says of idleness."""
+    """Return the idle events of the whole history of an ended request."""
     events = site.api("GET", f"/requests/{request}/events", user=USER).text.splitlines()
     kinds = [line.removeprefix("event: ") for line in events if line.startswith("event: ")]
     assert kinds[-1] == "end"
@@ -71,7 +71,7 @@ def told(site: Installation, request: str) -> list[str]:
 
 
 def told_so_far(site: Installation, request: str) -> list[str]:
-    """Off the database: the stream of what runs has no end."""
+    """From the database: the stream of a running request does not end."""
     uri = f"{(site.state / 'carrel.db').as_uri()}?mode=ro"
     query = "SELECT kind FROM events WHERE request_id = ? AND kind LIKE 'idle_%' ORDER BY id"
     with closing(sqlite3.connect(uri, uri=True, timeout=20)) as database:
@@ -79,7 +79,7 @@ def told_so_far(site: Installation, request: str) -> list[str]:
 
 
 @pytest.mark.browser
-def test_an_open_tab_is_warned_kept_once_and_then_stopped_with_its_notebook_saved(
+def test_an_idle_session_is_warned_kept_once_and_stopped_with_its_notebook_saved(
     site: Installation, home: Path
 ) -> None:
     write_notebook(home / "work.ipynb", "print('first')")
@@ -134,12 +134,12 @@ def test_an_open_tab_is_warned_kept_once_and_then_stopped_with_its_notebook_save
 
 
 def text(path: Path) -> str:
-    """As it stands there: JupyterLab may be writing it."""
+    """Read it as it is: JupyterLab may be writing it."""
     return path.read_text(encoding="utf-8")
 
 
-def test_a_silent_cell_is_not_idle_and_a_warning_goes_when_it_begins(site: Installation) -> None:
-    """No tab is open. The cells say nothing for longer than the idle time."""
+def test_a_silent_cell_is_not_idle_and_withdraws_the_warning(site: Installation) -> None:
+    """No tab is open. The cells produce no output for longer than the idle time."""
     idle_after(site, IDLE)
     request = session(site)
     warned(site, request)

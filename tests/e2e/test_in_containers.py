@@ -1,4 +1,4 @@
-"""Containers: two students and one device, an image, a home that is full, and a class graded."""
+"""Containers: two students and one device, an image, a full home, and grading."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .support import Installation, installation
 from .two_students import Work, two_students_and_one_device
 from .widget_pages import write_notebook
 
-# The base image is Python and Jupyter alone.
+# The base image contains Python and Jupyter only.
 CELLS = (
     "import random\nrandom.seed(7)\n"
     "inside = sum(random.random() ** 2 + random.random() ** 2 < 1 for _ in range(points))\n"
@@ -36,7 +36,7 @@ def site(
 ) -> Iterator[Installation]:
     state = tmp_path_factory.mktemp("containers") / "state"
     site_file(state, docker_engine, f'home_size = "{HOME_MIB}MiB"\n' if LIMITED else "")
-    # As patient as whoever waits for it here: this machine may be busy.
+    # The time-outs of two_students: this machine may be busy.
     (state / "jupyterhub_config.py").write_text("c.LeaseMixin.launch_timeout = 140.0\n")
     with installation(state, "--simulated-devices", "1", "--engine", "docker") as made:
         yield made
@@ -49,7 +49,9 @@ def test_two_students_and_one_device_in_containers(site: Installation) -> None:
     two_students_and_one_device(site, isolated=True, work=work, chapter="containers-")
 
 
-def test_a_full_home_is_said_on_the_desk_and_in_the_recovery_session(site: Installation) -> None:
+def test_a_full_home_is_reported_on_the_desk_and_in_the_recovery_session(
+    site: Installation,
+) -> None:
     need("loop", LIMITED, "homes with a size need root and loop devices")
     name = "student3"
     fill(site.state / "homes" / name)
@@ -58,12 +60,12 @@ def test_a_full_home_is_said_on_the_desk_and_in_the_recovery_session(site: Insta
         person.sign_in()
         page = person.page
         expect(page.locator("#home-full")).to_contain_text("Your home is full.")
-        page.locator("#home-full").hover()  # scrolls there, also while the page renews itself
+        page.locator("#home-full").hover()  # scrolls there, even while the page updates
         bar = page.get_by_role("meter", name="Space in my home")
         assert bar.evaluate("bar => bar.optimum < bar.high && bar.high < bar.value"), "it is red"
         person.picture("containers-7-desk-with-a-full-home")
 
-        # An image is chosen by what is said of it.
+        # Images are selected by their description.
         offered = page.locator("#image option").all_inner_texts()
         base = next(text for text in offered if text.startswith("base"))
         page.select_option("#image", label=base)

@@ -1,4 +1,4 @@
-"""Jobs on the pages alone: submitted, watched, cancelled and listed in a real browser."""
+"""Jobs on the pages: submit, follow, cancel and list, in a real browser."""
 
 from __future__ import annotations
 
@@ -69,14 +69,16 @@ time.sleep(600)"""
 
 @pytest.fixture
 def gate(tmp_path: Path) -> Path:
-    """Where the notebook looks before it goes on: what is shown live is no matter of luck."""
+    """The folder in which the notebook waits for a file before each step, so that timing is
+    certain.
+    """
     made = tmp_path / "gate"
     made.mkdir()
     return made
 
 
 def looks(person: Person, name: str) -> None:
-    """Pictures in light, dark and at a phone's width, where nothing may stick out."""
+    """Take screenshots in light, dark and phone width, where nothing may overflow."""
     page, usual = person.page, person.page.viewport_size
     for dark in (True, False):
         page.emulate_media(color_scheme="dark" if dark else "light")
@@ -137,7 +139,7 @@ def test_a_notebook_is_submitted_and_watched_cell_by_cell(
 
 def fills_in_the_form(person: Person, story: Path, gate: Path) -> str:
     page = person.page
-    with another_page(page):  # a form that does not listen yet would not look into the file
+    with another_page(page):  # a form that does not listen yet would not inspect the file
         page.get_by_role("link", name="Submit", exact=True).click()
     page.set_input_files("#notebook", story)
     rounds = page.get_by_label("rounds")
@@ -167,7 +169,7 @@ def fills_in_the_form(person: Person, story: Path, gate: Path) -> str:
 
 
 def watches_it_live(page: Page, gate: Path) -> None:
-    """Each cell is there before the next one may begin, and nobody reloads."""
+    """Each cell is shown before the next one may begin, without reloading."""
     expect(cell(page, 2)).to_contain_text("<b>turn</b> 3 wild")
     expect(cell(page, 2).locator(".cell-state")).to_have_text("running")
     expect(cell(page, 3)).to_have_count(0)
@@ -238,7 +240,7 @@ def student2_finds_nothing(browser: Browser, site: Installation, job: str) -> No
     expect(other.page.locator("main")).not_to_contain_text(job)
 
 
-def test_cancelled_in_the_middle_of_a_cell_it_keeps_what_it_has(
+def test_a_job_cancelled_within_a_cell_keeps_its_output(
     site: Installation, person: Person, tmp_path: Path
 ) -> None:
     notebook = tmp_path / "slow.ipynb"

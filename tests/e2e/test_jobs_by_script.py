@@ -1,4 +1,4 @@
-"""A student's day with jobs, once by a shell script with ``--json``, once by curl alone."""
+"""A student's work with jobs, by a shell script with ``--json``, and by curl alone."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
 
 
 def slow_notebook() -> str:
-    """It says something again and again, so that who hears it notices that nobody listens."""
+    """It sends repeatedly, so that a lost reader is noticed."""
     cells = [
         nbformat.v4.new_code_cell("print('kept')"),
         nbformat.v4.new_code_cell(
@@ -152,7 +152,7 @@ def test_by_a_shell_script_with_json_alone(site: Installation, tmp_path: Path) -
     assert '{"text": "read 42\\n' in said
     assert (folder / "left" / "sub" / "copy.txt").read_text() == "42\n"
     assert "\n2\n" in said
-    # The interrupted cell may say so itself; the one after it never ran.
+    # The interrupted cell may print a message; the next one never ran.
     assert printed(folder / "partial.ipynb").startswith("kept\n")
     assert "never" not in printed(folder / "partial.ipynb")
     listed = json.loads((folder / "listed.json").read_text())["requests"]
@@ -174,7 +174,7 @@ def test_by_curl_with_the_api_alone(site: Installation, tmp_path: Path) -> None:
         (job, "cancelled")
     ]
     assert listed["next"] == ""
-    # The interrupted cell may say so itself; the one after it never ran.
+    # The interrupted cell may print a message; the next one never ran.
     assert printed(folder / "partial.ipynb").startswith("kept\n")
     assert "never" not in printed(folder / "partial.ipynb")
     assert json.loads((folder / "files.json").read_text())["files"] == []

@@ -1,4 +1,4 @@
-"""Pages about the past that follow the present, and an administrator's date, in a browser."""
+"""Live pages of usage, and an administrator's date, in a browser."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROW = "() => document.activeElement.id"
 
 
 def runs(site: Installation) -> str:
-    """A job of student1 that takes the device and ends at once."""
+    """A short job of student1 that uses the device."""
     body = {"group": "cs101", "devices": 1, "seconds": 600, "command": ["true"]}
     answer = site.api("POST", "/requests", user="student1", json=body)
     assert answer.status_code == 201, answer.text
@@ -22,9 +22,7 @@ def runs(site: Installation) -> str:
     return made
 
 
-def test_use_is_told_as_it_comes_and_nothing_that_one_looks_at_goes_away(
-    site: Installation, person: Person
-) -> None:
+def test_usage_updates_live_and_keeps_opened_tables(site: Installation, person: Person) -> None:
     page = person.page
     page.goto(f"{site.service}/usage")
     expect(page.get_by_text("No device was used in this period.")).to_be_visible()
@@ -49,7 +47,7 @@ def test_a_date_is_read_in_the_zone_in_which_the_page_shows_it(
     zone = page.context.new_cdp_session(page)
     zone.send("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Tokyo"})
     admin.sign_in()
-    # Sent before the scripts that a page can wait for are there.
+    # Sent before the scripts that a page can wait for are loaded.
     held: list[Route] = []
 
     def hold(route: Route) -> None:

@@ -1,4 +1,4 @@
-"""nbgrader's own Assignment List in JupyterLab: fetched, submitted, answered, with its buttons."""
+"""nbgrader's own Assignment List in JupyterLab: fetch, submit, and feedback, by its buttons."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def released(site: Installation) -> Installation:
 
 
 def row(person: Person, kind: str) -> Locator:
-    """Of ps1 among the released, fetched or submitted ones."""
+    """Return the row of ps1 among the released, fetched or submitted ones."""
     found = person.page.locator(f"#{kind}_assignments_list .list_item", has_text="ps1").first
     expect(found).to_be_visible(timeout=SESSION_MS)
     return found

@@ -1,7 +1,7 @@
-"""Somebody new, from the sign-in page alone: a session with a device, a job, its result, and why.
+"""A new user, from the sign-in page: a session with a device, a job, its result, and why it waits.
 
-Once with a mouse and once with the keyboard alone. Nobody reads documentation or types an
-address. What it took is written into the artefact folder, and may not grow unseen.
+Once with a mouse and once with the keyboard only, without documentation and without typing an
+address. The number of actions is written to the artefact folder, and may not grow.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from .browser import SESSION_MS, Person, artefacts
-from .hands import Hand, Keyboard, Mouse
 from .support import Installation
+from .user_input import Keyboard, Mouse, UserInput
 
 pytestmark = pytest.mark.browser
 
-Sits = Callable[[Page], Hand]
+Sits = Callable[[Page], UserInput]
 
 MOST_CLICKS = 8
 """Of the first newcomer, from the sign-in page to the job's result."""
 MOST_CLICKS_TO_WHY = 3
-"""Of the second one, from the sign-in page to why there is a wait."""
+"""Of the second one, from the sign-in page to the reason of the wait."""
 
 
 @pytest.fixture
 def leaves(site: Installation) -> Iterator[None]:
-    """The next newcomer finds the device free."""
+    """The device must be free for the next newcomer."""
     yield
     for who in site.passwords:
         for request in site.api("GET", "/requests", user=who).json()["requests"]:
@@ -47,7 +47,7 @@ def leaves(site: Installation) -> Iterator[None]:
         pytest.param(Keyboard, "student3", "teacher", id="by keyboard alone"),
     ],
 )
-def test_a_newcomer_gets_there(
+def test_a_new_user_succeeds_without_documentation(
     site: Installation, browser: Browser, hand: Sits, first: str, second: str
 ) -> None:
     one = Person.sits_down(browser, site, first)
@@ -71,7 +71,7 @@ def test_a_newcomer_gets_there(
     assert [*one.complaints, *two.complaints] == []
 
 
-def signs_in(person: Person, hand: Hand) -> None:
+def signs_in(person: Person, hand: UserInput) -> None:
     hand.page.goto(person.site.url)  # the address that `carrel up` prints
     hand.write("Username:", person.name)
     hand.write("Password:", person.site.passwords[person.name])
@@ -79,12 +79,12 @@ def signs_in(person: Person, hand: Hand) -> None:
     hand.page.wait_for_url("**/services/carrel/")
 
 
-def opens_a_session(person: Person, hand: Hand) -> None:
-    """A device is what the form offers first."""
+def opens_a_session(person: Person, hand: UserInput) -> None:
+    """The form selects a device by default."""
     hand.press("button", "^Start$")
     hand.page.wait_for_url(f"**/user/{person.name}/lab**", timeout=SESSION_MS)
     hand.page.wait_for_selector(".jp-Launcher", timeout=SESSION_MS)
-    # Until then JupyterLab takes the focus for itself.
+    # Until then JupyterLab takes the focus.
     expect(hand.page.locator("#jupyterlab-splash")).to_have_count(0)
     person.picture("newcomer-lab")
     (session,) = person.site.api("GET", "/requests?kind=session", user=person.name).json()[
@@ -93,7 +93,7 @@ def opens_a_session(person: Person, hand: Hand) -> None:
     assert session["lease"]["devices"]
 
 
-def goes_back_to_the_desk(person: Person, hand: Hand) -> None:
+def goes_back_to_the_desk(person: Person, hand: UserInput) -> None:
     with person.page.context.expect_page() as opened:
         hand.press("link", "^Desk$")
     hand.page = opened.value
@@ -101,7 +101,7 @@ def goes_back_to_the_desk(person: Person, hand: Hand) -> None:
     expect(hand.page.get_by_role("link", name=re.compile("^Open")).first).to_be_visible()
 
 
-def submits_the_sample(hand: Hand) -> None:
+def submits_the_sample(hand: UserInput) -> None:
     hand.press("link", "^Submit")
     page = hand.page
     hand.press("button", "digits.ipynb")
@@ -110,8 +110,8 @@ def submits_the_sample(hand: Hand) -> None:
     page.wait_for_url(re.compile(r"/requests/j-\w+$"))
 
 
-def sees_the_result(hand: Hand) -> None:
-    """On the page that submitting leads to, without another step."""
+def sees_the_result(hand: UserInput) -> None:
+    """On the page that opens after submitting, without another action."""
     page = hand.page
     expect(page.get_by_text(re.compile(r"accuracy (0\.\d+|1\.0)")).first).to_be_visible(
         timeout=180_000
@@ -119,7 +119,7 @@ def sees_the_result(hand: Hand) -> None:
     expect(page.get_by_text("succeeded").first).to_be_visible()
 
 
-def reads_why(page: Page, hand: Hand) -> None:
+def reads_why(page: Page, hand: UserInput) -> None:
     hand.press("button", "^Wait for it$")
     page.wait_for_url("**/services/carrel/wait/-")
     main = page.get_by_role("main")

@@ -1,6 +1,6 @@
-"""A group asks back what another borrows: notice, save, stop, and the work goes on later.
+"""A group reclaims devices that another borrows: notice, save, stop, and the work continues.
 
-And what would start a wait sooner, followed as it was told, comes true.
+And a suggestion of what would help comes true.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .lending import (
 from .support import Installation, eventually
 
 GRACE = 20.0
-"""Long enough to look at it from everywhere."""
+"""A grace period that is long enough for all checks."""
 PREEMPTION_NOTICE = "cs101 reclaims devices"
 WAITS_FOR_IT = "being preempted for it; it starts when the grace period ends."
 HELPS = "With 1 device instead of 2 it starts now."
@@ -45,14 +45,14 @@ def signed_in(browser: Browser, site: Installation, name: str) -> Person:
 
 
 @pytest.mark.browser
-def test_a_session_asks_back_what_jobs_borrow_and_everybody_is_told_why(
+def test_a_session_reclaims_borrowed_devices_and_all_owners_see_the_reason(
     browser: Browser, site: Installation
 ) -> None:
     (site.state / "homes" / BORROWER / "story").mkdir(parents=True)
     borrower, owner = (signed_in(browser, site, name) for name in (BORROWER, OWNER))
     borrowed = borrow_all(site, "--workdir", "story")
 
-    # cs101 asks two back: a student wants a session with two devices.
+    # cs101 reclaims two: a student requests a session with two devices.
     owner.start(2)
     owner.page.wait_for_url("**/services/carrel/wait/-")
     told = asked_back(site, borrowed)
@@ -60,7 +60,7 @@ def test_a_session_asks_back_what_jobs_borrow_and_everybody_is_told_why(
     stops_at = max(site.request(each, user=BORROWER)["warning"]["stops_at"] for each in told)
     (own,) = (each["id"] for each in site.api("GET", "/requests", user=OWNER).json()["requests"])
 
-    # Before anything is stopped its owner is told, by whom and when; and so is who waits.
+    # The owner gets a notice before the stop, with reason and time; so does the waiting user.
     with ThreadPoolExecutor() as side_by_side:
         said = [
             side_by_side.submit(site.cli, *words, user=user)
@@ -81,10 +81,10 @@ def test_a_session_asks_back_what_jobs_borrow_and_everybody_is_told_why(
     assert all(PREEMPTION_NOTICE in message for message in told.values())
     borrower.picture("reclaim-notice")
     owner.picture("reclaim-waits")
-    # Killed in the middle of it: what was agreed stands in the store.
+    # Killed within the grace period: the notice is in the store.
     site.kill("service")
 
-    # After the grace time the devices are there, and the session opens by itself.
+    # After the grace period the devices are free, and the session opens by itself.
     owner.page.wait_for_url(f"**/user/{OWNER}/lab**", timeout=SESSION_MS)
     lease = site.wait_for(own, "running", user=OWNER)["lease"]
     assert len(lease["devices"]) == 2
@@ -92,7 +92,7 @@ def test_a_session_asks_back_what_jobs_borrow_and_everybody_is_told_why(
     home = site.state / "homes" / BORROWER / "story"
     assert all((home / f"{each}.checkpoint").exists() for each in told)
 
-    # The others wait in their old place, with the reason in the same words everywhere.
+    # The others are queued at their old position, with the same reason everywhere.
     listed = site.cli("ps", "--why", user=BORROWER).stdout
     for each in told:
         waits = site.request(each, user=BORROWER)["wait"]["sentence"]
@@ -101,7 +101,7 @@ def test_a_session_asks_back_what_jobs_borrow_and_everybody_is_told_why(
             expect(state).to_contain_text(waits)
     assert waits in site.cli("why", second, user=BORROWER).stdout
 
-    # The session ends, and the jobs go on from what they saved.
+    # The session ends, and the jobs continue from their checkpoints.
     owner.desk()
     owner.stop_the_first()
     for each in told:
@@ -122,7 +122,7 @@ def test_a_session_asks_back_what_jobs_borrow_and_everybody_is_told_why(
 
 
 def the_ledger_adds_up(site: Installation, person: Person) -> None:
-    """On the page of whoever is charged, and without an interval of a lease charged twice."""
+    """Check the usage page of the charged user; no interval of a lease is charged twice."""
     lines = site.ledger(person.name)
     total = sum(line["device_seconds"] for line in lines)
     assert total > 0
@@ -141,12 +141,12 @@ def the_ledger_adds_up(site: Installation, person: Person) -> None:
 
 
 @pytest.mark.browser
-def test_what_would_help_is_done_and_comes_true(browser: Browser, site: Installation) -> None:
+def test_a_suggestion_of_what_would_help_comes_true(browser: Browser, site: Installation) -> None:
     (site.state / "homes" / BORROWER / "help").mkdir(parents=True)
     held = submit(site, BORROWER, "cs101", 3, "--workdir", "help")
     site.wait_for(held, "running", user=BORROWER)
 
-    # By command: what `carrel why` prints is what is typed.
+    # On the command line: run the command that `carrel why` prints.
     job = submit(site, OWNER, "cs101", 2, "--workdir", ".")
     said = eventually(
         lambda: HELPS in (out := site.cli("why", job, user=OWNER).stdout) and out, "it is told"

@@ -1,6 +1,6 @@
-"""Stock nbgrader in sessions, by its own commands alone: from the release to the feedback.
+"""Stock nbgrader in sessions, by its own commands only: from the release to the feedback.
 
-Everything is done in the environments of two people's sessions, with nothing configured by them.
+All commands run in the environments of two users' sessions, without configuration by them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WRONG = "def answer():\n    return 7"
 
 @dataclass(frozen=True)
 class Terminal:
-    """Somebody's session, as its own terminal sees it."""
+    """A user's session, as its own terminal sees it."""
 
     home: Path
     environment: Mapping[str, str]
@@ -43,7 +43,7 @@ class Terminal:
         return cls(site.state / "homes" / user, eventually(server, f"{user}'s session"))
 
     def nbgrader(self, *words: str, folder: str = ".", status: int = 0) -> str:
-        """What it said."""
+        """Return its output."""
         done = subprocess.run(
             [NBGRADER, *words],
             cwd=self.home / folder,
@@ -89,7 +89,9 @@ def course(site: Installation) -> Installation:
     return site
 
 
-def test_stock_commands_release_fetch_submit_collect_and_give_back(course: Installation) -> None:
+def test_stock_commands_release_fetch_submit_collect_and_release_feedback(
+    course: Installation,
+) -> None:
     teacher, student = Terminal.of(course, "teacher"), Terminal.of(course, "student1")
     write_source(teacher)
     teacher.nbgrader("generate_assignment", "ps1", folder="cs102")

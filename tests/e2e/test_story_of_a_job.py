@@ -1,4 +1,4 @@
-"""The story of a job in a real browser: submitted by form, watched, lost, found, cancelled."""
+"""A job in a real browser: submitted by form, followed, lost, found, cancelled."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def site(tmp_path: Path) -> Iterator[Installation]:
         yield made
 
 
-def test_the_story_of_a_job(site: Installation) -> None:
+def test_a_job_is_submitted_followed_found_and_cancelled(site: Installation) -> None:
     home = site.state / "homes" / "student1"
     with chromium() as browser:
         first = Person.sits_down(browser, site, "student1")
@@ -45,7 +45,7 @@ def test_the_story_of_a_job(site: Installation) -> None:
         write_notebook(home / "slow.ipynb", *SLOW)
 
         job = submits_the_digits_and_watches(first)
-        first.page.context.close()  # the browser is lost in the middle of a cell
+        first.page.context.close()  # the browser closes in the middle of a cell
 
         again = Person.sits_down(browser, site, "student1")
         again.sign_in()
@@ -80,7 +80,7 @@ def submits_the_digits_and_watches(person: Person) -> str:
 
 
 def comes_back_to_everything(person: Person, site: Installation, job: str) -> Notebook:
-    """The kernel and its views have lived on; the job has not noticed anything."""
+    """The kernel and its views have survived; the job is not affected."""
     notebook = Notebook.open(person, "lab/tree", DAY)
     assert notebook.job() == job
     shows(notebook.view, "epoch 5: loss")

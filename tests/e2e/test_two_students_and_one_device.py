@@ -1,4 +1,4 @@
-"""The story of two students and one device, in a real browser against ``make up``."""
+"""Two students and one device, in a real browser against ``make up``."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ STARTED_HERE = "from carrel.extensions.widgets import JobView, SubmitForm\n"
 
 @pytest.fixture
 def person(person: Person, site: Installation) -> Person:
-    """In a session on CPU."""
+    """A CPU session."""
     known = site.api("GET", "/requests?kind=session", user=USER).json()["requests"]
     if all(session["ended"] for session in known):
         site.start_session(USER, devices=0)
@@ -105,7 +105,7 @@ def test_a_job_is_watched_through_reload_and_restart_and_cancelled_by_keyboard(
 
 
 def stands_still(notebook: Notebook) -> None:
-    """A detached view does not go on counting what it cannot know."""
+    """A detached view stops counting."""
     facts = notebook.view.locator(".carrel-facts")
     shown = facts.inner_text()
     assert "runs for" in shown
@@ -114,7 +114,7 @@ def stands_still(notebook: Notebook) -> None:
     assert facts.inner_text() == shown
 
 
-def test_a_kernel_that_lets_no_thread_run_is_at_work_and_not_gone(
+def test_a_kernel_that_blocks_all_threads_is_shown_as_running(
     site: Installation, person: Person, home: Path
 ) -> None:
     job = slow_job(site, home, seconds=10.0, devices=0)
@@ -134,7 +134,7 @@ def test_a_kernel_that_lets_no_thread_run_is_at_work_and_not_gone(
 
 
 def cancel_by_keyboard(page: Page) -> None:
-    """Nothing here is done with the mouse."""
+    """Without the mouse."""
     button = page.locator(".carrel-job").last.get_by_role("button", name="Cancel job")
     button.focus()
     page.keyboard.press("Enter")
@@ -144,7 +144,7 @@ def cancel_by_keyboard(page: Page) -> None:
     page.keyboard.press("Enter")
 
 
-def test_the_form_submits_and_shows_a_refusal_beside_its_field(
+def test_the_form_submits_and_shows_an_error_beside_its_field(
     site: Installation, person: Person, home: Path
 ) -> None:
     slow_job(site, home, devices=0, seconds=0.1)
@@ -167,17 +167,14 @@ def test_the_form_submits_and_shows_a_refusal_beside_its_field(
 
 
 def in_the_dark(home: Path) -> None:
-    """JupyterLab's dark theme, as its settings would write it."""
+    """Set JupyterLab's dark theme in its settings."""
     folder = home / ".jupyter" / "lab" / "user-settings" / "@jupyterlab" / "apputils-extension"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "themes.jupyterlab-settings").write_text('{"theme": "JupyterLab Dark"}')
 
 
 def start_of(text: str) -> str:
-    """The words for when it is expected to start, whatever the clock that they are told by.
-
-    It comes nearer while one is read after the other.
-    """
+    """Return the expected start without the time, which changes while it is read."""
     (words,) = re.findall(r"Expected start: [^.]*\.", text)
     clock = r"\d\d:\d\d(?:\s[AP]M)?"
     return re.sub(rf"{clock}( \(in about \d+ (min|s)\))?|any moment", "(a time)", words)
@@ -187,7 +184,7 @@ def start_of(text: str) -> str:
 def test_the_dashboard_shows_pool_queue_and_jobs_as_they_change(
     site: Installation, person: Person, home: Path, theme: str
 ) -> None:
-    # Longer than it may take until the dashboard is there.
+    # Longer than the dashboard takes to load.
     first, second, third = (slow_job(site, home, seconds=30.0) for _ in range(3))
     person.desk()
     link = person.page.get_by_role("link", name="Dashboard").get_attribute("href")
@@ -196,7 +193,7 @@ def test_the_dashboard_shows_pool_queue_and_jobs_as_they_change(
     expect(page.locator(".carrel-tile")).to_contain_text("yours", timeout=SESSION_MS)
     expect(page.locator(".carrel-mine").first).to_contain_text("slow.ipynb")
     expect(page.locator(".carrel-job", has_text=first)).to_contain_text("running")
-    # Why it waits is asked for by whoever opens it: in each own row, and in the job's own view.
+    # The reason is fetched when it is opened: in each own row, and in the job's own view.
     queue, asks = page.locator(".carrel-queue"), "It asks for 1 device; 0 of 1 device are free now."
     for job in (second, third):
         row = queue.locator("tr", has=page.locator(f'a[href$="{job}"]'))

@@ -1,4 +1,4 @@
-"""The story of two students and one device, in a real browser, whatever runs their sessions."""
+"""Two students and one device, in a real browser, on any backend."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Work:
     """A notebook in student1's home.
 
     Attributes:
-        submit: its name and parameters, as they are typed.
-        says: what it prints, with the number that it comes to.
-        between: where that number lies.
+        submit: its name and parameters, as typed.
+        says: its output, with the resulting number.
+        between: the range of that number.
     """
 
     submit: str = "digits.ipynb -p hidden 64 -p seed 7"
@@ -30,7 +30,7 @@ class Work:
 def two_students_and_one_device(
     site: Installation, *, isolated: bool, work: Work, chapter: str = ""
 ) -> None:
-    """``chapter`` begins the names of the pictures."""
+    """``chapter`` is the prefix of the screenshots."""
     with chromium() as browser:
         one = Person.sits_down(browser, site, "student1")
         two = Person.sits_down(browser, site, "student2")
@@ -47,7 +47,7 @@ def two_students_and_one_device(
         one.page.wait_for_selector(".jp-Launcher", timeout=SESSION_MS)
         one.picture(f"{chapter}2-session-of-student1")
 
-        # student2 queues, and is told why.
+        # student2 is queued, with the reason.
         two.sign_in()
         two.start(1)
         two.page.wait_for_url("**/services/carrel/wait/-")
@@ -57,7 +57,7 @@ def two_students_and_one_device(
         expect(status).to_contain_text("Expected")
         two.picture(f"{chapter}3-student2-waits")
 
-        # student1 submits a job from the session's terminal; it queues behind student2.
+        # student1 submits a job from the session's terminal; it is queued behind student2.
         job = submit_in_terminal(one, work, chapter)
         waiting = eventually(
             lambda: site.request(job, user="student1")["wait"], "the job has its place"
@@ -65,7 +65,7 @@ def two_students_and_one_device(
         assert site.request(job, user="student1")["state"] == "queued"
         assert (waiting["place"], waiting["reason"]) == (2, "behind_others")
 
-        # The hub dies while student2 waits: nobody notices.
+        # JupyterHub dies while student2 waits, without effect.
         site.kill("hub")
         expect(status).to_contain_text("Queued at position 1")
 
@@ -77,7 +77,7 @@ def two_students_and_one_device(
         two.page.wait_for_selector(".jp-Launcher", timeout=SESSION_MS)
         two.picture(f"{chapter}4-student2-got-the-device")
 
-        # student2 stops; the job runs to its end while student1 watches.
+        # student2 stops; the job completes while student1 watches.
         two.desk()
         two.stop_the_first()
         one.page.click(f"#name-{job}")
@@ -116,7 +116,7 @@ def submit_in_terminal(person: Person, work: Work, chapter: str) -> str:
     page.locator(".jp-LauncherCard", has_text="Terminal").first.click()
     terminal = page.locator(".jp-Terminal .xterm-helper-textarea")
     terminal.wait_for(state="attached")
-    # Frames are heard while the browser is asked something.
+    # Frames arrive while the browser is queried.
     eventually(
         lambda: terminal.count() and "stdout" in said,
         "the shell says something",
@@ -138,7 +138,7 @@ def submit_in_terminal(person: Person, work: Work, chapter: str) -> str:
 
 
 def result(site: Installation, job: str, says: str) -> float:
-    """As printed into the job's output notebook."""
+    """As printed in the job's output notebook."""
     notebook = json.loads(site.cli("output", job, "-o", "-", user="student1").stdout)
     text = "".join(
         "".join(output.get("text", ""))

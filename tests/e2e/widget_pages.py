@@ -1,4 +1,4 @@
-"""Notebook pages of a session in a browser: a cell typed, run and looked at."""
+"""Notebook pages of a session in a browser: type, run and read cells."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .browser import SESSION_MS, Person
 from .support import Installation, eventually
 
 _TAKEN_MS = 3_000
-"""After which a key that nothing came of is pressed again."""
+"""After so long without effect a key is pressed again."""
 
 
 def write_notebook(path: Path, *cells: str, parameters: str = "") -> None:
@@ -30,7 +30,7 @@ def write_notebook(path: Path, *cells: str, parameters: str = "") -> None:
 
 
 def submit(site: Installation, path: Path, *, user: str = "student1", **more: Any) -> str:
-    """A job on CPU through the API, without the command line's half second."""
+    """Submit a CPU job through the API, without the command line's half second."""
     body = {
         "group": "cs101",
         "notebook": {"name": path.name, "content": path.read_text()},
@@ -50,7 +50,7 @@ class Notebook:
 
     @classmethod
     def open(cls, person: Person, kind: str, path: str) -> Notebook:
-        # JupyterLab would open what an earlier test had open, in front of this.
+        # JupyterLab would restore what an earlier test had open, in front of this.
         person.page.goto(f"{person.site.url}/user/{person.name}/{kind}/{path}?reset")
         made = cls(person, person.page)
         made.ready()
@@ -58,7 +58,7 @@ class Notebook:
 
     def ready(self) -> None:
         self.page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=SESSION_MS)
-        # A cell run earlier than this would be asked for its kernel in a dialog.
+        # A cell that runs earlier opens a dialog about its kernel.
         name = self.page.locator(".jp-Toolbar-kernelName").first
         expect(name).to_contain_text("Python", timeout=SESSION_MS)
         self.kernel_is("idle")
@@ -70,14 +70,14 @@ class Notebook:
         ).first.wait_for(state="attached", timeout=SESSION_MS)
 
     def run(self, number: int = 0) -> None:
-        """Again where the page was not yet listening to keys."""
+        """Repeat while the page does not listen to keys yet."""
         cell = self.page.locator(".jp-CodeCell").nth(number)
         prompt = cell.locator(".jp-InputPrompt")
         before = prompt.inner_text()
 
         def taken() -> bool:
             asked = self.page.locator(".jp-Dialog .jp-mod-accept")
-            if asked.is_visible():  # which kernel: the one that is offered
+            if asked.is_visible():  # accept the offered kernel
                 asked.click()
             cell.locator(".cm-content").click()
             self.page.keyboard.press("Control+Enter")
@@ -94,19 +94,19 @@ class Notebook:
         return self.page.locator(".carrel-job").last
 
     def job(self) -> str:
-        """The id that the newest view shows."""
+        """Return the id in the newest view."""
         shows(self.view, "j-")
         found = re.search(r"j-[a-z0-9]{8}", self.view.inner_text())
         assert found, self.view.inner_text()
         return found.group()
 
     def restart_kernel_by_hand(self) -> None:
-        """With JupyterLab's button."""
+        """Use JupyterLab's button."""
         self.page.locator('.jp-Toolbar [data-jp-item-name="restart"]').click()
         self.page.locator(".jp-Dialog .jp-mod-accept").click()
 
     def cancel_by_mouse(self) -> None:
-        """What is pressed stays where it is when the question opens."""
+        """The focus stays in place when the question opens."""
         button = self.view.get_by_role("button", name="Cancel job")
         button.hover()  # comes when the page no longer moves
         before = button.bounding_box()
@@ -117,7 +117,7 @@ class Notebook:
         yes.click()
 
     def restart_kernel(self) -> None:
-        """Through the server's API, as any client may do."""
+        """Through the server's API, as any client can."""
         self.page.evaluate(
             """async (base) => {
               const xsrf = document.cookie.split('; ').find((c) => c.startsWith('_xsrf='));
@@ -132,7 +132,7 @@ class Notebook:
 
 
 def save(page: Page) -> None:
-    """With the key, until the server has it."""
+    """Press the key until the server has it."""
     with page.expect_response(
         lambda answer: answer.request.method == "PUT" and "/api/contents/" in answer.url
     ):

@@ -51,7 +51,7 @@ async def answer(request: Request, error: CarrelError) -> Response:
     status, around = error.http_status, await _around(request, error)
     page = await run_in_threadpool(
         lambda: web_of(request).render(
-            "error.html",
+            "shared/error.html",
             error=error,
             title=HTTPStatus(status).phrase,
             status=status,

@@ -39,7 +39,7 @@ def desk_live(web: Carrel, visitor: Guest) -> Response:
     groups = web.groups.lately(who)
     with web.context.store.together():
         page = web.render(
-            "desk_live.html",
+            "desk/live.html",
             desk=gather(web, who, groups, now=web.clock()),
             who=who,
             csrf=web.gate.csrf.issue(visitor.session),
@@ -73,7 +73,7 @@ def desk_page(
         if not form.problem:
             form = SessionForm.beside(desk.sessions, server_name=form.server_name, wanted=form.next)
         page = web.render(
-            "desk.html",
+            "desk/desk.html",
             desk=desk,
             who=who,
             groups=groups,

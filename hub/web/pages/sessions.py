@@ -47,7 +47,7 @@ def quote_form(web: Carrel, visitor: Guest, fields: Form) -> Response:
         if request.lease is not None:
             held[request.group] = held.get(request.group, 0) + len(request.lease.devices)
     view = quote(web.quotes, who, fields, web.groups.lately(who), held)
-    return html(web.render("quote.html", quote=view, job=fields.get("for") == "job"))
+    return html(web.render("shared/quote.html", quote=view, job=fields.get("for") == "job"))
 
 
 @router.post("/requests/{request_id}/keep-place")
@@ -190,7 +190,7 @@ def _wait_page(
         return RedirectResponse(door(who.name, name, wanted), SEE_OTHER)
     return html(
         web.render(
-            "wait.html",
+            "sessions/wait.html",
             view=WaitView(request=request),
             server_name=name,
             segment=server,

@@ -127,7 +127,7 @@ def usage(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
         if visitor.identity.admin:
             named |= {each.name for each in web.context.store.groups()}
         page = web.render(
-            "usage.html",
+            "usage/usage.html",
             title="Usage" if chosen.whose == "all" else "My usage",
             groups=sorted(named),
             sums=_SUMS,
@@ -143,7 +143,7 @@ def usage_live(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
     """The live part of the page."""
     mine = web.groups.names(visitor.identity)
     with web.context.store.together():
-        return html(web.render("usage_live.html", **_used(web, visitor, chosen, mine)))
+        return html(web.render("usage/live.html", **_used(web, visitor, chosen, mine)))
 
 
 class _Used(TypedDict):
@@ -186,7 +186,7 @@ def use(web: Carrel, visitor: Guest, span: Span = "week", group: Group = "") -> 
     check(visitor.identity)
     found = web.usage.pool(visitor.identity, span, group)
     page = web.render(
-        "admin_use.html",
+        "admin/use.html",
         found=found,
         plots=_plots(found),
         groups=[each.name for each in web.context.store.groups()],
@@ -201,7 +201,7 @@ def use_live(web: Carrel, visitor: Guest, span: Span = "week", group: Group = ""
     """The plots only, for live updates."""
     check(visitor.identity)
     found = web.usage.pool(visitor.identity, span, group)
-    return html(web.render("history_plots.html", found=found, plots=_plots(found)))
+    return html(web.render("shared/history_plots.html", found=found, plots=_plots(found)))
 
 
 @router.get("/course/{group}")
@@ -210,7 +210,7 @@ def course(web: Carrel, visitor: Guest, group: Course, span: Span = "week") -> R
     """Requests, usage and wait times of a course; for its teachers and administrators only."""
     found = _course(web, visitor, group, span)
     is_course = web.courses.access.is_course(group)
-    page = web.render("course.html", is_course=is_course, **found, **_around(visitor, web))
+    page = web.render("courses/course.html", is_course=is_course, **found, **_around(visitor, web))
     return html(page)
 
 
@@ -218,7 +218,7 @@ def course(web: Carrel, visitor: Guest, group: Course, span: Span = "week") -> R
 @of_one_moment
 def course_live(web: Carrel, visitor: Guest, group: Course, span: Span = "week") -> Response:
     """The live part of the page."""
-    return html(web.render("course_live.html", **_course(web, visitor, group, span)))
+    return html(web.render("courses/course_live.html", **_course(web, visitor, group, span)))
 
 
 def _course(web: WebContext, visitor: Visitor, group: str, span: str) -> dict[str, object]:

@@ -27,7 +27,7 @@ async def wait_events(
 
     def read() -> tuple[WaitView, str]:
         view = WaitView(request=web.requests.request(who, request_id))
-        return view, web.render("wait_status.html", view=view, csrf=csrf)
+        return view, web.render("sessions/wait_status.html", view=view, csrf=csrf)
 
     shown: str | None = None
     told = StreamCursor()

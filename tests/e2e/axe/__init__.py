@@ -1,7 +1,7 @@
-"""axe-core over a page in a browser: what it finds that keeps people out.
+"""Run axe-core on a page in a browser, and report accessibility violations.
 
-``make test`` installs it from the lock file beside this. The script goes in over the browser's
-debugging protocol, which no Content-Security-Policy forbids: the page is judged as it is.
+``make test`` installs it from the lock file here. The script is injected over the browser's
+debugging protocol, which no Content-Security-Policy blocks: the page is checked unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _RUN = """async () => {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One rule that one element of a page breaks."""
+    """A violation: one rule and one element of the page."""
 
     rule: str
     impact: str
@@ -52,7 +52,7 @@ def install() -> None:
 
 
 def findings(page: Page) -> list[Finding]:
-    """Everything, the slight findings too."""
+    """Return all violations, including minor ones."""
     need("browser", _SCRIPT.is_file(), "axe-core is missing (python -m tests.e2e.axe)")
     page.evaluate(_SCRIPT.read_text())
     return [

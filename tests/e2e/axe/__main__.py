@@ -1,4 +1,4 @@
-"""Installs axe-core below this Python environment: ``python -m tests.e2e.axe``."""
+"""Install axe-core below this Python environment: ``python -m tests.e2e.axe``."""
 
 from __future__ import annotations
 

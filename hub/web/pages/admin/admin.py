@@ -44,7 +44,7 @@ def quotas(
 def quotas_live(web: Carrel, visitor: Guest) -> Response:
     """The table only, for live updates."""
     tree = web.administration.tree(visitor.identity)
-    return html(web.render("admin_tree.html", tree=tree))
+    return html(web.render("admin/tree.html", tree=tree))
 
 
 @router.post("/groups")
@@ -82,7 +82,7 @@ def _quotas(
     error: CarrelError | None = None,
 ) -> Response:
     page = web.render(
-        "admin.html",
+        "admin/admin.html",
         tree=web.administration.tree(visitor.identity),
         form=form,
         blank=GroupForm(max_devices_per_user="1"),
@@ -154,7 +154,7 @@ def _people(
 ) -> Response:
     """Only this response contains the new password."""
     page = web.render(
-        "admin_people.html",
+        "admin/people.html",
         found=web.administration.people(visitor.identity),
         made=made,
         error=error,
@@ -179,7 +179,7 @@ def pool(
 @router.get("/pool/live")
 def pool_live(web: Carrel, visitor: Guest) -> Response:
     check(visitor.identity)
-    return html(web.render("admin_devices.html", **_devices(web, visitor)))
+    return html(web.render("admin/devices.html", **_devices(web, visitor)))
 
 
 @router.post("/pool")
@@ -235,7 +235,7 @@ def _pool(
     until: float | None = None,
 ) -> Response:
     page = web.render(
-        "admin_pool.html",
+        "admin/pool.html",
         target=target,
         until=until,
         said=said,
@@ -279,7 +279,7 @@ def audit(
     chosen = {"who": who.strip(), "action": action, "target": target.strip()}
     older = [*((name, value) for name, value in chosen.items() if value)]
     page = web.render(
-        "admin_audit.html",
+        "admin/audit.html",
         found=found,
         chosen=chosen,
         actions=list(AuditAction),

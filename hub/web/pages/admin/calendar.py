@@ -97,7 +97,7 @@ def _page(
     filled: Mapping[str, str] | None = None,
 ) -> Response:
     page = web.render(
-        "admin_calendar.html",
+        "admin/calendar.html",
         terms=web.administration.agenda.terms(),
         reservations=web.pool.reservations(visitor.identity),
         groups=[group.name for group in web.context.store.groups()],

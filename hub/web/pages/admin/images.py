@@ -65,7 +65,7 @@ def _page(
     except Unavailable as away:
         found, error = ImagesOut(choice=True, images=[], pins=[]), error or away
     page = web.render(
-        "images.html",
+        "admin/images.html",
         found=found,
         error=error,
         filled=filled or {},

@@ -39,7 +39,9 @@ def show_live(
     web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName
 ) -> Response:
     """The first live part: the state."""
-    return html(web.render("assignment_stand.html", **_stand(web, visitor, course, assignment)))
+    return html(
+        web.render("courses/assignment_stand.html", **_stand(web, visitor, course, assignment))
+    )
 
 
 @router.get("/live/work")
@@ -52,7 +54,7 @@ def work_live(
         "mine": _mine(web, visitor, course, assignment),
         "checks": web.courses.checks.recent(visitor.identity, course, assignment).checks,
     }
-    return html(web.render("assignment_work.html", **work))
+    return html(web.render("courses/assignment_work.html", **work))
 
 
 @router.get("/hand-out")
@@ -114,7 +116,7 @@ def feedback(
     """A page of feedback, in a frame."""
     _feedback_page(web, visitor, submission, name)
     page = web.render(
-        "assignment_feedback.html",
+        "courses/assignment_feedback.html",
         course=course,
         assignment=assignment,
         submission=submission,
@@ -171,7 +173,7 @@ def _page(
     tried: str = "",
 ) -> Response:
     page = web.render(
-        "assignment.html",
+        "courses/assignment.html",
         **_stand(web, visitor, course, assignment),
         checks=web.courses.checks.recent(visitor.identity, course, assignment).checks,
         error=error,

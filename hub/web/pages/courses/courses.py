@@ -69,7 +69,7 @@ def _page(
     known = {course.name for course in mine}
     groups = [group.name for group in web.context.store.groups()] if who.admin else []
     page = web.render(
-        "courses.html",
+        "courses/courses.html",
         courses=mine,
         others=[name for name in web.usage.teaches(who) if name not in known],
         form=form,

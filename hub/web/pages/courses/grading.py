@@ -57,7 +57,7 @@ def grading_live(
 ) -> Response:
     """The live part of the page."""
     shown = _shown(web, visitor, course, assignment, chosen)
-    return html(web.render("grading_live.html", csrf=_csrf(web, visitor), **shown))
+    return html(web.render("courses/grading_live.html", csrf=_csrf(web, visitor), **shown))
 
 
 @router.get("/csv")
@@ -144,7 +144,7 @@ def release_feedback(
         "csrf": _csrf(web, visitor),
     }
     if request.headers.get("hx-request"):
-        return html(web.render("grading_feedback.html", told=told))
+        return html(web.render("courses/grading_feedback.html", told=told))
     return _page(web, visitor, course, assignment, CellChoice(), told=told)
 
 
@@ -225,7 +225,7 @@ def _page(
     told: Mapping[str, object] | None = None,
 ) -> Response:
     page = web.render(
-        "grading.html",
+        "courses/grading.html",
         **_shown(web, visitor, course, assignment, chosen),
         error=error,
         told=told,

@@ -82,7 +82,7 @@ def _page(
     if shown is None and known is not None and known.version:
         shown = web.courses.assignments.released(who, course, known.name)
     page = web.render(
-        "release.html",
+        "courses/release.html",
         course=web.courses.administration.show(who, course),
         form=replace(form, assignment=known.name) if known is not None else form,
         known=known,

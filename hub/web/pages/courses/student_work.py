@@ -39,7 +39,7 @@ def student(
     names = [grade.person for grade in found.grades]
     here = names.index(person) if person in names else None
     page = web.render(
-        "graded.html",
+        "courses/graded.html",
         found=found,
         place=web.courses.administration.show(who, course),
         person=person,
@@ -65,7 +65,7 @@ def preview(
     if grade is None or grade.graded_at is None:
         raise NotFound(f"The work of {person} in {assignment} has not been graded yet.")
     page = web.render(
-        "graded_preview.html",
+        "courses/graded_preview.html",
         found=found,
         place=web.courses.administration.show(who, course),
         grade=grade,

@@ -89,7 +89,7 @@ def _overview(
     members = web.courses.roster.members(who, course).members
     here = [each for each in members if each.left_at is None]
     page = web.render(
-        "teach.html",
+        "courses/teach.html",
         course=web.courses.administration.show(who, course),
         assignments=web.courses.overview.assignments(who, course).assignments,
         sections=by_section(here),
@@ -148,7 +148,7 @@ def _people(
     who = visitor.identity
     found = web.courses.roster.members(who, course)
     page = web.render(
-        "teach_people.html",
+        "courses/teach_people.html",
         course=web.courses.administration.show(who, course),
         teachers=found.teachers,
         sections=by_section([each for each in found.members if each.left_at is None]),

@@ -39,7 +39,7 @@ def show(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
         told = _events(web, who, request_id) if request.kind != "session" else []
         values = page_values(web, visitor, request, csrf)
     history = JobTimeline.of(told)
-    return html(web.render("request.html", history=history, **values))
+    return html(web.render("jobs/request.html", history=history, **values))
 
 
 @router.get("/requests/{request_id}/why")
@@ -51,7 +51,7 @@ def why(web: Carrel, visitor: Follower, request_id: RequestId) -> Response:
     request = web.requests.request(visitor.identity, request_id)
     return html(
         web.render(
-            "why.html",
+            "shared/why.html",
             why=web.explanations.why(visitor.identity, request_id),
             yours=request.owner == visitor.identity.name,
             told=request.wait is not None and request.wait.expected_at is not None,
@@ -98,7 +98,7 @@ def notebook(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
     request = web.requests.request(visitor.identity, request_id)
     return html(
         web.render(
-            "notebook.html",
+            "jobs/notebook.html",
             request=request,
             who=visitor.identity,
             csrf=web.gate.csrf.issue(visitor.session),

@@ -99,7 +99,7 @@ class JobFeed:
         values = page_values(self.web, self.visitor, request, self._csrf)
         new = []
         for part in _SESSION_PARTS if request.kind == "session" else _PARTS:
-            html = self.web.render(f"request_{part}.html", **values)
+            html = self.web.render(f"jobs/request_{part}.html", **values)
             if self._shown.get(part) != html:
                 self._shown[part] = html
                 new.append(f'<div id="request-{part}" hx-swap-oob="innerHTML">{html}</div>')
@@ -116,7 +116,7 @@ class JobFeed:
             cell = self._cells.setdefault(key, CellTimeline(epoch=event.epoch, number=number))
             output = fold(cell, event)
         return self.web.render(
-            "job_piece.html",
+            "jobs/job_piece.html",
             request_id=self.request_id,
             event=event,
             attempt=AttemptTimeline(epoch=event.epoch) if new_attempt else None,

@@ -129,7 +129,7 @@ def _list(web: WebContext, visitor: Visitor, chosen: Filter, groups: Sequence[st
     except CarrelError as refused:
         found, error = RequestsOut(requests=[]), refused
     page = web.render(
-        "requests.html",
+        "jobs/requests.html",
         filter=chosen,
         found=found,
         error=error,
@@ -166,7 +166,7 @@ def cancel_many(web: Carrel, visitor: Guest, pairs: Pairs) -> Response:
         targets = targets[done + len(problems) :]
     return html(
         web.render(
-            "requests_cancel.html",
+            "jobs/requests_cancel.html",
             filter=chosen,
             which="all" if everything else "chosen",
             ids=[] if everything else [target.id for target in targets],

@@ -38,7 +38,7 @@ def submit_page(
 ) -> Response:
     """An empty form, or one with the values of an earlier job (``again``)."""
     form = of_job(web, visitor.identity, again) if again else JobForm()
-    return html(_page(web, visitor, form, "submit.html"))
+    return html(_page(web, visitor, form, "jobs/submit.html"))
 
 
 @router.get("/submit/home")
@@ -51,7 +51,7 @@ def home(
         folder = HomeNotebooks(web.context.files).folder(visitor.identity.name, path)
     except CarrelError as refused:
         error = refused
-    page = web.render("submit_home.html", folder=folder, error=error)
+    page = web.render("jobs/submit_home.html", folder=folder, error=error)
     # htmx shows successful responses only: the error replaces the list.
     return html(page)
 
@@ -87,7 +87,7 @@ def _inspected(web: WebContext, visitor: Visitor, fields: FormData, sent: Sent) 
         form = with_notebook(web, visitor.identity, form, sent)
     except CarrelError as error:
         form = form.refused(error, [])
-    return html(_page(web, visitor, form, "submit_notebook.html"))
+    return html(_page(web, visitor, form, "jobs/submit_notebook.html"))
 
 
 def _submitted(
@@ -99,7 +99,7 @@ def _submitted(
         made = web.jobs.submit(visitor.identity, _job(form, web.clock()))
     except CarrelError as error:
         refused = form.refused(error, web.membership.choices(visitor.identity))
-        template = "submit_form.html" if within_page else "submit.html"
+        template = "jobs/submit_form.html" if within_page else "jobs/submit.html"
         answer = html(_page(web, visitor, refused, template), error.http_status)
         answer.headers[_FORM_HEADER] = "refused"
         return answer
