@@ -25,7 +25,7 @@ __all__ = ["carrel", "service"]
 
 
 class TestSubmit:
-    def test_a_job_is_sent_as_it_was_asked_for(self, service: FakeService, carrel: Carrel) -> None:
+    def test_a_job_sends_the_given_options(self, service: FakeService, carrel: Carrel) -> None:
         done = carrel(
             "submit", "train.ipynb", "-p", "lr", "0.05", "-p", "deep", "true", "-p", "name", "adam",
             "-r", "version", "1.10", "--devices", "1", "--time", "30m", "--group", "cs101",
@@ -44,7 +44,7 @@ class TestSubmit:
             "kernel": "python3", "output": "out.ipynb", "labels": {"course": "ml"},
         }  # fmt: skip  # grouped by meaning
 
-    def test_a_lost_answer_makes_one_job(self, service: FakeService, carrel: Carrel) -> None:
+    def test_a_lost_response_makes_one_job(self, service: FakeService, carrel: Carrel) -> None:
         service.drop_next = ["POST"]
         assert carrel("submit", "train.ipynb", "--group", "cs101").exit_code == 0
         first, second = service.called("POST", "requests")
@@ -84,7 +84,7 @@ class TestSubmit:
         ],
         ids=["bad UTF-8", "no JSON", "a list", "no cells", "deep", "too large", "missing"],
     )
-    def test_what_is_no_notebook_is_refused_before_anything_is_sent(
+    def test_an_invalid_notebook_is_refused_before_submission(
         self, service: FakeService, carrel: Carrel, content: bytes | None, said: str
     ) -> None:
         if content is not None:
@@ -112,7 +112,7 @@ class TestTime:
         [("30m", 1800), ("2h", 7200), ("1h30m", 5400), ("90s", 90), ("45", 2700), ("1d", 86400),
          ("1:30:00", 5400), ("0:45", 2700), (" 2H ", 7200), ("1h 30min", 5400)],
     )  # fmt: skip  # grouped by meaning
-    def test_spans_are_written_in_many_ways(self, text: str, seconds: int) -> None:
+    def test_durations_are_accepted_in_several_forms(self, text: str, seconds: int) -> None:
         assert parsers.seconds(text) == seconds
 
     @pytest.mark.parametrize("text", ["", "0", "0m", "-5", "-5m", "soon", "1.5h", "m", "1:99", "²"])
@@ -143,7 +143,7 @@ class TestWait:
             (["cancelled", "failed", "timed_out"], 1),
         ],
     )
-    def test_the_exit_status_tells_the_worst_end(
+    def test_the_exit_status_is_the_worst_result(
         self, service: FakeService, carrel: Carrel, states: list[str], status: int
     ) -> None:
         ids = [f"j-{number}" for number, _ in enumerate(states)]
@@ -151,7 +151,9 @@ class TestWait:
             service.add(id_, state=state, ended=True)
         assert carrel("wait", *ids).exit_code == status
 
-    def test_it_tells_the_changes_until_the_end(self, service: FakeService, carrel: Carrel) -> None:
+    def test_it_prints_the_changes_until_the_end(
+        self, service: FakeService, carrel: Carrel
+    ) -> None:
         wait = {
             "place": 1,
             "ahead": 0,
@@ -179,13 +181,11 @@ class TestWait:
         done = carrel("wait", "j-1", "--json")
         assert [json.loads(line)["state"] for line in done.stdout.splitlines()] == ["succeeded"]
 
-    def test_its_patience_is_a_status_of_its_own(
-        self, service: FakeService, carrel: Carrel
-    ) -> None:
+    def test_a_timeout_has_its_own_exit_status(self, service: FakeService, carrel: Carrel) -> None:
         service.add("j-1", state="running")
         assert carrel("wait", "j-1", "--timeout", "1s").exit_code == 5
 
-    def test_what_does_not_exist_is_not_a_failed_job(self, carrel: Carrel) -> None:
+    def test_a_missing_job_is_not_a_failed_job(self, carrel: Carrel) -> None:
         done = carrel("wait", "j-9")
         assert done.exit_code == 6
         assert "There is no request j-9." in done.stderr
@@ -262,9 +262,7 @@ class TestLooking:
         found = json.loads(carrel("why", "j-1", "--json").output)
         assert found["suggestions"][0]["devices"] == 1
 
-    def test_a_change_is_sent_as_it_was_described(
-        self, service: FakeService, carrel: Carrel
-    ) -> None:
+    def test_a_change_sends_the_given_options(self, service: FakeService, carrel: Carrel) -> None:
         found = service.add("j-1", devices=1, seconds=1800)
         sent: list[Any] = []
 
@@ -466,7 +464,7 @@ class TestLooking:
 
 
 class TestOutput:
-    def test_it_is_written_under_its_own_name_and_never_over_another_file(
+    def test_an_output_keeps_its_name_and_overwrites_no_file(
         self, service: FakeService, carrel: Carrel
     ) -> None:
         service.add("j-1", state="succeeded", ended=True)
@@ -512,7 +510,7 @@ def test_cancel_takes_several(service: FakeService, carrel: Carrel) -> None:
     assert [request["state"] for request in service.requests.values()] == ["cancelled"] * 2
 
 
-def test_cancelling_what_has_ended_says_that_it_has(service: FakeService, carrel: Carrel) -> None:
+def test_cancelling_an_ended_request_says_so(service: FakeService, carrel: Carrel) -> None:
     service.add("j-1", state="succeeded", ended=True)
     assert carrel("cancel", "j-1").output == "j-1 has already ended: succeeded.\n"
 
@@ -540,7 +538,7 @@ class TestLogin:
         assert f"{service.site}hub/token" in done.stderr
         assert "--token" in done.stderr
 
-    def test_nothing_there_is_said(self, service: FakeService, carrel: Carrel) -> None:
+    def test_a_missing_service_is_reported(self, service: FakeService, carrel: Carrel) -> None:
         done = carrel("login", service.site, "--user", "anna", input="secret\n")
         assert f"There is no JupyterHub at {service.site}" in done.stderr
 
@@ -559,7 +557,7 @@ def called() -> list[list[str]]:
 
 
 @pytest.mark.parametrize("words", called(), ids=" ".join)
-def test_every_command_explains_itself(words: list[str]) -> None:
+def test_every_command_has_a_help_text(words: list[str]) -> None:
     done = CliRunner().invoke(cli, [*words, "--help"])
     assert done.exit_code == 0
     assert "--json" in done.output or words == ["logout"]

@@ -41,7 +41,7 @@ def without_the_hub(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "command", [name for name, entry in ENTRIES.items() if not entry.administrators]
 )
-def test_commands_for_everybody_need_nothing_of_the_hub(command: str) -> None:
+def test_commands_for_all_users_need_no_hub_packages(command: str) -> None:
     done = without_the_hub(command, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert f"carrel {command}" in done.stdout
@@ -82,7 +82,7 @@ def test_every_help_has_an_example(path: tuple[str, ...]) -> None:
     assert len(done.output) > 200
 
 
-def test_the_reference_is_what_the_commands_say() -> None:
+def test_the_reference_is_the_help_of_the_commands() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tests.cli_reference"
 
 
@@ -108,7 +108,7 @@ def test_wrong_usage_is_status_2() -> None:
 @pytest.mark.parametrize(
     "word", ["course", "group", "images", "pool", "reserve", "session", "term", "user"]
 )
-def test_what_is_there_is_listed_by_ls_and_by_list(word: str) -> None:
+def test_ls_and_list_are_the_same(word: str) -> None:
     context = click.Context(cli)
     found = cli.get_command(context, word)
     assert isinstance(found, click.Group)
@@ -127,7 +127,7 @@ def test_what_is_there_is_listed_by_ls_and_by_list(word: str) -> None:
         "change j-7k2m4qpz --devices 0.5",
     ],
 )
-def test_whoever_asks_for_part_of_a_device_is_told_why_there_is_none(words: str) -> None:
+def test_a_request_for_part_of_a_device_is_explained(words: str) -> None:
     done = CliRunner().invoke(cli, words.split())
     assert done.exit_code == 2
     assert "Only whole devices are lent" in done.output

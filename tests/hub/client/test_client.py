@@ -107,14 +107,14 @@ class TestErrors:
             client.submit(JOB)
         assert str(caught.value) == "Too many. 2."
 
-    def test_a_code_of_a_newer_service_is_known_by_its_status(
+    def test_an_unknown_error_code_is_mapped_by_its_status(
         self, service: FakeService, client: Client
     ) -> None:
         service.refuse = (413, {"code": "brand_new", "message": "Too much."})
         with pytest.raises(TooLarge, match="Too much"):
             client.submit(JOB)
 
-    def test_nothing_there_is_said_with_the_address(self, service: FakeService) -> None:
+    def test_a_missing_service_is_reported_with_its_address(self, service: FakeService) -> None:
         service.close()
         with (
             Client(service.site, "x") as client,
@@ -123,7 +123,7 @@ class TestErrors:
             client.submit(JOB)
         service.open()
 
-    def test_a_token_that_is_not_known_any_more_is_signed_in_again(
+    def test_an_expired_token_asks_to_sign_in_again(
         self, service: FakeService, client: Client
     ) -> None:
         said = {"code": "not_signed_in", "message": "JupyterHub does not know this token."}
@@ -134,7 +134,7 @@ class TestErrors:
             f"JupyterHub does not know this token. Sign in again with: carrel login {service.site}"
         )
 
-    def test_another_web_server_is_no_carrel(self, service: FakeService) -> None:
+    def test_another_web_server_is_reported(self, service: FakeService) -> None:
         with (
             Client(service.site + "elsewhere", "x") as client,
             pytest.raises(Unavailable, match="No Carrel answers"),
@@ -152,7 +152,7 @@ class TestErrors:
 
 
 class TestSubmitting:
-    def test_a_lost_answer_is_asked_for_again_and_makes_one_job(self, service: FakeService) -> None:
+    def test_a_lost_response_is_retried_and_makes_one_job(self, service: FakeService) -> None:
         pauses: list[float] = []
         service.drop_next = ["POST"]
         with Client(service.site, "x", sleep=pauses.append) as client:
@@ -197,17 +197,17 @@ class TestFollowing:
                     closer.start()
         assert seen == ["state", "queued", "cell_finished", "succeeded"]
 
-    def test_a_restarting_proxy_that_knows_no_route_is_borne(self, service: FakeService) -> None:
+    def test_a_restarting_proxy_without_routes_is_retried(self, service: FakeService) -> None:
         service.add("j-1", state="succeeded", ended=True)
         service.fail_next = [503, 404, 502]
         with Client(service.site, "x", sleep=lambda _: None) as client:
             assert [item.state for item in client.follow("j-1")] == ["succeeded"]  # type: ignore[union-attr]
 
-    def test_what_does_not_exist_is_said_at_once(self, client: Client) -> None:
+    def test_a_missing_request_is_reported_immediately(self, client: Client) -> None:
         with pytest.raises(NotFound, match="There is no request j-9"):
             next(client.follow("j-9"))
 
-    def test_patience_has_an_end(self, service: FakeService) -> None:
+    def test_retries_end_after_the_time_limit(self, service: FakeService) -> None:
         service.close()
         moments = iter(range(0, 10_000, 50))
         with (
@@ -261,7 +261,7 @@ class TestCredentials:
         stored.forget("http://two/")
         assert stored.find() == first
 
-    def test_nobody_signed_in_says_how_to(self) -> None:
+    def test_without_sign_in_it_says_how_to_sign_in(self) -> None:
         with pytest.raises(Forbidden, match="carrel login"):
             Client.from_environment()
 

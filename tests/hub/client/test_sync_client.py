@@ -60,7 +60,7 @@ def test_an_event_loop_submits_follows_and_reads(service: FakeService) -> None:
     ]  # fmt: skip  # grouped by meaning
 
 
-def test_a_lost_answer_is_asked_for_again_in_an_event_loop_too(service: FakeService) -> None:
+def test_a_lost_response_is_retried_in_an_event_loop_too(service: FakeService) -> None:
     async def submit() -> RequestOut:
         async with AsyncClient(service.site, "x") as client:
             return await client.submit(JOB)
@@ -70,7 +70,7 @@ def test_a_lost_answer_is_asked_for_again_in_an_event_loop_too(service: FakeServ
     assert len(service.called("POST", "requests")) == 2
 
 
-def test_a_stream_that_is_left_early_is_closed_at_once(service: FakeService) -> None:
+def test_an_abandoned_stream_is_closed_immediately(service: FakeService) -> None:
     async def leave() -> None:
         async with AsyncClient(service.site, "x") as client:
             stream = client.follow("j-1")
@@ -100,7 +100,7 @@ def test_refusals_are_understood_in_both_forms(service: FakeService, problems: b
     assert str(caught.value) == "Too many. 2."
 
 
-def test_lists_are_read_over_as_many_pages_as_it_takes(service: FakeService) -> None:
+def test_lists_are_read_from_as_many_pages_as_needed(service: FakeService) -> None:
     for number in range(7):
         service.add(f"j-{number}", labels={"sweep": str(number % 2)})
     service.page = 2

@@ -21,7 +21,7 @@ def fill(folder: Path, *names: str) -> None:
         path.write_text(name)
 
 
-def test_what_the_ignore_file_names_stays_at_home(tmp_path: Path) -> None:
+def test_ignored_files_are_not_uploaded(tmp_path: Path) -> None:
     fill(tmp_path, "train.py", "data/big.bin", "data/small.csv", "a/b/x.log", "a/keep.log",
          ".git/config", "__pycache__/x.pyc", "venv/bin/python")  # fmt: skip  # grouped by meaning
     (tmp_path / ".carrelignore").write_text("*.bin\n*.log\n!keep.log\n# a comment\n!venv/\n")
@@ -33,7 +33,7 @@ def test_what_the_ignore_file_names_stays_at_home(tmp_path: Path) -> None:
     assert found.left_out == ("link",)
 
 
-def test_the_archive_says_nothing_about_its_maker(tmp_path: Path) -> None:
+def test_the_archive_contains_no_user_names(tmp_path: Path) -> None:
     fill(tmp_path, "train.py", "run.sh")
     (tmp_path / "run.sh").chmod(0o777)
     with tarfile.open(fileobj=io.BytesIO(packed(of_folder(tmp_path)))) as archive:
@@ -41,7 +41,7 @@ def test_the_archive_says_nothing_about_its_maker(tmp_path: Path) -> None:
     assert entries == [("run.sh", 0o755, 0, ""), ("train.py", 0o644, 0, "")]
 
 
-def test_inputs_lie_side_by_side_and_never_over_each_other(tmp_path: Path) -> None:
+def test_inputs_with_the_same_name_are_refused(tmp_path: Path) -> None:
     fill(tmp_path, "one/data.csv", "two/data.csv", "work/train.py")
     found = with_inputs(of_folder(tmp_path / "work"), [tmp_path / "one/data.csv"])
     assert [item.name for item in found.items] == ["train.py", "data.csv"]
@@ -63,7 +63,7 @@ def test_too_many_files_are_refused_before_they_are_packed(
 @pytest.mark.parametrize(
     "name", ["../x", "/etc/x", "a/../../x", "a\\..\\x", "", "a\0b", "out/x", "."]
 )
-def test_no_name_of_a_job_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
+def test_no_file_of_a_job_is_written_outside_the_folder(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "results"
     folder.mkdir()
     (folder / "out").symlink_to(tmp_path)
@@ -74,7 +74,7 @@ def test_no_name_of_a_job_leads_out_of_the_folder(tmp_path: Path, name: str) -> 
     assert safe_target(folder, "plots/loss.png") == folder / "plots" / "loss.png"
 
 
-def test_a_folder_of_the_home_is_named_and_any_other_must_travel(tmp_path: Path) -> None:
+def test_a_folder_of_the_home_is_referenced_and_any_other_uploaded(tmp_path: Path) -> None:
     home = tmp_path / "home"
     fill(home, "project/train.py")
     here = job_builder.working_folder(home / "project", home=home, upload=False, needed=True)

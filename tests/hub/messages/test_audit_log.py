@@ -55,7 +55,7 @@ from carrel.hub.messages.audit_log import differences
         ({}, {}, ""),
     ],
 )
-def test_a_change_is_told_in_values_that_people_use(
+def test_a_change_is_formatted_for_people(
     before: dict[str, object], after: dict[str, object], said: str
 ) -> None:
     found = differences(before, after, lambda at: f"at {at:.0f}")

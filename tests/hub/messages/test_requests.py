@@ -42,7 +42,7 @@ from carrel.hub.scheduling.model.states import State
         (Wait(request_id="a", place=0, reason=Reason.STARTING), "It starts now."),
     ],
 )
-def test_a_wait_is_place_and_reason(wait: Wait, sentence: str) -> None:
+def test_a_wait_has_position_and_reason(wait: Wait, sentence: str) -> None:
     assert request_messages.wait_sentence(wait) == sentence
     place = f"Queued at position {wait.place}. " if wait.place else ""
     assert f"{place}{request_messages.wait_reason(wait)}" == sentence
@@ -134,7 +134,7 @@ def test_amounts() -> None:
         ("grading", "", ["python"], {"assignment": "ps1"}, "Grading of ps1"),
     ],
 )
-def test_work_is_called_by_what_it_does(
+def test_work_has_a_title(
     kind: str, notebook: str, command: list[str], labels: dict[str, str], name: str
 ) -> None:
     assert request_messages.work_title(kind, notebook, command, labels) == name

@@ -55,7 +55,7 @@ def one(at: float) -> TimedSentence:
         (NOW - 120, NOW - 60, one(NOW)),
     ],
 )
-def test_an_expected_start_has_one_end_or_two_and_never_lies_behind(
+def test_an_expected_start_is_a_time_or_an_interval_in_the_future(
     expected: float | None, latest: float | None, words: TimedSentence
 ) -> None:
     row = QueueEntryOut(
@@ -66,7 +66,7 @@ def test_an_expected_start_has_one_end_or_two_and_never_lies_behind(
     assert {expected_start(each, NOW) for each in (wait(expected, latest), row, quote)} == {words}
 
 
-def test_who_asks_why_is_told_also_that_a_start_is_not_known() -> None:
+def test_an_unknown_start_has_a_sentence() -> None:
     def asked(waits: WaitOut | None) -> TimedSentence:
         return expected_start_or_unknown(WhyOut(request_id="j", wait=waits, sentences=[]), NOW)
 
@@ -105,5 +105,5 @@ def test_a_reservation_has_its_span_and_a_budget_its_refill() -> None:
         (86400 * 1.5, "in about 2 d"),
     ],
 )
-def test_how_far_ahead_an_estimate_is_is_no_more_exact_than_it(seconds: float, words: str) -> None:
+def test_the_time_until_an_estimate_is_rounded(seconds: float, words: str) -> None:
     assert units.coming(seconds) == words

@@ -112,7 +112,7 @@ class TestUser:
             new = carrel("user", "passwd", "ada", "--random").rsplit(": ", 1)[1].strip()
         assert signs_in(state, "ada", new)
 
-    def test_list_says_who_there_is(self, state: StateFolder) -> None:
+    def test_list_shows_the_accounts(self, state: StateFolder) -> None:
         assert "There are no accounts." in carrel("user", "list")
         carrel("user", "add", "ben")
         carrel("user", "add", "ada", "--admin")
@@ -129,7 +129,7 @@ class TestUser:
         carrel("user", "add", "ada", "--group", "cs101")
         assert hub.members == {"ada": {"cs101"}}
 
-    def test_an_unknown_group_or_a_silent_hub_makes_nothing(
+    def test_an_unknown_group_or_a_stopped_hub_creates_nothing(
         self, state: StateFolder, hub: FakeHub
     ) -> None:
         assert "cs102" in refusal("user", "add", "ada", "--group", "cs102")
@@ -155,7 +155,7 @@ class TestUser:
         assert "ada" in carrel("user", "list")
 
     @pytest.mark.parametrize("name", ["../ada", "a b", ""])
-    def test_what_is_no_name_is_refused(self, state: StateFolder, name: str) -> None:
+    def test_invalid_names_are_refused(self, state: StateFolder, name: str) -> None:
         assert "is not a name" in refusal("user", "add", name)
 
 
@@ -189,7 +189,7 @@ class TestAudit:
         carrel("user", "remove", "ada", "--force")
         assert "ada" not in carrel("user", "list")
 
-    def test_a_dry_run_says_what_it_means_and_changes_nothing(self, state: StateFolder) -> None:
+    def test_a_dry_run_previews_and_changes_nothing(self, state: StateFolder) -> None:
         carrel("group", "add", "cs", "--max-devices", "2")
         carrel("group", "add", "cs101", "--parent", "cs", "--max-devices", "1")
         said = carrel("group", "set", "cs101", "--max-devices", "4", "--dry-run")
@@ -212,7 +212,7 @@ class TestGroup:
         assert json.loads(carrel("group", "show", "cs101", "--json"))["idle_seconds"] == 0
         assert "Idle warning after    never" in carrel("group", "show", "cs101")
 
-    def test_a_group_is_made_changed_and_shown(self, state: StateFolder, hub: FakeHub) -> None:
+    def test_a_group_is_created_changed_and_shown(self, state: StateFolder, hub: FakeHub) -> None:
         hub.members = {"ada": set(), "ben": {"cs101"}}
         carrel("group", "add", "cs", "--max-devices", "8")
         carrel(
@@ -243,7 +243,7 @@ class TestGroup:
             "members": ["ada"],
         }
 
-    def test_what_it_lends_and_shares_is_set_shown_and_taken_back(
+    def test_lending_and_weight_are_set_shown_and_reset(
         self, state: StateFolder, hub: FakeHub
     ) -> None:
         carrel("group", "add", "lab", "--max-devices", "4", "--guaranteed", "2", "--lend", "1")
@@ -288,7 +288,7 @@ class TestGroup:
             (["--max-sessions", "x"], "Invalid number of sessions: 'x'"),
         ],
     )
-    def test_a_limit_that_is_none_says_what_is_accepted(
+    def test_an_invalid_limit_says_what_is_accepted(
         self, state: StateFolder, hub: FakeHub, arguments: list[str], said: str
     ) -> None:
         carrel("group", "add", "lab")
@@ -296,7 +296,7 @@ class TestGroup:
         assert done.exit_code == 2
         assert said in " ".join(done.output.split())
 
-    def test_somebody_with_an_account_can_be_a_member_before_the_first_sign_in(
+    def test_an_account_can_be_a_member_before_its_first_sign_in(
         self, state: StateFolder, hub: FakeHub
     ) -> None:
         carrel("user", "add", "ada")
@@ -313,13 +313,15 @@ class TestGroup:
         assert done.exit_code == 0
         assert done.stderr == "Note: no account exists for gracy (yet).\n"
 
-    def test_a_change_of_nothing_is_wrong_usage(self, state: StateFolder, hub: FakeHub) -> None:
+    def test_a_change_without_options_is_a_usage_error(
+        self, state: StateFolder, hub: FakeHub
+    ) -> None:
         carrel("group", "add", "cs101")
         done = invoke("group", "set", "cs101")
         assert done.exit_code == 2
         assert "Give at least one option to change" in done.output
 
-    def test_a_parent_can_be_taken_away(self, state: StateFolder, hub: FakeHub) -> None:
+    def test_a_parent_can_be_removed(self, state: StateFolder, hub: FakeHub) -> None:
         carrel("group", "add", "cs")
         carrel("group", "add", "cs101", "--parent", "cs")
         carrel("group", "set", "cs101", "--parent", "")
@@ -357,14 +359,14 @@ class TestGroup:
             (["set", "cs101", "--member", "nobody"], "JupyterHub does not know nobody."),
         ],
     )
-    def test_mistakes_are_said(
+    def test_mistakes_are_reported(
         self, state: StateFolder, hub: FakeHub, arguments: list[str], said: str
     ) -> None:
         carrel("group", "add", "cs101")
         assert said in refusal("group", *arguments)
 
     @pytest.mark.parametrize("value", ["0h", "1x", "h", "-5m", "1h-"])
-    def test_a_time_that_is_none_is_wrong_usage(
+    def test_an_invalid_duration_is_a_usage_error(
         self, state: StateFolder, hub: FakeHub, value: str
     ) -> None:
         done = invoke("group", "add", "cs101", f"--max-time={value}")

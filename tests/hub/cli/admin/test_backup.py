@@ -45,7 +45,7 @@ def test_there_and_back_with_json(state: StateFolder, tmp_path: Path) -> None:
         assert store.groups() == ()
 
 
-def test_what_was_replaced_is_named_with_the_way_to_its_homes(
+def test_a_replaced_folder_is_reported_with_the_command_for_its_homes(
     state: StateFolder, tmp_path: Path
 ) -> None:
     target = tmp_path / "backup"

@@ -101,7 +101,7 @@ def test_a_dry_run_reserves_nothing(state: StateFolder) -> None:
         (["cs101", "--when", "2020-01-01 10:00-12:00 UTC"], "never comes"),
     ],
 )
-def test_what_cannot_be_reserved_says_why(
+def test_an_impossible_reservation_says_why(
     state: StateFolder, arguments: list[str], said: str
 ) -> None:
     assert said in refusal("reserve", *arguments, "--devices", "1")

@@ -147,7 +147,7 @@ class TestPins:
             (f"DELETE {place}", None),
         ]
 
-    def test_what_names_no_image_is_not_sent(
+    def test_an_invalid_image_name_is_not_sent(
         self, carrel: Carrel, sent: list[tuple[str, Any]]
     ) -> None:
         done = carrel("images", "pin", "torch:latest", "--group", "cs101")
@@ -168,7 +168,7 @@ class TestAsking:
 
 
 class TestPrune:
-    def test_what_a_course_needs_stays(
+    def test_builds_that_a_course_needs_are_kept(
         self, carrel: Carrel, service: FakeService, engine: FakeDocker
     ) -> None:
         needs(service, pin="Pinned for cs101 until 15 February 2027.")
@@ -181,7 +181,7 @@ class TestPrune:
         ]
         assert not any(words[:2] == ["image", "rm"] for words in engine.asked)
 
-    def test_what_nobody_needs_goes(
+    def test_unused_builds_are_removed(
         self, carrel: Carrel, service: FakeService, engine: FakeDocker
     ) -> None:
         needs(service)
@@ -194,7 +194,7 @@ class TestPrune:
         removed = [words[2:] for words in engine.asked if words[:2] == ["image", "rm"]]
         assert removed == [[OLD]]
 
-    def test_a_site_that_does_not_answer_loses_nothing(
+    def test_a_site_that_is_not_responding_prunes_nothing(
         self, carrel: Carrel, service: FakeService, engine: FakeDocker
     ) -> None:
         service.extra["GET", f"{PREFIX}/images/needed"] = lambda handler: handler.say(
@@ -213,7 +213,7 @@ def test_an_unknown_image_is_not_built(carrel: Carrel, engine: FakeDocker) -> No
     assert engine.asked == []
 
 
-def test_a_build_tells_its_steps_and_keeps_its_log(
+def test_a_build_prints_its_steps_and_keeps_its_log(
     carrel: Carrel, engine: FakeDocker, tmp_path: Path
 ) -> None:
     (tmp_path / "tiny").mkdir()

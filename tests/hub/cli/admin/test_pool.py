@@ -69,7 +69,7 @@ def in_berlin(carrel: Carrel) -> Iterator[Carrel]:
         (("release", "n1#0"), "DELETE /pool/GPU-0a/quarantine"),
     ],
 )
-def test_a_short_form_finds_its_device(
+def test_a_short_id_finds_its_device(
     sent: list[str], carrel: Carrel, typed: tuple[str, ...], call: str
 ) -> None:
     assert carrel("pool", *typed).output == "Nothing new starts on it.\nNothing runs there.\n"
@@ -99,7 +99,9 @@ def test_a_drain_by_a_date_is_read_in_the_zone_of_the_terminal(
     assert f"Work still running at 22 Nov 2034 {then:%H:%M} is stopped." in output
 
 
-def test_a_drain_after_a_span_and_what_else_is_no_time(sent: list[str], carrel: Carrel) -> None:
+def test_a_drain_accepts_a_duration_and_refuses_invalid_times(
+    sent: list[str], carrel: Carrel
+) -> None:
     said = carrel("pool", "drain", "n1#1", "--until", "2h").output
     assert sent == ["PUT /pool/GPU-1a/drain"]
     assert "is stopped." in said
@@ -110,14 +112,14 @@ def test_a_drain_after_a_span_and_what_else_is_no_time(sent: list[str], carrel: 
     assert len(sent) == 1
 
 
-def test_what_fits_several_devices_is_asked_back(sent: list[str], carrel: Carrel) -> None:
+def test_an_ambiguous_device_is_refused(sent: list[str], carrel: Carrel) -> None:
     refused = carrel("pool", "drain", "GPU")
     assert refused.exit_code == 1
     assert "Several devices match 'GPU'. One of: GPU-0a, GPU-1a." in refused.output
     assert sent == []
 
 
-def test_the_bare_word_and_ls_list_the_devices(sent: list[str], carrel: Carrel) -> None:
+def test_pool_and_pool_ls_list_the_devices(sent: list[str], carrel: Carrel) -> None:
     assert carrel("pool").output == carrel("pool", "ls").output
     assert json.loads(carrel("pool", "--json").output)["total"] == 2
 
@@ -150,7 +152,7 @@ RESERVED = {
     ],
     ids=["next", "now"],
 )
-def test_what_is_reserved_stands_below_the_devices(
+def test_reservations_are_listed_below_the_devices(
     service: FakeService, in_berlin: Carrel, reserved: dict[str, Any], said: str
 ) -> None:
     pool = {**POOL, "reservations": [reserved]}
@@ -169,7 +171,7 @@ def test_only_a_pool_that_is_simulated_altogether_is_called_so(
         assert ("All of them are simulated." in carrel("pool").output) is said
 
 
-def test_a_tile_says_what_keeps_it_from_being_lent(service: FakeService, carrel: Carrel) -> None:
+def test_a_tile_shows_why_its_device_is_not_available(service: FakeService, carrel: Carrel) -> None:
     marked = [
         {**DEVICES[0], "state": "taken", "draining": True, "drain_until": 4e9},
         {**DEVICES[1], "state": "sick", "quarantined": True, "why": "In quarantine: sums"},

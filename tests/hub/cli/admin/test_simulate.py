@@ -55,7 +55,7 @@ def refused(*words: object) -> CarrelError:
     return result.exception
 
 
-def test_json_has_the_figures_and_all_that_it_takes_to_see_them_again(trace: Path) -> None:
+def test_json_has_the_results_and_all_options_to_reproduce_them(trace: Path) -> None:
     words = ("--trace", trace, "--nodes", "1x2", "--policy", "fifo,sjf", "--seed", 3)
     found = json.loads(carrel(*words, "--json", "-").stdout)
     assert set(found["policies"]) == {"fifo", "sjf"}
@@ -118,7 +118,7 @@ def fairness_printed(*words: object) -> tuple[list[list[str]], list[str]]:
     return [re.split(r" {2,}", line.strip()) for line in table.splitlines()], names
 
 
-def test_who_fared_worst_is_printed_with_what_it_means(tmp_path: Path) -> None:
+def test_the_worst_users_are_printed_with_an_explanation(tmp_path: Path) -> None:
     trace, quota = tmp_path / "own.csv", tmp_path / "quota.toml"
     trace.write_text(SHARED, encoding="utf-8")
     quota.write_text("[groups.y]\nguaranteed = 1\n", encoding="utf-8")
@@ -133,7 +133,7 @@ def test_who_fared_worst_is_printed_with_what_it_means(tmp_path: Path) -> None:
     assert (rows[1], names) == (["fifo", "2.0", "2.0"], FAIR[1:])
 
 
-def test_where_there_is_nobody_to_compare_nothing_is_shown_of_fairness(tmp_path: Path) -> None:
+def test_without_several_users_there_is_no_fairness_table(tmp_path: Path) -> None:
     trace = tmp_path / "own.csv"
     trace.write_text("submitted_at,seconds,devices\n0,100,2\n", encoding="utf-8")
     words = ("--trace", trace, "--nodes", "1x2", "--policy", "fifo")
@@ -141,7 +141,7 @@ def test_where_there_is_nobody_to_compare_nothing_is_shown_of_fairness(tmp_path:
     assert "Fairness" not in carrel(*words, "--html", "-").stdout
 
 
-def test_bad_lines_stop_it_or_are_counted(trace: Path) -> None:
+def test_bad_lines_are_errors_or_counted(trace: Path) -> None:
     trace.write_text(TRACE + "d,eve,cs101,2,10,none\n", encoding="utf-8")
     words = ("--trace", trace, "--nodes", "1x2", "--policy", "fifo", "--json", "-")
     assert "own.csv, line 5: devices is 'none'" in str(refused(*words))
@@ -178,9 +178,7 @@ def test_only_what_was_selected_is_replayed(trace: Path) -> None:
         (("--nodes", "1x2", "--json", "/nowhere/at/all.json"), "no folder /nowhere/at"),
     ],
 )
-def test_what_it_does_not_understand_it_refuses(
-    trace: Path, words: tuple[str, ...], said: str
-) -> None:
+def test_unknown_values_are_refused(trace: Path, words: tuple[str, ...], said: str) -> None:
     assert said in str(refused("--trace", trace, "--policy", "fifo", *words))
 
 
@@ -222,7 +220,7 @@ def test_gangs_are_replayed_on_nodes_with_models_and_switches(tmp_path: Path) ->
         ("--trace", "x.csv", "--nodes", "1x2", "--restart-cost", "-1"),
     ],
 )
-def test_what_is_typed_wrongly_is_explained(words: tuple[str, ...]) -> None:
+def test_typing_errors_are_explained(words: tuple[str, ...]) -> None:
     assert carrel(*words).exit_code == 2
 
 
@@ -248,7 +246,7 @@ class Page(HTMLParser):
         self.texts.setdefault(self.tags[-1], []).append(data)
 
 
-def test_the_page_shows_who_fared_worst_and_explains_it(tmp_path: Path) -> None:
+def test_the_page_shows_the_worst_users_and_explains_it(tmp_path: Path) -> None:
     trace, quota = tmp_path / "own.csv", tmp_path / "quota.toml"
     trace.write_text(SHARED, encoding="utf-8")
     quota.write_text("[groups.y]\nguaranteed = 1\n", encoding="utf-8")
@@ -317,7 +315,7 @@ def ran_for_50_s(store: Store, new: NewRequest, device: str, at: float) -> None:
     store.finish(lease.id, now=at + 50, charge_until=at + 50)
 
 
-def test_a_sites_own_history_is_replayed_on_what_it_has_or_might_have(tmp_path: Path) -> None:
+def test_the_history_of_a_site_is_replayed_on_its_nodes_or_others(tmp_path: Path) -> None:
     state = stored_site(tmp_path)
     words = ("--from-ledger", "--state", state.root, "--policy", "fifo,carrel", "--json", "-")
     now = json.loads(carrel(*words).stdout)
@@ -342,7 +340,7 @@ def test_a_sites_own_history_is_replayed_on_what_it_has_or_might_have(tmp_path: 
     assert "nodes of its own" in str(refused(*words, "--nodes", "+lab=1x2"))
 
 
-def test_next_terms_quotas_are_tried_on_it(tmp_path: Path) -> None:
+def test_the_quotas_of_the_next_term_are_simulated(tmp_path: Path) -> None:
     state = stored_site(tmp_path)
     quota = tmp_path / "next-term.toml"
     quota.write_text("[groups.lab]\nmax_devices = 1\n", encoding="utf-8")
@@ -353,7 +351,7 @@ def test_next_terms_quotas_are_tried_on_it(tmp_path: Path) -> None:
     assert "No replayed job belongs to" not in result.stderr
 
 
-def test_next_terms_quotas_are_tried_on_a_node_more(tmp_path: Path) -> None:
+def test_the_quotas_of_the_next_term_are_simulated_with_another_node(tmp_path: Path) -> None:
     state = stored_site(tmp_path)
     quota = tmp_path / "next-term.toml"
     words = ("--from-ledger", "--state", state.root, "--nodes", "+1x4", "--quota", quota)
@@ -380,7 +378,7 @@ def test_next_terms_quotas_are_tried_on_a_node_more(tmp_path: Path) -> None:
         assert fairness["below_guarantee_device_seconds"] == 0
 
 
-def test_what_next_terms_limits_would_refuse_is_left_out_and_said(tmp_path: Path) -> None:
+def test_requests_above_the_next_terms_limits_are_left_out_and_counted(tmp_path: Path) -> None:
     state = stored_site(tmp_path)
     quota = tmp_path / "next-term.toml"
     words = ("--from-ledger", "--state", state.root, "--quota", quota, "--policy", "fifo")
@@ -441,7 +439,7 @@ def test_a_request_larger_than_the_site_allows_by_now_is_left_out(tmp_path: Path
     assert left_out(result) == {"asked for more devices than one member of lab may hold": 1}
 
 
-def test_what_could_not_be_asked_back_is_left_out_beside_a_raised_guarantee(tmp_path: Path) -> None:
+def test_non_preemptible_jobs_are_left_out_under_a_raised_guarantee(tmp_path: Path) -> None:
     lasting = replace(store_kit.job("lasting", devices=2), preemptible=False)
     session = replace(store_kit.session("s"), devices=2)
     lent = replace(store_kit.job("lent", devices=2), preemptible=True)
@@ -479,7 +477,7 @@ THURSDAY = datetime(1970, 1, 1, tzinfo=UTC).date()
 """The day of all jobs of ``stored_site``."""
 
 
-def test_next_terms_budgets_are_tried_on_it(tmp_path: Path) -> None:
+def test_the_budgets_of_the_next_term_are_simulated(tmp_path: Path) -> None:
     state = stored_site(tmp_path)
     quota = tmp_path / "next-term.toml"
     words = ("--from-ledger", "--state", state.root, "--quota", quota, "--policy", "carrel")

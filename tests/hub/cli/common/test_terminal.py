@@ -30,7 +30,7 @@ def test_nothing_else_reaches_the_terminal() -> None:
     assert tamed((EVIL + KEPT + EVIL).encode()) == "2J" + KEPT + "2J"  # \x9b alone is dropped
 
 
-def test_it_does_not_matter_where_a_piece_ends() -> None:
+def test_sequences_may_be_split_between_pieces() -> None:
     text = (EVIL + KEPT + EVIL).encode()
     assert tamed(*(text[n : n + 1] for n in range(len(text)))) == tamed(text)
 
@@ -46,11 +46,11 @@ def test_it_does_not_matter_where_a_piece_ends() -> None:
         ("\x1b[\x002Jx", "2Jx"),
     ],
 )
-def test_what_is_no_whole_sequence_is_shown_as_text(printed: str, shown: str) -> None:
+def test_incomplete_sequences_are_shown_as_text(printed: str, shown: str) -> None:
     assert tamed(printed.encode()) == shown
 
 
-def test_a_colour_that_was_left_on_is_taken_off() -> None:
+def test_an_open_colour_is_reset_at_the_end() -> None:
     assert tamed(b"\x1b[31mred") == "\x1b[31mred\x1b[0m"
 
 
@@ -60,7 +60,7 @@ def test_plain_text_has_no_colours_either() -> None:
 
 @pytest.mark.parametrize("options", [[], ["-f"]])
 @pytest.mark.parametrize("where", ["terminal", "raw", "pipe"])
-def test_logs_are_tamed_in_a_terminal_alone(where: str, options: list[str]) -> None:
+def test_logs_are_sanitized_in_a_terminal_only(where: str, options: list[str]) -> None:
     log = EVIL + "\x1b[31mred\x1b[0m\n"
     with FakeService() as service:
         service.add("j-1", state="succeeded", ended=True)
@@ -73,7 +73,7 @@ def test_logs_are_tamed_in_a_terminal_alone(where: str, options: list[str]) -> N
         assert said.replace("\r\n", "\n") == log
 
 
-def test_what_a_cause_quotes_is_tamed_too() -> None:
+def test_causes_are_sanitized_too() -> None:
     with FakeService() as service:
         cause = {"code": "cell_error", "message": "It failed." + EVIL, "details": EVIL + "boom"}
         service.add("j-1", state="failed", ended=True, cause=cause, labels={"a": EVIL})

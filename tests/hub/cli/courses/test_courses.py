@@ -83,7 +83,7 @@ def course(carrel: Carrel) -> Carrel:
     return carrel
 
 
-def test_whom_the_roster_of_a_new_course_lacks_is_named_and_stays(
+def test_members_missing_from_the_roster_of_a_new_course_are_listed_and_stay(
     carrel: Carrel, tmp_path: Path
 ) -> None:
     (tmp_path / "roster.csv").write_text("student\nstudent1\n")
@@ -93,7 +93,7 @@ def test_whom_the_roster_of_a_new_course_lacks_is_named_and_stays(
     assert "student2 leaves" in carrel(TEACHER, "roster", "cs101", "roster.csv").output
 
 
-def test_what_a_course_would_be_is_said_and_nothing_is_made(carrel: Carrel) -> None:
+def test_a_preview_of_a_course_creates_nothing(carrel: Carrel) -> None:
     asked = ("create", "cs101", "--teacher", "grce", "--students", "roster.csv", "--dry-run")
     assert carrel(ADMIN, *asked).output == (
         "cs101 becomes the group of a course, with at most 4 devices.\n"
@@ -108,7 +108,7 @@ def test_what_a_course_would_be_is_said_and_nothing_is_made(carrel: Carrel) -> N
     assert "There is a course" not in carrel(ADMIN, *asked[:-1]).output
 
 
-def test_a_student_fetches_works_and_hands_in(course: Carrel, tmp_path: Path) -> None:
+def test_a_student_fetches_works_and_submits(course: Carrel, tmp_path: Path) -> None:
     (tmp_path / "source").rename(tmp_path / "the teacher's")
     assert course(STUDENT1, "fetch", "ps1").output == (
         "Fetched ps1 of cs101, version 1, into ps1.\n"
@@ -127,7 +127,7 @@ def test_a_student_fetches_works_and_hands_in(course: Carrel, tmp_path: Path) ->
     assert "submitted" in course(STUDENT1, "assignments").output
 
 
-def test_a_student_checks_and_nothing_of_it_counts(course: Carrel, site: Site) -> None:
+def test_a_students_check_does_not_count(course: Carrel, site: Site) -> None:
     course(STUDENT1, "fetch", "ps1")
     assert "You have no check of ps1" in course(STUDENT1, "check", "ps1", "--last").stderr
     asked = course(STUDENT1, "check", "ps1", "--course", "cs101")
@@ -191,7 +191,7 @@ def test_a_new_version_is_merged_into_the_folder(course: Carrel, tmp_path: Path)
     assert "answer() > 1" in text
 
 
-def test_more_time_is_given_and_told(course: Carrel) -> None:
+def test_an_extended_session_shows_its_new_end(course: Carrel) -> None:
     given = course(TEACHER, "extend", "ps1", "student1", "48h", "--why", "ill")
     assert given.output == "student1 has 2 d more for ps1.\n"
     assert "3 Feb 2027 17:00" in course(STUDENT1, "assignments").output
@@ -202,7 +202,7 @@ def test_more_time_is_given_and_told(course: Carrel) -> None:
     assert "administrators" in course(TEACHER, "outage", *hours).stderr
 
 
-def test_more_time_is_listed_and_taken_back(course: Carrel) -> None:
+def test_extensions_are_listed_and_revoked(course: Carrel) -> None:
     assert course(TEACHER, "extend", "ps1").output == "There are no extensions for ps1.\n"
     course(TEACHER, "extend", "ps1", "student1", "48h", "--why", "ill")
     course(TEACHER, "extend", "ps1", "blue", "90m", "--section")
@@ -225,7 +225,7 @@ def test_more_time_is_listed_and_taken_back(course: Carrel) -> None:
     "arguments",
     [("student1",), ("student1", "1h", "--undo"), ("--undo",), ("--section",), ("--why", "ill")],
 )
-def test_more_time_is_of_somebody_and_given_or_taken(
+def test_an_extension_needs_a_student_and_either_a_duration_or_undo(
     carrel: Carrel, arguments: tuple[str, ...]
 ) -> None:
     refused = carrel(TEACHER, "extend", "ps1", *arguments)
@@ -249,7 +249,7 @@ def test_outages_are_listed(course: Carrel) -> None:
     assert "from when" in course(ADMIN, "outage", "--why", "Power").stderr
 
 
-def test_a_roster_is_applied_after_it_was_seen(course: Carrel, tmp_path: Path) -> None:
+def test_a_roster_is_applied_after_the_preview(course: Carrel, tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("student\nstudent1\nzoe\n")
     refused = course(TEACHER, "roster", "cs101", "new.csv", input="n\n")
     assert refused.exit_code == 1
@@ -276,7 +276,7 @@ def test_courses_are_listed_cloned_and_archived(course: Carrel) -> None:
     assert course(TEACHER, "archive", "cs101", "--undo").output == "cs101 is restored.\n"
 
 
-def test_a_teacher_lets_a_late_one_count(course: Carrel, site: Site) -> None:
+def test_a_teacher_lets_a_late_submission_count(course: Carrel, site: Site) -> None:
     course(STUDENT1, "fetch", "ps1")
     site.clock.now += 30 * 86400
     late = json.loads(course(STUDENT1, "submit", "ps1", "--json").output)

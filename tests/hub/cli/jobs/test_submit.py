@@ -64,7 +64,7 @@ def test_in_a_session_a_command_works_in_this_folder(service: FakeService, carre
     }  # fmt: skip  # grouped by meaning
 
 
-def test_elsewhere_it_says_how_files_come_along(
+def test_elsewhere_it_says_how_to_upload_files(
     service: FakeService, carrel: Carrel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     outside = tmp_path.parent / f"{tmp_path.name}-outside"
@@ -76,7 +76,7 @@ def test_elsewhere_it_says_how_files_come_along(
     assert not service.called("POST", "requests")
 
 
-def test_an_upload_shows_its_size_and_asks(service: FakeService, carrel: Carrel) -> None:
+def test_an_upload_asks_with_its_size(service: FakeService, carrel: Carrel) -> None:
     refused = carrel("run", "--upload", "--", "python", "train.py", input="n\n")
     assert "1 file of " in refused.stderr
     assert "14 B" in refused.stderr
@@ -88,14 +88,14 @@ def test_an_upload_shows_its_size_and_asks(service: FakeService, carrel: Carrel)
     assert members(service.called("POST", "requests")[0]) == ["train.py"]
 
 
-def test_inputs_are_copied_without_a_question(service: FakeService, carrel: Carrel) -> None:
+def test_inputs_are_uploaded_without_confirmation(service: FakeService, carrel: Carrel) -> None:
     Path("data.csv").write_text("1,2")
     done = carrel("run", "--input", "data.csv", "--json", "--", "cat", "data.csv")
     assert json.loads(done.stdout)["id"] == "j-00000000"
     assert members(service.called("POST", "requests")[0]) == ["data.csv"]
 
 
-def test_a_job_may_be_kept_from_the_internet(service: FakeService, carrel: Carrel) -> None:
+def test_a_job_may_be_submitted_without_internet(service: FakeService, carrel: Carrel) -> None:
     carrel("run", "--no-internet", "--workdir", ".", "--", "date")
     carrel("run", "--workdir", ".", "--", "date")
     assert [job.get("internet", True) for job in service.called("POST", "requests")] == [
@@ -106,7 +106,9 @@ def test_a_job_may_be_kept_from_the_internet(service: FakeService, carrel: Carre
     assert "Internet:        not reached" in carrel("show", "j-00000000").stdout
 
 
-def test_a_bulk_cancel_says_how_many_and_asks(service: FakeService, carrel: Carrel) -> None:
+def test_a_bulk_cancel_asks_with_the_number_of_requests(
+    service: FakeService, carrel: Carrel
+) -> None:
     for number in range(3):
         service.add(f"j-{number}", labels={"sweep": "7"}, state="running" if number else "queued")
     service.add("j-other", labels={"sweep": "8"})
@@ -133,7 +135,7 @@ def test_ps_filters_and_the_queue_has_reasons(service: FakeService, carrel: Carr
     assert json.loads(carrel("queue", "--json").stdout)["total"] == 2
 
 
-def test_names_of_others_cannot_steer_the_terminal(service: FakeService, carrel: Carrel) -> None:
+def test_names_of_others_cannot_control_the_terminal(service: FakeService, carrel: Carrel) -> None:
     service.add("j-1", notebook="\x1b]0;gotcha\x07.ipynb")
     assert "\x1b" not in carrel("ps").output
 
@@ -177,7 +179,7 @@ def test_following_shows_cells_outputs_and_failures(service: FakeService, carrel
     assert [json.loads(line).get("kind") for line in lines].count("cell_output") == 2
 
 
-def test_a_followed_command_shows_what_it_prints(service: FakeService, carrel: Carrel) -> None:
+def test_a_followed_command_shows_its_output(service: FakeService, carrel: Carrel) -> None:
     def go_on() -> None:
         service.wait_for(lambda: service.requests)
         service.logs["j-00000000"] = "epoch 1\nepoch ü".encode()

@@ -35,7 +35,7 @@ def answers(service: FakeService, path: str, answer: dict[str, Any]) -> list[Any
     return sent
 
 
-def test_a_session_is_asked_for_as_it_was_described(service: FakeService, carrel: Carrel) -> None:
+def test_a_session_sends_the_given_options(service: FakeService, carrel: Carrel) -> None:
     made = session(service, "lab", wait={
         "place": 2, "ahead": 1, "reason": "behind_others",
         "sentence": "Queued at position 2. Behind 1.",
@@ -50,7 +50,7 @@ def test_a_session_is_asked_for_as_it_was_described(service: FakeService, carrel
     )
 
 
-def test_the_address_is_one_that_a_browser_can_open(
+def test_any_address_of_the_browser_is_accepted(
     service: FakeService, carrel: Carrel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a container the service has another address than outside."""
@@ -60,14 +60,14 @@ def test_the_address_is_one_that_a_browser_can_open(
     assert done.output == "https://carrel.example.org/user/anna/lab/\n"
 
 
-def test_a_held_one_is_asked_for_and_says_so(service: FakeService, carrel: Carrel) -> None:
+def test_a_held_session_is_started_with_claim(service: FakeService, carrel: Carrel) -> None:
     sent = answers(service, "sessions/-", session(service, "gpu", claim=True))
     done = carrel("session", "start", "--devices", "1", "--claim")
     assert sent == [{"devices": 1, "hours": 1.0, "group": "", "claim": True}]
     assert "Its device will be held for you" in done.output
 
 
-def test_one_for_a_device_of_a_model_is_asked_for(service: FakeService, carrel: Carrel) -> None:
+def test_a_session_for_a_model_is_requested(service: FakeService, carrel: Carrel) -> None:
     sent = answers(service, "sessions/-", session(service))
     asked = ("session", "start", "--devices", "1", "--model")
     carrel(*asked, "NVIDIA H200")
@@ -76,7 +76,7 @@ def test_one_for_a_device_of_a_model_is_asked_for(service: FakeService, carrel: 
     assert sent == [same | {"model": "NVIDIA H200"}, same]
 
 
-def test_waiting_tells_the_place_and_ends_with_the_address(
+def test_waiting_prints_the_position_and_then_the_address(
     service: FakeService, carrel: Carrel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wait = {"place": 1, "ahead": 0, "reason": "no_free_device",
@@ -99,7 +99,7 @@ def test_waiting_tells_the_place_and_ends_with_the_address(
     assert last == f"s-default: {service.site}user/anna/"
 
 
-def test_waiting_for_what_is_to_be_claimed_ends_when_it_is_held(
+def test_waiting_with_claim_ends_when_the_device_is_held(
     service: FakeService, carrel: Carrel
 ) -> None:
     until = time.time() + 300
@@ -110,7 +110,7 @@ def test_waiting_for_what_is_to_be_claimed_ends_when_it_is_held(
     assert "carrel session claim gpu" in done.output
 
 
-def test_ctrl_c_keeps_the_place_and_says_so(
+def test_ctrl_c_keeps_the_position(
     service: FakeService, carrel: Carrel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object, **__: object) -> None:
@@ -146,9 +146,7 @@ def test_sessions_are_called_by_name_or_id(
     assert service.requests["s-lab"]["state"] == "queued"
 
 
-def test_an_unknown_name_is_answered_with_those_there_are(
-    service: FakeService, carrel: Carrel
-) -> None:
+def test_an_unknown_name_lists_the_known_ones(service: FakeService, carrel: Carrel) -> None:
     session(service)
     session(service, "lab")
     done = carrel("session", "stop", "thesis")
@@ -173,7 +171,7 @@ def test_claim_keep_and_extend_call_the_service(service: FakeService, carrel: Ca
     assert json.loads(carrel("session", "extend", "gpu", "--json").stdout)["id"] == "s-gpu"
 
 
-def test_a_lost_answer_extends_once(service: FakeService, carrel: Carrel) -> None:
+def test_a_lost_response_extends_once(service: FakeService, carrel: Carrel) -> None:
     found = session(service, "gpu", state="running", ends_by=time.time() + 7200)
     sent: list[Any] = []
 
@@ -189,7 +187,7 @@ def test_a_lost_answer_extends_once(service: FakeService, carrel: Carrel) -> Non
     assert sent == 2 * [{"seconds": 3600, "seen_seconds": 3600}]
 
 
-def test_where_no_answer_comes_it_says_how_to_ask_again_without_adding_twice(
+def test_without_a_response_it_says_how_to_retry_safely(
     service: FakeService, carrel: Carrel
 ) -> None:
     ends_by = float(int(time.time()) + 7200)
@@ -209,7 +207,7 @@ def test_where_no_answer_comes_it_says_how_to_ask_again_without_adding_twice(
     assert len(sent) == 1, "it had been done"
 
 
-def test_a_warning_is_shown_and_its_session_kept(service: FakeService, carrel: Carrel) -> None:
+def test_a_warned_session_is_kept(service: FakeService, carrel: Carrel) -> None:
     warning = {
         "stops_at": time.time() + 300,
         "message": "This session has been idle for 30 min and holds 1 device.",
@@ -226,7 +224,7 @@ def test_a_warning_is_shown_and_its_session_kept(service: FakeService, carrel: C
     assert json.loads(carrel("session", "keep", "gpu", "--json").stdout)["warning"] is None
 
 
-def test_the_list_says_what_is_held(service: FakeService, carrel: Carrel) -> None:
+def test_the_list_shows_held_sessions(service: FakeService, carrel: Carrel) -> None:
     assert "carrel session start" in carrel("session", "ls").output
     session(service, "gpu", state="granted", claim_by=time.time() + 300)
     service.add("j-1")

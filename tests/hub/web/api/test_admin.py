@@ -49,7 +49,7 @@ def sentences(answer: httpx.Response) -> list[str]:
 
 
 @pytest.mark.parametrize("who", [STUDENT1, TEACHER])
-def test_nobody_else_reads_or_changes_anything(site: Site, who: Identity) -> None:
+def test_other_users_cannot_read_or_change_anything(site: Site, who: Identity) -> None:
     api, page = site.api(who), site.page(who)
     asked = [api.get(f"{API}/{path}") for path in READS]
     asked += [api.request(verb, f"{API}/{path}", json=body) for verb, path, body in CHANGES]
@@ -78,7 +78,7 @@ def test_only_administrators_have_the_entry(site: Site) -> None:
 # -- groups -----------------------------------------------------------------------------------
 
 
-def test_a_dry_run_says_what_it_means_and_changes_nothing(site: Site) -> None:
+def test_a_dry_run_previews_and_changes_nothing(site: Site) -> None:
     JobService(site.context).submit(STUDENT1, job(devices=2))
     answer = site.api().put(f"{API}/groups/cs101?dry_run=true", json=GROUP)
     assert answer.json() == {
@@ -118,7 +118,7 @@ def test_the_audit_page_shows_values_as_people_read_them(site: Site) -> None:
     assert "until: 1970-02-15" in page
     assert "max time limit: 8 h → 1 h 30 min" in page
     assert "teachers: teacher → &lt;b&gt;" in page
-    assert 'what is left is stopped: <time datetime="1970-01-12T14:46:40Z"' in page
+    assert 'remaining work is stopped: <time datetime="1970-01-12T14:46:40Z"' in page
 
 
 def test_a_group_cannot_stand_below_itself(site: Site) -> None:
@@ -146,7 +146,7 @@ def test_the_tree_counts_what_is_below(site: Site) -> None:
     assert [(g["name"], g["depth"], g["waiting"]) for g in tree] == [("cs", 0, 1), ("cs101", 1, 1)]
 
 
-def test_a_budget_stands_in_the_tree_with_what_is_used_and_left_of_it(site: Site) -> None:
+def test_the_tree_shows_the_used_and_remaining_budget(site: Site) -> None:
     budget = {"device_seconds": 108.0, "period": "week"}
     body = {"max_devices": 4, "max_devices_per_user": 2, "budget": budget}
     site.api().put(f"{API}/groups/cs101", json=body)
@@ -181,7 +181,7 @@ def test_the_page_shows_the_preview_before_it_saves(site: Site) -> None:
     assert "Invalid number of devices" in wrong.text
 
 
-def test_more_limits_are_kept_where_they_are_left_out_and_null_is_no_limit(site: Site) -> None:
+def test_omitted_limits_are_kept_and_null_is_no_limit(site: Site) -> None:
     def put(**more: object) -> Group:
         answer = site.api().put(f"{API}/groups/cs101", json={**GROUP, **more})
         assert answer.status_code == 200, answer.text
@@ -238,7 +238,7 @@ def test_the_page_has_more_limits_behind_a_summary(site: Site) -> None:
     assert '<details class="more" open>' in wrong.text
 
 
-def test_where_nothing_changes_there_is_nothing_to_save(site: Site) -> None:
+def test_without_changes_there_is_no_save_button(site: Site) -> None:
     fields = {"name": "cs101", "parent": "", "max_devices": "4", "max_devices_per_user": "2",
               "max_time": "8h", "idle": "30m", "teachers": "teacher",
               "do": "preview"}  # fmt: skip  # the form's fields
@@ -275,14 +275,14 @@ def test_a_drain_is_announced_shown_and_ended(site: Site) -> None:
 def test_administrators_see_how_many_containers_wait_for_jobs(site: Site) -> None:
     backend = site.context.backend
     assert isinstance(backend, FakeBackend)
-    for ready, said in ((0, ""), (1, "1 container ready for jobs."), (2, "2 containers wait for")):
+    for ready, said in ((0, ""), (1, "1 container ready for jobs."), (2, "2 containers ready for")):
         backend.machines = (NodeState(name="local", ready=ready),)
         page = site.page().get(f"{PREFIX}admin/pool").text
         assert said in page
         assert ("for jobs." in page) == bool(ready)
 
 
-def test_what_runs_there_is_warned_with_the_date(site: Site) -> None:
+def test_running_work_is_warned_with_the_date(site: Site) -> None:
     made = JobService(site.context).submit(STUDENT1, job())
     store = site.context.store
     start = Start(request_id=made.id, devices=("SIM-0",))
@@ -344,11 +344,11 @@ def test_the_pool_page_drains_by_a_date_of_the_readers_zone(
 
 
 @pytest.mark.parametrize("zone", ["Nowhere/At_all", "../../etc/passwd", "Europe", "\0"])
-def test_a_zone_that_is_not_known_is_said(site: Site, zone: str) -> None:
+def test_an_unknown_time_zone_is_reported(site: Site, zone: str) -> None:
     fields = {"target": "local", "until": "2026-11-22 18:00", "zone": zone, "do": "drain"}
     refused = site.page().post(f"{PREFIX}admin/pool", data=fields)
     assert refused.status_code == 400
-    assert "A time with its offset" in refused.text
+    assert "Enter a time with its offset" in refused.text
 
 
 def test_a_date_beyond_all_calendars_is_refused_by_rest(site: Site) -> None:
@@ -388,7 +388,7 @@ def test_a_new_password_is_on_the_page_once(site: Site) -> None:
 # -- other people's requests, and the list -----------------------------------------------------
 
 
-def test_the_owner_reads_why_an_administrator_cancelled(site: Site) -> None:
+def test_the_owner_sees_why_an_administrator_cancelled(site: Site) -> None:
     made = JobService(site.context).submit(STUDENT1, job())
     site.api().delete(f"{API}/requests/{made.id}?reason=The+disk+is+full.")
     cause = RequestQueries(site.context).request(STUDENT1, made.id).cause
@@ -398,7 +398,7 @@ def test_the_owner_reads_why_an_administrator_cancelled(site: Site) -> None:
     assert (line["who"], line["target"], line["why"]) == ("admin", made.id, "The disk is full.")
 
 
-def test_what_is_ones_own_is_nobodys_business(site: Site) -> None:
+def test_own_work_is_private(site: Site) -> None:
     made = JobService(site.context).submit(STUDENT1, job())
     RequestTermination(site.context).cancel(STUDENT1, made.id)
     assert site.api().get(f"{API}/audit").json()["changes"] == []

@@ -29,7 +29,7 @@ def in_january(site: Site) -> None:  # the fixture
     site.clock.now = 1_767_600_000.0  # 2026-01-05
 
 
-def test_nobody_else_changes_anything(site: Site) -> None:
+def test_only_administrators_change_anything(site: Site) -> None:
     for who in (STUDENT1, TEACHER):
         api, page = site.api(who), site.page(who)
         term = {"first": "2026-01-01", "last": "2026-02-01"}
@@ -110,14 +110,14 @@ def test_the_page_makes_and_removes_both(site: Site) -> None:
 
 
 @pytest.mark.parametrize(("more", "opened"), [({}, 0), ({"guaranteed": 2}, 1)])
-def test_limits_that_are_set_are_in_sight(site: Site, more: dict[str, int], opened: int) -> None:
+def test_limits_with_other_values_are_shown(site: Site, more: dict[str, int], opened: int) -> None:
     assert site.api().put(f"{API}/groups/cs101", json={**GROUP, **more}).status_code == 200
     shown = site.page().get(f"{PREFIX}admin?edit=cs101").text
     assert shown.count('<details class="more" open>') == opened
 
 
 @pytest.mark.parametrize("budget", ["300", "x/term", "5h/day", "-1h/week"])
-def test_a_budget_that_is_none_is_refused_beside_its_field(
+def test_an_invalid_budget_is_refused_beside_its_field(
     site: Site,
     budget: str,
 ) -> None:
@@ -135,7 +135,7 @@ def test_a_budget_that_is_none_is_refused_beside_its_field(
     assert "Invalid budget" in wrong.text
 
 
-def test_what_a_reservation_would_mean_is_told_before_it_is_made(site: Site) -> None:
+def test_a_reservation_has_a_preview(site: Site) -> None:
     page = site.page()
 
     def asked(**fields: str) -> tuple[int, str]:

@@ -43,7 +43,7 @@ def test_from_the_roster_to_the_receipt(course: Site) -> None:
     assert counted["submitted"] == 1
 
 
-def test_more_time_and_choices(course: Site) -> None:
+def test_extensions_and_counting_submissions(course: Site) -> None:
     extension = {"person": "student1", "seconds": 3600, "why": "ill"}
     assert ask(course, "POST", f"{PS1}/extensions", extension, TEACHER) == 200
     outage = {"starts_at": 1.0, "ends_at": 2.0}
@@ -58,7 +58,7 @@ def test_more_time_and_choices(course: Site) -> None:
         assert ask(course, verb, counts, None, TEACHER) == 200
 
 
-def test_more_time_is_listed_and_taken_back(course: Site) -> None:
+def test_extensions_are_listed_and_revoked(course: Site) -> None:
     for seconds in (3600, 60):
         extension = {"section": "blue", "seconds": seconds, "why": "ill"}
         assert ask(course, "POST", f"{PS1}/extensions", extension, TEACHER) == 200
@@ -77,7 +77,7 @@ def test_more_time_is_listed_and_taken_back(course: Site) -> None:
     assert teacher.get(given).json()["extensions"] == []
 
 
-def test_a_course_is_shown_before_it_is_made(site: Site) -> None:
+def test_a_course_has_a_preview_before_it_is_created(site: Site) -> None:
     body = {"name": "cs101", "teachers": ["grce"], "students": "student\nstudent1\nzoe\n"}
     assert ask(site, "POST", f"{API}/courses?dry_run=true", body, TEACHER) == 403
     shown = site.api().post(f"{API}/courses", json=body, params={"dry_run": "true"})
@@ -133,7 +133,7 @@ def test_clones_and_archives(course: Site) -> None:
     ],
     ids=["nothing", "out", "no base64", "a typo", "no zip", "large"],
 )
-def test_of_what_is_refused_nothing_is_stored(
+def test_refused_input_is_not_stored(
     course: Site, body: dict[str, Any], status: int, field: str
 ) -> None:
     answer = course.api(STUDENT1).post(f"{PS1}/submissions", json=body)
@@ -174,7 +174,7 @@ def test_the_desk_shows_assignments_with_their_receipts(course: Site) -> None:
         assert words in page
 
 
-def test_a_desk_without_assignments_says_when_they_come(site: Site) -> None:
+def test_a_desk_without_assignments_says_when_they_are_listed(site: Site) -> None:
     assert "My assignments" not in site.page(STUDENT1).get(PREFIX).text
     site.api().post(f"{API}/courses", json={"name": "cs101", "students": "student\nstudent1\n"})
     page = site.page(STUDENT1).get(PREFIX).text

@@ -77,7 +77,7 @@ def site(tmp_path: Path) -> Site:
     return Site(room=room, web=app.state.web, app=app)
 
 
-def test_a_session_tells_of_its_kernels_and_hears_of_its_warning(site: Site) -> None:
+def test_a_session_reports_its_kernels_and_gets_its_warning(site: Site) -> None:
     calm = site.api().post(f"{API}/{site.path}/kernels", json=QUIET)
     assert calm.json() == {"state": "running", "warning": None, "again_seconds": 15.0}
     warning = site.room.pass_(1900).warning
@@ -89,11 +89,11 @@ def test_a_session_tells_of_its_kernels_and_hears_of_its_warning(site: Site) -> 
 @pytest.mark.parametrize(
     "body", [{}, {"count": -1, "running": 0}, {"count": 1, "running": 0, "cell_seconds_ago": -1}]
 )
-def test_what_is_told_of_kernels_is_checked(site: Site, body: dict[str, object]) -> None:
+def test_reports_about_kernels_are_validated(site: Site, body: dict[str, object]) -> None:
     assert site.api().post(f"{API}/{site.path}/kernels", json=body).status_code == 400
 
 
-def test_only_the_owner_keeps_it_and_only_once(site: Site) -> None:
+def test_only_the_owner_keeps_a_session_and_only_once(site: Site) -> None:
     site.room.pass_(1900)
     keep = f"{API}/{site.path}/keep"
     assert site.api(STUDENT2).post(keep).status_code == 404
@@ -119,7 +119,7 @@ def test_pages_show_the_countdown_the_evidence_and_a_button(site: Site, page: st
     assert f'action="{PREFIX}{site.path}/keep"' in shown
 
 
-def test_the_button_keeps_it_and_is_gone_the_second_time(site: Site) -> None:
+def test_the_button_keeps_a_session_once(site: Site) -> None:
     site.room.pass_(1900)
     assert site.page(forged=True).post(f"{PREFIX}{site.path}/keep").status_code == 403
     answer = site.page().post(f"{PREFIX}{site.path}/keep")

@@ -114,7 +114,7 @@ def test_a_teacher_pins_on_the_page(site: Site, engine: FakeBackend) -> None:
     assert "None: all groups get the newest build" in page.get(f"{PREFIX}images").text
 
 
-def test_a_form_says_what_a_name_stands_for_to_whoever_fills_it_in(
+def test_a_form_shows_which_build_a_name_means_for_the_user(
     site: Site, engine: FakeBackend
 ) -> None:
     """An administrator sees every group's pins, and chooses among their own groups'."""

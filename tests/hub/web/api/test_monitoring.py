@@ -55,7 +55,7 @@ def samples(world: World) -> dict[str, float]:
 
 
 class TestMetrics:
-    def test_they_tell_of_queue_devices_waits_and_ends(self, world: World) -> None:
+    def test_metrics_have_queue_devices_waits_and_results(self, world: World) -> None:
         store = world.service.store
         furnish(store)
         running(store, job("a"), "D0", at=100)
@@ -78,7 +78,7 @@ class TestMetrics:
         assert found["carrel_event_streams"] == 0
         assert "carrel_cycle_seconds_bucket le=+Inf" in found
 
-    def test_they_need_a_token_for_them(self, world: World) -> None:
+    def test_metrics_need_a_token(self, world: World) -> None:
         hub_token = TokenHolder(identity=ADA, scopes=frozenset({*ALL_SCOPES, METRICS_SCOPE}))
         world.sign_in.people["ada-monitors"] = hub_token
         for path in (f"{PREFIX}metrics", "/metrics"):
@@ -110,7 +110,7 @@ class TestProbes:
         assert answer.status_code == 503
         assert answer.json()["checks"]["loop"]["ok"] is False
 
-    def test_it_is_ready_while_every_part_answers(self) -> None:
+    def test_it_is_ready_while_every_part_responds(self) -> None:
         now = 0.0
         vitals = LoopMetrics(clock=lambda: now)
         broken: list[str] = []
@@ -142,24 +142,22 @@ class TestProbes:
 
 
 class TestRequestIds:
-    def test_every_answer_has_one(self, world: World) -> None:
+    def test_every_response_has_a_call_id(self, world: World) -> None:
         first, second = (world.client().get("/healthz").headers["x-request-id"] for _ in range(2))
         assert re.fullmatch(r"r-[0-9a-f]{16}", first)
         assert first != second
 
-    def test_a_harmless_one_of_the_caller_is_kept(self, world: World) -> None:
+    def test_a_valid_call_id_of_the_caller_is_kept(self, world: World) -> None:
         answer = world.client(**{"X-Request-ID": "proxy-7.a_1"}).get(f"{API}/me")
         assert answer.headers["x-request-id"] == "proxy-7.a_1"
         assert answer.json()["request_id"] == "proxy-7.a_1"
 
     @pytest.mark.parametrize("given", ["a b", "x" * 65, "<b>", "-a", '"'])
-    def test_another_one_is_replaced(self, world: World, given: str) -> None:
+    def test_an_invalid_call_id_is_replaced(self, world: World, given: str) -> None:
         answer = world.client(**{"X-Request-ID": given}).get("/healthz")
         assert answer.headers["x-request-id"].startswith("r-")
 
-    def test_what_is_logged_names_the_call_and_no_secret(
-        self, world: World, log: io.StringIO
-    ) -> None:
+    def test_logs_have_the_call_and_no_secrets(self, world: World, log: io.StringIO) -> None:
         mine = world.program("ada-secret-token")
         answer = mine.post(f"{API}/requests?key=hush", json={"command": ["hush-hush"]})
         assert answer.status_code == 401
@@ -170,7 +168,7 @@ class TestRequestIds:
         assert "hush" not in log.getvalue()
         assert "secret" not in log.getvalue()
 
-    def test_a_surprise_has_the_same_id_in_answer_and_log(
+    def test_an_internal_error_has_the_same_id_in_response_and_log(
         self, world: World, log: io.StringIO, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def fail(*_: object) -> None:

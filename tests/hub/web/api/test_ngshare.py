@@ -50,7 +50,7 @@ def said(answer: httpx.Response) -> tuple[int, str]:
 
 
 class TestCoursesAndPeople:
-    def test_everybody_sees_their_courses(self, site: Site) -> None:
+    def test_users_see_their_own_courses(self, site: Site) -> None:
         for who in (ADMIN, TEACHER, GRADER, STUDENT1):
             expected = {"success": True, "courses": ["cs101"]}
             assert site.get(who, "courses").json() == expected
@@ -74,7 +74,7 @@ class TestCoursesAndPeople:
         ]
         assert site.get(STUDENT1, "instructor/cs101/teacher").json()["success"]
 
-    def test_who_may_not_is_told_in_the_known_words(self, site: Site) -> None:
+    def test_missing_rights_are_reported_in_ngshares_words(self, site: Site) -> None:
         for who, path, status, words in (
             (STUDENT1, "students/cs101", 403, "Permission denied (not course instructor). "),
             (STUDENT1, "student/cs101/student2", 403, "Permission denied (not course instructor)"),
@@ -86,7 +86,7 @@ class TestCoursesAndPeople:
             code, message = said(site.get(who, path))
             assert (path, code, message[: len(words)]) == (path, status, words)
 
-    def test_a_token_is_wanted_and_one_that_may_change_things(self, site: Site) -> None:
+    def test_a_token_with_the_scope_for_changes_is_required(self, site: Site) -> None:
         assert said(site.world.client().get(f"{AT}/courses"))[0] == 401
         scopes = frozenset({ACCESS_SCOPE, READ_SCOPE})
         site.world.sign_in.people["reads"] = TokenHolder(identity=TEACHER, scopes=scopes)
@@ -98,7 +98,7 @@ class TestCoursesAndPeople:
 
 
 class TestAssignments:
-    def test_what_a_teacher_releases_students_fetch(self, course: Site) -> None:
+    def test_students_fetch_a_released_assignment(self, course: Site) -> None:
         assert course.get(STUDENT1, "assignments/cs101").json()["assignments"] == ["ps1"]
         assert unpacked(course.get(STUDENT1, "assignment/cs101/ps1")) == FILES
         assert [each.person for each in course.store.fetched("cs101", "ps1")] == ["student1"]
@@ -145,7 +145,7 @@ class TestAssignments:
 
 
 class TestSubmissions:
-    def test_what_students_submit_is_collected_by_time(self, course: Site) -> None:
+    def test_submissions_are_collected_by_time(self, course: Site) -> None:
         first, second = course.submit(b"[1]"), course.submit(b"[2]")
         assert first == "2027-01-15 08:00:01.250000 UTC"
         course.submit(b"[3]", STUDENT2)
@@ -176,7 +176,7 @@ class TestSubmissions:
             assert code == 403
             assert message.startswith("Permission denied (not course instructor). ")
 
-    def test_what_is_not_there_is_said_in_the_known_words(self, course: Site) -> None:
+    def test_missing_things_are_reported_in_ngshares_words(self, course: Site) -> None:
         course.submit(b"[1]")
         never, unclear = {"timestamp": "2020-01-01 00:00:00.0 UTC"}, {"timestamp": "yesterday"}
         for path, query, status, words in (
@@ -235,7 +235,7 @@ class TestRefusedFiles:
         return said(site.post(who, route, files=files, timestamp=timestamp))
 
     @pytest.mark.parametrize("route", ROUTES)
-    def test_what_is_refused_leaves_nothing(self, course: Site, route: str) -> None:
+    def test_a_refused_submission_stores_nothing(self, course: Site, route: str) -> None:
         timestamp = course.submit(b"[1]")
         for name, bad, words in BAD:
             files = json.dumps([{"path": "ps1.ipynb", "content": "e30="}, bad])
@@ -254,7 +254,7 @@ class TestRefusedFiles:
         assert len(course.store.submissions("cs101")) == 1
         assert course.store.feedback("cs101", "ps1") == {}
 
-    def test_too_much_is_refused(self, course: Site) -> None:
+    def test_too_large_a_folder_is_refused(self, course: Site) -> None:
         # Built by hand: `urlencode` takes seconds for it.
         around = quote('[{"path":"a.bin","content":"HERE"}]').encode().split(b"HERE")
         content = b"A" * (MAX_BYTES // 3 * 4 + 8)
@@ -275,7 +275,7 @@ class TestRefusedFiles:
         answer = program.post(f"{AT}/submission/cs101/ps1", content=b"files=", headers=headers)
         assert said(answer)[0] == 413
 
-    def test_a_form_in_parts_is_taken_like_any_other(self, course: Site) -> None:
+    def test_a_multipart_form_is_accepted(self, course: Site) -> None:
         fields = {"files": (None, tree({"ps1.ipynb": b"x" * 2_000_000}))}
         sent = course.world.program("student1").post(f"{AT}/submission/cs101/ps1", files=fields)
         assert sent.status_code == 200, sent.text

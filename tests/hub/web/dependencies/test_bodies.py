@@ -72,7 +72,7 @@ def world() -> World:
         ),
     ],
 )
-def test_case_29_a_wrong_body_is_answered_with_one_sentence(
+def test_case_29_an_invalid_body_gets_one_sentence(
     world: World, body: bytes, message: str, accepted: str
 ) -> None:
     answer = world.program("ada-all").post(f"{API}/requests", content=body, headers=JSON)
@@ -90,7 +90,7 @@ def test_a_long_value_is_not_sent_back(world: World) -> None:
     assert error["error"]["message"] == "The field 'group' is text of 5000 characters."
 
 
-def test_a_body_that_is_not_called_json_is_refused(world: World) -> None:
+def test_a_body_with_another_content_type_is_refused(world: World) -> None:
     answer = world.program("ada-all").post(
         f"{API}/requests", content=b"{}", headers={"Content-Type": "text/plain"}
     )
@@ -156,7 +156,7 @@ def test_forms_are_small(world: World) -> None:
     assert "too large" in answer.text
 
 
-def test_a_surprise_is_a_500_that_tells_nothing(world: World) -> None:
+def test_an_internal_error_is_a_500_without_details(world: World) -> None:
     def broken(who: object) -> None:
         raise RuntimeError("secret detail")
 

@@ -65,7 +65,7 @@ def test_of_each_model_it_says_how_many_are_free(site: Site, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_only_those_that_the_group_may_use_are_offered(site: Site, path: str) -> None:
+def test_only_models_that_the_group_may_use_are_offered(site: Site, path: str) -> None:
     store = site.world.context.store
     store.put_group(replace(store.group("cs101"), models=frozenset({NEW})))
     html = site.browser().get(path).text
@@ -81,7 +81,7 @@ def test_there_is_no_field_where_there_is_no_choice(tmp_path: Path, path: str) -
     world.loop.close()
 
 
-def test_a_session_for_a_model_is_asked_for_from_the_desk(site: Site) -> None:
+def test_a_session_for_a_model_is_started_from_the_desk(site: Site) -> None:
     site.post("sessions", **FORM, model=NEW)
     assert site.session("").model == NEW
     site.post("sessions", **(FORM | {"server_name": "gpu"}), model="")
@@ -94,7 +94,7 @@ def test_a_job_for_a_model_is_submitted_and_its_page_says_so(site: Site) -> None
     assert f"1 device ({OLD})" in text_of(page)
 
 
-def test_what_is_refused_stands_beside_the_field(site: Site) -> None:
+def test_an_error_is_shown_beside_its_field(site: Site) -> None:
     wrong = JOB | {"devices": "0", "model": OLD}
     answer = site.browser().post(f"{PREFIX}submit", data=wrong, files=chosen())
     assert answer.status_code == 400

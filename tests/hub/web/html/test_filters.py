@@ -9,7 +9,7 @@ from carrel.hub.web.html.filters import drawn_once, urlencode
 ROW = '<td>{{ seen(id) }}</td><td>{{ place if place is not none else "-" }}</td>'
 
 
-def test_a_row_is_drawn_again_only_where_a_value_is_another() -> None:
+def test_a_row_is_rendered_again_only_if_a_value_changed() -> None:
     drawn: list[str] = []
 
     def seen(name: str) -> str:

@@ -15,6 +15,7 @@ from ..fakes import PREFIX, World, full
 from ..reading import pages_and_parts
 
 TEMPLATES = Path(carrel.hub.web.__file__).parent / "templates"
+TEMPLATE_NAMES = sorted(str(path.relative_to(TEMPLATES)) for path in TEMPLATES.rglob("*.html"))
 PLACES = {
     "request_id": "j-cccccccc",
     "server": "experiments",
@@ -50,7 +51,7 @@ def policy(header: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("who", ["ada-oauth", "root-oauth", "nobody"])
-def test_every_address_forbids_everything_foreign(who: str) -> None:
+def test_every_address_forbids_foreign_content(who: str) -> None:
     world = World()
     full(world)
     browser = world.browser(who)
@@ -66,7 +67,7 @@ def test_every_address_forbids_everything_foreign(who: str) -> None:
         assert answer.headers["x-content-type-options"] == "nosniff", path
 
 
-def test_an_answer_to_a_surprise_is_as_strict() -> None:
+def test_the_response_to_an_internal_error_has_the_same_headers() -> None:
     world = World()
     world.service.offered = cast(list[GroupChoice], None)
     answer = world.browser().get(PREFIX)
@@ -74,18 +75,18 @@ def test_an_answer_to_a_surprise_is_as_strict() -> None:
     assert policy(answer.headers["content-security-policy"]) == STRICT
 
 
-@pytest.mark.parametrize("template", sorted(path.name for path in TEMPLATES.glob("*.html")))
+@pytest.mark.parametrize("template", TEMPLATE_NAMES)
 def test_no_template_has_anything_inline(template: str) -> None:
     text = (TEMPLATES / template).read_text()
     assert {what for what, pattern in INLINE.items() if pattern.search(text)} == set()
 
 
-def test_what_a_notebook_made_is_framed_without_rights() -> None:
+def test_output_of_notebooks_is_framed_without_permissions() -> None:
     world = World()
     full(world)
     page = world.browser().get(f"{PREFIX}requests/j-cccccccc/notebook").text
     (frame,) = re.findall(r"<iframe[^>]*>", page)
     assert 'sandbox=""' in frame
-    for template in TEMPLATES.glob("*.html"):
+    for template in TEMPLATES.rglob("*.html"):
         for other in re.findall(r"<iframe[^>]*>", template.read_text()):
             assert 'sandbox=""' in other, template.name

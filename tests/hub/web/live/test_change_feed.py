@@ -61,7 +61,9 @@ async def look(pages: list[PageFingerprint]) -> list[Clues]:
     return list(await asyncio.gather(*(each.look(silence=False) for each in pages)))
 
 
-def test_two_hundred_pages_look_once_a_beat(context: Context, store: CountingStore) -> None:
+def test_two_hundred_pages_read_once_per_notification(
+    context: Context, store: CountingStore
+) -> None:
     async def follow() -> tuple[Counter[str], list[bool]]:
         looks = ChangeFeed(context.store, context.plan_cache, context.notifier)
         pages = [page(context, looks, STUDENT2) for _ in range(200)]
@@ -106,7 +108,7 @@ def test_two_hundred_streams_of_one_job_read_nothing_for_another(
     assert all(of_this)
 
 
-def test_a_page_hears_of_what_its_reader_may_see(context: Context) -> None:
+def test_a_page_gets_events_only_for_what_its_reader_may_see(context: Context) -> None:
     """A request of student1 in cs101, whose teacher is dismissed before the next one."""
 
     async def follow() -> list[list[bool]]:
@@ -132,7 +134,7 @@ def test_a_page_hears_of_what_its_reader_may_see(context: Context) -> None:
     assert again == [True, False, False, True]
 
 
-def test_a_new_place_is_news_for_whoever_waits_there(context: Context) -> None:
+def test_a_new_position_sends_an_event_to_the_owner(context: Context) -> None:
     def place(request_id: str, number: int) -> Plan:
         wait = Wait(request_id=request_id, place=number, reason=Reason.NO_FREE_DEVICE)
         return Plan(waits=(wait,))
@@ -151,7 +153,7 @@ def test_a_new_place_is_news_for_whoever_waits_there(context: Context) -> None:
     assert asyncio.run(follow()) == [True, False]
 
 
-def test_a_store_that_does_not_answer_is_asked_once_for_all(
+def test_a_failing_store_is_read_once_for_all_streams(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []

@@ -95,7 +95,7 @@ def live() -> Iterator[Live]:
     made.stop()
 
 
-def test_a_request_is_told_from_its_place_to_its_end(live: Live) -> None:
+def test_a_stream_reports_a_request_from_the_queue_to_its_end(live: Live) -> None:
     service = live.world.service
     service.put(job(wait=waiting(2).model_dump()))
     with live.follow("/api/v1/requests/j-aaaaaaaa/events") as events:
@@ -116,7 +116,7 @@ def test_a_request_is_told_from_its_place_to_its_end(live: Live) -> None:
         assert next(events, None) is None
 
 
-def test_whoever_comes_late_reads_everything_or_goes_on_where_they_were(live: Live) -> None:
+def test_a_late_reader_gets_all_events_or_continues(live: Live) -> None:
     service = live.world.service
     for number in (1, 2, 3):
         service.happen("j-aaaaaaaa", "cell_finished", {"number": number})
@@ -137,7 +137,7 @@ def test_whoever_comes_late_reads_everything_or_goes_on_where_they_were(live: Li
         assert [e.id for e in events] == ["", "2", "3", ""]
 
 
-def test_a_growing_charge_alone_is_no_news(live: Live) -> None:
+def test_a_growing_charge_alone_sends_no_event(live: Live) -> None:
     service = live.world.service
     service.put(job(state="running", device_seconds=1.0))
     with live.follow("/api/v1/requests/j-aaaaaaaa/events") as events:
@@ -147,7 +147,7 @@ def test_a_growing_charge_alone_is_no_news(live: Live) -> None:
         assert json.loads(next(events).data)["state"] == "stopping"
 
 
-def test_many_changes_become_few_messages_and_the_last_one_arrives(live: Live) -> None:
+def test_many_changes_become_few_events_including_the_last(live: Live) -> None:
     service = live.world.service
     service.put(job(wait=waiting(500).model_dump()))
     with live.follow("/api/v1/requests/j-aaaaaaaa/events") as events:
@@ -161,7 +161,7 @@ def test_many_changes_become_few_messages_and_the_last_one_arrives(live: Live) -
         assert len(places) <= AT_ONCE + 1 + (time.monotonic() - began) * A_SECOND
 
 
-def test_a_few_changes_in_a_row_are_told_at_once_and_many_at_a_steady_pace() -> None:
+def test_a_few_changes_are_sent_immediately_and_many_at_a_limited_rate() -> None:
     pace = StreamPace(at_once=3, seconds=0.1)
     now, pauses = 100.0, []
     for _ in range(6):
@@ -185,7 +185,7 @@ def test_the_hub_counts_as_present_while_it_listens(live: Live) -> None:
         assert service.changed.wait_for(lambda: service.attached == [], timeout=60)
 
 
-def test_what_is_missing_or_hidden_is_an_answer_and_no_stream(live: Live) -> None:
+def test_missing_or_hidden_requests_get_an_error_instead_of_a_stream(live: Live) -> None:
     live.world.service.put(job(id="j-bbbbbbbb", owner="ben"))
     headers = {"Authorization": "token ada-all"}
     for request_id in ("j-nothing1", "j-bbbbbbbb"):
@@ -199,7 +199,7 @@ def test_what_is_missing_or_hidden_is_an_answer_and_no_stream(live: Live) -> Non
     assert httpx.get(f"{live.url}/events").status_code == 401
 
 
-def test_a_page_hears_of_changes_that_it_shows_and_of_no_others(live: Live) -> None:
+def test_a_page_gets_events_only_for_what_it_shows(live: Live) -> None:
     service = live.world.service
     service.put(job(), job(id="j-bbbbbbbb", owner="ben"))
     with live.follow("/events") as events:
@@ -211,7 +211,7 @@ def test_a_page_hears_of_changes_that_it_shows_and_of_no_others(live: Live) -> N
         assert time.monotonic() - time_of_bens < KEEP_ALIVE_SECONDS, "not for want of news"
 
 
-def test_the_waiting_page_leads_in_once_the_server_answers(live: Live) -> None:
+def test_the_waiting_page_opens_the_session_when_it_is_ready(live: Live) -> None:
     service = live.world.service
     service.put(session(wait=waiting(1).model_dump()))
     with live.follow("/wait/-/events?request_id=s-aaaaaaaa") as events:
@@ -224,7 +224,7 @@ def test_the_waiting_page_leads_in_once_the_server_answers(live: Live) -> None:
         assert [e.name for e in events] == ["ready", "end"]
 
 
-def test_the_waiting_page_shows_why_it_came_to_nothing(live: Live) -> None:
+def test_the_waiting_page_shows_why_the_session_failed(live: Live) -> None:
     service = live.world.service
     service.put(session(state="running"))
     with live.follow("/wait/-/events?request_id=s-aaaaaaaa") as events:
@@ -238,7 +238,7 @@ def test_the_waiting_page_shows_why_it_came_to_nothing(live: Live) -> None:
         assert [e.name for e in events] == ["end"]
 
 
-def test_a_shutdown_ends_open_streams_at_once() -> None:
+def test_a_shutdown_ends_open_streams_immediately() -> None:
     in_time(_shutdown, {"shutdown": 2})
 
 
@@ -259,7 +259,7 @@ def _shutdown() -> dict[str, float]:
     return {"shutdown": took}
 
 
-def test_a_200_megabyte_notebook_gets_its_answer(live: Live) -> None:
+def test_a_200_megabyte_notebook_gets_a_response(live: Live) -> None:
     chunk = b" " * (1 << 20)
     answer = httpx.post(
         f"{live.url}/api/v1/requests",
@@ -283,7 +283,7 @@ def test_a_message_keeps_its_line_breaks_and_cannot_be_split() -> None:
     assert message("end") == b"event: end\ndata: {}\n\n"
 
 
-def test_a_browser_that_is_quicker_than_the_spawner_still_gets_to_wait(
+def test_a_browser_faster_than_the_spawner_gets_the_waiting_page(
     live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("carrel.hub.web.pages.sessions._SOON_SECONDS", 60.0)

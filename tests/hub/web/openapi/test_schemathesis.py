@@ -96,7 +96,7 @@ def operations(app: FastAPI) -> dict[str, Any]:
 
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("label", operations(Fakes().app))
-def test_every_answer_is_one_that_was_described(label: str, site: Site) -> None:
+def test_every_response_conforms_to_the_description(label: str, site: Site) -> None:
     operation = operations(site.app)[label]
 
     @EXAMPLES

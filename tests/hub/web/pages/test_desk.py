@@ -46,7 +46,7 @@ def test_an_empty_desk_says_what_to_do_next(world: World) -> None:
     assert "This is a demo" not in html
 
 
-def test_somebody_without_a_group_is_told_whom_to_ask(world: World) -> None:
+def test_a_user_without_a_group_is_told_whom_to_ask(world: World) -> None:
     world.service.offered = []
     html = world.browser().get(PREFIX).text
     check_page(html)
@@ -220,7 +220,7 @@ def test_the_form_offers_what_the_groups_allow(world: World) -> None:
 # -- the waiting page --------------------------------------------------------------------------
 
 
-def test_the_waiting_page_says_place_reason_estimate_and_for_how_long(world: World) -> None:
+def test_the_waiting_page_shows_position_reason_estimate_and_time_limit(world: World) -> None:
     world.service.put(session(wait=waiting(3).model_dump()))
     html = world.browser().get(f"{PREFIX}wait/-").text
     check_page(html)
@@ -233,7 +233,7 @@ def test_the_waiting_page_says_place_reason_estimate_and_for_how_long(world: Wor
     assert f'action="{PREFIX}requests/s-aaaaaaaa/cancel"' in html
 
 
-def test_pages_of_what_waits_ask_why_and_what_would_help(world: World) -> None:
+def test_pages_of_queued_requests_show_why_and_what_would_help(world: World) -> None:
     wait = waiting(3)
     world.service.put(session(wait=wait.model_dump()))
     world.service.reasons["s-aaaaaaaa"] = WhyOut(
@@ -268,7 +268,7 @@ def test_pages_of_what_waits_ask_why_and_what_would_help(world: World) -> None:
     assert world.browser("ben-oauth").get(path).status_code == 404
 
 
-def test_an_expected_start_past_the_first_page_is_told_once(world: World) -> None:
+def test_an_expected_start_beyond_the_first_page_is_shown_once(world: World) -> None:
     planned, unknown = waiting(3), waiting(21, expected_at=None, latest_at=None)
     told = {
         "s-planned": (planned, planned, ""),
@@ -286,9 +286,9 @@ def test_an_expected_start_past_the_first_page_is_told_once(world: World) -> Non
             assert ("Expected" in text_of(browser.get(PREFIX + page).text)) == (not words)
 
 
-def test_an_interval_says_what_its_two_ends_are(world: World) -> None:
+def test_an_interval_explains_its_two_ends(world: World) -> None:
     often = "It often starts sooner."
-    for latest, words in ((5400, often), (9000, "; at the latest, were")):
+    for latest, words in ((5400, often), (9000, "; the latest time assumes")):
         made = waiting(latest_at=NOW + latest).model_dump()
         world.service.put(session(id="s-told", server_name="told", wait=made))
         page = text_of(world.browser().get(f"{PREFIX}wait/told").text)
@@ -296,14 +296,14 @@ def test_an_interval_says_what_its_two_ends_are(world: World) -> None:
         assert (", at the latest " in page) == (latest > 5400)
 
 
-def test_nobody_waits_for_nothing(world: World) -> None:
+def test_an_empty_queue_is_reported(world: World) -> None:
     assert world.browser().get(f"{PREFIX}wait/none").headers["location"] == PREFIX
     ended = {"state": "succeeded", "ended": True, "ended_at": NOW}
     world.service.put(session(**ended, cause=cause("stopped", "Stopped.").model_dump()))
     assert world.browser().get(f"{PREFIX}wait/-").headers["location"] == PREFIX
 
 
-def test_a_session_that_is_ready_is_entered(world: World) -> None:
+def test_a_ready_session_is_opened(world: World) -> None:
     world.service.put(session(state="running", server_name="lab-2"))
     world.service.ready_servers.add(("ada", "lab-2"))
     answer = world.browser().get(f"{PREFIX}wait/lab-2")
@@ -337,7 +337,7 @@ def test_the_page_of_a_job_shows_all_there_is(world: World) -> None:
     assert "sse-connect" not in failed
 
 
-def test_cancelling_from_a_page_leads_back_to_it(world: World) -> None:
+def test_cancelling_from_a_page_returns_to_it(world: World) -> None:
     world.service.put(session(), job())
     page = world.own_page()
     job_answer = page.post(f"{PREFIX}requests/j-aaaaaaaa/cancel")
@@ -354,7 +354,7 @@ def test_an_error_is_a_page_for_people(world: World) -> None:
     assert "There is no request j-nothing1." in answer.text
 
 
-def test_an_error_keeps_the_way_around_for_whoever_is_signed_in(world: World) -> None:
+def test_an_error_page_keeps_the_navigation_for_signed_in_users(world: World) -> None:
     world.service.store.put_group(Group(name="cs101"))
     world.service.store.set_teachers("cs101", ["ben"])
     refused = world.own_page("ben-oauth").post(f"{PREFIX}requests/j-nothing1/cancel")
@@ -371,7 +371,7 @@ def test_an_error_keeps_the_way_around_for_whoever_is_signed_in(world: World) ->
         assert f'href="{PREFIX}admin"' not in answer.text
 
 
-def test_an_error_stands_alone_where_nobody_is_known_or_the_service_is_in_trouble(
+def test_an_error_page_has_no_navigation_without_sign_in_or_store(
     world: World,
 ) -> None:
     unknown = world.client().get(f"{PREFIX}nothing/here")
@@ -387,7 +387,7 @@ def test_an_error_stands_alone_where_nobody_is_known_or_the_service_is_in_troubl
 # -- hostile content ---------------------------------------------------------------------------
 
 
-def test_nothing_that_anybody_wrote_becomes_markup(world: World) -> None:
+def test_text_of_users_never_becomes_markup(world: World) -> None:
     world.service.devices = [
         device(0, model=EVIL, node=EVIL, state="taken", owner=EVIL, why=EVIL, request_id=EVIL)
     ]
@@ -438,7 +438,7 @@ def test_nothing_that_anybody_wrote_becomes_markup(world: World) -> None:
         assert not [a for a in Page(html).all("img") if a.get("src") == "x"]
 
 
-def test_every_answer_forbids_what_pages_do_not_need(world: World) -> None:
+def test_every_response_forbids_what_pages_do_not_need(world: World) -> None:
     for path in ("", "static/carrel.js", "api/v1/health", "nothing"):
         headers = world.browser().get(f"{PREFIX}{path}").headers
         policy = headers["content-security-policy"]

@@ -37,7 +37,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 # -- before anything is sent -------------------------------------------------------------------
 
 
-def test_a_free_device_starts_at_once_and_the_cost_is_said(site: Site) -> None:
+def test_a_free_device_starts_immediately_and_the_quote_shows_the_cost(site: Site) -> None:
     words = text_of(site.post("quote", **FORM).text)
     assert "Starts immediately." in words
     assert "at most 3,600 device-seconds" in words
@@ -47,7 +47,7 @@ def test_a_free_device_starts_at_once_and_the_cost_is_said(site: Site) -> None:
     )
 
 
-def test_a_taken_device_is_quoted_with_its_wait_and_offers_the_desk_on_cpu(site: Site) -> None:
+def test_a_device_in_use_is_quoted_with_its_wait_and_offers_a_cpu_session(site: Site) -> None:
     site.somebody_else_runs()
     html = site.post("quote", **FORM).text
     assert 'data-waits="yes"' in html
@@ -76,9 +76,7 @@ def test_a_job_is_quoted_by_its_time_limit(site: Site) -> None:
         ({"for": "job", "time": "soon"}, "Invalid duration"),
     ],
 )
-def test_a_form_that_is_half_filled_in_is_answered_in_words(
-    site: Site, wrong: dict[str, str], said: str
-) -> None:
+def test_an_incomplete_form_gets_a_message(site: Site, wrong: dict[str, str], said: str) -> None:
     answer = site.post("quote", **(FORM | wrong))
     assert answer.status_code == 200
     assert said in answer.text
@@ -87,7 +85,7 @@ def test_a_form_that_is_half_filled_in_is_answered_in_words(
 # -- the desk on CPU, the claim, more time -----------------------------------------------------
 
 
-def test_open_on_cpu_now_keeps_the_place_and_leads_into_the_desk(site: Site) -> None:
+def test_open_on_cpu_now_keeps_the_position_and_opens_the_cpu_session(site: Site) -> None:
     site.somebody_else_runs()
     answer = site.post("sessions", **FORM, how="cpu")
     assert (answer.status_code, answer.headers["location"]) == (303, f"{PREFIX}wait/-")
@@ -98,7 +96,7 @@ def test_open_on_cpu_now_keeps_the_place_and_leads_into_the_desk(site: Site) -> 
     assert "Its position is kept" in words
 
 
-def test_the_waiting_page_opens_the_desk_on_cpu_too(site: Site) -> None:
+def test_the_waiting_page_opens_a_cpu_session_too(site: Site) -> None:
     site.somebody_else_runs()
     site.post("sessions", **FORM)
     waits = site.session("")
@@ -130,7 +128,7 @@ def test_a_held_device_is_claimed_from_the_desk(site: Site) -> None:
     assert "data-held" not in site.desk()
 
 
-def test_more_time_is_given_where_nobody_waits_and_refused_on_the_desk_otherwise(
+def test_a_session_is_extended_unless_another_request_waits(
     site: Site,
 ) -> None:
     made = site.somebody_else_runs()
@@ -151,7 +149,7 @@ def test_more_time_is_given_where_nobody_waits_and_refused_on_the_desk_otherwise
     assert "My sessions" in refused.text
 
 
-def test_no_more_time_is_offered_to_what_was_asked_back(site: Site) -> None:
+def test_no_extension_is_offered_after_a_preemption_notice(site: Site) -> None:
     made = site.somebody_else_runs()
     now = site.world.clock()
     notice = StopNotice(
@@ -168,7 +166,7 @@ def test_no_more_time_is_offered_to_what_was_asked_back(site: Site) -> None:
         assert f"requests/{made.id}/extend" not in page
 
 
-def test_a_claim_that_is_too_early_is_said_on_the_desk(site: Site) -> None:
+def test_an_early_claim_shows_an_error_on_the_desk(site: Site) -> None:
     site.somebody_else_runs()
     site.post("sessions", **FORM)
     answer = site.post(f"requests/{site.session('').id}/claim")
@@ -176,7 +174,7 @@ def test_a_claim_that_is_too_early_is_said_on_the_desk(site: Site) -> None:
     assert 'id="notice"' in answer.text
 
 
-def test_what_waits_is_changed_to_less_from_its_page(site: Site) -> None:
+def test_a_queued_request_is_changed_from_its_page(site: Site) -> None:
     site.somebody_else_runs()
     site.post("sessions", **FORM)
     waits = site.session("")
@@ -191,7 +189,7 @@ def test_what_waits_is_changed_to_less_from_its_page(site: Site) -> None:
 
 
 @pytest.mark.parametrize("verb", ["keep-place", "claim", "extend", "change"])
-def test_nobody_does_it_for_somebody_else_or_from_another_site(site: Site, verb: str) -> None:
+def test_only_the_owner_does_it_and_only_from_our_own_pages(site: Site, verb: str) -> None:
     theirs = site.somebody_else_runs()
     site.post("sessions", **FORM)
     path = f"{PREFIX}requests/{site.session('').id}/{verb}"
@@ -206,14 +204,14 @@ def test_a_quote_is_for_people_who_are_signed_in(site: Site) -> None:
     assert Client(site.app, {}).post(f"{PREFIX}quote", data=FORM).status_code == 401
 
 
-def test_the_quota_meter_counts_what_is_held(site: Site) -> None:
+def test_the_quota_meter_counts_devices_in_use(site: Site) -> None:
     site.post("sessions", **FORM)
     site.world.settle()
     words = text_of(site.desk())
     assert "1 of 2 devices" in words
 
 
-def test_the_quota_meter_counts_nothing_of_what_was_stopped_and_waits_again(site: Site) -> None:
+def test_the_quota_meter_ignores_preempted_requests_in_the_queue(site: Site) -> None:
     job, store, now = site.world.running_job(), site.world.context.store, site.world.clock()
     assert "1 of 2 devices" in text_of(site.desk())
     notice = StopNotice(
@@ -263,13 +261,11 @@ def test_a_second_session_is_offered_a_name_that_is_free(site: Site) -> None:
         ("", "http://[", "/user/ada/"),
     ],
 )
-def test_a_link_leads_into_ones_own_session_and_nowhere_else(
-    server: str, wanted: str, leads_to: str
-) -> None:
+def test_a_link_opens_the_users_own_session_only(server: str, wanted: str, leads_to: str) -> None:
     assert door("ada", server, wanted) == leads_to
 
 
-def test_the_place_inside_survives_the_form_the_wait_and_the_door(site: Site) -> None:
+def test_the_requested_page_is_kept_from_the_form_to_the_session(site: Site) -> None:
     wanted = f"/hub/user/{STUDENT1.name}/lab/tree/x.ipynb"
     desk = site.browser().get(PREFIX, params={"next": wanted}).text
     assert f'name="next" value="{wanted}"' in desk
@@ -316,7 +312,7 @@ def test_a_notebook_of_ones_own_home_is_found_and_submitted(site: Site) -> None:
 @pytest.mark.parametrize(
     "path", ["../student2", "/etc", "course/../../student2", "link", "away.ipynb", ".ssh", "\udc80"]
 )
-def test_no_way_leads_out_of_the_home(site: Site, tmp_path: Path, path: str) -> None:
+def test_no_path_leads_out_of_the_home(site: Site, tmp_path: Path, path: str) -> None:
     other = home_of(site, STUDENT2)
     (other / "theirs.ipynb").write_text(NOTEBOOK)
     mine = home_of(site)
@@ -409,7 +405,7 @@ def test_an_administrator_chooses_among_all_groups_a_student_among_their_own(sit
 # -- frames follow the theme -------------------------------------------------------------------
 
 
-def test_a_framed_notebook_follows_the_reader_into_the_dark() -> None:
+def test_a_framed_notebook_uses_the_dark_theme_of_the_user() -> None:
     from carrel.hub.web.html.notebook import notebook_page  # noqa: PLC0415  # slow to import
 
     dark = notebook_page("x.ipynb", NOTEBOOK.encode(), "dark")
@@ -419,7 +415,7 @@ def test_a_framed_notebook_follows_the_reader_into_the_dark() -> None:
 
 
 @pytest.mark.parametrize(("used", "full"), [(3, False), (4, True)])
-def test_a_home_with_a_limit_says_how_full_it_is(
+def test_a_home_with_a_limit_shows_its_usage(
     site: Site, monkeypatch: pytest.MonkeyPatch, used: int, full: bool
 ) -> None:
     assert "home-use" not in site.desk()

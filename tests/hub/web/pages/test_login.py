@@ -26,7 +26,7 @@ def come_back(world: World, state: str, cookie: str, code: str = "good") -> http
     return client.get(f"{PREFIX}oauth_callback?code={code}&state={state}")
 
 
-def test_a_sign_in_ends_where_it_began() -> None:
+def test_a_sign_in_returns_to_the_requested_page() -> None:
     world = World()
     answer = come_back(world, *begin(world, f"{PREFIX}requests/j-aaaaaaaa"))
     assert answer.status_code == 303
@@ -40,7 +40,7 @@ def test_a_sign_in_ends_where_it_began() -> None:
     assert world.client(Cookie=session).get(PREFIX).status_code == 200
 
 
-def test_a_page_leads_strangers_to_the_sign_in_and_remembers_the_page() -> None:
+def test_a_page_redirects_to_the_sign_in_and_back() -> None:
     answer = World().client().get(f"{PREFIX}wait/-")
     assert answer.status_code == 303
     assert answer.headers["location"] == f"{PREFIX}login?next={quote(f'{PREFIX}wait/-', safe='')}"
@@ -71,7 +71,7 @@ def test_the_cookie_is_secure_where_people_come_by_https() -> None:
         "javascript:alert(1)",
     ],
 )
-def test_nobody_is_sent_anywhere_but_to_our_own_pages(target: str) -> None:
+def test_redirects_lead_to_our_own_pages_only(target: str) -> None:
     world = World()
     answer = come_back(world, *begin(world, target))
     assert answer.headers["location"] == PREFIX
@@ -88,7 +88,7 @@ def test_the_verifier_of_the_token_is_the_one_of_the_state() -> None:
     assert re.fullmatch(r"[A-Za-z0-9_-]{43}", first)
 
 
-def test_a_state_of_another_browser_signs_nobody_in() -> None:
+def test_a_state_of_another_browser_does_not_sign_in() -> None:
     world = World()
     state, cookie = begin(world, PREFIX)
     other_state, _ = begin(world, PREFIX)
@@ -111,7 +111,7 @@ def test_a_refused_or_wrong_code_is_said_on_a_page() -> None:
         f"{PREFIX}oauth_callback?error=access_denied&state={state}"
     )
     assert denied.status_code == 403
-    assert "did not let you in" in denied.text
+    assert "denied the sign-in" in denied.text
     assert come_back(world, state, cookie, code="bad").status_code == 401
 
 
@@ -122,6 +122,6 @@ def test_sign_out_forgets_the_cookie_and_goes_to_the_hub() -> None:
     assert f'{SESSION_COOKIE}=""' in answer.headers["set-cookie"]
 
 
-def test_a_part_of_a_page_leads_the_whole_page_to_a_new_sign_in() -> None:
+def test_a_part_of_a_page_redirects_the_whole_page_to_the_sign_in() -> None:
     answer = World().client(**{"HX-Request": "true"}).get(f"{PREFIX}desk/live")
     assert (answer.status_code, answer.headers["hx-redirect"]) == (401, PREFIX)

@@ -107,7 +107,7 @@ def test_a_page_asks_as_often_for_many_requests_as_for_few(context: Context, pag
     assert len(asked) <= MOST[page], "\n".join(asked)
 
 
-def test_what_comes_next_is_told_of_all_that_waits(context: Context) -> None:
+def test_the_desk_announces_the_next_queued_request(context: Context) -> None:
     fill(context, waiting=60)
     page = browser(context, STUDENT1).get(PREFIX).text
     first = RequestQueries(context).next_in_line(STUDENT1)

@@ -43,7 +43,7 @@ def world() -> World:
     return made
 
 
-def test_my_use_is_shown_by_day_and_by_request_down_to_the_ledger(world: World) -> None:
+def test_own_usage_is_shown_by_day_request_and_ledger_entry(world: World) -> None:
     answer = world.browser().get(f"{PREFIX}usage")
     assert answer.status_code == 200
     check_page(answer.text)
@@ -55,7 +55,7 @@ def test_my_use_is_shown_by_day_and_by_request_down_to_the_ledger(world: World) 
     assert "200.0" in answer.text
 
 
-def test_everybodys_use_by_model_is_the_sum_of_everybodys_use(world: World) -> None:
+def test_usage_by_model_is_the_sum_of_all_usage(world: World) -> None:
     html = world.browser("root-oauth").get(f"{PREFIX}usage?whose=all").text
     check_page(html)
     assert "215 device-seconds" in html
@@ -86,7 +86,7 @@ def rows_by(html: str) -> list[str]:
         ("term", ["Term|Charged|Open", "outside terms|100.0|0.0", "now|100.0|15.0"]),
     ],
 )
-def test_everybodys_use_by_what_was_chosen(world: World, by: str, expected: list[str]) -> None:
+def test_usage_of_all_users_by_each_grouping(world: World, by: str, expected: list[str]) -> None:
     store = world.service.store
     store.put_group(Group(name="cs", max_devices=2, max_devices_per_user=2))
     for name in ("cs101", "lab"):
@@ -112,7 +112,7 @@ def test_days_and_weeks_can_be_read_as_a_table(world: World) -> None:
     assert [row.partition("|")[0] for row in rows_by(html)] == ["Week from", *map(str, mondays)]
 
 
-def test_a_group_leads_to_its_own_use_with_that_of_those_below(world: World) -> None:
+def test_a_group_links_to_its_usage_with_subgroups(world: World) -> None:
     store = world.service.store
     store.put_group(Group(name="cs", max_devices=2, max_devices_per_user=2))
     store.put_group(replace(store.group("cs101"), parent="cs"))
@@ -124,7 +124,7 @@ def test_a_group_leads_to_its_own_use_with_that_of_those_below(world: World) -> 
     assert [row.partition("|")[0] for row in rows_by(html)] == ["Group", "cs", "cs101"]
 
 
-def test_a_student_adds_up_their_own_use_alone(world: World) -> None:
+def test_a_student_sees_sums_of_their_own_usage_only(world: World) -> None:
     for by in ("user", "group"):
         html = world.browser().get(f"{PREFIX}usage?whose=all&by={by}").text
         (row,) = rows_by(html)[1:]
@@ -146,13 +146,13 @@ def test_a_teacher_sees_the_group_and_not_others(world: World) -> None:
 
 
 @pytest.mark.parametrize("query", ["since=yesterday", "since=2026-02-30", "before=0", "by=colour"])
-def test_days_that_are_none_are_refused_on_the_page(world: World, query: str) -> None:
+def test_invalid_days_are_refused_on_the_page(world: World, query: str) -> None:
     answer = world.browser().get(f"{PREFIX}usage?{query}")
     assert answer.status_code == 400
     check_page(answer.text)
 
 
-def test_use_and_waits_are_for_administrators(world: World) -> None:
+def test_utilization_is_for_administrators(world: World) -> None:
     answer = world.browser("root-oauth").get(f"{PREFIX}admin/use?span=day")
     assert answer.status_code == 200
     check_page(answer.text)
@@ -236,7 +236,9 @@ def test_a_page_about_the_past_follows_its_one_stream_with_the_same_filter(
         ("ada", "course/cs101/live", 404),
     ],
 )
-def test_its_part_is_refused_like_the_page(world: World, who: str, live: str, status: int) -> None:
+def test_the_live_part_is_refused_like_the_page(
+    world: World, who: str, live: str, status: int
+) -> None:
     assert world.browser(f"{who}-oauth").get(f"{PREFIX}{live}").status_code == status
 
 
@@ -249,7 +251,7 @@ def test_a_value_that_stands_alone_is_drawn_as_a_dot() -> None:
     assert plot.path(series) == "M214.29 40.00M500.00 80.00L642.86 60.00M928.57 100.00"
 
 
-def test_a_course_shows_its_budget_and_what_is_reserved_for_it(world: World) -> None:
+def test_a_course_shows_its_budget_and_reservations(world: World) -> None:
     page = f"{PREFIX}course/cs101"
     teacher = world.browser("ben-oauth")
     assert 'id="promised"' not in teacher.get(page).text, "there is neither"

@@ -25,5 +25,5 @@ def test_a_queue_is_drawn_on_a_scale_of_whole_requests(
     assert plot.series[0].values == queued
 
 
-def test_a_moment_of_waiting_is_nothing_to_draw() -> None:
+def test_a_short_wait_is_not_drawn() -> None:
     assert usage_plots_pages.queue(history(0.0, 0.00002)).empty

@@ -48,7 +48,7 @@ def test_a_token_without_a_scope_is_told_which_one_it_lacks(world: World) -> Non
     assert "custom:carrel:read" in error["accepted"]
 
 
-def test_nobody_gets_nothing_but_the_health(world: World) -> None:
+def test_unauthenticated_callers_get_the_health_only(world: World) -> None:
     stranger = world.client()
     assert stranger.get(f"{API}/health").json() == {"status": "ok"}
     for path in ("requests", "requests/j-aaaaaaaa", "pool", "usage", "me"):
@@ -103,7 +103,7 @@ def test_only_the_hub_opens_and_ends_sessions(
         (None, 401, 401),
     ],
 )
-def test_an_attempt_speaks_for_its_own_lease_only(
+def test_an_attempt_reports_for_its_own_lease_only(
     world: World, caller: str | None, started: int, events: int
 ) -> None:
     client = world.program(caller) if caller else world.own_page()
@@ -128,12 +128,12 @@ def test_the_hub_follows_any_request_but_does_not_act_as_a_person(world: World) 
     assert hub.get(f"{API}/usage").status_code == 403
 
 
-def test_a_person_does_not_see_what_is_not_theirs(world: World) -> None:
+def test_a_user_does_not_see_requests_of_others(world: World) -> None:
     assert world.browser("ben-oauth").get(f"{API}/requests/j-aaaaaaaa").status_code == 404
     assert world.browser("root-oauth").get(f"{API}/requests/j-aaaaaaaa").status_code == 200
 
 
-def test_the_hub_being_away_answers_503_with_a_sentence(world: World) -> None:
+def test_without_jupyterhub_the_response_is_503_with_a_message(world: World) -> None:
     world.sign_in.away = True
     answer = world.program("ada-all").get(f"{API}/me")
     assert answer.status_code == 503
@@ -144,7 +144,7 @@ def test_the_hub_being_away_answers_503_with_a_sentence(world: World) -> None:
     assert "JupyterHub does not answer." in page.text
 
 
-def test_a_cookie_that_was_not_made_here_is_worth_nothing(world: World) -> None:
+def test_a_foreign_cookie_is_rejected(world: World) -> None:
     """A narrow token put into a cookie must not become a whole person."""
     for forged in ("ada-oauth", f"ada-oauth.{'a' * 43}", world.web.seal.wrap("other", "ada-oauth")):
         client = world.client(Cookie=f"{SESSION_COOKIE}={forged}")

@@ -100,7 +100,7 @@ def test_a_token_is_a_person_with_scopes(hub: ThreadingHTTPServer) -> None:
     assert not person.may(SUBMIT_SCOPE)
 
 
-def test_unknown_tokens_and_services_are_nobody(hub: ThreadingHTTPServer) -> None:
+def test_unknown_tokens_and_services_are_not_users(hub: ThreadingHTTPServer) -> None:
     sign_in = sign_in_at(hub)
 
     async def ask() -> list[TokenHolder | None]:
@@ -109,7 +109,7 @@ def test_unknown_tokens_and_services_are_nobody(hub: ThreadingHTTPServer) -> Non
     assert asyncio.run(ask()) == [None, None]
 
 
-def test_whoever_is_known_goes_on_while_the_hub_is_away(hub: ThreadingHTTPServer) -> None:
+def test_known_users_continue_while_jupyterhub_is_away(hub: ThreadingHTTPServer) -> None:
     clock = Clock()
     oauth = sign_in_at(hub)._oauth
     oauth.cache_max_age = 1

@@ -55,7 +55,7 @@ def read(answer: httpx.Response) -> str:
     return answer.text
 
 
-def test_it_says_how_the_assignment_stands(course: Site, browser: Client) -> None:
+def test_the_page_shows_the_state_of_the_assignment(course: Site, browser: Client) -> None:
     extension = {"person": "student1", "seconds": 3600}
     course.api(TEACHER).post(f"{PS1}/extensions", json=extension)
     page = read(browser.get(PAGE))
@@ -81,7 +81,7 @@ def test_the_hand_out_comes_as_a_zip(browser: Client) -> None:
     assert "which you have" in read(browser.get(PAGE))
 
 
-def test_files_are_handed_in_and_have_a_receipt(course: Site, browser: Client) -> None:
+def test_submitted_files_have_a_receipt(course: Site, browser: Client) -> None:
     answer = browser.post(f"{PAGE}/submit", files=sent(ps1_ipynb=b"my work", data_csv=b"1,2"))
     assert (answer.status_code, answer.headers["location"]) == (303, f"{PAGE}#receipt-1")
     (sha256,) = receipts(course)
@@ -122,7 +122,7 @@ def _zip_with_a_link() -> bytes:
     ],
     ids=["nothing", "out", "alike", "long", "link", "no zip", "large"],
 )
-def test_what_is_refused_says_why_and_leaves_nothing(
+def test_a_refused_release_says_why_and_stores_nothing(
     course: Site, browser: Client, files: Sent, status: int, sentence: str
 ) -> None:
     answer = browser.post(f"{PAGE}/submit", files=files, data={"x": ""})
@@ -133,7 +133,7 @@ def test_what_is_refused_says_why_and_leaves_nothing(
     assert receipts(course) == []
 
 
-def test_a_form_of_another_page_hands_in_nothing(course: Site) -> None:
+def test_a_form_of_another_site_submits_no_assignment(course: Site) -> None:
     stranger = course.world.browser("student1-oauth")
     for what in ("submit", "check"):
         answer = stranger.post(f"{PAGE}/{what}", files=sent(ps1_ipynb=b"x"))
@@ -141,9 +141,7 @@ def test_a_form_of_another_page_hands_in_nothing(course: Site) -> None:
     assert receipts(course) == []
 
 
-def test_a_check_is_asked_for_and_its_result_shown_to_its_student(
-    course: Site, browser: Client
-) -> None:
+def test_a_check_shows_its_result_to_its_student(course: Site, browser: Client) -> None:
     refused = browser.post(f"{PAGE}/check", files=sent(), data={"x": ""})
     assert refused.status_code == 400
     assert "nothing to check" in refused.text
@@ -164,7 +162,7 @@ def test_a_check_is_asked_for_and_its_result_shown_to_its_student(
         assert "All is well." not in read(stranger.get(PAGE))
 
 
-def test_a_check_among_requests_is_called_what_it_is(course: Site, browser: Client) -> None:
+def test_a_check_has_its_title_in_the_list_of_requests(course: Site, browser: Client) -> None:
     browser.post(f"{PAGE}/check", files=sent(ps1_ipynb=b"my work"))
     (check,) = browser.get(f"{PS1}/checks").json()["checks"]
     request = f"{PREFIX}requests/{check['request']}"
@@ -228,7 +226,7 @@ def test_points_and_feedback_appear_when_they_are_released(course: Site, browser
     assert stranger.get(f"{PS1}/my-grade").json()["grade"] is None
 
 
-def test_who_takes_no_course_finds_nothing_and_who_teaches_is_led_on(course: Site) -> None:
+def test_non_members_find_nothing_and_teachers_get_a_link(course: Site) -> None:
     page = read(course.page(TEACHER).get(PAGE))
     assert f"{PREFIX}course/cs101/grading/ps1" in page
     assert 'id="submit"' not in page

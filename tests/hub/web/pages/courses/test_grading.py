@@ -50,7 +50,7 @@ def students(page: str) -> list[str]:
     return re.findall(r'<th scope="row">(?:<a [^>]*>)?(person\d+)', page)
 
 
-def test_everybody_is_on_the_page_with_how_they_stand(graded: Site) -> None:
+def test_all_students_are_on_the_page_with_their_state(graded: Site) -> None:
     page = shown(graded.page(TEACHER).get(GRADING))
     assert students(page) == [f"person{number:03}" for number in range(8)]
     for words in (
@@ -111,7 +111,7 @@ def test_the_table_is_the_one_of_the_command(graded: Site) -> None:
     assert "ps1/test-answer" in rows[0]
 
 
-def test_a_late_one_is_let_count_and_left_to_the_clock_again(graded: Site) -> None:
+def test_a_late_submission_can_count_and_be_reset_to_the_late_rule(graded: Site) -> None:
     place = f"{GRADING}/student/person001"
     page = shown(graded.page(TEACHER).get(place))
     assert "No submission counts: all arrived too late." in page
@@ -142,7 +142,7 @@ def test_one_student_is_read_with_verdicts_receipts_and_files(graded: Site) -> N
     assert graded.page(TEACHER).get(f"{GRADING}/student/person000").status_code == 404
 
 
-def test_nobody_else_reads_any_of_it(graded: Site) -> None:
+def test_other_users_cannot_read_it(graded: Site) -> None:
     scopes = frozenset({ACCESS_SCOPE})
     graded.world.sign_in.people["gus-oauth"] = TokenHolder(identity=GUS, scopes=scopes)
     gus = Member(course="cs101", person="gus", role=CourseRole.GRADER)
@@ -159,7 +159,7 @@ def test_nobody_else_reads_any_of_it(graded: Site) -> None:
         assert graded.page(stranger).get(page).status_code == 404, page
 
 
-def test_a_run_that_ended_badly_says_so_and_what_to_do(graded: Site) -> None:
+def test_a_failed_run_shows_the_cause_and_what_to_do(graded: Site) -> None:
     run = graded.api(TEACHER).get(f"{API}/courses/cs101/assignments/ps1/grading").json()["run"]
     RequestTermination(graded.context).cancel(TEACHER, run["request"], "The wrong assignment.")
     page = shown(graded.page(TEACHER).get(GRADING))
@@ -192,7 +192,7 @@ def giving(graded: Site, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return given
 
 
-def test_feedback_goes_to_everybody_who_was_graded_and_names_the_others(
+def test_feedback_goes_to_all_graded_students_and_lists_errors(
     graded: Site, giving: list[str]
 ) -> None:
     assert "Release feedback to 4 students" in shown(graded.page(TEACHER).get(GRADING))
@@ -207,7 +207,7 @@ def test_feedback_goes_to_everybody_who_was_graded_and_names_the_others(
     assert "Done, except for:" in again
 
 
-def test_where_it_takes_long_the_page_goes_on_by_itself(
+def test_a_long_feedback_release_continues_by_itself(
     graded: Site, giving: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("carrel.hub.web.pages.courses.grading._PATIENCE_SECONDS", -1.0)

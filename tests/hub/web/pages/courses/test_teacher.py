@@ -44,7 +44,7 @@ def grader(site: Site) -> None:
 # -- the list ---------------------------------------------------------------------------------
 
 
-def test_without_a_course_the_list_says_how_one_is_made(site: Site) -> None:
+def test_an_empty_list_says_how_to_create_a_course(site: Site) -> None:
     assert "Create the first one below" in shown(site.page().get(COURSES))
     page = shown(site.page(TEACHER).get(COURSES))
     assert "You do not teach a course." in page
@@ -64,7 +64,7 @@ def test_those_who_teach_or_grade_find_their_course_in_the_navigation(course: Si
     assert f'href="{TEACH}"' not in course.page(STUDENT1).get(COURSES).text
 
 
-def test_a_course_is_shown_before_it_is_made(site: Site) -> None:
+def test_a_course_has_a_preview_before_it_is_created(site: Site) -> None:
     asked = {"name": "cs102", "teachers": "teacher, nobody", "guaranteed": "1", "max_devices": "3"}
     page = shown(send(site, COURSES, ADMIN, do="preview", **asked, roster=roster()))
     for words in (
@@ -93,7 +93,7 @@ def test_a_course_is_shown_before_it_is_made(site: Site) -> None:
     )
 
 
-def test_whom_a_roster_lacks_is_told_and_stays_when_a_group_becomes_a_course(site: Site) -> None:
+def test_members_missing_from_the_roster_are_listed_and_stay(site: Site) -> None:
     said = "In the group already, and not on the roster: student2."
     page = shown(send(site, COURSES, ADMIN, do="preview", name="cs101", roster=roster()))
     assert "cs101 becomes the group of a course" in page
@@ -114,7 +114,7 @@ def test_whom_a_roster_lacks_is_told_and_stays_when_a_group_becomes_a_course(sit
     ],
     ids=["no name", "devices", "budget", "roster", "guarantee"],
 )
-def test_what_is_wrong_stands_beside_its_field(
+def test_errors_are_shown_beside_their_fields(
     site: Site, wrong: dict[str, str], sentence: str, field: str
 ) -> None:
     asked = {"name": "cs102", "title": "Kept", "max_devices": "2", "do": "create"} | wrong
@@ -132,7 +132,7 @@ def test_only_administrators_make_courses(site: Site) -> None:
 # -- one course -------------------------------------------------------------------------------
 
 
-def test_the_overview_counts_and_leads_on(course: Site) -> None:
+def test_the_overview_has_counts_and_links(course: Site) -> None:
     course.api(STUDENT1).get(f"{PS1}/hand-out")
     course.api(STUDENT1).post(f"{PS1}/submissions", json={"files": files(ps1_ipynb=b"x")})
     page = shown(course.page(TEACHER).get(TEACH))
@@ -167,7 +167,7 @@ def test_students_and_strangers_do_not_get_in(course: Site) -> None:
         assert course.page(GUS).get(address).status_code == 404
 
 
-def test_more_time_is_given_and_listed(course: Site) -> None:
+def test_extensions_are_granted_and_listed(course: Site) -> None:
     asked = {"do": "extend", "assignment": "ps1", "why": "ill"}
     page = shown(send(course, TEACH, whom="student1", span="48h", **asked))
     assert "student1 has 2 d more for ps1." in page
@@ -178,7 +178,7 @@ def test_more_time_is_given_and_listed(course: Site) -> None:
     assert "For whom?" in shown(send(course, TEACH, whom="", span="1h", **asked), 400)
 
 
-def test_more_time_is_taken_back(course: Site) -> None:
+def test_extensions_are_revoked(course: Site) -> None:
     shown(send(course, TEACH, do="extend", assignment="ps1", whom="section:blue", span="1h"))
     taken = {"do": "take-back", "assignment": "ps1"}
     page = shown(send(course, TEACH, whom="section:blue", **taken))
@@ -199,7 +199,7 @@ def test_an_outage_moves_what_is_due(course: Site) -> None:
     assert 'id="outage-ends_at-wrong"' in wrong
 
 
-def test_a_course_is_archived_and_brought_back(course: Site) -> None:
+def test_a_course_is_archived_and_restored(course: Site) -> None:
     assert send(course, TEACH, do="archive").status_code == 303
     page = shown(course.page(TEACHER).get(TEACH))
     assert "and read-only" in page
@@ -235,7 +235,7 @@ def test_a_roster_is_shown_with_what_it_changes_and_then_applied(course: Site) -
     assert 'id="apply-roster"' not in again
 
 
-def test_another_file_is_shown_first_also_where_one_was_agreed_to(course: Site) -> None:
+def test_a_newly_selected_file_is_previewed_again(course: Site) -> None:
     page = send(course, PEOPLE, do="apply", students=ROSTER.decode(), roster=roster(b"student\n"))
     assert "student1 leaves" in shown(page)
     found = course.api(TEACHER).get(f"{API}/courses/cs101/members").json()["members"]
@@ -300,7 +300,7 @@ def test_a_teacher_releases_and_reads_how_it_is_graded(course: Site) -> None:
     assert 'value="2027-02-08T18:00"' in again
 
 
-def test_a_folder_comes_as_one_archive(course: Site) -> None:
+def test_a_folder_is_uploaded_as_one_archive(course: Site) -> None:
     archive = ("ps2.zip", zipped(ps2__ps2_ipynb=SOURCE, ps2__data__x_csv=b"1"))
     page = shown(send(course, RELEASE, **FORM, files=[archive]))
     assert "ps2.ipynb (" in page
@@ -326,7 +326,7 @@ def test_a_due_time_changes_without_a_new_version(course: Site) -> None:
     ],
     ids=["over", "zone", "late", "devices", "time", "name"],
 )
-def test_a_release_that_is_refused_keeps_what_was_filled_in(
+def test_a_refused_release_keeps_the_entered_values(
     course: Site, wrong: dict[str, str], sentence: str, field: str
 ) -> None:
     answer = send(course, RELEASE, **(FORM | wrong), files=[notebook()])
@@ -364,7 +364,7 @@ def test_forms_with_files_need_the_form_token(course: Site) -> None:
         assert answer.status_code == 403
 
 
-def test_a_group_that_is_no_course_has_no_pages_of_one(site: Site) -> None:
+def test_a_group_without_a_course_has_no_course_pages(site: Site) -> None:
     site.context.store.put_group(Group(name="lab"))
     site.context.store.set_teachers("lab", ["teacher"])
     assert site.page(TEACHER).get(f"{PREFIX}course/lab/teach").status_code == 404

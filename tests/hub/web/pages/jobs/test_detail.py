@@ -25,7 +25,7 @@ def world() -> World:
     return World()
 
 
-def test_what_was_asked_back_waits_again_and_holds_nothing(world: World) -> None:
+def test_a_preempted_request_is_queued_again_without_devices(world: World) -> None:
     released = lease(device(), id="j-aaaaaaaa.1", state="released").model_dump()
     world.service.put(job(wait=waiting(), lease=released, started_at=NOW - 90))
     why = "Stopped, as announced: cs101 reclaims devices."
@@ -42,7 +42,7 @@ def test_what_was_asked_back_waits_again_and_holds_nothing(world: World) -> None
         assert "started" not in said
 
 
-def test_a_chosen_notebook_brings_a_typed_field_per_parameter(world: World) -> None:
+def test_a_selected_notebook_adds_a_typed_field_per_parameter(world: World) -> None:
     html = world.own_page().post(f"{PREFIX}submit/inspect", files=chosen()).text
     for expected in ("parameter-lr", "learning rate", "whole number", "yes or no", "2 * 3"):
         assert expected in html, expected
@@ -59,7 +59,7 @@ def test_a_submitted_notebook_becomes_a_job_with_what_was_changed(world: World) 
     assert body.labels == {"sweep": "7"}  # type: ignore[attr-defined]
 
 
-def test_the_internet_is_a_choice_where_the_engine_can_keep_a_job_from_it(world: World) -> None:
+def test_internet_access_is_a_choice_on_backends_that_can_block_it(world: World) -> None:
     page, label = world.own_page(), ">Internet<"
     assert label not in page.get(f"{PREFIX}submit").text
     world.service.backend.keeps_inside = True
@@ -84,7 +84,7 @@ def test_a_refused_form_keeps_everything_and_says_why_beside_the_field(world: Wo
 
 
 @pytest.mark.parametrize("page", ["", "desk/live", "requests/j-aaaaaaaa"])
-def test_a_job_that_is_asked_back_is_told_of_it_with_its_time(world: World, page: str) -> None:
+def test_a_preemption_notice_is_shown_with_its_time(world: World, page: str) -> None:
     asked = "lab reclaims devices. This request is then queued again at its old position."
     warning = {"stops_at": NOW + 120, "message": asked, "can_keep": False, "final": True}
     world.service.put(job(state="running", warning=warning))
@@ -141,7 +141,7 @@ def test_a_cell_does_not_run_on_when_its_job_is_over(world: World, interrupted: 
         assert "A trace" not in shown_there
 
 
-def test_a_stream_that_goes_on_is_one_text() -> None:
+def test_a_continued_stream_is_one_text() -> None:
     assert settle("a\r b\r\nc\r") == (" b\nc", False)
     first = shown(1, {"output_type": "stream", "name": "stderr", "text": "10%"})
     assert first is not None
@@ -179,7 +179,7 @@ def test_the_list_pages_and_cancels_in_bulk_after_a_question(world: World) -> No
     assert len(world.service.calls) == 230
 
 
-def test_why_it_waits_stands_beside_what_the_stream_redraws(world: World) -> None:
+def test_the_explanation_is_outside_the_streamed_part(world: World) -> None:
     world.service.put(
         job(id="j-waits", state="queued", wait=waiting(2)),
         session(id="s-waits", server_name="gpu", state="queued", wait=waiting(3)),
@@ -215,7 +215,7 @@ def test_a_deadline_is_read_in_the_zone_of_the_browser(
     assert form.job(NOW).deadline == (expected.timestamp() if expected else None)
 
 
-def test_a_deadline_may_be_a_span_from_now_on() -> None:
+def test_a_deadline_may_be_a_duration_from_now() -> None:
     form = JobForm(kind="command", command="true", group="cs101", deadline="6h")
     assert form.job(NOW).deadline == NOW + 6 * 3600
 
@@ -235,7 +235,7 @@ def test_a_deadline_may_be_a_span_from_now_on() -> None:
         ),
     ],
 )
-def test_a_deadline_that_is_none_is_refused_beside_its_field(
+def test_an_invalid_deadline_is_refused_beside_its_field(
     world: World, deadline: str, zone: str, said: str
 ) -> None:
     fields = {"group": "cs101", "time": "30m", "deadline": deadline, "zone": zone}
