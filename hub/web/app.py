@@ -152,7 +152,6 @@ def build_app(
         accounts: Carrel's own accounts, for administrators to change.
         metrics_token: reads ``/metrics``; without one only JupyterHub tokens do.
         vitals: liveness of the loop; ``checks``: further checks of ``/readyz``.
-        courses: without them, courses are kept in memory.
     """
 
     @asynccontextmanager
