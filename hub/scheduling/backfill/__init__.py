@@ -1,1 +1,1 @@
-"""Start requests behind the head of the queue without delaying it."""
+"""Backfill: which requests may start although a request ahead of them waits."""

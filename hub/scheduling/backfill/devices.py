@@ -1,9 +1,9 @@
-"""EASY backfill: who may start although somebody ahead lacks devices.
+"""EASY backfill of devices.
 
-The head of the queue is given the earliest time at which it is expected to fit. Whoever comes
-later starts only where that does not move: it ends before, or it uses devices that the head
-leaves free even then (Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; Mu'alem and
-Feitelson, IEEE TPDS 2001).
+The head of the queue reserves the earliest time at which it is expected to fit (its shadow
+time). A later request starts only if that does not move: it ends before, or uses devices that the
+head leaves free (Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; Mu'alem and Feitelson,
+IEEE TPDS 2001).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from .limits import LimitBackfill
 from .shadow_time import ShadowState
 
 _Alike = tuple[str, Shape, bool]
-"""Group, what is asked for, and whether it may be asked back."""
+"""Group, shape, and whether it is preemptible."""
 
 
 class DeviceBackfill:
-    """The head's time and devices, worked out when somebody else could start.
+    """Shadow time and devices of the head, computed when another request could start.
 
     Attributes:
-        at: when the head is expected to fit; None: not asked yet.
+        at: when the head is expected to fit; None: not computed yet.
     """
 
     def __init__(
@@ -42,13 +42,13 @@ class DeviceBackfill:
         self._smallest = 0 if head.share else smallest_member(head)
         self._state = state
         self._spare = state.pool
-        """What is free now and not for the head."""
+        """What is free now and not reserved for the head."""
         self._extra = 0
-        """Thousandths of a device that the head leaves free when it fits."""
+        """Thousandths of a device that the head leaves free when it starts."""
         self._shadow: ShadowState | None = None
-        """Where devices are kept for others: when none is from the head."""
+        """State at the shadow time, where devices are withheld for other groups."""
         self._refused: dict[_Alike, float] = {}
-        """What would keep the head from its devices then, if it ran until so late."""
+        """Requests that would delay the head if they ran until then."""
 
     def copy(self, state: CycleState) -> DeviceBackfill:
         made = copy(self)
@@ -59,7 +59,7 @@ class DeviceBackfill:
         return made
 
     def reserve(self, limit_backfill: LimitBackfill) -> None:
-        """Work out when the head starts, and keep room for it under its limits until then."""
+        """Compute when the head starts, and reserve headroom under its limits from then on."""
         if self.at is not None:
             return
         state = self._state
@@ -74,12 +74,12 @@ class DeviceBackfill:
         limit_backfill.reserve_headroom(self.head, self.at, state)
 
     def invalidate(self) -> None:
-        """Something else is kept or leaving: what was worked out is out of date."""
+        """Forget the shadow time: other devices are withheld or leaving."""
         self.at = self._shadow = None
         self._refused.clear()
 
     def allows(self, request: PendingRequest, ends_at: float) -> bool:
-        """Whether there is time or room for it beside the head, as far as that is known yet."""
+        """Whether a request may fit beside the head, as far as that is known yet."""
         if self.at is None or ends_at <= self.at:
             return True
         weight = size(request.devices, request.share)
@@ -89,7 +89,7 @@ class DeviceBackfill:
         return any(map(pool.fits, self._state.variants(request)))
 
     def take(self, fitting: Sequence[PendingRequest], ends_at: float) -> Placement | None:
-        """Devices that are free for one request, in one of its variants, until it ends."""
+        """Take devices for a request, in one of its variants, without delaying the head."""
         request, pool = fitting[0], self._state.pool
         preferred = self._state.group_nodes(request.group)
         if self.at is not None and ends_at <= self.at:
@@ -117,29 +117,29 @@ class DeviceBackfill:
         return None
 
     def _places(self) -> Iterator[DevicePool]:
-        """Where a later one may find room: the head can start elsewhere, where that is tried, and
-        with no fewer devices."""
+        """Pools to try for a request that ends after the shadow time: also where the head would
+        start elsewhere, if it needs no fewer devices."""
         yield self._spare
         if self._shadow is not None and not is_elastic(self.head):
             yield self._state.pool.copy()
 
     def _count_later(self, weight: int) -> None:
-        """Somebody later has so much past the head's time, beside where the head starts."""
+        """Count devices that a later request holds past the shadow time."""
         if self._shadow is None:
             self._extra -= weight
         else:
             self._set_reservation(*self._shadow.place())
 
     def _set_reservation(self, placed: Placement | None, pool: DevicePool) -> None:
-        """The head starts there, and leaves this free when it does."""
+        """Reserve this placement for the head; ``pool`` is what is free then."""
         self._extra = pool.free_count() * THOUSAND
         self._spare = self._state.pool.copy()
         if placed is not None:
             self._reserve_for_head(placed)
 
     def _head_unaffected(self, allocation: Allocation, ends_at: float) -> bool:
-        """Whether it is not kept from the head what this would hold: then, where what is kept
-        changes as work ends; else now."""
+        """Whether this allocation leaves the head what is withheld from it now; at the shadow time,
+        where that changes as work ends."""
         if self._shadow is not None:
             return ends_at <= self._shadow.at or self._shadow.starts_beside(allocation)
         state = self._state
@@ -152,26 +152,28 @@ class DeviceBackfill:
         return lets
 
     def _is_refused(self, request: PendingRequest, until: float) -> bool:
-        """Whether one like it was, that would not have run for longer."""
+        """Whether a similar request that would run no longer was refused."""
         return bool(self._refused) and until >= self._refused.get(_alike(request), inf)
 
     def _reserve_for_head(self, placed: Placement) -> None:
-        """The head's devices are not spare. One that is lent as a whole until then does not come
-        to have room for others next to the head's part of it."""
+        """Take the head's devices out of the spare ones.
+
+        A device that is held as a whole until then gets no room for others beside the head's share.
+        """
         if placed.share is None or self._spare.is_available(placed.devices[0]):
             self._spare.occupy(placed)
 
     def _use_until_head(self, placed: Placement) -> None:
-        """It ends before the head starts. What is left of a device that it breaks is the head's:
-        nobody may be there for longer."""
+        """Use devices until the head starts. The rest of a device that is split belongs to the
+        head."""
         if placed.share is not None and not self._spare.is_shared(placed.devices[0]):
             placed = Placement(devices=placed.devices)
         self._spare.occupy(placed)
 
     def _shadow_time(self, pool: DevicePool) -> tuple[float, Placement | None]:
-        """When the head fits as what runs comes to its end, and where. The pool changes.
+        """When the head fits as running work ends, and where. The pool changes.
 
-        It is asked again only when a node has come to have enough for a member of the head.
+        The head is tried again only when a node has enough devices for one of its members.
         """
         for end in pool.release_as_they_end(self._state.running.ends(), self._smallest):
             for each in self._variants if pool.free_count() * THOUSAND >= self._fewest else ():

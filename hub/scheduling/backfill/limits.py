@@ -1,9 +1,8 @@
-"""Who stands in line for room under a limit, and who may pass.
+"""Backfill under limits: the first request that a limit holds reserves headroom.
 
-The first request that a limit holds is its head. As EASY backfill does for devices (Lifka, "The
-ANL/IBM SP scheduling system", JSSPP 1995), a later one may take room under the same limit where
-that does not delay the head: it is expected to end before the head expects its room, or it uses
-only room that the head will not need.
+As EASY backfill does for devices (Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995), a later
+request may use headroom under the same limit if that does not delay the first: it is expected to
+end before, or uses only headroom that the first does not need.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from ..quota.tree import size
 
 @dataclass(slots=True)
 class _Head:
-    """What the first in line for a limit needs.
+    """What the first request under a limit needs.
 
     Attributes:
-        at: when it is expected to have its room; None: not worked out yet.
+        at: when it is expected to have headroom; None: not computed yet.
         spare: thousandths of a device under the limit that it leaves to others from then on.
     """
 
@@ -36,12 +35,12 @@ class _Head:
 
 
 class LimitBackfill:
-    """The heads of all limits that somebody waits for."""
+    """The first request under each limit."""
 
     def __init__(self) -> None:
         self._heads: dict[Key, _Head] = {}
         self._reserved: dict[Key, _Head] = {}
-        """The head of the queue, who lacks devices, under each of its limits."""
+        """The head of the queue, which lacks devices, under each of its limits."""
 
     def copy(self) -> LimitBackfill:
         made = LimitBackfill()
@@ -52,10 +51,12 @@ class LimitBackfill:
     def add_head(
         self, request: PendingRequest, limit: LimitReached, state: CycleState
     ) -> Key | None:
-        """A request waits for room under a limit; the limit that others wait for as well.
+        """Add a request that waits for headroom, and return the limit if others may have to wait
+        behind it.
 
-        It stands in nobody's way where it is larger than the limit itself. Budgets do not come
-        back as work ends, and all sessions count the same: nobody can pass anybody there.
+        A request larger than the limit blocks no other. Budgets are not returned as work ends, and
+        all
+        sessions count the same: no request can pass another there.
         """
         if limit.permanent or limit.reason in (Reason.BUDGET, Reason.SESSIONS):
             return None
@@ -70,9 +71,9 @@ class LimitBackfill:
         return key
 
     def reserve_headroom(self, request: PendingRequest, at: float, state: CycleState) -> None:
-        """A request will start at this time: nobody may use up the room that it has now.
+        """Reserve the headroom that a request needs when it starts at this time.
 
-        A limit as large as all that can be held has room for it when the pool has.
+        A limit as large as all that can be held has headroom when the pool has devices.
         """
         weight = size(request.devices, request.share)
         pool = state.holdable
@@ -87,8 +88,7 @@ class LimitBackfill:
                     _compute(self._reserved[key], key, state, at)
 
     def invalidate(self) -> None:
-        """Something else is leaving: what was worked out is out of date, and so is the time for
-        which room is kept."""
+        """Forget computed times and reserved headroom: other allocations are leaving."""
         self._reserved.clear()
         for each in self._heads.values():
             each.at = None
@@ -96,7 +96,7 @@ class LimitBackfill:
     def blocking_limit(
         self, request: PendingRequest, ends_at: float, state: CycleState
     ) -> Key | None:
-        """The limit whose head would be delayed if this request ran until then."""
+        """The limit whose first request would be delayed if this request ran until then."""
         weight = size(request.devices, request.share)
         for key, head in self._of(request, state):
             at = _compute(head, key, state) if head.at is None else head.at
@@ -105,8 +105,8 @@ class LimitBackfill:
         return None
 
     def is_known_to_block(self, request: PendingRequest, ends_at: float, state: CycleState) -> bool:
-        """The same as far as it is worked out already. To ask changes nothing: what a head
-        expects depends on when it is asked first."""
+        """The same for times that are computed already. The query changes nothing: what a first
+        request expects depends on when it is computed."""
         weight = size(request.devices, request.share)
         return any(
             head.at is not None and ends_at > head.at and weight > head.spare
@@ -114,14 +114,14 @@ class LimitBackfill:
         )
 
     def started(self, request: PendingRequest, ends_at: float, state: CycleState) -> None:
-        """It started: what it holds past a head's time is no longer spare."""
+        """Count what a started request holds past a first request's time."""
         weight = size(request.devices, request.share)
         for _, head in self._of(request, state):
             if head.at is not None and ends_at > head.at:
                 head.spare -= weight
 
     def _of(self, request: PendingRequest, state: CycleState) -> Iterator[tuple[Key, _Head]]:
-        """The heads of all limits of a request."""
+        """The first requests under all limits of a request."""
         if not self._heads and not self._reserved:
             return
         for key in _keys(request, state):
@@ -137,7 +137,7 @@ def _keys(request: PendingRequest, state: CycleState) -> Iterator[Key]:
 
 
 def _compute(head: _Head, key: Key, state: CycleState, at: float | None = None) -> float:
-    """The head's time (unless it is given), and what is spare under the limit from then on."""
+    """Compute when the head has headroom (unless given), and what is spare from then on."""
     name, owner = key
     tally = state.tally
     held = tally.groups[name] if owner is None else tally.users[name, owner]

@@ -1,9 +1,8 @@
-"""What the head of the queue will find when it starts: not the devices alone.
+"""Shadow time where devices are withheld for other groups: when the head starts, and beside what.
 
-What is kept for others changes until then. A group that does not lend its guarantee keeps what it
-uses itself now as soon as it uses it no more; reservations begin and end; and what cannot be asked
-back is lent only as far as others could still reclaim all of theirs. EASY backfill knows
-none of these: the rule is Carrel's own.
+What is withheld changes until then: a group that does not lend its guaranteed quota withholds
+devices when it no longer uses them itself, reservations start and end, and requests that are not
+preemptible use only what leaves others able to reclaim. Plain EASY backfill has no such rule.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ..queue.running_set import allocation_of
 
 
 class ShadowState:
-    """The books of the first moment at which nothing keeps the head from devices.
+    """The state at the first moment at which the head can start.
 
     Attributes:
         at: that moment; infinity where it never comes.
@@ -58,12 +57,12 @@ class ShadowState:
         return None
 
     def place(self) -> tuple[Placement | None, DevicePool]:
-        """Where the head starts then, and what is free beside it, kept from it or not."""
+        """Where the head starts then, and what is free beside it."""
         form, pool = self.form, self._state.pool.copy()
         return None if form is None else pool.take(form), pool
 
     def starts_beside(self, allocation: Allocation) -> bool:
-        """Whether the head starts then next to this as well, which is held from now on if so."""
+        """Whether the head still starts then beside this allocation, which is added if so."""
         self._state.pool.occupy(allocation)
         self._state.start(allocation)
         if self.form is not None:
@@ -72,7 +71,7 @@ class ShadowState:
         return False
 
     def would_start_beside(self, request: PendingRequest) -> bool:
-        """The same of a request, wherever its devices will be; nothing is held."""
+        """The same for a request, wherever it is placed; nothing is added."""
         state = self._state
         places = (state.pool.take(each) for each in state.variants(request))
         placed = next(filter(None, places), None)
@@ -86,8 +85,14 @@ class ShadowState:
 
 
 class NonPreemptibleBackfill:
-    """The first that lacks what nobody is guaranteed; its time is worked out when another one
-    could start."""
+    """The first request held because it is not preemptible and would use guaranteed quota of
+    others.
+
+    A later request that is not preemptible starts only if that does not delay it. Else small
+    sessions
+    that come and go could starve a larger one. Its shadow time is computed when another could
+    start.
+    """
 
     def __init__(self, head: PendingRequest, state: CycleState) -> None:
         self._head, self._state = head, state
@@ -99,17 +104,19 @@ class NonPreemptibleBackfill:
         return made
 
     def started(self, allocation: Allocation, ends_at: float) -> None:
-        """What is there at the head's time is to be counted."""
+        """Forget the shadow time if a started allocation is still there then."""
         if self._shadow is not None and not allocation.preemptible and ends_at > self._shadow.at:
             self._shadow = None
 
     def invalidate(self) -> None:
-        """Something else is held, kept or leaving: what was worked out is out of date."""
+        """Forget the shadow time: other devices are held, withheld or leaving."""
         self._shadow = None
 
     def allows(self, request: PendingRequest, ends_at: float) -> bool:
-        """Whether the head starts as early beside it; where it never does, nobody waits for it,
-        nor does whoever stays within a guarantee."""
+        """Whether the first request starts as early beside it.
+
+        If it never starts, no request waits for it, nor does one within its guaranteed quota.
+        """
         if request.preemptible or request in self._state.entitlement:
             return True
         if self._shadow is None:

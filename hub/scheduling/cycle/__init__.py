@@ -1,1 +1,1 @@
-"""One scheduling cycle from a snapshot to a plan, from scratch and incrementally."""
+"""The scheduling cycle: dispatch, preemption and estimates; as a whole and incrementally."""

@@ -17,30 +17,31 @@ from .dispatch import DispatchHold, dispatch
 from .reclaim_step import ReclaimStep
 from .start_estimates import FIRST_PAGE, Effort, estimates
 
-_ABOVE = Reason.ABOVE_MAXIMUM  # As in ``walk``.
-_new = tuple.__new__  # What a NamedTuple calls in the end.
+_ABOVE = Reason.ABOVE_MAXIMUM  # As in ``dispatch``.
+_new = tuple.__new__  # What a NamedTuple calls, without its overhead.
 
 
 def decide(
     snapshot: Snapshot, now: float, *, until: str = "", effort: Effort | None = None
 ) -> Plan:
-    """Everything that starts now, and for everything else its place, reason and estimate.
+    """Decide what starts now, and the place, reason and estimate of every other request.
 
-    The same snapshot and time give the same plan, in whatever order the snapshot lists its
-    parts. Every waiting request is in the plan exactly once.
+    The same snapshot and time give the same plan, in whatever order the snapshot lists its parts.
+    Every queued request is in the plan exactly once.
 
-    ``until``: a request whose start is estimated wherever it stands, as far as ``effort`` is
-    enough; others may have no estimate then.
+    ``until``: a request whose start is estimated at any place, as far as ``effort`` suffices;
+    others
+    may have no estimate then.
     """
-    # 1. Count what is free, held, promised and left.
+    # 1. Count what is free, held, guaranteed, reserved and left of budgets.
     state = CycleState(snapshot, now)
 
-    # 2. Put in order what waits.
+    # 2. Order the queue.
     fair_share = fair_share_of(snapshot, state)
     queues = Queues(state.tree, snapshot.pending)
     queue = QueueOrder(queues, state, fair_share).as_tuple()
 
-    # 3. Walk along the queue: who starts, and what holds the others.
+    # 3. Dispatch: start requests, and find what holds the others.
     reclaim = ReclaimStep(
         allocations=lambda: snapshot.allocations,
         fair_share=lambda: fair_share,
@@ -48,11 +49,11 @@ def decide(
     )
     started, held = dispatch(queue, state, PendingReclaims(reclaim))
 
-    # 4. Ask back what others borrow, for those that are below their guarantee.
+    # 4. Preempt for requests within their guaranteed quota, and for urgent ones.
     claims = state.entitlement.among(each.request for each in held)
     asked = reclaim(claims, state)
 
-    # 5. Estimate the start of those on the first page; what is asked back has its grace time.
+    # 5. Estimate starts on the first page; victims have their grace period.
     state.running.give_notice((stop.request_id for stop in asked.stops), snapshot.grace)
     expected = estimates(_page(held, until), state, until, effort)
 
@@ -66,7 +67,7 @@ def decide(
 
 
 def _page(held: Sequence[DispatchHold], until: str) -> tuple[PendingRequest, ...]:
-    """The head of the queue; where one request is asked about, at least as far as that."""
+    """The first page of the queue; at least as far as the request asked about."""
     asked = (each.request for each in held if each.request.devices)
     page = tuple(islice(asked, FIRST_PAGE))
     if not until or any(each.id == until for each in page):
@@ -77,13 +78,13 @@ def _page(held: Sequence[DispatchHold], until: str) -> tuple[PendingRequest, ...
 
 
 class QueuePositions:
-    """The places of those that wait, given to one after the other.
+    """Places in the queue, assigned one after the other.
 
-    A request without devices stands in nobody's way and takes no place. One that waits for
-    room under a limit stands in the way of those that need room under the same limit only.
+    A request without devices blocks no other and takes no place. One that waits for headroom blocks
+    only requests under the same limit.
 
     Attributes:
-        ahead: how many of those added stand in everybody's way.
+        ahead: number of added requests that block all others.
     """
 
     def __init__(self) -> None:
@@ -101,7 +102,7 @@ class QueuePositions:
         expected: Mapping[str, Estimate] = MappingProxyType({}),
         reclaiming: Collection[str] = (),
     ) -> Wait:
-        """The next one, which takes its place; ``reclaiming`` wait for what was asked back."""
+        """Add the next request; those in ``reclaiming`` wait for preempted devices."""
         request, limit, place = held.request, held.limit, self.ahead + 1
         reason, detail, name = held.reason, held.detail, request.id
         if limit is not None:

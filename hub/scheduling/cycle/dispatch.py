@@ -1,7 +1,7 @@
-"""Along the queue, one request after the other: it starts now, or a rule holds it.
+"""Dispatch: serve the requests of a queue in order; each starts now, or a rule holds it.
 
-The cycle goes along the queue once with what is true now, and the estimate does it again at
-every moment at which devices are expected back. Both therefore follow the same rules.
+The cycle dispatches the queue once as of now, and the estimates again at every expected end, so
+that both follow the same rules.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ..quota.headroom import HeadroomCache, Key, limit_reached
 from ..quota.tree import size
 
 _Alike = tuple[str, str, int, bool]
-"""Group, owner, thousandths of a device, and whether it is a session: what limits look at."""
+"""Group, owner, thousandths of a device, and whether it is a session: all that limits depend on."""
 _Limit = tuple[Reason, str, Key | None]
-"""Why there is no room, whose limit it is, and the line in which one waits for it."""
+"""The limit without headroom: reason, group, and the key under which requests wait for it."""
 
 _BEHIND, _SESSION = Reason.BEHIND_OTHERS, Kind.SESSION
-"""Asked for with every request: to look a member of an enum up is dear in Python 3.11."""
+"""Kept as constants: looking up an enum member is slow in Python 3.11."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +44,12 @@ class DispatchStart:
 
 @dataclass(slots=True, kw_only=True)
 class DispatchHold:
-    """A request that stays, the rule that holds it, and what the rule's sentence names.
+    """A request that stays queued, the rule that holds it, and what the sentence names.
 
-    It is not frozen: one is made for every request on the way, and that would take three times
-    as long.
+    It is not frozen: one is made for every request, and that would take three times as long.
 
     Attributes:
-        limit: the limit that it waits for, which keeps nobody else from starting.
+        limit: the limit that it waits for, which holds no other request.
     """
 
     request: PendingRequest
@@ -62,7 +61,7 @@ class DispatchHold:
 def dispatch(
     queue: Iterable[PendingRequest], state: CycleState, reclaims: PendingReclaims | None = None
 ) -> tuple[tuple[DispatchStart, ...], tuple[DispatchHold, ...]]:
-    """Serve a whole queue, in order. The books change with it."""
+    """Serve a whole queue in order. The state changes with it."""
     started: list[DispatchStart] = []
     held: list[DispatchHold] = []
     run = Dispatch(state, reclaims)
@@ -77,7 +76,7 @@ def dispatch(
 
 
 class Dispatch:
-    """What is known on the way along one queue."""
+    """State of one dispatch of a queue."""
 
     def __init__(
         self,
@@ -85,31 +84,30 @@ class Dispatch:
         reclaims: PendingReclaims | None = None,
         unfit: set[Shape] | None = None,
     ) -> None:
-        """``unfit``: what is known already not to fit; it comes to have what else is found."""
+        """``unfit``: shapes known not to fit; others that are found are added."""
         self.state = state
         self._reclaims = reclaims
         self.limit_backfill = LimitBackfill()
         self.backfill: DeviceBackfill | None = None
-        """Of the first that lacks devices; None while nobody does."""
+        """Of the head of the queue, the first that lacks devices; None while there is none."""
         self._unfit: set[Shape] = set() if unfit is None else unfit
-        """What did not fit, further ahead or in an earlier step: the pool has not become larger
-        since."""
+        """Shapes that did not fit, for an earlier request or in an earlier step; the pool has not
+        grown since."""
         self._fit: set[Shape] = set()
-        """What fits for as long as nothing is taken."""
+        """Shapes that fit as long as nothing starts."""
         self._behind: set[Shape] = set()
-        """Of that, what would fit were all devices free, and found a head before it; asked for by
-        a group that may use all models."""
+        """Shapes that do not fit now, found behind a head; of groups that may use all models."""
         self._denied_guarantee: set[tuple[str, Shape]] = set()
-        """What a group may not have of what others are guaranteed, where it cannot be asked back,
-        for as long as nothing is taken."""
+        """Shapes by group that are denied because of others' guaranteed quota, as long as nothing
+        starts."""
         self._non_preemptible: NonPreemptibleBackfill | None = None
-        """Of the first that is held by that; None while nobody is."""
+        """Of the first request that is held so; None while there is none."""
         self._headroom = HeadroomCache(state.caps, state.tally, state.budgets)
         self._limits: dict[_Alike, _Limit | None] = {}
-        """What holds those that have no room, for as long as nothing is taken."""
+        """Limits without headroom, as long as nothing starts."""
 
     def copy(self) -> Dispatch:
-        """The same place on the way, with books of its own."""
+        """A copy with its own state."""
         made = Dispatch(
             self.state.copy(), None if self._reclaims is None else self._reclaims.copy()
         )
@@ -122,10 +120,11 @@ class Dispatch:
         return made
 
     def can_skip(self, request: PendingRequest) -> bool:
-        """Whether nothing comes of serving it: the rule that holds it held one of its kind
-        already, and it delays nobody and asks for nothing back.
+        """Whether serving a request would change nothing.
 
-        To be asked before ``serve`` where nobody wants to know the reason; No says nothing.
+        The rule that holds it held a similar one already, and it neither delays others nor
+        reclaims. For
+        callers that do not need the reason, before ``serve``; False says nothing.
         """
         key, weight = shape(request), size(request.devices, request.share)
         left, smaller = self._headroom.left(request)
@@ -141,28 +140,27 @@ class Dispatch:
         return held and (self._reclaims is None or request not in self.state.entitlement)
 
     def finish(self) -> None:
-        """Nobody else is served: what was kept for those that ask is free again."""
+        """End the dispatch: what was set aside for preemptors is free again."""
         if self._reclaims is not None:
             self._reclaims.release(self.state)
             if self._reclaims.has_set_aside:
                 self._unfit.clear()
 
     def serve(self, request: PendingRequest) -> DispatchStart | DispatchHold:
-        """For each request, the first rule that applies:
+        """Serve one request. The first rule that applies:
 
-        1. a limit of its group or owner leaves no room: it waits. Others go on, and take room
+        1. A limit of its group or owner has no headroom: it waits. Later requests may use headroom
            under the same limit where that does not delay it.
-        2. it needs no device: it starts, unless every node is drained.
-        3. fewer fitting devices may be lent than it asks for: it waits, alone.
-        4. it would run into a reservation, or take what others are guaranteed and could not
-           be asked back: it waits, and others go on; but for those that would delay the first
-           of the latter and could not be asked back either.
-        5. too few devices are free for it: it waits. The first of these is the *head*: it is
-           given the earliest time at which it is expected to fit.
-        6. the devices are free and not kept for a reservation or lent to nobody, and nobody
-           ahead is delayed, neither the head nor who waits for room under a limit, nor for whom
-           something is moved: it starts.
-        7. it waits behind those.
+        2. It needs no device: it starts, unless all nodes are drained.
+        3. The pool has too few working devices: it waits, and holds no other.
+        4. It would run into a reservation, or is not preemptible and would use others' guaranteed
+           quota: it waits. The first of the latter is not delayed by others that are not
+           preemptible.
+        5. Too few devices are free: it waits. The first of these is the *head*, and reserves the
+           earliest time at which it is expected to fit.
+        6. The devices are free, not withheld for others, and no request ahead is delayed (the head,
+           requests that wait for headroom, preemptors with relocations): it starts.
+        7. It waits behind those.
         """
         state = self.state
         key = shape(request)
@@ -211,7 +209,7 @@ class Dispatch:
         return DispatchHold(request=request, reason=_BEHIND)
 
     def _out_of_reach(self, request: PendingRequest, otherwise: Reason) -> DispatchHold:
-        """Where engines are silent, that is what it waits for."""
+        """It waits for engines, where some do not answer."""
         if self.state.silent:
             return DispatchHold(request=request, reason=Reason.ENGINE, detail=self.state.silent[0])
         return _held(request, otherwise)
@@ -219,13 +217,14 @@ class Dispatch:
     def _limited(
         self, request: PendingRequest, *, needs_devices: bool, unfit: bool
     ) -> DispatchHold | None:
-        """Rule 1. What is alike to it was asked about already, as long as nothing starts.
+        """Rule 1. Results are shared by similar requests as long as nothing starts.
 
-        ``needs_devices``: only limits as large as the pool leave no room. ``unfit``: it is known
-        already that no devices are free for it.
+        Args:
+            needs_devices: only limits as large as the pool have no headroom.
+            unfit: it is known already that no devices are free for it.
         """
         if needs_devices and (unfit or not self._fits_any_variant(request)):
-            # A limit is as large as the pool, so that it is full when the pool is.
+            # The limit covers the pool, so that it is reached when the pool is full.
             return None
         alike = _limit_key(request, size(request.devices, request.share))
         if alike not in self._limits:
@@ -237,7 +236,7 @@ class Dispatch:
         return DispatchHold(request=request, reason=reason, detail=group, limit=key)
 
     def _limit(self, request: PendingRequest) -> _Limit | None:
-        """What leaves no room for it; it stands in line there."""
+        """The limit without headroom, under which it waits from now on."""
         state = self.state
         found = limit_reached(request, state.tree, state.tally, state.budgets)
         if found is None:
@@ -246,8 +245,8 @@ class Dispatch:
         return Reason.ABOVE_MAXIMUM if found.permanent else found.reason, found.group, key
 
     def _reduced_gang(self, request: PendingRequest) -> PendingRequest:
-        """A gang that may start with fewer members asks for as many as leave others what is
-        kept for them; it stays as it is where even its least does not."""
+        """A gang reduced to as many members as keep what is withheld for others; unchanged where
+        not even its minimum does."""
         if not request.gang or not is_elastic(request):
             return request
         state = self.state
@@ -261,22 +260,22 @@ class Dispatch:
         )
 
     def group_headroom(self, group: str) -> int:
-        """Thousandths of a device that the limits of a group and of all above it leave."""
+        """Headroom under the limits of a group and all groups above it."""
         return self._headroom.of_groups(group)[0]
 
     def pool_weight(self, request: PendingRequest) -> int:
-        """In thousandths of a device, and no more than the pool has: a gang that would like more
-        may start with fewer members."""
+        """Thousandths of a device, at most those of the pool: a larger gang may start with fewer
+        members."""
         return min(size(request.devices, request.share), self.state.caps.lendable)
 
     def may_fit(self, request: PendingRequest) -> bool:
-        """Whether its like may find free devices; of any model that a group may use."""
+        """Whether a request of this shape may find free devices, of any model."""
         if not request.devices:
             return self.state.pool.takes_work
         return self._fits(request)
 
     def could_start(self, request: PendingRequest) -> bool:
-        """Whether no rule that is cheap to ask holds it, nor any other of its owner's like it
+        """Whether no rule that is cheap to check holds it, nor any similar request of its owner
         that would end later."""
         state = self.state
         if not request.devices:
@@ -289,7 +288,7 @@ class Dispatch:
             return False
         if self.backfill is not None and not self.backfill.allows(request, ends_at):
             return False
-        # Where anything can be asked back, who stands in line makes those look who lack devices.
+        # With preemption, a request behind a limit still makes devices be set aside.
         return self._reclaims is not None or not self.limit_backfill.is_known_to_block(
             request, ends_at, state
         )
@@ -297,7 +296,7 @@ class Dispatch:
     def _with_devices(
         self, request: PendingRequest, asked: PendingRequest, fitting: list[PendingRequest]
     ) -> DispatchStart | DispatchHold:
-        """Rules 5 to 7, for as much as it asks for."""
+        """Rules 5 to 7, for as many members as it may have."""
         state = self.state
         enough = state.keeps_reserved(asked)
         ends_at = state.now + expected_seconds(asked)
@@ -331,7 +330,7 @@ class Dispatch:
         placed: Placement,
         reclaims: PendingReclaims,
     ) -> Placement | None:
-        """This placement, or one on other nodes, beside which what will be moved has a place."""
+        """This placement, or one on other nodes, beside which relocated work has a place."""
         pool = self.state.pool
         while not reclaims.allows(
             allocation_of(fitting[0], placed, now=self.state.now), self.state
@@ -351,7 +350,8 @@ class Dispatch:
         return placed
 
     def _sets_more_aside(self, backfill: DeviceBackfill) -> bool:
-        """Whether less is free, now that those ahead that lack devices were looked at."""
+        """Whether fewer devices are free, now that the requests ahead that lack devices were
+        considered."""
         if self._reclaims is None or not self._reclaims.set_aside(backfill.head, self.state):
             return False
         backfill.invalidate()
@@ -394,7 +394,7 @@ class Dispatch:
         return DispatchStart(request=request, allocation=allocation)
 
     def _fits_any_variant(self, request: PendingRequest) -> bool:
-        """Whether it fits, with any of the models that its group may use."""
+        """Whether it fits with any of the models that its group may use."""
         return any(map(self._fits, self.state.variants(request)))
 
     def _fits(self, request: PendingRequest) -> bool:

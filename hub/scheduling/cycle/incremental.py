@@ -1,7 +1,8 @@
-"""``step``: what ``decide`` says, worked out from what has changed since the last time.
+"""``step``: the starts and preemptions of ``decide``, computed from the changes since the last
+step.
 
-Between two moments the books are kept, the queues stay sorted, and nobody is looked at while
-nothing that waits could start.
+State and queues are kept between steps, and the queue is dispatched only while a queued request
+could start.
 """
 
 from __future__ import annotations
@@ -36,24 +37,27 @@ from .dispatch import Dispatch, DispatchStart
 from .reclaim_step import ReclaimStep
 
 _Alike = tuple[Shape, bool, bool, bool]
-"""What a request looks like to placement, whether it is a session, whether it may be stopped
-and whether it is urgent."""
+"""Shape, and whether it is a session, preemptible and urgent."""
 _Queue = list[tuple[float, str, PendingRequest]]
-"""Spans, ids and requests of one owner that are alike, the shortest first."""
+"""Expected runtimes, ids and similar requests of one owner, the shortest first."""
 _Owners = dict[str, _Queue]
 
 
 class StartableIndex:
-    """All that waits, by what it takes to start it."""
+    """Queued requests by what it takes to start them.
+
+    Requests that are similar to placement and quota are checked together, and of those of one owner
+    only the one that would end first. The answer errs only towards yes.
+    """
 
     def __init__(self) -> None:
         self._alike: dict[_Alike, dict[str, _Owners]] = {}
         self._groups: dict[str, dict[_Alike, _Owners]] = {}
         """The same queues by group."""
         self._urgent: Counter[str] = Counter()
-        """How many urgent ones wait in a group itself."""
+        """Number of urgent requests in a group itself."""
         self.on_cpu = 0
-        """How many wait that need no device."""
+        """Number of requests without devices."""
 
     def add(self, request: PendingRequest) -> None:
         self.on_cpu += not request.devices
@@ -82,11 +86,11 @@ class StartableIndex:
             del self._groups[group]
 
     def first(self, dispatch: Dispatch, done: Collection[str]) -> PendingRequest | None:
-        """Who could start, but for those that the walk has come past already; None: nobody."""
+        """A request that could start, except those served already; None for none."""
         return next(filter(dispatch.could_start, self._candidates(dispatch, done)), None)
 
     def claimants(self, entitlement: Entitlement) -> Iterator[PendingRequest]:
-        """Whoever waits for devices and may ask back what others borrow."""
+        """Requests for devices that may reclaim."""
         for group, alike in self._groups.items():
             left = entitlement.unused_in_chain(group)
             if left <= 0 and not self._urgent[group]:
@@ -127,48 +131,48 @@ def _alike(request: PendingRequest) -> _Alike:
 
 
 _RECHECK_AFTER = 8
-"""How many may be held in a row before it is asked again whether anybody is left who could
-start; twice as many the next time."""
+"""Number of held requests in a row after which startable ones are looked for again; doubled each
+time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestQueued:
-    """A request is new in the queue, or is back in it."""
+    """A request is new in the queue, or returned to it."""
 
     request: PendingRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestWithdrawn:
-    """A request left the queue without a start."""
+    """A request left the queue without starting."""
 
     request_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllocationStarted:
-    """A holding that ``step`` did not begin itself, or that is not what it was."""
+    """An allocation that ``step`` did not start itself, or that changed."""
 
     allocation: Allocation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllocationEnded:
-    """A holding is gone."""
+    """An allocation ended."""
 
     request_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageChanged:
-    """Past use as it counts now; it replaces what was known of these owners in these groups."""
+    """Past use as it counts now, for these owners in these groups."""
 
     use: tuple[DecayedUsage, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetsChanged:
-    """What is left of all budgets."""
+    """The balances of all budgets."""
 
     budgets: tuple[BudgetBalance, ...]
 
@@ -185,7 +189,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
-    """What one step decided."""
+    """The result of one step."""
 
     starts: tuple[Start, ...] = ()
     stops: tuple[Stop, ...] = ()
@@ -194,9 +198,8 @@ class Delta:
 class SchedulerState:
     """Everything that a step depends on.
 
-    It changes with every step, and the one that a step was given is used up by it. Groups,
-    devices and reservations are those of the snapshot that it was made from: when one of them
-    changes, make a new one.
+    Every step changes it. Groups, devices and reservations are those of the snapshot it was created
+    from: create a new one when they change.
     """
 
     def __init__(self, snapshot: Snapshot, now: float) -> None:
@@ -206,7 +209,7 @@ class SchedulerState:
         self.queues = Queues(self.state.tree, snapshot.pending)
         self.fair_share = FairShare(self.state.tree, snapshot.use, snapshot.allocations, now)
         self._unfit: set[Shape] = set()
-        """What was found not to fit, and could not have come to since."""
+        """Shapes that did not fit, and cannot have come to fit since."""
         self._startable = StartableIndex()
         for request in snapshot.pending:
             self._startable.add(request)
@@ -217,10 +220,10 @@ class SchedulerState:
             for each in self.state.tree.groups
             if not group_cap_covers_pool(each, lendable)
         }
-        """What groups may hold that may not hold the whole pool, in thousandths of a device."""
+        """Limits of groups that do not cover the pool, in thousandths of a device."""
 
     def snapshot(self) -> Snapshot:
-        """What it stands for, as ``decide`` would be given it."""
+        """The equivalent snapshot, for ``decide``."""
         return replace(
             self._snapshot,
             pending=tuple(self.queues.pending.values()),
@@ -230,7 +233,7 @@ class SchedulerState:
         )
 
     def apply(self, events: Iterable[Event], now: float) -> None:
-        """Time has come to ``now``, and this has happened."""
+        """Move time on to ``now``, and apply these events."""
         self.state.advance(now)
         self.fair_share.advance(now)
         for event in events:
@@ -255,7 +258,7 @@ class SchedulerState:
                     self.state.set_budgets(budgets)
 
     def decide(self) -> Delta:
-        """Who starts and who is asked to stop; both are taken as done."""
+        """Start and preempt; both take effect in the state."""
         started = self._dispatch()
         for each in started:
             self._startable.remove(self.queues.remove(each.request.id))
@@ -272,7 +275,7 @@ class SchedulerState:
         return Delta(starts=tuple(s.start for s in started), stops=asked.stops)
 
     def _dispatch(self) -> list[DispatchStart]:
-        """Along the queue for as long as anybody is left who could start."""
+        """Dispatch the queue as long as a request is left that could start."""
         started: list[DispatchStart] = []
         reclaims = PendingReclaims(self._reclaim(started))
         dispatch = Dispatch(self.state, reclaims if self._reclaimable else None, self._unfit)
@@ -302,9 +305,9 @@ class SchedulerState:
         return started
 
     def _full(self) -> set[str]:
-        """Groups in which nothing can start, and which hold up nobody outside of them.
+        """Groups in which nothing can start, and which hold no request outside.
 
-        In one as large as the pool somebody may lack devices, and be the head of the queue.
+        In a group as large as the pool, a request may lack devices and be the head of the queue.
         """
         if self._startable.on_cpu:
             return set()
@@ -319,7 +322,7 @@ class SchedulerState:
         )
 
     def _before(self, started: Sequence[DispatchStart]) -> tuple[Allocation, ...]:
-        """What ran before these started."""
+        """The allocations without those that just started."""
         new = {each.request.id for each in started}
         running = self.state.running.allocations.values()
         return tuple(each for each in running if each.request_id not in new)
@@ -343,11 +346,11 @@ class SchedulerState:
 def step(
     scheduler: SchedulerState, events: Iterable[Event], now: float
 ) -> tuple[SchedulerState, Delta]:
-    """The starts and stops of ``decide(standing.snapshot(), now)`` after these events."""
+    """Apply events, and return the starts and stops of ``decide(scheduler.snapshot(), now)``."""
     scheduler.apply(events, now)
     return scheduler, scheduler.decide()
 
 
 def _is_reclaimable(allocation: Allocation) -> bool:
-    """Whether it may be asked back, or was."""
+    """Whether it may be preempted, or is leaving."""
     return bool(allocation.devices) and (allocation.preemptible or allocation.leaving)

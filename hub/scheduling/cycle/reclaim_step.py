@@ -1,4 +1,8 @@
-"""Step 4 of the cycle: what is asked back for those that may ask."""
+"""Preemption in the cycle: which notices are sent, and which preemptions are cancelled.
+
+Conditions change during a grace period: the preemptor may shrink, be held by a budget, or fit
+because other work ended. A victim would then lose its work for nothing.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +33,12 @@ from .dispatch import Dispatch, DispatchHold, DispatchStart
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReclaimStep:
-    """Says what is asked back in one cycle. Nothing is called before anybody asks.
+    """Decides the preemptions of one cycle. Its inputs are computed only when a request may
+    reclaim.
 
     Attributes:
-        holdings: what ran before this cycle.
-        queues: all that waits, with or without what started in this cycle.
+        allocations: those from before this cycle.
+        queues: all queued requests, with or without those that started in this cycle.
     """
 
     allocations: Callable[[], Sequence[Allocation]]
@@ -41,10 +46,11 @@ class ReclaimStep:
     queues: Callable[[], Queues]
 
     def __call__(self, claims: Iterable[PendingRequest], state: CycleState) -> ReclaimPlan:
-        """What is asked back for these.
+        """Select victims for these requests.
 
-        They ask in the order in which they would be served: what a group is guaranteed is shared
-        by its people as devices are, and who is first in line is not passed by who asks for less.
+        They reclaim in the order of the queue: guaranteed quota is shared by a group's users as
+        devices
+        are, and smaller requests do not pass the first one.
         """
         claims = tuple(claims)
         if not claims:
@@ -56,7 +62,8 @@ class ReclaimStep:
         def allowed(
             form: PendingRequest, fewest: PendingRequest, pool: DevicePool, tally: Tally
         ) -> bool:
-            """Limits look at all that it would like."""
+            """Whether limits have headroom for all wanted members, and others keep what is
+            withheld."""
             limit = limit_reached(form, state.tree, tally, state.budgets)
             return (
                 limit is None
@@ -79,9 +86,12 @@ class ReclaimStep:
         )
 
     def _still_held(self, found: ReclaimPlan, state: CycleState) -> Collection[str]:
-        """For whom something is asked back, and who would be held when that has left: since it
-        would run into a reservation, or could not give back what others are guaranteed, or behind
-        who is first in line for a limit."""
+        """Preemptors that would be held when their victims are gone.
+
+        They would run into a reservation, use others' guaranteed quota without being preemptible,
+        or wait
+        behind the first request under a limit.
+        """
         then, queues = state.copy(), self.queues()
         then.end_all(stop.request_id for stop in found.stops)
         claimants = [queues.pending[name] for name in {stop.for_request for stop in found.stops}]
@@ -98,8 +108,10 @@ class ReclaimStep:
     def _in_line(
         self, claimants: Collection[str], top: str, then: CycleState, state: CycleState
     ) -> Iterator[str]:
-        """Those that stand in line for a limit of a group or of one below it, along the queue of
-        that group alone."""
+        """Those that wait behind others for a limit of a group or its subtree.
+
+        Only the queue of that group is dispatched.
+        """
         running = state.running.allocations
         pending = (each for each in self.queues().of(top) if each.id not in running)
         dispatch, left = Dispatch(then), set(claimants)
@@ -116,8 +128,11 @@ class ReclaimStep:
 
 
 def _widest_line(request: PendingRequest, state: CycleState, queues: Queues) -> str | None:
-    """The topmost group at a limit of which anybody may stand in line ahead of this request:
-    somebody waits for more than it leaves. One as large as the pool is full when that is."""
+    """The topmost group with a limit under which other requests may wait ahead of this one.
+
+    That is where some request needs more than the headroom. A limit that covers the pool is reached
+    when the pool is full.
+    """
     tally, lendable = state.tally, state.caps.lendable
     for group in reversed(state.tree.chain(request.group)):
         left = (
@@ -140,25 +155,23 @@ def _widest_line(request: PendingRequest, state: CycleState, queues: Queues) -> 
 
 
 _Started = frozenset[tuple[str, int]]
-"""Who starts, with how many devices."""
+"""Requests that start, with their number of devices."""
 
 
 def withdrawable(
     snapshot: Snapshot, asked: Mapping[str, str], now: float, *, expired: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Those that were asked to go and may stay.
+    """Select the preemptions that can be cancelled: their victims may stay.
 
-    1. Suppose that all that was asked to go has gone: who starts, of all those that may ask? Whom
-       it was asked for goes first (``QueueOrder``).
-    2. One after the other, the dearest to stop first: where as much starts although it is
-       still there, it stays.
-    3. But where somebody would not start even so, those that were asked for it stay asked until
-       their grace time is over: what holds it may pass.
+    1. Suppose all victims had gone: which requests of those that may reclaim would start?
+       Preemptors go first (``QueueOrder``).
+    2. One victim after the other, the costliest first, stays if the same requests start beside it.
+    3. If a preemptor would not start even so, its victims keep their notices until the grace period
+       is over: what holds it may pass.
 
-    Attributes:
-        asked: for which request each of them was asked to go, by its own request. Whatever else
-            is leaving goes in any case.
-        over: those whose grace time is over.
+    Args:
+        asked: preemptor of each victim. Other allocations that are leaving go in any case.
+        expired: victims whose grace period is over.
     """
     trial = _Trial(snapshot, asked, now)
     started_with = trial.started_with(())
@@ -174,7 +187,7 @@ def withdrawable(
 
 
 class _Trial:
-    """What would start were some of those that were asked to go still there."""
+    """What would start if some of the victims stayed."""
 
     def __init__(self, snapshot: Snapshot, asked: Mapping[str, str], now: float) -> None:
         self._snapshot, self._asked, self._now = snapshot, asked, now
@@ -211,7 +224,7 @@ class _Trial:
 
 
 def _left(allocations: Iterable[Allocation], stay: Collection[str]) -> Iterator[Allocation]:
-    """What runs once all others that leave have gone."""
+    """Allocations once all others that are leaving have gone."""
     for each in allocations:
         if each.request_id in stay:
             yield replace(each, leaving=False, leaves_at=None)

@@ -1,4 +1,4 @@
-"""When those at the head of the queue are expected to start."""
+"""Expected starts of the requests on the first page of the queue."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ..quota.headroom import Key
 from .dispatch import DispatchHold, dispatch
 
 FIRST_PAGE = 20
-"""How many waiting requests are given an estimate: those that people see first."""
+"""Number of queued requests with an estimate: those that users see first."""
 _END_EFFORT, _DISPATCH_EFFORT = 3, 5
 """What an end costs, and a walk along the queue besides, in requests that are looked at."""
 
 
 class Effort:
-    """How much may still be looked at before the answer is left open.
+    """How much work may still be spent before an estimate is left open.
 
-    It counts the requests that are looked at, each time that they are, and as a few of them
-    what ends meanwhile and every walk. So the same question is always given up at the same point.
+    It counts requests each time that they are served, and ends and dispatches as a few of them. So
+    the same question is always given up at the same point.
     """
 
     def __init__(self, left: float = inf) -> None:
@@ -38,18 +38,18 @@ class Effort:
 def estimates(
     page: Sequence[PendingRequest], state: CycleState, until: str = "", effort: Effort | None = None
 ) -> Mapping[str, Estimate]:
-    """Expected start by request id; one that never comes to start has none.
+    """Expected start by request id; a request that never starts has none.
 
-    It is told twice: once with everything ending when it is expected to, once with everything
-    using its whole time limit. The interval lies between; where nothing but limits is known,
-    both are the same.
+    It is computed twice: with everything ending when it is expected to, and with everything using
+    its
+    whole time limit. The interval lies between; where only limits are known, both are the same.
 
-    ``page`` is the head of the ordered queue next to what ``books`` know of this moment; it is
-    taken to stay in its order, and is all that is looked at: requests behind it could only take
-    devices that those on the page are kept from by a limit of their own.
+    ``page`` is the beginning of the queue in the given state. It keeps its order, and requests
+    behind
+    it are ignored: they could use only devices that those on the page are kept from by limits.
 
-    ``until``: the one that is asked about; once its start is known nothing else is looked for.
-    ``effort``: where it is not enough, those whose start is not known by then have none.
+    ``until``: the request asked about; the computation ends when its start is known.
+    ``effort``: when it is spent, requests whose start is not known by then have no estimate.
     """
     effort = Effort() if effort is None else effort
     running = state.running.allocations.values()
@@ -76,7 +76,7 @@ def _to_its_limit(allocation: Allocation, now: float) -> Allocation:
 
 
 def _leaving(allocation: Allocation, now: float) -> Allocation | None:
-    """What was asked to go has its grace time; None where it was not."""
+    """An allocation that is leaving, with its grace period; None where it is not."""
     if not allocation.leaving:
         return None
     at = now if allocation.leaves_at is None else max(now, allocation.leaves_at)
@@ -92,7 +92,7 @@ def _ending(allocation: Allocation, at: float) -> Allocation:
 def _forecast(
     page: Sequence[PendingRequest], state: CycleState, until: str, effort: Effort
 ) -> Mapping[str, float]:
-    """Let time pass from one end to the next, and go along the page by the rules of the cycle."""
+    """Move time from one end to the next, and dispatch the page each time."""
     found: dict[str, float] = {}
     running = state.running.allocations.values()
     ends = [(planned_end(allocation), allocation.request_id) for allocation in running]
@@ -125,10 +125,10 @@ def _ended(ends: list[tuple[float, str]], at: float) -> Iterator[str]:
 
 
 class _Awaited:
-    """What those that are held wait for.
+    """What the held requests wait for.
 
-    It is worth asking again once there is room under a limit that one of them waits for, or that
-    whoever it is behind waits for; for the others devices where they fit.
+    Dispatching again can only help once there is headroom under a limit that one of them, or the
+    request ahead of it, waits for, or devices that fit.
     """
 
     def __init__(self, held: Iterable[DispatchHold], state: CycleState) -> None:
@@ -146,7 +146,7 @@ class _Awaited:
                 self._forms |= {shape(form): form for form in state.variants(each.request)}
 
     def may_be_available(self, ended: Iterable[Allocation]) -> bool:
-        """Whether it may be, now that these have ended."""
+        """Whether it may be available, now that these have ended."""
         known, limits = self._state.tree.ancestry, self._limits
         for each in ended:
             for group in known(each.group):

@@ -1,1 +1,1 @@
-"""Explain why a request waits or can never run, and what would change that."""
+"""Explanation: admission, wait reasons, suggestions, quotes and previews of quota changes."""

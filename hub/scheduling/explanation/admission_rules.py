@@ -1,4 +1,7 @@
-"""Why a request can never run: the rules of admission, and what would be accepted instead."""
+"""Admission: reject requests that could never run, and say what would be accepted.
+
+Whatever is admitted can be started by the cycle; a property test compares the two.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from ..quota.tree import GroupTree, group_max, in_devices, size
 
 
 def reachable(group: str, groups: Iterable[Group], devices: Iterable[Device]) -> ReachableCapacity:
-    """As ``CycleState`` has it, with every device repaired and taking work."""
+    """The most devices that a request of a group could have, with all devices repaired and idle."""
     repaired = tuple(replace(each, health=Health.OK, marks=()) for each in devices)
     state = CycleState(Snapshot(devices=repaired, groups=tuple(groups)), 0.0)
     if not state.tree.chain(group):
@@ -48,11 +51,11 @@ def _refused(state: CycleState, group: str, *, preemptible: bool) -> Callable[[i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachableCapacity:
-    """The most devices that one request of a group could ever have, were nothing else held.
+    """The most devices that one request of a group could have if nothing else were held.
 
     Attributes:
-        lent: of what may be asked back: all but what others do not lend.
-        kept: of what may not, as a session: it leaves others all that they are guaranteed.
+        lent: if it is preemptible: all but what others do not lend.
+        kept: if it is not, as a session: without the guaranteed quotas of others.
     """
 
     lent: float
@@ -66,11 +69,11 @@ EVERYTHING = ReachableCapacity(lent=inf, kept=inf)
 
 
 class Rule(StrEnum):
-    """Which rule of admission refused a request."""
+    """The admission rule that rejected a request."""
 
     UNKNOWN_GROUP = "unknown_group"
     DEVICES = "devices"
-    """Not a whole number, or less than 0."""
+    """Not a whole number, or negative."""
     SECONDS = "seconds"
     """Not more than 0."""
     SECONDS_MAXIMUM = "seconds_maximum"
@@ -78,7 +81,7 @@ class Rule(StrEnum):
     USER_MAXIMUM = "user_maximum"
     UNKNOWN_MODEL = "unknown_model"
     FORBIDDEN_MODEL = "forbidden_model"
-    """Its groups may not use it."""
+    """Its groups may not use the model."""
     NEEDLESS_MODEL = "needless_model"
     """A model, and no device."""
     NODE_MAXIMUM = "node_maximum"
@@ -86,7 +89,7 @@ class Rule(StrEnum):
     BUDGET = "budget"
     """More than the whole budget of a period."""
     PROMISED = "promised"
-    """More than is left beside what others are guaranteed, or do not lend."""
+    """More than is left beside guaranteed quota, or quota that is not lent."""
     SESSIONS = "no_sessions"
     """A session with devices, and none are allowed."""
 
@@ -94,15 +97,15 @@ class Rule(StrEnum):
 MALFORMED = frozenset(
     {Rule.UNKNOWN_GROUP, Rule.DEVICES, Rule.SECONDS, Rule.UNKNOWN_MODEL, Rule.NEEDLESS_MODEL}
 )
-"""Rules about what makes sense at all; the others are about how much is allowed."""
+"""Rules about invalid requests; the others are about how much is allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a request can never run, and what would be accepted instead; both are sentences.
+    """Why a request can never run, and what would be accepted; both are sentences.
 
     Attributes:
-        group: whose limit it is, or what the rule is about; empty where it is about no group.
+        group: whose limit it is; empty where the rule is not about a group.
     """
 
     rule: Rule
@@ -124,24 +127,24 @@ def admit(
     reach: ReachableCapacity = EVERYTHING,
     share: Share | None = None,
 ) -> Refusal | None:
-    """Why a request can never run as the groups and the pool are, or None if it can.
+    """Return why a request can never run with these groups and devices, or None if it can.
 
-    It compares with limits and sizes, not with what is held or broken now: whoever has to
-    wait is not refused. A device that does not work counts as one that may be repaired.
-    The first rule that is broken answers, and what is accepted passes all of them:
+    It is compared with limits and sizes, not with current allocations or faults: a request that
+    only
+    has to wait is admitted, and a broken device counts, since it may be repaired. The first broken
+    rule is returned, and what it accepts passes all of them:
 
-    1. the group and every group above exist
-    2. devices are a whole number, 0 or more
-    3. the time limit is more than 0, and no longer than any group of the chain allows
-    4. a session has devices only where every group of the chain allows a member such sessions
-    5. devices are within what every group of the chain may hold, then within its maximum per
-       person
-    6. the pool has the model, and one node has as many devices that the group may use
-    7. devices are within what the group could have beside what others are promised
-    8. until its time limit it uses no more than the whole budget of any group of the chain;
-       whoever has to wait for the next period is not refused
+    1. The group and every group above exist.
+    2. Devices are a whole number, 0 or more.
+    3. The time limit is more than 0, and within the limit of every group of the chain.
+    4. For a session with devices, every group of the chain allows a member such sessions.
+    5. Devices are within the max quota of every group of the chain, then within its max quota of
+       one member.
+    6. The pool has the model, and one node has as many devices that the group may use.
+    7. Devices are within what the group could have beside the quota of others (``reachable``).
+    8. Until its time limit it uses no more than the whole budget of any group of the chain.
 
-    A share counts as one device, but for a budget, which it uses in proportion.
+    A share counts as one device, except for a budget, which it uses in proportion.
     """
     tree = GroupTree(groups)
     chain = tree.chain(group)
@@ -248,7 +251,7 @@ def _above_maximum(chain: tuple[Group, ...], devices: int) -> Refusal | None:
 def _above_node(
     pool: tuple[Device, ...], devices: int, in_node: int, model: str | None, group: str
 ) -> Refusal | None:
-    """Rule 6. ``group``: where it may not use all models."""
+    """Rule 6. ``group``: set if it may not use all models."""
     if devices <= in_node:
         return None
     if model is not None and in_node == 0:
@@ -276,7 +279,7 @@ def _promised(group: str, devices: int, most: float, *, preemptible: bool) -> Re
 
 
 def _too_many(rule: Rule, group: str, message: str) -> Refusal:
-    """Of devices; ``admit`` ends the sentence, and says how many are accepted."""
+    """Too many devices; ``admit`` completes the sentence and says how many are accepted."""
     return Refusal(rule=rule, group=group, message=message, accepted="")
 
 
@@ -303,13 +306,13 @@ def _budget(chain: tuple[Group, ...], devices: float, seconds: float) -> Refusal
 
 
 def _affordable(chain: tuple[Group, ...], each: float) -> float:
-    """How often the smallest budget of the chain pays for so many device-seconds."""
+    """How many times the smallest budget of the chain covers so many device-seconds."""
     whole = (group.budget.device_seconds for group in chain if group.budget is not None)
     return min(whole, default=inf) / each
 
 
 def _rounded(seconds: float) -> float:
-    """Down to whole minutes, or seconds."""
+    """Round down to whole minutes, or seconds."""
     return seconds // 60 * 60 or seconds // 1
 
 
@@ -318,7 +321,7 @@ def _from_zero_to(most: int) -> str:
 
 
 class AdmissionRules:
-    """One set of groups and devices. What each group can reach is worked out once and kept."""
+    """Admission with one set of groups and devices; the reach of each group is cached."""
 
     def __init__(self, groups: Iterable[Group], devices: Iterable[Device]) -> None:
         self._groups, self._devices = tuple(groups), tuple(devices)
@@ -337,10 +340,10 @@ class AdmissionRules:
         model: str | None = None,
         share: Share | None = None,
     ) -> Refusal | None:
-        """Why a request can never run; None if it can.
+        """Return why a request can never run; None if it can.
 
-        1. a model is one of the pool that its groups may use, and asked for with a device
-        2. the rules of ``refusing.admit``, beside what others are promised (``promised.reach``)
+        1. A model is in the pool, allowed for its groups, and requested with a device.
+        2. The rules of ``admit``.
         """
         refusal = None if model is None else self._of_model(group, devices, model)
         return refusal or admit(

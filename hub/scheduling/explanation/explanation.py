@@ -1,4 +1,7 @@
-"""Why a request waits, behind whom, and what would start it sooner: values, not sentences."""
+"""Explain why a request waits, which requests are ahead of it, and what would start it sooner.
+
+It returns values; ``hub.messages`` renders the sentences.
+"""
 
 from __future__ import annotations
 
@@ -19,33 +22,33 @@ from .what_if import LIMITS, STAND_ALONE, QueueReplay, Suggestion, WhatIfQuery, 
 
 
 class Precedence(StrEnum):
-    """The rules of the order (design: section 6), by what they mean to whoever is behind."""
+    """The rule of the queue order by which another request is ahead."""
 
     PROMISED = "promised"
-    """Devices were asked back for it, and somebody was stopped for that."""
+    """It is a preemptor: other work was stopped for it."""
     MOVED = "moved"
-    """It was stopped within its guarantee to make room."""
+    """It was relocated."""
     RESERVATION = "reservation"
     """A reservation of its group is due."""
     PRIORITY = "priority"
     GUARANTEE = "guarantee"
-    """Its group stays within its guarantee with it."""
+    """Its group stays within its guaranteed quota with it."""
     LESS_USE = "less_use"
     """Its group, or its owner, has used less for its weight."""
     SHORTER = "shorter"
-    """Of the same owner: less of it is left, with ageing."""
+    """Of the same owner: less work is left, with ageing."""
     DEADLINE = "deadline"
-    """Of the same group: its deadline is in danger; of the same owner: or closer."""
+    """Of the same group: its deadline is in danger; of the same owner: or earlier."""
     OLDER = "older"
-    """Of the same owner, and alike: it was submitted earlier."""
+    """Of the same owner, and otherwise equal: it was submitted earlier."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestsAhead:
-    """How many are ahead by one rule.
+    """Number of requests that are ahead by one rule.
 
     Attributes:
-        group: the one that is served before one's own; empty where it is not about groups.
+        group: the group that is served first; empty where the rule is not about groups.
     """
 
     rule: Precedence
@@ -59,9 +62,9 @@ def precedence(
     state: CycleState,
     promised: Collection[str] = (),
 ) -> tuple[RequestsAhead, ...]:
-    """By which rules these are ahead of a request, in the order of the rules.
+    """By which rules these requests are ahead of another, in the order of the rules.
 
-    ``promised``: for whom others were stopped.
+    ``promised``: ids of preemptors.
     """
     due = {name for each in state.due() for name in state.tree.subtree(each.group)}
     chain, own_rank = state.tree.chain(request.group), rank(request.priority)
@@ -114,22 +117,22 @@ def _of_one_owner(other: PendingRequest, request: PendingRequest, now: float) ->
 
 
 MAX_AHEAD = 200
-"""With more ahead of it the start of a request is not estimated."""
+"""With more requests ahead of it, the start of a request is not estimated."""
 ESTIMATE_EFFORT = 2600
-"""Nor where more has to be looked at for it (``Effort``): that would take too long for a page."""
+"""Effort for the estimate of one request, so that a page loads quickly."""
 SUGGESTION_EFFORT = 1900
-"""For what would start it sooner, next to what its own start has left of the others."""
+"""Effort for suggestions, in addition to what the estimate left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaState:
-    """The quota that holds a request, as it is now. Parts of devices count as parts.
+    """The quota that holds a request, as it is now. Shares count in proportion.
 
     Attributes:
         reason: ``GROUP_MAXIMUM``, ``BORROWING``, ``USER_MAXIMUM`` or ``SESSIONS``.
         held: by the group, or by the owner in it where the limit is per member.
-        most: what may be held.
-        guaranteed: of the group, with what those below it bring.
+        most: the limit.
+        guaranteed: guaranteed quota of the group, including that of the groups below.
     """
 
     reason: Reason
@@ -144,15 +147,15 @@ class Explanation:
     """Why a request waits.
 
     Attributes:
-        wait: place, reason and expected start, as the plan has them. Past the first page of the
-            queue, where the plan has no expected start, it has one of its own.
+        wait: place, reason and expected start, as in the plan. Past the first page of the queue,
+            the start is estimated here.
         free: devices (of its model) that are wholly free.
-        lendable: devices (of its model) that may be lent, free or not.
-        quota: what holds it, where that is a quota.
-        budget: what is left of the budget that holds it.
-        reserved: what the devices are kept for, where that is a reservation.
+        lendable: schedulable devices (of its model), free or not.
+        quota: the quota that holds it, if one does.
+        budget: the balance of the budget that holds it.
+        reserved: the reservation that devices are withheld for.
         ahead: by rule, in the order of the rules.
-        suggestions: what would start it now; where nothing would, what would start it sooner.
+        suggestions: what would start it now; if nothing would, what would start it sooner.
     """
 
     request: PendingRequest
@@ -174,14 +177,14 @@ def explain(
     waits: Iterable[Wait],
     groups: Sequence[str] = (),
 ) -> Explanation | None:
-    """Everything about one request; None where it does not wait.
+    """Explain one request; None where it is not queued.
 
-    It has an expected start wherever it stands, unless more than ``MOST_AHEAD`` are ahead of it
-    or so much happens before that it takes more than ``LOOKS``.
+    The start is estimated at any place, unless more than ``MAX_AHEAD`` requests are ahead of it or
+    that takes more than ``ESTIMATE_EFFORT``.
 
-    Attributes:
+    Args:
         waits: of the last plan, in its order. What the plan started runs in the snapshot.
-        groups: others that its owner is in, for suggestions.
+        groups: other groups of its owner, for suggestions.
     """
     replay = QueueReplay(snapshot, now)
     request = replay.known.get(request_id)
@@ -224,7 +227,7 @@ def _split(
 def _estimated(
     wait: Wait, request: PendingRequest, ahead: Iterable[Wait], start: QueueReplay, effort: Effort
 ) -> Wait:
-    """With its expected start also past the first page, of which the plan has said all."""
+    """The wait with an estimate also past the first page."""
     if wait.estimate is not None or not request.devices:
         return wait
     others = (start.known.get(each.request_id) for each in ahead)
@@ -267,7 +270,7 @@ def _budget(wait: Wait, snapshot: Snapshot) -> BudgetBalance | None:
 
 
 def _reserved(wait: Wait, snapshot: Snapshot, now: float) -> ReservedSpan | None:
-    """The reservation that the devices are kept for: of the group named, or the next one."""
+    """The reservation that devices are withheld for: of the group named, or the next one."""
     if wait.reason is not Reason.RESERVATION:
         return None
     left = [
@@ -277,14 +280,14 @@ def _reserved(wait: Wait, snapshot: Snapshot, now: float) -> ReservedSpan | None
 
 
 def _promised(snapshot: Snapshot) -> frozenset[str]:
-    """For whom others were stopped."""
+    """Preemptors of queued victims."""
     return frozenset(each.preemptor for each in snapshot.pending) - {""}
 
 
 def _in_the_way(
     wait: Wait, request: PendingRequest, ahead: Sequence[Wait], known: Mapping[str, PendingRequest]
 ) -> list[PendingRequest]:
-    """Those ahead that it stands behind: for the same limit, or for devices."""
+    """The requests ahead that wait for the same limit, or for devices."""
     if wait.reason in STAND_ALONE:
         return []
     found = []

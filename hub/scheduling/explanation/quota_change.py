@@ -1,6 +1,6 @@
-"""What a change of a quota would mean for what runs and waits now, asked of a copy.
+"""Preview a quota change: its effects on queued and running requests, computed on a copy.
 
-Nothing is stopped by a quota that was lowered. It holds for what starts from then on.
+A lowered quota stops nothing. It applies to requests that start afterwards.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ NO_EFFECT = frozenset({UNAFFECTED, UNCHANGED, NEW})
 def consequences(after: Group, snapshot: Snapshot, now: float) -> tuple[str, ...]:
     """Sentences for the administrator who is about to save this group.
 
-    1. what is held above a limit
-    2. what waits and could never start
-    3. what waits and would start at once
-    4. limits above and below that bind as well
-    5. time limits, which hold for new requests only
-    6. guarantees that cannot all be kept
+    1. allocations above a limit
+    2. queued requests that could never start
+    3. queued requests that would start at once
+    4. limits of groups above and below that apply as well
+    5. time limits, which apply to new requests only
+    6. guaranteed quotas that cannot all be kept
     """
     before = next((group for group in snapshot.groups if group.name == after.name), None)
     if before == after:
@@ -86,7 +86,7 @@ def _pending(snapshot: Snapshot, changed: Snapshot, now: float) -> Iterator[str]
 
 
 def _stuck(snapshot: Snapshot, plan: Plan) -> set[str]:
-    """Who waits and could never start: for a limit, or beside what others are promised."""
+    """Queued requests that could never start: because of a limit, or the quota of others."""
     waits = {each.request_id: each.reason for each in plan.waits}
     most = {
         name: reachable(name, snapshot.groups, snapshot.devices)
@@ -144,12 +144,12 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def guarantee_warnings(after: Group, changed: Snapshot) -> Iterator[str]:
-    """Sentences about a group as it will be; ``changed`` has it already.
+    """Warnings about the guaranteed quota of a group; ``changed`` contains it already.
 
-    1. it is guaranteed more than it may hold
-    2. the groups below it are guaranteed more together than it is itself
-    3. it and those beside it are guaranteed more than the group above
-    4. all groups together are guaranteed more than the pool has
+    1. It is more than the group's max quota.
+    2. The guaranteed quotas of the groups below add up to more.
+    3. Those of the group and its siblings add up to more than that of the group above.
+    4. Those of all groups add up to more than the pool.
     """
     if after.guaranteed > after.max_devices:
         yield (

@@ -1,6 +1,6 @@
-"""What if: a request that nobody has sent yet, and a lease that nobody held.
+"""Quotes: predict the wait of a request before it is sent, and check an extension of a running one.
 
-Both are asked of a copy of the snapshot, and nothing is reserved by the question.
+Both use a copy of the snapshot, and reserve nothing.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ from ..queue.queues import Queues
 
 
 def quotes(snapshot: Snapshot, requests: Sequence[PendingRequest], now: float) -> tuple[Wait, ...]:
-    """What ``decide`` would say of each of these, if it alone came too.
+    """What ``decide`` would say of each of these requests, if it alone were added.
 
-    A request that would start at once has the place 0. Whoever is behind a request has no part
-    in its place. Only its estimate is made without those behind, who may start before it on
-    devices that it leaves.
+    A request that would start at once has place 0. Requests behind it do not change its place, and
+    its estimate ignores them, although they may start before it on devices that it leaves.
     """
     state = CycleState(snapshot, now)
     queues = Queues(state.tree, snapshot.pending)
@@ -43,7 +42,7 @@ def _quote(
     queues: Queues,
     fair_share: FairShare,
 ) -> Wait:
-    # What needs no device does not depend on those ahead.
+    # A request without devices does not depend on those ahead.
     if not request.devices and not isinstance(Dispatch(state.copy()).serve(request), DispatchHold):
         return Wait(request_id=request.id, place=0, reason=Reason.STARTING)
     reclaim = ReclaimStep(
@@ -71,9 +70,9 @@ def _quote(
 
 
 def blocked_by(snapshot: Snapshot, request_id: str, now: float) -> PendingRequest | None:
-    """Who waits and would start now, or sooner, if this request held nothing; the first of them.
+    """The first queued request that would start now, or sooner, without this running one.
 
-    Its owner's own requests do not count: whom to serve first is the owner's choice.
+    Requests of the same owner do not count: the owner chooses what to run first.
     """
     allocation, left = _without(snapshot, request_id)
     if allocation is None:
@@ -95,12 +94,13 @@ def blocked_by(snapshot: Snapshot, request_id: str, now: float) -> PendingReques
 def extension_hold(
     snapshot: Snapshot, request_id: str, until: float, now: float
 ) -> HoldReason | None:
-    """Why what runs may not have its devices until then, by the rules for whoever starts; None
-    if it may.
+    """Why a running request may not keep its devices until then; None if it may.
 
-    1. its budget, or one above, is promised already to what runs
-    2. what it holds is kept from its present end on: for a reservation, or for what others are
-       guaranteed and could not ask back of it
+    The rules are those for starting:
+
+    1. Its budget, or one above, is fully committed to running requests.
+    2. After its present end, its devices are withheld for a reservation or for guaranteed quota
+       that could not be reclaimed from it.
     """
     allocation, left = _without(snapshot, request_id)
     if allocation is None or not allocation.devices:
@@ -117,7 +117,7 @@ def extension_hold(
 
 
 def _without(snapshot: Snapshot, request_id: str) -> tuple[Allocation | None, Snapshot]:
-    """What a request holds, if anything, and how it would be if it held nothing."""
+    """The allocation of a request, if any, and the snapshot without it."""
     allocation = next(
         (each for each in snapshot.allocations if each.request_id == request_id), None
     )
@@ -126,7 +126,7 @@ def _without(snapshot: Snapshot, request_id: str) -> tuple[Allocation | None, Sn
 
 
 def _expected(plan: Plan, now: float) -> dict[str, float]:
-    """When each of the first page starts, as far as that is known."""
+    """Expected starts of the first page, as far as they are known."""
     return {start.request_id: now for start in plan.starts} | {
         wait.request_id: wait.estimate.at for wait in plan.waits if wait.estimate
     }

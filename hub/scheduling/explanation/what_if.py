@@ -1,8 +1,8 @@
-"""What would start sooner: one waiting request in another form, tried on a copy of the books.
+"""Suggestions: try a queued request in another form on a copy of the state.
 
-The queue is not walked anew for each form. Of all those ahead only a few leave a trace on the
-way (the head that lacks devices, and the first under each limit), and the last plan says which:
-serving those brings a walk to the place of any request in the queue.
+The queue is not dispatched anew for each form. Of the requests ahead only a few have an effect
+(the head, and the first under each limit), and the last plan says which: serving those brings a
+dispatch to the place of any request.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ STAND_ALONE = frozenset(
         Reason.SESSIONS,
     }
 )
-"""Who waits for one of these is in nobody's way, and has nobody in its way."""
+"""Requests that wait for one of these hold no other request, and are held by none."""
 _NO_TRACE = STAND_ALONE | {Reason.BEHIND_OTHERS}
 MINUTE = 60.0
 MIN_MINUTES = 5
-"""Nobody is told to ask for less time than this."""
+"""Shorter time limits are not suggested."""
 OTHER_GROUPS = 2
-"""How many of the owner's other groups are tried."""
+"""Number of the owner's other groups that are tried."""
 SHORTER_PARTS = (2, 4)
-"""A half and a quarter of the time limit are tried, where none is known to start now."""
+"""Fractions of the time limit that are tried, where none would start now."""
 _READ = 1
-"""What a holding or a request of a snapshot that is decided about anew costs (``Effort``)."""
+"""Effort of one allocation or request when a snapshot is decided again."""
 
 
 class SuggestedChange(StrEnum):
-    """What could be asked for instead."""
+    """What could be changed in the request."""
 
     FEWER_DEVICES = "fewer_devices"
     ANY_MODEL = "any_model"
@@ -63,10 +63,10 @@ class SuggestedChange(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """A form in which the request would start now, or sooner; it was tried.
+    """A change with which the request would start now, or sooner; it was tried.
 
     Attributes:
-        devices: how many instead; None: as many as now. ``seconds`` and ``group`` likewise.
+        devices: new number of devices; None: unchanged. ``seconds`` and ``group`` likewise.
         expected: when it would start; None: now.
     """
 
@@ -78,11 +78,11 @@ class Suggestion:
 
 
 class QueueReplay:
-    """The way along the queue of one plan.
+    """A dispatch that is brought to a place in the queue of the last plan.
 
     Attributes:
-        walk: what the next request in the queue would find.
-        known: those that wait in the snapshot, by id.
+        dispatch: what the next request in the queue would find.
+        known: queued requests of the snapshot, by id.
     """
 
     def __init__(self, snapshot: Snapshot, now: float) -> None:
@@ -102,11 +102,11 @@ class QueueReplay:
         return made
 
     def requests(self, waits: Iterable[Wait]) -> Iterator[PendingRequest]:
-        """Who waits like that."""
+        """The requests of these waits."""
         return filter(None, (self.known.get(wait.request_id) for wait in waits))
 
     def past(self, waits: Iterable[Wait]) -> QueueReplay:
-        """Further along the queue, past these."""
+        """Move on past these requests."""
         for wait in waits:
             if wait.reason in _NO_TRACE:
                 continue
@@ -134,12 +134,12 @@ class QueueReplay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIfQuery:
-    """What could be asked for instead of one request.
+    """The request for which changes are tried.
 
     Attributes:
-        wait: how it waits, as the plan has it.
-        groups: others of its owner.
-        effort: what is left for deciding anew, on a copy of the snapshot.
+        wait: how it waits, as in the plan.
+        groups: other groups of its owner.
+        effort: what is left for deciding again, on a copy of the snapshot.
     """
 
     request: PendingRequest
@@ -150,8 +150,7 @@ class WhatIfQuery:
     effort: Effort
 
     def estimated(self, suggestion: Suggestion) -> Suggestion | None:
-        """With the time at which it would start, were it followed; None where that is not found
-        out."""
+        """The suggestion with its expected start; None where that is not found."""
         pending = self.snapshot.pending
         self.effort.spend(_READ * (len(pending) + len(self.snapshot.allocations)))
         if self.effort.left <= 0:
@@ -171,14 +170,14 @@ def suggestions(
 ) -> Iterator[Suggestion]:
     """What would start now in place of a request.
 
-    1. as many devices as would start now
+    1. as many devices as are free
     2. a device of any model
     3. a time limit that ends before the head starts, or before the next reservation
     4. another group
 
-    Each is tried from the request's place in the queue (``here``), where that is where it would
-    stand; else behind everybody. Where others wait because of the request, who would be ahead of
-    it then, it is decided anew.
+    Each is tried at the request's place (``here``) if it would keep it, else behind all others.
+    Where
+    requests wait because of this one and would be ahead of it then, the queue is decided again.
     """
     request = query.request
     if not request.devices:
@@ -208,10 +207,11 @@ def suggestions(
 def _may_be_further_back(
     request: PendingRequest, replay: QueueReplay, ahead: Sequence[Wait]
 ) -> bool:
-    """Whether a smaller or shorter form could come behind others.
+    """Whether a smaller or shorter form could be placed behind others.
 
-    One with a deadline may. And so may one that a limit would hold if all those ahead were
-    served: it has its turn with the one before it, which was charged for nothing (``Order``).
+    One with a deadline may. So may one that a limit would hold if all those ahead were served: it
+    has
+    the position of the one before it, uncharged (``QueueOrder``).
     """
     if request.deadline is not None:
         return True
@@ -231,11 +231,11 @@ def _may_be_further_back(
 
 
 def sooner(query: WhatIfQuery) -> Iterator[Suggestion]:
-    """What would start sooner than the request: of each kind of change the one that starts
-    first, and of equal ones the one that changes less.
+    """What would start sooner: of each kind of change the earliest, among equals the smallest
+    change.
 
-    Each form is decided about anew, while there is effort left: first one of each kind, then the
-    second of each.
+    Each form is decided again while effort is left: first one of each kind, then the second of
+    each.
     """
     request, before = query.request, query.wait.estimate
     if before is None:
@@ -258,19 +258,19 @@ def sooner(query: WhatIfQuery) -> Iterator[Suggestion]:
 
 
 def _is_sooner(after: Estimate | None, before: Estimate) -> bool:
-    """By a minute, and no later were everything to take as long as it may; None: it starts now."""
+    """By a minute, and no later in the worst case; None: it starts now."""
     return after is None or (after.at + MINUTE <= before.at and after.latest <= before.latest)
 
 
 def _soonest(suggestion: Suggestion) -> tuple[float, float, int, float]:
-    """Before others of its kind: what starts first, then what asks for more."""
+    """Sort key within one kind: the earliest start, then the larger request."""
     when = suggestion.expected
     at, latest = (-inf, -inf) if when is None else (when.at, when.latest)
     return at, latest, -(suggestion.devices or 0), -(suggestion.seconds or 0.0)
 
 
 def changed(request: PendingRequest, suggestion: Suggestion) -> PendingRequest:
-    """The request as it would be, were the suggestion followed."""
+    """The request with a suggestion applied."""
     seconds = request.seconds if suggestion.seconds is None else suggestion.seconds
     return replace(
         request,
@@ -283,7 +283,7 @@ def changed(request: PendingRequest, suggestion: Suggestion) -> PendingRequest:
 
 
 class _BehindQueue:
-    """The walk behind everybody else, made when it is first asked for."""
+    """The dispatch behind all other requests, made on first use."""
 
     def __init__(self, here: QueueReplay, behind: Iterable[Wait]) -> None:
         self._here, self._behind = here, behind
@@ -294,12 +294,12 @@ class _BehindQueue:
 
 
 def starts(request: PendingRequest, dispatch: Dispatch) -> bool:
-    """Whether it would start now, from that place in the queue. The walk does not change."""
+    """Whether it would start now at that place in the queue. The dispatch does not change."""
     return not isinstance(dispatch.copy().serve(request), DispatchHold)
 
 
 def _fewer(request: PendingRequest) -> Iterator[Suggestion]:
-    """A few sizes, the largest first; a gang has said itself with how few it starts."""
+    """A few sizes, the largest first; a gang names its minimum itself."""
     if request.gang or request.share is not None:
         return
     sizes = sorted({request.devices - 1, request.devices // 2, 1}, reverse=True)
@@ -314,8 +314,8 @@ def _any_model(request: PendingRequest) -> Iterator[Suggestion]:
 
 
 def _shorter(request: PendingRequest, dispatch: Dispatch) -> Iterator[Suggestion]:
-    """Time limits that would end before something: the longest first, and none that is shorter
-    than the request is expected to run."""
+    """Time limits that would end before something, the longest first, and no shorter than the
+    expected runtime."""
     head = dispatch.backfill
     ends = (
         inf if head is None or head.at is None else head.at,
@@ -328,7 +328,7 @@ def _shorter(request: PendingRequest, dispatch: Dispatch) -> Iterator[Suggestion
 
 
 def _parts(request: PendingRequest) -> Iterator[Suggestion]:
-    """Parts of its time limit, in whole minutes, the longest first; none shorter than that."""
+    """Fractions of its time limit in whole minutes, the longest first, and no shorter than that."""
     for part in SHORTER_PARTS:
         minutes = request.seconds // MINUTE // part
         if minutes >= _least_minutes(request):
@@ -340,8 +340,7 @@ def _least_minutes(request: PendingRequest) -> float:
 
 
 def _other_groups(query: WhatIfQuery) -> Iterator[Suggestion]:
-    """A few of the groups of its owner, where they would let it in: they allow as much time, and
-    their budgets are as large as all that it asks for. Urgent work stays where it is urgent."""
+    """A few other groups of its owner that would admit it. Urgent work stays where it is urgent."""
     request, tree = query.request, GroupTree(query.snapshot.groups)
     if request.priority is PriorityClass.URGENT:
         return

@@ -1,1 +1,1 @@
-"""The values of the scheduler: snapshot, plan, states of a request, idleness."""
+"""Values of the scheduler core: the snapshot that it reads and the plan that it returns."""

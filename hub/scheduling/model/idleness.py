@@ -1,12 +1,11 @@
-"""When a session that holds devices does nothing: looks go in, a verdict comes out.
+"""Idle detection: decide from samples when a session with devices is warned and stopped.
 
-Three things are looked at, and work in any one of them is work: the cells that its kernels run
-(also silent ones), the CPU that its processes use (also those of a terminal, or what was left
-in the background), and its devices. An open tab is none of them. What cannot be found out
-counts as work, and is said.
+A sample has three signals, and work in any of them is work: the cells that its kernels run
+(silent ones too), the CPU time of its processes (terminals and background processes too), and
+its devices. An open browser tab is none of them. A signal that cannot be read counts as work.
 
-Nothing is concluded from a time in which nobody looked: after a gap (a machine that slept, a
-clock that jumped, a service that was away) the watch begins anew.
+Nothing is concluded from a time without samples: after a gap (a machine that slept, a clock
+that jumped, a service that was down) the watch starts anew.
 """
 
 from __future__ import annotations
@@ -15,32 +14,32 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 CPU_SHARE = 0.02
-"""Of one core, averaged between two looks: above it something computes. Kernels that run
-nothing use a tenth of it together; a loop that only waits for a file stays below."""
+"""Share of one core, averaged between two samples, above which a session works. Idle kernels
+together use a tenth of it; a loop that polls for a file stays below."""
 MAX_SAMPLE_SECONDS = 30.0
 MAX_REPORT_SECONDS = 15.0
 _SAMPLES_PER_SPAN = 4
-"""How many looks the shortest of the spans in question holds at least."""
+"""Samples in the shorter of idle time and countdown, at least."""
 _SAME_SECONDS = 1.0
-"""Sessions tell how long ago it was, and messages take their time."""
+"""Tolerance for the age of a cell, which sessions report relative to the time of the message."""
 _GAP_INTERVALS = 5
-"""Looks that are this many times later than they should be leave a gap."""
+"""A sample that is this many intervals late leaves a gap."""
 
 
 class ActivityLevel(StrEnum):
-    """What a device did since the look before."""
+    """What a device did since the last sample."""
 
     WORKED = "worked"
     QUIET = "quiet"
     NOT_MEASURED = "not_measured"
-    """A simulated one: it has no work of its own, the CPU shows what its session does."""
+    """A simulated device has no work of its own; the CPU shows what its session does."""
     UNKNOWN = "unknown"
     """The driver does not answer, or cannot tell for this device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceActivity:
-    """One device: ``name`` is for people, ``detail`` what else was seen (memory that is held)."""
+    """One device: ``name`` for display, ``detail`` what else was seen (memory in use)."""
 
     name: str
     use: ActivityLevel
@@ -49,10 +48,10 @@ class DeviceActivity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelReport:
-    """What a session tells of its kernels.
+    """What a session reports about its kernels.
 
     Attributes:
-        running: how many of them run a cell now.
+        running: number of kernels that run a cell now.
         cell_at: when a cell was last seen to run; None for never.
     """
 
@@ -66,9 +65,8 @@ class IdleSample:
     """One observation of one session.
 
     Attributes:
-        kernels: None where the session does not tell.
-        cpu_seconds: used by all its processes, counted from an arbitrary beginning; None where
-            it is not known.
+        kernels: None where the session does not report them.
+        cpu_seconds: CPU time of all its processes, from an arbitrary start; None if unknown.
     """
 
     at: float
@@ -79,11 +77,11 @@ class IdleSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleWatch:
-    """Everything that the looks so far come to.
+    """What the samples so far amount to.
 
     Attributes:
-        began: the first look.
-        quiet_since: nothing that counts as work was seen after it.
+        began: time of the first sample.
+        quiet_since: no work was seen after it.
         worked_at: when work was last seen; None for never.
         work: what that was, as a sentence.
         cpu_used: CPU seconds since ``quiet_since``.
@@ -99,10 +97,10 @@ class IdleWatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleWarning:
-    """A session was told that it will be stopped.
+    """An idle warning that a session has.
 
     Attributes:
-        idle_since: nothing was done after it.
+        idle_since: no work was seen after it.
         seen: the evidence, one sentence each.
     """
 
@@ -120,12 +118,12 @@ class IdleDecision(StrEnum):
 
 
 def sample_interval(idle_seconds: float, countdown: float) -> float:
-    """How long to wait between two looks, for this idle time and this countdown."""
+    """Seconds between two samples, for this idle time and this countdown."""
     return min(MAX_SAMPLE_SECONDS, min(idle_seconds, countdown) / _SAMPLES_PER_SPAN)
 
 
 def observed(before: IdleWatch | None, sample: IdleSample, *, every: float) -> IdleWatch:
-    """The watch after one more look; ``every`` is the time that should lie between two."""
+    """Add a sample to a watch; ``every`` is the interval that should lie between two."""
     if before is None or not 0 <= sample.at - before.last.at <= _GAP_INTERVALS * every:
         return IdleWatch(began=sample.at, last=sample, quiet_since=sample.at)
     work = _work(before.last, sample)
@@ -144,13 +142,13 @@ def decision(
     kept_at: float | None,
     idle_seconds: float,
 ) -> IdleDecision:
-    """What is to be done about a session after its newest look.
+    """Decide about a session after its newest sample.
 
-    1. a group without an idle rule leaves it, and takes a warning back
-    2. not warned: warned after ``idle_seconds`` without work, counted anew when it was kept
-    3. warned: work takes the warning back
-    4. a countdown that ran out while nobody looked begins again
-    5. it is stopped when the countdown is over and two looks since agree
+    1. A group without an idle rule: leave it, and withdraw a warning.
+    2. Not warned: warn after ``idle_seconds`` without work, counted anew from ``kept_at``.
+    3. Warned: work withdraws the warning.
+    4. A countdown that ended in a gap starts again.
+    5. Stop when the countdown is over and two samples since agree.
     """
     now = watch.last.at
     if idle_seconds <= 0:
@@ -183,7 +181,7 @@ def evidence(watch: IdleWatch) -> tuple[str, ...]:
 
 
 def _work(before: IdleSample, sample: IdleSample) -> str:
-    """What counts as work between two looks; empty for none."""
+    """The work between two samples as a sentence; empty for none."""
     kernels = sample.kernels
     if kernels is None:
         return "Its kernels do not tell whether they run a cell, which counts as work."
@@ -206,7 +204,7 @@ def _work(before: IdleSample, sample: IdleSample) -> str:
 
 
 def _later(kernels: KernelReport, before: KernelReport | None) -> bool:
-    """Whether a cell ran of which the look before did not know yet."""
+    """Whether a cell ran that the sample before did not know of."""
     if kernels.cell_at is None:
         return False
     known = before.cell_at if before else None
@@ -214,7 +212,7 @@ def _later(kernels: KernelReport, before: KernelReport | None) -> bool:
 
 
 def _cpu_between(before: IdleSample, sample: IdleSample) -> float | None:
-    """None also where the count fell: it has begun anew."""
+    """CPU seconds between two samples; None also where the counter was reset."""
     if before.cpu_seconds is None or sample.cpu_seconds is None:
         return None
     used = sample.cpu_seconds - before.cpu_seconds

@@ -1,4 +1,4 @@
-"""What a decision says: who starts, who is asked back, and why everybody else waits.
+"""The plan of one scheduling cycle: starts, preemptions, and a reason for every queued request.
 
 All times are seconds since the epoch (UTC) as floats, all spans are seconds.
 """
@@ -11,47 +11,47 @@ from typing import NamedTuple
 
 
 class Reason(StrEnum):
-    """Why a request waits; one renderer (``hub.wording``) makes the sentence."""
+    """The rule that keeps a request queued; ``hub.messages`` renders the sentence."""
 
     NO_FREE_DEVICE = "no_free_device"
-    """It is next, and too few fitting devices are free."""
+    """It is the head of the queue, and too few fitting devices are free."""
     BEHIND_OTHERS = "behind_others"
-    """Others are ahead of it for the same devices."""
+    """Requests ahead of it need the same devices or headroom."""
     GROUP_MAXIMUM = "group_maximum"
-    """Its group (or a group above) holds its maximum."""
+    """Its group, or a group above, holds its max quota."""
     USER_MAXIMUM = "user_maximum"
-    """Its owner holds the maximum that one member may."""
+    """Its owner holds the max quota of one member."""
     ABOVE_MAXIMUM = "above_maximum"
-    """It asks for more than its group or its owner may hold at all; the limit was lowered."""
+    """It exceeds a max quota on its own; the quota was lowered after admission."""
     POOL_TOO_SMALL = "pool_too_small"
-    """Too few fitting devices could be lent now, were all of them free."""
+    """Even with all devices free, too few fitting ones would be available."""
     BORROWING = "borrowing"
-    """Its group holds its guarantee and as much more as it may borrow."""
+    """Its group holds its guaranteed quota and has reached its borrowing limit."""
     GUARANTEE = "guarantee"
-    """It would take devices that another group is guaranteed, and could not give them back."""
+    """It is not preemptible, and would use devices of another group's guaranteed quota."""
     RESERVATION = "reservation"
-    """The free devices are held for a reservation."""
+    """The free devices are kept for a reservation."""
     BUDGET = "budget"
-    """Its group has used its budget of this period."""
+    """Its group has used up its budget of this period."""
     SESSIONS = "sessions"
-    """Its owner holds as many sessions with devices as one member may."""
+    """Its owner has the maximum number of sessions with devices."""
     RECLAIMING = "reclaiming"
-    """Devices that others borrow, or hold where it needs a whole node, were asked back for it."""
+    """Allocations are being preempted, or relocated, for it."""
     DRAINING = "draining"
-    """It needs no device, and every node is being emptied."""
+    """It needs no device, and all nodes are drained."""
     ENGINE = "engine"
-    """What it needs is on a machine whose engine does not answer; the detail is the sentence."""
+    """The nodes that it needs have an engine that does not answer; the detail is the sentence."""
     STARTING = "starting"
-    """It starts in this cycle (used for the place 0)."""
+    """It starts in this cycle (with place 0)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """When a request is expected to start, if everybody ahead uses the whole time limit.
+    """Expected start of a request.
 
     Attributes:
-        at: expected start.
-        latest: end of the interval; equal to ``at`` where only limits are known.
+        at: start if running requests end when they are expected to.
+        latest: end of the interval; equal to ``at`` where only time limits are known.
     """
 
     at: float
@@ -60,10 +60,10 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Grant these devices to this request, now.
+    """Start a request on these devices now.
 
     Attributes:
-        nodes: without devices: on one of these; None: on any that takes work.
+        nodes: for a request without devices, one of these nodes; None: any node that takes work.
     """
 
     request_id: str
@@ -73,15 +73,15 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """Ask this holding back: it gets a notice and a grace time, and is queued again.
+    """Preempt an allocation: it gets a preemption notice and a grace period, and is requeued.
 
     Attributes:
-        for_request: whom it makes room for.
-        why: ``GUARANTEE`` (its group borrows what another is guaranteed) or ``BEHIND_OTHERS``
-            (an urgent request comes before opportunistic work).
-        group: whose guarantee, or whose urgent request.
-        lost: device-seconds of work since it was last saved.
-        moved: it is within its guarantee, and goes on elsewhere.
+        for_request: the preemptor.
+        why: ``GUARANTEE`` (its group borrows guaranteed quota of another) or ``BEHIND_OTHERS`` (an
+            urgent request preempts opportunistic work).
+        group: the group that reclaims its guaranteed quota, or that of the urgent request.
+        lost: device-seconds of work since the last save.
+        relocated: defragmentation: it is within its guaranteed quota and restarts elsewhere.
     """
 
     request_id: str
@@ -95,14 +95,14 @@ class Stop:
 class Wait(NamedTuple):
     """A request that stays queued.
 
-    It is a tuple, since one is made for every request: a frozen dataclass would take twice as
+    A tuple, because one is made for every queued request and a frozen dataclass takes twice as
     long.
 
     Attributes:
-        place: 1 for the next one; 0 for one that starts now.
+        place: position in the queue; 1 is next, 0 starts now.
         reason: the rule that holds it.
-        detail: the group that is full, the model that lacks, …: what the sentence names.
-        estimate: None past the first page of the queue, or where nothing can be known.
+        detail: what the sentence names: the group at its limit, the missing model, …
+        estimate: None past the first page of the queue, or where the start cannot be known.
     """
 
     request_id: str
@@ -113,13 +113,13 @@ class Wait(NamedTuple):
 
     @property
     def ahead(self) -> int:
-        """How many requests with devices are in front of it."""
+        """Number of requests with devices ahead of it."""
         return max(0, self.place - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What one cycle decided. Every waiting request is in ``starts`` or in ``waits``."""
+    """The result of one cycle. Every queued request is in ``starts`` or in ``waits``."""
 
     starts: tuple[Start, ...] = ()
     waits: tuple[Wait, ...] = field(default=())

@@ -1,4 +1,4 @@
-"""The values that the scheduler reasons about; what it decides is in ``plan``.
+"""The snapshot that a scheduling cycle reads: devices, groups, queued requests and allocations.
 
 All times are seconds since the epoch (UTC) as floats, all spans are seconds.
 """
@@ -12,7 +12,7 @@ from math import inf
 
 
 class Period(StrEnum):
-    """After which a budget is full again."""
+    """When a budget is renewed."""
 
     WEEK = "week"
     TERM = "term"
@@ -20,14 +20,18 @@ class Period(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What a group and those below it may use in each period, in device-seconds."""
+    """Device-seconds that a group and its subtree may use in each period.
+
+    Slurm's ``GrpTRESMins`` is similar, but here periods follow the calendar: earlier use does not
+    count.
+    """
 
     device_seconds: float
     period: Period
 
 
 class Kind(StrEnum):
-    """What a request asks to run."""
+    """What a request runs."""
 
     SESSION = "session"
     KERNEL = "kernel"
@@ -36,7 +40,7 @@ class Kind(StrEnum):
 
 
 class PriorityClass(StrEnum):
-    """Classes in the order in which they are served (design: section 6, step 2)."""
+    """Priority classes in the order in which they are served."""
 
     URGENT = "urgent"
     INTERACTIVE = "interactive"
@@ -45,39 +49,37 @@ class PriorityClass(StrEnum):
 
 
 class Health(StrEnum):
-    """Whether a device may be lent."""
+    """Whether a device works and may be allocated."""
 
     OK = "ok"
     BUSY = "busy"
-    """A process that Carrel did not start works on it."""
+    """A process that Carrel did not start uses it."""
     SICK = "sick"
-    """It reports errors, or was set aside by an administrator."""
+    """It reports errors."""
     GONE = "gone"
-    """It was seen before and does not answer any more."""
+    """It was known before and does not answer any more."""
 
 
 class MarkKind(StrEnum):
-    """What keeps new work off a device that may well be in working order."""
+    """Why new work is kept off a device or node."""
 
     DRAIN = "drain"
-    """It is being emptied: what is left ends by itself, or by a date."""
+    """Drained: running work ends by itself, or by a date."""
     QUARANTINE = "quarantine"
-    """It is not trusted until an administrator releases it."""
+    """Quarantined until an administrator releases it."""
     SILENT = "silent"
     """Of a node: its engine does not answer, or cannot start anything now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """Nothing new starts on a device, or on a whole node.
-
-    It stays until it is taken away: what a device says of itself does not lift it.
+    """A cordon: nothing new starts on a device, or on a whole node, until the mark is removed.
 
     Attributes:
-        target: the id of a device, or the name of a node.
+        target: id of a device, or name of a node.
         why: the reason, or the evidence of a fault.
-        by: who set it; empty where the service itself found a fault.
-        until: of a drain: what is left by then is stopped; None: it ends by itself.
+        by: the administrator who set it; empty where the service itself found a fault.
+        until: of a drain: work that still runs then is stopped; None: it ends by itself.
     """
 
     target: str
@@ -89,7 +91,7 @@ class Mark:
 
     @property
     def fault(self) -> bool:
-        """Whether it was set because the device failed under the eyes of the service."""
+        """Whether the service set it because the device failed."""
         return self.kind is MarkKind.QUARANTINE and not self.by
 
 
@@ -98,16 +100,16 @@ class Device:
     """A GPU or MIG instance.
 
     Attributes:
-        id: the UUID of the device (``GPU-…``, ``MIG-…``; ``SIM-…`` for a simulated one).
-        node: name of the host that it sits in.
-        index: position within the node, for people.
-        model: product name, as the driver says it.
+        id: UUID of the device (``GPU-…``, ``MIG-…``; ``SIM-…`` for a simulated one).
+        node: name of the host.
+        index: position within the node.
+        model: product name, as the driver reports it.
         memory_bytes: size of its memory.
         simulated: True for a device that exists only in name.
-        switch: the network switch that its node hangs on; empty where nobody said.
-        health: only ``OK`` is lent.
-        why: the sentence behind a health that is not ``OK``.
-        marks: what administrators (or a fault) say about it or its node.
+        switch: network switch of its node; empty if unknown.
+        health: only ``OK`` devices are allocated.
+        why: the sentence behind a health other than ``OK``.
+        marks: drains and quarantines of it or its node.
     """
 
     id: str
@@ -123,18 +125,18 @@ class Device:
 
     @property
     def lendable(self) -> bool:
-        """Whether new work may start on it, once it is free."""
+        """Whether new work may start on it once it is free."""
         return self.health is Health.OK and not self.marks
 
     @property
     def drain(self) -> Mark | None:
-        """Of its own drain and its node's, the one that is over first."""
+        """Of the drains of the device and its node, the one that ends first."""
         found = [mark for mark in self.marks if mark.kind is MarkKind.DRAIN]
         return min(found, key=_end, default=None)
 
     @property
     def silent(self) -> Mark | None:
-        """Why nothing can be started on its node now."""
+        """Why nothing can start on its node now."""
         return next((mark for mark in self.marks if mark.kind is MarkKind.SILENT), None)
 
     @property
@@ -155,22 +157,24 @@ class Group:
     """A node of the quota tree.
 
     Attributes:
-        name: also the name of the JupyterHub group whose members it has.
-        parent: the group above, None for a root. A limit of any ancestor binds too.
-        max_devices: devices that all members together hold at one time.
-        max_devices_per_user: devices that one member holds at one time in this group.
-        max_seconds: longest time limit that a request may have.
-        idle_seconds: after how long without work a session with devices is warned, and then
-            stopped; 0 for never. Its own alone counts, not that of a group above.
-        guaranteed: devices that it has back at once, or after a grace time, whoever uses them.
-        borrowing: devices that it may hold above its guarantee; None: up to ``max_devices``.
-        lending: devices of its guarantee that others may use while it does not; None: all.
-        weight: its part in what siblings share; twice the weight, twice the use.
-        models: the device models that it may ask for; None: all.
-        max_sessions: sessions with devices that one member holds at one time; None: any number.
-        sessions_borrow: whether a session, which is never preempted, may use devices that
-            another group is guaranteed.
-        budget: what it and the groups below it may use in a week or a term; None: any amount.
+        name: also the name of the JupyterHub group with its members.
+        parent: the group above, None for a root. The limits of all ancestors apply as well.
+        max_devices: max quota: devices that all members together hold at one time.
+        max_devices_per_user: max quota of one member in this group.
+        max_seconds: longest time limit of a request.
+        idle_seconds: time without work after which a session with devices is warned, then stopped;
+            0: never. Not inherited from a group above.
+        guaranteed: guaranteed quota: devices that it can always reclaim, at once or after a grace
+            period.
+        borrowing: borrowing limit: devices above the guaranteed quota; None: up to ``max_devices``.
+        lending: lending limit: unused devices of the guaranteed quota that others may use; None:
+            all.
+        weight: fair-share weight among siblings.
+        models: device models that it may request; None: all.
+        max_sessions: sessions with devices of one member at one time; None: unlimited.
+        sessions_borrow: whether sessions, which are never preempted, may use the guaranteed quota
+            of other groups.
+        budget: what it and its subtree may use per week or term; None: unlimited.
     """
 
     name: str
@@ -190,22 +194,22 @@ class Group:
 
 
 class Arrangement(StrEnum):
-    """How the members of a gang are laid out."""
+    """How the members of a gang are placed."""
 
     PACK = "pack"
     """On as few nodes as possible."""
     SPREAD = "spread"
-    """Each on a node of its own."""
+    """Each on its own node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangRole:
-    """Equal members of a gang; each sits within one node.
+    """Equal members of a gang; each fits on one node.
 
     Attributes:
         devices: of one member.
-        wanted: how many members it would like.
-        minimum: with how many it still starts.
+        wanted: number of members that it requests.
+        minimum: smallest number of members with which it starts.
     """
 
     name: str
@@ -229,7 +233,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecayedUsage:
-    """What somebody used in a group in the past, decayed to the moment of the snapshot.
+    """Past use of an owner in a group, decayed to the time of the snapshot.
 
     It is derived from the ledger and never stored.
 
@@ -244,7 +248,7 @@ class DecayedUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReservedSpan:
-    """Devices promised to a group for a span of time: one occurrence of a reservation."""
+    """One occurrence of a reservation: devices for a group during a span of time."""
 
     id: str
     group: str
@@ -255,11 +259,11 @@ class ReservedSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetBalance:
-    """What is left of a group's budget in the current period, in device-seconds.
+    """A group's budget in the current period, in device-seconds.
 
     Attributes:
-        running: what the running work would still use until its time limits.
-        refills_at: when there is a whole budget again; None where no later term is known.
+        running: what running requests would still use until their time limits.
+        refills_at: when the next period begins; None where no later term is known.
     """
 
     group: str
@@ -271,30 +275,25 @@ class BudgetBalance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingRequest:
-    """A request in ``queued``.
+    """A request in state ``queued``.
 
     Attributes:
-        devices: how many whole devices, 0 for a request on CPU.
-        model: only devices of this model will do; None for any.
+        devices: number of whole devices, 0 for a request without devices.
+        model: required device model; None for any.
         seconds: time limit.
-        submitted_at: place in line is counted from here; kept through requeues.
-        expected: seconds that it is expected to run (from history); None: its time limit.
-        done: device-seconds of its work that earlier attempts saved.
-        preemptible: whether it may be stopped and queued again for somebody's guarantee. A
-            session never is.
-        restart_cost: seconds of its work that it does again after it was stopped; None: all
-            since it was last saved.
-        deadline: when it should have ended, for the order inside its group.
-        gang: its members by role; empty for one member with ``devices``. ``devices`` is the
-            wanted sum.
+        submitted_at: kept when the request is requeued.
+        expected: expected runtime in seconds (from history); None: its time limit.
+        done: device-seconds of work that earlier attempts saved.
+        preemptible: whether it may be preempted for a guaranteed quota. Sessions never are.
+        restart_cost: seconds of work to repeat after a stop; None: all since the last save.
+        deadline: when it should have ended.
+        gang: members by role; empty for one member with ``devices``. ``devices`` is the wanted sum.
         arrangement: of a gang.
         share: part of a device instead of whole ones; ``devices`` is then 1.
-        image: what it runs in, as it is called.
-        nodes: that take work and have its image; whole devices of these, or work on CPU. None:
-            any node.
-        moved_for: the request that it made room for, when it was stopped within its guarantee to
-            go on elsewhere; empty where it was not.
-        stopped_for: the request that it made room for, when it was stopped otherwise.
+        image: name of its image.
+        nodes: nodes that take work and have its image; None: any node.
+        moved_for: the request for which it was relocated; empty if it was not.
+        stopped_for: the preemptor for which it was preempted; empty if it was not.
     """
 
     id: str
@@ -321,25 +320,25 @@ class PendingRequest:
 
     @property
     def preemptor(self) -> str:
-        """The request that it made room for, when it was stopped; empty where it was for none."""
+        """The request for which it was preempted or relocated; empty if it was not."""
         return self.moved_for or self.stopped_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
-    """A live or suspect lease: the devices are taken, whatever the clock says.
+    """A live or suspect lease: its devices are held until its end is confirmed.
 
     Attributes:
         since: when the lease was granted.
-        until: when its time limit ends; the device may come back later than that.
-        expected: seconds that it was expected to run; None: to its time limit.
-        saved_at: when its work was last known to be saved; None: never.
+        until: end of its time limit; the devices may be released later.
+        expected: expected runtime in seconds; None: its time limit.
+        saved_at: when its work was last saved; None: never.
         restart_cost: as in ``PendingRequest``.
-        leaving: it was already asked to go, and its devices come back soon.
-        leaves_at: when the grace time is over that it was given for that; None: now.
+        leaving: it has a preemption notice or is being stopped.
+        leaves_at: end of its grace period; None: now.
         share: part of its one device; None: whole devices.
-        image: what it runs in.
-        nodes: as in ``PendingRequest``: where it could go on.
+        image: name of its image.
+        nodes: as in ``PendingRequest``: where it could restart.
     """
 
     request_id: str
@@ -366,14 +365,13 @@ class Snapshot:
     """Everything that a decision depends on, read in one transaction.
 
     Attributes:
-        takes_work: whether any node does; False where all of them are drained or silent.
-        silent: why nothing can start on some nodes, a sentence for each.
+        takes_work: whether any node does; False where all are drained or silent.
+        silent: why nothing can start on some nodes, one sentence each.
         use: decayed use by group and owner.
-        reserved: occurrences of reservations that run now or begin before anything that could
-            start now would have to end.
+        reserved: occurrences of reservations that are due, or that begin before any request that
+            could start now would have to end.
         budgets: of the groups that have one.
-        grace: seconds between the notice that devices are asked back and the end of what has
-            them. It changes no decision, only when starts are expected.
+        grace: grace period of a preemption, in seconds. It changes expected starts only.
     """
 
     devices: tuple[Device, ...] = ()
@@ -389,5 +387,5 @@ class Snapshot:
 
 
 def open_nodes(nodes: Collection[str], marks: Iterable[Mark]) -> frozenset[str]:
-    """Those that are neither drained as a whole nor silent."""
+    """Nodes that are neither drained as a whole nor silent."""
     return frozenset(nodes) - {m.target for m in marks if m.kind is not MarkKind.QUARANTINE}

@@ -1,7 +1,7 @@
-"""The life of a request as one table: (state, move) → state.
+"""Lifecycle of a request as one table: (state, move) → state.
 
-An illegal move raises and changes nothing. The diagram in the documentation is drawn from
-this table (``python -m tests.diagram``), so that neither can lie about the other.
+An illegal move raises and changes nothing. The diagram in the documentation is generated from
+this table (``python -m tests.diagram``).
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class Move(StrEnum):
     GRANT = "grant"
     """A lease is written."""
     LAUNCH = "launch"
-    """The intent to start is written; from here on something may be running."""
+    """The intent to start is written; from here on a process may exist."""
     START = "start"
     """A process was seen."""
     GIVE_BACK = "give back"
-    """Nothing ran: back to the queue (claim window over, start refused)."""
+    """Nothing ran: the request returns to the queue (claim window over, start refused)."""
     STOP = "stop"
-    """Asked to end, or ended by itself; the device is not free yet."""
+    """It was told to end, or ended by itself; its devices are not free yet."""
     LOSE = "lose"
-    """No sign of life, and its death is confirmed."""
+    """There is no sign of life, and its end is confirmed."""
     PREEMPT = "preempt"
     HALT = "halt"
     REQUEUE = "requeue"
@@ -53,7 +53,7 @@ class Move(StrEnum):
 TERMINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED, State.TIMED_OUT})
 LIVE = frozenset(State) - TERMINAL
 HOLDS_DEVICES = frozenset({State.GRANTED, State.STARTING, State.RUNNING, State.STOPPING})
-"""States in which a lease is live."""
+"""States with a live lease."""
 MAY_RUN = frozenset({State.STARTING, State.RUNNING, State.STOPPING})
 """States in which processes may exist."""
 
@@ -99,7 +99,7 @@ TABLE: Mapping[tuple[State, Move], State] = MappingProxyType(
 
 
 def after(state: State, move: Move) -> State:
-    """The state that follows.
+    """Return the state after a move.
 
     Raises:
         IllegalMove: the table has no such transition.

@@ -1,4 +1,4 @@
-"""Numbers and spans of time as people read them, for sentences that the core makes."""
+"""Format numbers and time spans for the sentences of the core."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def plural(count: float, noun: str) -> str:
 
 
 def number(value: float) -> str:
-    """A number that somebody typed, however long it is."""
+    """Format a number that a user typed; very large ones are cut."""
     if value >= _VAST:
         return "more than a billion"
     if value <= -_VAST:
@@ -21,7 +21,7 @@ def number(value: float) -> str:
 
 
 def hours(device_seconds: float) -> str:
-    """``300.0``; with more digits where little would be told as nothing: ``0.03``."""
+    """``300.0``; small amounts have more digits (``0.03``), so that they are not shown as zero."""
     amount = device_seconds / 3600
     if amount < _LEAST_HOURS:
         return "less than 0.01" if amount > 0 else "0.0"

@@ -1,1 +1,1 @@
-"""Choose devices for a request: best fit, gangs, shares and locality."""
+"""Placement of requests on devices: best fit, gangs and shares."""

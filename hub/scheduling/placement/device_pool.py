@@ -1,4 +1,4 @@
-"""Which devices a request gets: whole ones of one node, those of a gang, or a part of one."""
+"""The device pool of one decision: place requests on free devices, and release them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Placement:
     Attributes:
         devices: by role and member of a gang, then by index.
         share: the part of its one device; None: whole devices.
-        members: how many members of each role; empty for a request that is not a gang.
+        members: number of members of each role; empty for a request that is not a gang.
     """
 
     devices: tuple[str, ...]
@@ -34,7 +34,7 @@ class Placement:
 
 
 class TakenDevices(Protocol):
-    """What can be given back: a placement, or a holding."""
+    """Devices that can be released: those of a placement or an allocation."""
 
     @property
     def devices(self) -> tuple[str, ...]: ...
@@ -47,7 +47,7 @@ _devices: Callable[[TakenDevices], tuple[str, ...]] = attrgetter("devices")
 
 
 def shape(request: PendingRequest) -> Shape:
-    """All that placement looks at: requests of one shape fit, or do not, at the same time."""
+    """All that placement depends on: requests of one shape fit, or do not fit, at the same time."""
     return (
         request.devices,
         request.model,
@@ -59,19 +59,18 @@ def shape(request: PendingRequest) -> Shape:
 
 
 def largest_node(devices: Iterable[Device], model: str | None = None) -> int:
-    """How many of these devices (of this model) the node with the most of them has."""
+    """The most of these devices (of this model) on one node."""
     per_node = Counter(d.node for d in devices if model is None or d.model == model)
     return max(per_node.values(), default=0)
 
 
 class DevicePool:
-    """The devices that may be lent while a decision is being made: what is free, what could be.
+    """Schedulable devices and those of them that are free.
 
-    It changes as devices are taken and given back; a device that is broken, drained or in
-    quarantine is never free, not even when its lease ends.
+    A device that is broken, drained or in quarantine is never free, not even when its lease ends.
 
     Attributes:
-        takes_work: whether anything may start, with or without a device.
+        takes_work: whether anything may start, with or without devices.
     """
 
     def __init__(
@@ -96,11 +95,11 @@ class DevicePool:
         return made
 
     def free_count(self, model: str | None = None, nodes: Set[str] | None = None) -> int:
-        """How many devices (of this model, on these nodes) are wholly free."""
+        """Number of wholly free devices (of this model, on these nodes)."""
         return self._total(self._free, model, nodes)
 
     def total_count(self, model: str | None = None, nodes: Set[str] | None = None) -> int:
-        """How many there are that may be lent, free or not."""
+        """Number of schedulable devices, free or not."""
         return self._total(self._all, model, nodes)
 
     def _total(self, free: FreeDevices, model: str | None, nodes: Set[str] | None) -> int:
@@ -112,39 +111,37 @@ class DevicePool:
         return free.within(family, self._topology.among(nodes))
 
     def could_fit(self, request: PendingRequest) -> bool:
-        """Whether it would fit, were every device that may be lent free."""
+        """Whether a request would fit if every schedulable device were free."""
         key = shape(request)
         if key not in self._could:
             self._could[key] = self._fits(request, self._all, SharedDevices(self._topology))
         return self._could[key]
 
     def fits(self, request: PendingRequest) -> bool:
-        """Whether ``take`` would find it a place now."""
+        """Whether ``take`` would find a placement now."""
         return self._fits(request, self._free, self._shared)
 
     def nodes_of(self, taken: TakenDevices) -> tuple[int, ...]:
-        """The nodes on which these are; nodes are numbered."""
+        """Numbers of the nodes of these devices."""
         return tuple(node for node, _ in self._topology.spots[taken.devices])
 
     def other_nodes(self, taken: TakenDevices, among: Set[str] | None = None) -> frozenset[str]:
-        """The names of all other nodes than those on which these are, or of those of these."""
+        """Names of all nodes (among these) without those of these devices."""
         names = self._topology.names
         here = {names[node] for node in self.nodes_of(taken)}
         return frozenset(names if among is None else among) - here
 
     def take(self, request: PendingRequest, preferred: int = 0) -> Placement | None:
-        """Take the devices it gets; None, and nothing taken, where it does not fit.
+        """Take devices for a request; None, and nothing taken, if it does not fit.
 
-        1. a share: the device lent in parts that has the least left over, else one that
-           is wholly free, chosen as a single device
-        2. a gang: as ``arrange`` says
-        3. else the node that has the fewest fitting devices left over (best fit: whole nodes
-           stay whole for those who ask for many), then one where its group is at home: what a
-           group borrows lies on few nodes, and whole ones can be emptied for who is guaranteed
-           them (what the cells of HiveD are for; Zhao et al., OSDI 2020); then the node's name;
-           within the node the lowest index, then the id
-
-        ``home``: the nodes where its group runs already.
+        1. A share: the shared device with the least left over, else one that is wholly free, chosen
+           as a single device.
+        2. A gang: as ``arrange`` says.
+        3. Else best fit: the node with the fewest fitting devices left over, so that whole nodes
+           stay free for larger requests; then one of the ``preferred`` nodes, where its group runs
+           already, so that what a group borrows lies on few nodes and whole ones can be reclaimed
+           (as the cells of HiveD; Zhao et al., OSDI 2020); then the node's name. Within the node
+           the lowest index, then the id.
         """
         if request.devices == 0:
             return Placement(devices=())
@@ -163,26 +160,28 @@ class DevicePool:
         return Placement(devices=self._free.take(family, node, request.devices))
 
     def model_of(self, taken: TakenDevices) -> str | None:
-        """The one model of these devices; None where they are of several, or not lent."""
+        """The one model of these devices; None where they are of several, or not schedulable."""
         spots = filter(None, map(self._topology.where.get, taken.devices))
         models = {self._topology.devices[node][place].model for node, place in spots}
         return models.pop() if len(models) == 1 else None
 
     def release(self, taken: TakenDevices) -> None:
-        """What is free already, or is not lent any more, stays as it is."""
+        """Free these devices. Those that are free already or not schedulable stay as they are."""
         self._free.add(self._given(taken))
 
     def release_as_they_end(
         self, ends: Iterable[tuple[float, TakenDevices]], enough: int
     ) -> Iterator[float]:
-        """Give back what ends, in this order; the first of those times, and each at which a node
-        has come to have so many wholly free devices."""
+        """Release these in the order of their ends, and yield some of the end times.
+
+        Yields the first time, and each at which a node reaches ``enough`` wholly free devices.
+        """
         return self._free.release_as_they_end(
             ends, self._given if self._shared else _devices, enough
         )
 
     def _given(self, taken: TakenDevices) -> tuple[str, ...]:
-        """Those of its devices that nobody holds a part of any more."""
+        """Those of its devices of which no share is held any more."""
         if taken.share is not None:
             over = (each for each in taken.devices if each in self._topology.where)
             return tuple(each for each in over if self._shared.remove(each, taken.share))
@@ -191,10 +190,8 @@ class DevicePool:
         return taken.devices
 
     def occupy(self, taken: TakenDevices) -> None:
-        """The opposite of ``give_back``: these devices are held, whether they were free or not.
-
-        Held as a whole, a device is lent in parts no more.
-        """
+        """Take exactly these devices, free or not. Occupied as a whole, a device is no longer
+        shared."""
         self._free.remove(taken.devices)
         if taken.share is None:
             for device in taken.devices if self._shared else ():
@@ -205,7 +202,7 @@ class DevicePool:
                 self._shared.add(device, taken.share)
 
     def is_available(self, device: str) -> bool:
-        """Whether it is free, or lent in parts."""
+        """Whether a device is free or shared."""
         return device in self._shared or self._free.has(device)
 
     def is_shared(self, device: str) -> bool:
@@ -215,22 +212,22 @@ class DevicePool:
         return self._free.has(device)
 
     def remaining_share(self, device: str) -> Share:
-        """Of one that is lent in parts."""
+        """What remains of a shared device."""
         return self._shared.remaining_share(device)
 
     def free_on(self, node: int, model: str | None = None) -> int:
-        """How many devices (of this model) of a node are wholly free; nodes are numbered."""
+        """Number of wholly free devices (of this model) on a node."""
         family = self._topology.families.get(model)
         return 0 if family is None else self._free.count(family, node)
 
     def missing_on(self, node: int, request: PendingRequest) -> int:
-        """How many devices of a node would have to be given back for it; nodes are numbered."""
+        """How many more devices a node would have to have free for a request."""
         if not self._topology.among(request.nodes) >> node & 1:
             return request.devices + len(self._topology.devices[node])
         return request.devices - self.free_on(node, request.model)
 
     def gains(self, taken: TakenDevices, model: str | None = None) -> Mapping[int, int]:
-        """By number of the node: how many of these devices are of this model and may be lent."""
+        """By node: how many of these devices are of this model and schedulable."""
         family = self._topology.families.get(model)
         gained: dict[int, int] = {}
         if family is not None:
@@ -284,12 +281,12 @@ class DevicePool:
 
 
 class GroupLocality:
-    """By group: the nodes on which it holds devices, as a set of nodes of the pool."""
+    """By group: the set of nodes on which it holds devices."""
 
     def __init__(self, pool: DevicePool, allocations: Iterable[Allocation] = ()) -> None:
         self._nodes: defaultdict[str, int] = defaultdict(int)
         self._counts: defaultdict[tuple[str, int], int] = defaultdict(int)
-        """How often something of a group lies on a node."""
+        """Number of allocations of a group on a node."""
         for allocation in allocations:
             self.count(allocation, 1, pool)
 
@@ -302,7 +299,7 @@ class GroupLocality:
         return self._nodes.get(group, 0)
 
     def count(self, allocation: Allocation, times: int, pool: DevicePool) -> None:
-        """A holding came (``times`` 1) or went (-1)."""
+        """Add an allocation (``times`` 1) or remove it (-1)."""
         for node in pool.nodes_of(allocation):
             key = (allocation.group, node)
             self._counts[key] += times

@@ -1,8 +1,8 @@
-"""The free devices of every node, kept so that the best fit is found at once.
+"""Free devices of every node, whole and in shares, indexed so that the best fit is found at once.
 
-Nodes are numbered by name and the devices of a node by index; a set of either is an ``int``
-with one bit for each, so that the lowest bit is the first of them and a copy costs next to
-nothing. A *family* is the devices of one model, or all of them (``None``).
+Nodes are numbered by name and the devices of a node by index. A set of either is an ``int`` with
+one bit for each, so that the lowest bit is the first and a copy costs next to nothing. A *family*
+is the devices of one model, or all of them (``None``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeVar
 from ..model.snapshot import Device, Share
 
 ANYWHERE = -1
-"""A set of nodes with all of them in it."""
+"""The set of all nodes."""
 
 
 _T = TypeVar("_T")
@@ -25,8 +25,7 @@ Spot = tuple[int, int]
 
 
 def shallow_copy(one: _T) -> _T:
-    """Another that has the same attributes: ``copy.copy`` without its questions, each of which
-    takes longer than this."""
+    """Copy an object with its attributes; much faster than ``copy.copy``."""
     made = object.__new__(type(one))
     made.__dict__.update(one.__dict__)
     return made
@@ -37,18 +36,18 @@ def device_key(device: Device) -> tuple[int, str]:
 
 
 class DeviceTopology:
-    """Where the devices stand. It never changes while a decision is made.
+    """Nodes, devices and switches of the pool; constant during a decision.
 
     Attributes:
         names: of the nodes.
         devices: by node, in the order of their places.
         where: node and place of each device.
-        spots: by devices: the nodes of those of them that stand here, with their places.
-        families: the number of each family. Where all are of one model, it has the same
-            number as all of them.
+        spots: by devices: their nodes, with the places on each.
+        families: number of each family. Where all devices are of one model, it has the number of
+            all.
         masks: by family and node: the places of its devices.
         of_node: by node: the families that have devices there, with their places.
-        switches: the nodes of each switch that has a name, in the order of the names.
+        switches: the nodes of each named switch, ordered by name.
     """
 
     def __init__(self, devices: Iterable[Device]) -> None:
@@ -80,16 +79,18 @@ class DeviceTopology:
         self.spots = _Spots(self.where)
 
     def among(self, nodes: Set[str] | None) -> int:
-        """The nodes of these names; None: all of them."""
+        """The nodes with these names; None: all of them."""
         if nodes is None:
             return ANYWHERE
         return sum(1 << node for node, name in enumerate(self.names) if name in nodes)
 
 
 class _Spots(dict[tuple[str, ...], tuple[Spot, ...]]):
-    """Nodes with the places of those of some devices that stand on a floor.
+    """Nodes and places of tuples of devices.
 
-    What a holding has is looked up again and again while it runs: it is kept, until too much is.
+    The devices of an allocation are looked up repeatedly while it runs, so results are cached up to
+    a
+    maximum size.
     """
 
     _MOST = 50_000
@@ -117,7 +118,7 @@ def _switches(devices: list[list[Device]]) -> list[int]:
 
 
 class FreeDevices:
-    """Which devices are free. It begins with all of them."""
+    """Which devices are free; all of them at first."""
 
     def __init__(self, topology: DeviceTopology) -> None:
         self._topology = topology
@@ -148,7 +149,7 @@ class FreeDevices:
         return place >= 0 and bool(self._places[node] >> place & 1)
 
     def within(self, family: int, nodes: int) -> int:
-        """How many devices of these nodes are free."""
+        """Number of free devices of these nodes."""
         buckets = enumerate(self._buckets[family])
         return sum(count * (bucket & nodes).bit_count() for count, bucket in buckets if bucket)
 
@@ -156,7 +157,7 @@ class FreeDevices:
         return (self._places[node] & self._topology.masks[family][node]).bit_count()
 
     def room_for(self, family: int, count: int) -> int:
-        """How many times so many devices are free, each time on one node."""
+        """How many times ``count`` free devices exist, each time on one node."""
         buckets = self._buckets[family]
         return sum(
             at // count * buckets[at].bit_count()
@@ -165,14 +166,16 @@ class FreeDevices:
         )
 
     def nodes_for(self, family: int, count: int) -> int:
-        """On how many nodes so many devices are free."""
+        """Number of nodes with so many free devices."""
         return sum(bucket.bit_count() for bucket in self._buckets[family][count:])
 
     def tightest(
         self, family: int, count: int, within: int = ANYWHERE, preferred: int = 0
     ) -> int | None:
-        """The node with the fewest free devices that has so many; of equals, the first of those
-        where it is rather to be, or of all."""
+        """The node with the fewest free devices that has ``count``.
+
+        Among equals the first of the ``preferred`` nodes, else the first of all.
+        """
         buckets = self._buckets[family]
         for at in range(count, len(buckets)):
             nodes = buckets[at] & within
@@ -182,7 +185,7 @@ class FreeDevices:
         return None
 
     def fullest(self, family: int, within: int = ANYWHERE) -> int | None:
-        """The node with the most free devices; of equals, the first."""
+        """The node with the most free devices; among equals the first."""
         buckets = self._buckets[family]
         for at in range(len(buckets) - 1, 0, -1):
             nodes = buckets[at] & within
@@ -191,7 +194,7 @@ class FreeDevices:
         return None
 
     def in_order(self, family: int, within: int = ANYWHERE) -> Iterator[int]:
-        """The nodes that have any free device, those with the fewest first."""
+        """The nodes with any free device, those with the fewest first."""
         for bucket in self._buckets[family][1:]:
             nodes = bucket & within
             while nodes:
@@ -199,7 +202,7 @@ class FreeDevices:
                 nodes &= nodes - 1
 
     def devices(self, family: int, node: int) -> Iterator[Device]:
-        """The free ones of a node, in order."""
+        """The free devices of a node, in order."""
         inside = self._topology.devices[node]
         left = self._places[node] & self._topology.masks[family][node]
         while left:
@@ -207,7 +210,7 @@ class FreeDevices:
             left &= left - 1
 
     def take(self, family: int, node: int, count: int) -> tuple[str, ...]:
-        """The first ``count`` free devices of a node, which has as many."""
+        """Take the first ``count`` free devices of a node, which has as many."""
         inside = self._topology.devices[node]
         free = self._places[node]
         left = free & self._topology.masks[family][node]
@@ -221,12 +224,12 @@ class FreeDevices:
         return tuple(taken)
 
     def remove(self, devices: tuple[str, ...]) -> None:
-        """They are free no more, if they were."""
+        """Mark devices as not free."""
         for node, places in self._topology.spots[devices]:
             self._now_free(node, self._places[node] & ~places)
 
     def add(self, devices: tuple[str, ...]) -> None:
-        """They are free, if they were not."""
+        """Mark devices as free."""
         for node, places in self._topology.spots[devices]:
             self._now_free(node, self._places[node] | places)
 
@@ -236,9 +239,12 @@ class FreeDevices:
         given: Callable[[_T], tuple[str, ...]],
         enough: int,
     ) -> Iterator[float]:
-        """``add`` what these give, in the order of their ends; the first of those times, and each
-        at which a node has come to have so many free devices. In between it is only written
-        down. Whoever ends later is not asked what it gives before the time is told."""
+        """``add`` the devices of these items in the order of their ends, and yield some of the end
+        times.
+
+        Yields the first time, and each at which a node reaches ``enough`` free devices. Changes in
+        between are only collected. ``given`` of an item is called before its time is yielded.
+        """
         spots, places = self._topology.spots, self._places
         coming: dict[int, int] = {}
         now, most, least = None, 0, 0
@@ -281,17 +287,17 @@ class FreeDevices:
 _ROUNDING = 1e-9
 
 Remaining = tuple[float, int, int, int]
-"""Compute and memory that are left, then node and place of the device."""
+"""Compute and memory that remain, then node and place of the device."""
 
 
 class SharedDevices:
-    """The shares of every device that is lent in parts. They never add up to more than it."""
+    """The shares of every shared device; they never exceed the device."""
 
     def __init__(self, topology: DeviceTopology) -> None:
         self._topology = topology
         self._shares: dict[str, tuple[Share, ...]] = {}
         self._remaining: list[list[Remaining]] = [[] for _ in topology.masks]
-        """By family: what is left of its devices, the least first."""
+        """By family: what remains of its devices, the least first."""
 
     def copy(self) -> SharedDevices:
         made = shallow_copy(self)
@@ -300,11 +306,12 @@ class SharedDevices:
         return made
 
     def find(self, family: int, share: Share) -> str | None:
-        """The device lent in parts that has the least left over next to this share.
+        """The shared device with the least left over beside this share.
 
-        Best fit is the short form of what Weng et al. (USENIX ATC 2023, "Beware of
-        fragmentation") descend by a gradient: a rest is lost to those whose share is larger,
-        so the smallest rest that will do is used up, and no whole device is broken for it.
+        Best fit approximates the gradient descent of Weng et al. (USENIX ATC 2023, "Beware of
+        fragmentation"): a remainder is lost to larger shares, so the smallest that suffices is
+        used, and
+        no whole device is split for it.
         """
         remaining = self._remaining[family]
         for at in range(bisect_left(remaining, (share.compute - _ROUNDING,)), len(remaining)):
@@ -318,7 +325,7 @@ class SharedDevices:
         self._change(device, (*self._shares.get(device, ()), share))
 
     def remove(self, device: str, share: Share) -> bool:
-        """Take a share back, if the device has it. True where nothing of it is lent any more."""
+        """Return a share, if the device has it. True where no share of the device remains."""
         shares = list(self._shares.get(device, ()))
         if share not in shares:
             return False
@@ -327,19 +334,19 @@ class SharedDevices:
         return not shares
 
     def close(self, device: str) -> None:
-        """Nothing of it is left for shares."""
+        """Leave nothing of a device for shares."""
         if device in self._shares:
             self._change(device, ())
 
     def __bool__(self) -> bool:
-        """Whether anything is lent in parts."""
+        """Whether any device is shared."""
         return bool(self._shares)
 
     def __contains__(self, device: str) -> bool:
         return device in self._shares
 
     def remaining_share(self, device: str) -> Share:
-        """All that is left of a device that is lent in parts."""
+        """All that remains of a shared device."""
         compute, memory, _, _ = self._room(*self._topology.where[device], self._shares[device])
         return Share(compute=compute, memory_bytes=memory)
 
@@ -363,7 +370,7 @@ class SharedDevices:
 
 
 def fits(device: Device, shares: tuple[Share, ...]) -> bool:
-    """Whether a device holds all of these at one time."""
+    """Whether a device can hold all of these shares at the same time."""
     return (
         all(each.compute > 0 for each in shares)
         and fsum(each.compute for each in shares) <= 1

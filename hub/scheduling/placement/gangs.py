@@ -1,9 +1,9 @@
-"""Where the members of a gang go: each within one node, all on devices of one model.
+"""Gang placement: all members at once, each within one node, all on devices of one model.
 
-All or nothing, as gangs are (Ousterhout, "Scheduling techniques for concurrent systems", ICDCS
-1982), with a smallest and a wanted number of members, as Volcano's ``minAvailable`` and Kueue's
-partial admission have it. One node, then one switch, then anywhere: Jeon et al. (USENIX ATC
-2019) measured what each step away costs.
+Gangs start whole or not at all (Ousterhout, "Scheduling techniques for concurrent systems",
+ICDCS 1982), with a minimum and a wanted number of members, as Volcano's ``minAvailable`` and
+Kueue's partial admission. One node is best, then one switch: Jeon et al. (USENIX ATC 2019)
+measured what each step away costs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..model.snapshot import Arrangement, GangRole, PendingRequest
 from .free_devices import ANYWHERE, DeviceTopology, FreeDevices
 
 Sizes = Mapping[int, int]
-"""How many members there are of each size, the largest size first."""
+"""Number of members of each size, the largest size first."""
 
 Nodes = Mapping[int, list[int]]
 """By size: the nodes of the members of that size."""
@@ -27,7 +27,7 @@ class GangLayout:
     """Where a gang fits.
 
     Attributes:
-        members: how many of each role.
+        members: number of members of each role.
     """
 
     members: tuple[int, ...]
@@ -36,26 +36,27 @@ class GangLayout:
 
 
 def is_elastic(request: PendingRequest) -> bool:
-    """Whether it would like more members than it starts with."""
+    """Whether it can start with fewer members than it requests."""
     return any(role.wanted > role.minimum for role in request.gang)
 
 
 def forms(request: PendingRequest) -> Iterator[PendingRequest]:
-    """A request as it is; an elastic gang then with fewer and fewer members, down to its least."""
+    """A request as it is; of an elastic gang then with fewer and fewer members, down to its
+    minimum."""
     yield request
     for members in islice(_from_wanted_to_minimum(request.gang), 1, None):
         yield _with(request, members)
 
 
 def least(request: PendingRequest) -> PendingRequest:
-    """A gang with as few members as it starts with: nobody is stopped for more than that."""
+    """A gang with its minimum of members: preemption frees no more than that."""
     if not request.gang:
         return request
     return _with(request, tuple(role.minimum for role in request.gang))
 
 
 def smallest_member(request: PendingRequest) -> int:
-    """Devices that some member of a gang, or a request that is none, needs on one node."""
+    """The fewest devices that it needs on one node."""
     return min((role.devices for role in request.gang), default=request.devices)
 
 
@@ -73,15 +74,15 @@ def _with(request: PendingRequest, members: tuple[int, ...]) -> PendingRequest:
 def arrange(
     request: PendingRequest, topology: DeviceTopology, free: FreeDevices
 ) -> GangLayout | None:
-    """Where all of a gang fits, or None where not even the least of it does.
+    """Find nodes for all members of a gang, or return None where its minimum does not fit.
 
-    1. as many members as possible, those of the first role first
-    2. all on one switch, where that can be
-    3. as few nodes as possible; spread, each member has a node of its own
-    4. of equal ones the first model, then the nodes with the fewest devices left over
+    1. As many members as possible, those of the first role first.
+    2. All on one switch, where possible.
+    3. As few nodes as possible; spread, each member on its own node.
+    4. The first model, then the nodes with the fewest devices left over.
 
-    Packing is greedy: a layout that exists is always found where each size divides the next
-    larger one, and nearly always where not.
+    Packing is greedy: a layout that exists is always found where each size divides the next larger
+    one, and nearly always where not.
     """
     models = topology.models if request.model is None else [request.model]
     families = [
@@ -106,8 +107,7 @@ def arrange(
 
 
 def _may_hold(request: PendingRequest, free: FreeDevices, family: int) -> bool:
-    """Whether there is room for the least of each role, were it alone: asked first, as it is
-    quickly said."""
+    """Whether the minimum of each role would fit alone; a quick check before the search."""
     room = free.room_for if request.arrangement is Arrangement.PACK else free.nodes_for
     return all(room(family, role.devices) >= role.minimum for role in request.gang if role.devices)
 
@@ -132,7 +132,7 @@ def _sizes(roles: tuple[GangRole, ...], members: tuple[int, ...]) -> Sizes:
 def _in_family(
     sizes: Sizes, arrangement: Arrangement, topology: DeviceTopology, free: FreeDevices, family: int
 ) -> tuple[bool, int, Nodes] | None:
-    """Whether it crosses switches, over how many nodes it goes, and its nodes."""
+    """Whether the layout crosses switches, its number of nodes, and its nodes."""
     devices = sum(size * count for size, count in sizes.items())
     if devices > free.total(family):
         return None
@@ -158,7 +158,7 @@ def _count(nodes: Nodes) -> int:
 
 
 def _spread(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes | None:
-    """Each on a node of its own: the larger ones choose first, and take the tightest."""
+    """Place each member on its own node: the largest first, on the tightest."""
     nodes: dict[int, list[int]] = {}
     for size, count in sizes.items():
         for _ in range(count):
@@ -171,8 +171,8 @@ def _spread(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes 
 
 
 def _packed(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes | None:
-    """The fullest node takes as many as it holds, the larger ones first, until what is left
-    fits into one node: that is the tightest."""
+    """Fill the fullest node with as many members as it holds, the largest first, until the rest
+    fits on one node: then the tightest."""
     nodes: dict[int, list[int]] = {}
     left, allowed = dict(sizes), within
     while left:
@@ -194,7 +194,7 @@ def _packed(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes 
 
 
 def _snug(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes | None:
-    """For members of different sizes that cannot be packed: each on the tightest node."""
+    """Members of different sizes that cannot be packed: each on the tightest node."""
     remaining = {node: free.count(family, node) for node in free.in_order(family, within)}
     nodes: dict[int, list[int]] = {}
     for size, count in sizes.items():

@@ -1,1 +1,1 @@
-"""Select preemption victims by cost, and relocate requests to free whole nodes."""
+"""Preemption: select victims so that guaranteed quota is reclaimed and urgent requests start."""

@@ -1,7 +1,7 @@
-"""Work within its guarantee that may be moved, so that others have the whole nodes they are owed.
+"""Defragmentation: relocate small work so that a group gets the whole nodes it is guaranteed.
 
-A group is guaranteed devices, and whoever needs several on one node can use nothing else: what is
-smaller gives way, as Gandiva moves jobs to keep nodes whole (Xiao et al., OSDI 2018).
+A request for several devices on one node cannot use free devices that lie on many. Smaller work
+is relocated, as Gandiva migrates jobs (Xiao et al., OSDI 2018).
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from .reclaim_rounds import PreemptiblePool
 from .victim_search import Candidate, cost, lost, part
 
 MAX_LOST_SECONDS = 300.0
-"""Seconds of work on each of its devices that moving something may cost."""
+"""Most work on each device that a relocation may lose, in seconds."""
 RELOCATION_SECONDS = 36_000.0
-"""Seconds of work on each device that moving counts for: no more is moved than has to be."""
+"""Cost of a relocation, in seconds of work on each device: no more is relocated than necessary."""
 
 
 def movable(
     request: PendingRequest, preemptible: PreemptiblePool, entitlement: Entitlement, now: float
 ) -> Iterator[Candidate]:
-    """What may be moved for a request.
+    """Allocations that may be relocated for a request.
 
-    1. its group, or one above, stays within its guarantee with it, where the two groups part
-    2. what is moved is within a guarantee of its own, and of no better class
-    3. it is smaller than what is asked for on one node, and has whole devices
-    4. it would lose little
+    1. With the request, its group or one above stays within its guaranteed quota, where the two
+       groups diverge.
+    2. The allocation is within its own guaranteed quota, and of no better class.
+    3. It has whole devices, fewer than the request needs on one node.
+    4. It would lose little work.
     """
     tree, member = preemptible.tree, largest_member(request)
     chain, wanted = tree.chain(request.group), size(request.devices, request.share)
@@ -64,7 +65,7 @@ def movable(
 
 
 def as_pending(allocation: Allocation, pool: DevicePool, now: float) -> PendingRequest:
-    """What runs, as it would be asked for if it were stopped."""
+    """An allocation as the request that it would be if it were stopped."""
     return PendingRequest(
         id=allocation.request_id,
         kind=allocation.kind,

@@ -1,8 +1,7 @@
-"""What those that lack devices will ask back, looked at before anybody behind them starts.
+"""Set devices aside during dispatch for preemptions that are decided at the end of the cycle.
 
-Who is asked is decided at the end of a cycle. Had whoever came later taken a device by then that
-the asking back counts on, more would be stopped than is needed: one small job that starts in
-between costs a larger one its work. The rule is Carrel's own.
+If a later request took a free device that a preemption counts on, more work than necessary would
+be stopped: a small job that starts in between would cost a larger one its work.
 """
 
 from __future__ import annotations
@@ -16,23 +15,23 @@ from .reclaim_rounds import ReclaimPlan
 
 
 class PendingReclaims:
-    """On the way along one queue: what is kept until those that lack devices have asked.
+    """The requests that lack devices during one dispatch, and what is set aside for them.
 
     Attributes:
-        has_kept: whether free devices were kept at any time.
+        has_set_aside: whether free devices were set aside at any time.
     """
 
     def __init__(
         self, reclaim: Callable[[Iterable[PendingRequest], CycleState], ReclaimPlan]
     ) -> None:
-        """``reclaim``: says what is asked back for these, with books that have come so far."""
+        """``reclaim``: selects the victims for these requests, given the state of the dispatch."""
         self._reclaim = reclaim
         self._lacking: list[PendingRequest] = []
         self._new: list[PendingRequest] = []
         self._placements: tuple[Placement, ...] = ()
         self._victims: tuple[Allocation, ...] = ()
         self._relocated_for: frozenset[str] = frozenset()
-        """For whom something will be moved."""
+        """Requests for which other work will be relocated."""
         self.has_set_aside = False
 
     def copy(self) -> PendingReclaims:
@@ -47,15 +46,16 @@ class PendingReclaims:
         return made
 
     def add(self, request: PendingRequest) -> None:
-        """Too few devices are free for it, or those are for somebody ahead of it."""
+        """Add a request for which too few devices are free, or withheld for one ahead of it."""
         self._new.append(request)
 
     def set_aside(self, head: PendingRequest, state: CycleState) -> bool:
-        """Set aside, until it is ``over``, what those that lack devices count on; whether that
-        is or was anything, so that less or more is free for others.
+        """Set aside, until ``release``, what the added requests count on; whether less or more is
+        free now.
 
-        Who will be asked counts as leaving, as in the next cycle. The head is seen to by
-        backfill, which knows of that; of what is free now, the others' part is kept.
+        Victims count as leaving, as in the next cycle. The head is left to backfill, which sees
+        that; the
+        free devices that the other requests count on are withheld.
         """
         more = tuple(state.entitlement.among(self._new))
         self._new.clear()
@@ -76,12 +76,14 @@ class PendingReclaims:
 
     @property
     def relocates(self) -> bool:
-        """Whether anything will be moved."""
+        """Whether any work will be relocated."""
         return bool(self._relocated_for)
 
     def allows(self, allocation: Allocation, state: CycleState) -> bool:
-        """Whether all for whom something will be moved have their devices beside this as well,
-        whose own are taken already: what is moved needs a place."""
+        """Whether all requests with relocations still get their devices beside this allocation.
+
+        Its own devices are taken already; relocated work needs a place too.
+        """
         victims, placements = self._victims, self._placements
         self.release(state)
         then = state.copy()
@@ -98,7 +100,7 @@ class PendingReclaims:
         state.set_aside(placements)
 
     def release(self, state: CycleState) -> None:
-        """The books are what they were: nobody was asked yet."""
+        """Restore the state: no notice has been sent yet."""
         for allocation in self._victims:
             state.running.remove(allocation.request_id)
             state.running.add(allocation)
@@ -107,8 +109,8 @@ class PendingReclaims:
 
 
 def _free(placed: Placement, pool: DevicePool) -> Iterator[Placement]:
-    """What of it is free now: its part of a device, or whole devices and what is left of those
-    that are lent in parts."""
+    """What of a placement is free now: its share of a device, or whole devices and the rest of
+    shared ones."""
     within = tuple(filter(pool.is_available, placed.devices))
     in_parts = () if placed.share else tuple(filter(pool.is_shared, within))
     if whole := tuple(each for each in within if each not in in_parts):

@@ -1,10 +1,10 @@
-"""Who is asked back, so that a group gets what it is guaranteed and urgent work can start.
+"""Decide the preemptions of a cycle: who reclaims, and which victims get a notice.
 
-A request may take from a holding when, at the level of the tree where their groups part, its
-own side stays within its guarantee with it, and the side of the holding keeps its guarantee
-without it (Kueue's reclaim within cohorts, ``classical/hierarchical_preemption.go``), and what
-is reserved for it at this moment. Whoever is asked back does not come back before the one it
-made room for (rule 0 of ``ordering.Order``).
+A request may preempt an allocation if, where their branches of the tree diverge, its own side
+stays within its guaranteed quota with it, and the victim's side keeps its guaranteed quota and
+due reservations without it (Kueue's reclaim within cohorts,
+``classical/hierarchical_preemption.go``). A victim stays behind its preemptor in the queue
+(rule 0 of ``queue.order.QueueOrder``).
 """
 
 from __future__ import annotations
@@ -49,29 +49,31 @@ def reclaim(
     reserved: Mapping[str, int] = _NOTHING,
     still_held: Callable[[ReclaimPlan], Collection[str]] = lambda found: (),
 ) -> ReclaimPlan:
-    """Make room for those of the requests, in their order, that may ask for it.
+    """Select victims for those of the requests, in their order, that may reclaim.
 
-    1. What is leaving counts as free already.
-    2. Whoever fits takes its devices: the next one finds the rest.
-    3. The first one that does not fit and finds victims asks them back.
-    4. They are leaving now: again from 1, until nobody finds any.
-    5. Where others ahead of one that asked would start in its place, who may not ask these
-       victims themselves, it asks in vain: again from the start, and nobody like it asks.
-       Where some other rule holds it (``in_vain``), again without it, and without what its owner
-       asks for that is like it and takes as long.
-    6. Whoever need not go, since somebody larger was asked later for the same request, stays.
+    1. Allocations that are leaving count as free.
+    2. A request that fits takes its devices: the next one gets the rest.
+    3. The first one that does not fit and finds victims preempts them.
+    4. They are leaving now: repeat from 1, until no request finds victims.
+    5. If others ahead of a preemptor would take the devices, and may not preempt these victims
+       themselves, its preemption is futile: repeat from the start, without victims for similar
+       requests. If another rule would hold the preemptor (``still_held``), repeat without it and
+       without similar requests of its owner that take as long.
+    6. Victims that became unnecessary, since a larger one was added later for the same request, are
+       dropped.
 
-    So the next cycle, which sees them leaving, asks nobody again for the same requests, and
-    whoever has a stop made for it starts when that is over.
+    So the next cycle, which sees them leaving, sends no further notice for the same requests, and
+    every preemptor starts when its victims are gone.
 
-    Attributes:
+    Args:
         requests: those that lack devices, or that a limit of a group above holds.
         pool: what is free now; it is not changed, nor is ``tally``.
         forms: a request with each model that its group may have.
-        allowed: whether its limits, and what is kept for others, let it start, given devices.
-        may_return: whether something that runs could start again now, were it stopped.
-        reserved: devices by group that it keeps as well, above its guarantee or not.
-        in_vain: of those for whom something is asked back, who would not start all the same.
+        allowed: whether limits, and what is withheld for others, let it start, given devices.
+        may_restart: whether a running request could start again now if it were stopped.
+        reserved: devices by group of due reservations, protected whether or not they are
+            guaranteed.
+        still_held: of the preemptors, those that would not start all the same.
     """
     fresh = partial(PreemptiblePool, pool, tally, tree, allocations, reserved)
     preemptible = fresh()
@@ -79,7 +81,7 @@ def reclaim(
     futile: set[ClaimShape] = set()
 
     def is_free(claim: ReclaimClaim, placed: Placement) -> bool:
-        """Whether that is free already, and nothing has to leave for the request's limits."""
+        """Whether a placement is free already, and no limit of the request needs a preemption."""
         room = pool.is_available if placed.share is not None else pool.is_free
         return all(map(room, placed.devices)) and any(
             pool.fits(fewest) and allowed(form, fewest, pool, tally) for form, fewest in claim.forms
@@ -100,7 +102,7 @@ def reclaim(
 
 
 def _without(claims: Sequence[ReclaimClaim], held: Collection[str]) -> list[ReclaimClaim]:
-    """Neither these, nor what is of one kind with one of them and takes as long."""
+    """Drop these, and similar requests of their owners that take as long."""
     shortest: dict[OwnerShape, float] = {}
     for claim in claims:
         if claim.request.id in held:
@@ -115,12 +117,14 @@ def has_no_victims(
     tree: GroupTree,
     entitlement: Entitlement,
 ) -> bool:
-    """Whether it can be seen at once that ``reclaim`` will find nothing: nobody leaves, and of
-    all that may be stopped some group of the chain holds no more than it is guaranteed, and has
-    nothing smaller than what somebody asks for.
+    """Whether ``reclaim`` would obviously find nothing.
 
-    A group on the chain of those that ask may come to hold more by what it asks for. Of work of
-    its own group, or of one below it, only an urgent request takes.
+    True if nothing is leaving, and for every preemptible group: some group of its chain holds no
+    more
+    than its guaranteed quota, and it has nothing smaller than what is requested.
+
+    A group on the chain of a preemptor may come to hold more by what that requests. Work of its own
+    group or subtree can be preempted by an urgent request only.
     """
     stoppable: dict[str, int] = {}
     for allocation in allocations:
@@ -154,8 +158,11 @@ def _without_unneeded(
     fresh: Callable[[], PreemptiblePool],
     select: Callable[[PreemptiblePool], VictimSelection],
 ) -> ReclaimPlan:
-    """Step 6, opportunistic work last. Whoever is served at all is served without them, those for
-    whom anybody is asked before others. Where anything is moved, it was chosen with the rest."""
+    """Step 6: drop unnecessary victims, opportunistic work last.
+
+    All requests that are served must still be served without them, preemptors before others. With
+    relocations, which are chosen together with the rest, nothing is dropped.
+    """
     if not found.early or any(stop.relocated for stop in found.stops):
         return found
     preemptible = fresh()

@@ -1,4 +1,4 @@
-"""Rounds of preemption."""
+"""Rounds of preemption: place requests on what will be free; preempt for the first without."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..quota.tree import GroupTree, Tally, guarantees
 Part: TypeAlias = tuple[str, PriorityClass]
 """The work of a group in one class."""
 Inside: TypeAlias = dict[str, tuple[Allocation, Mapping[int, int]]]
-"""Holdings by id, with the devices that each has by number of the node."""
+"""Allocations by id, with the number of devices of each by node."""
 
 
 class PreemptiblePool:
-    """The pool without what was asked to go, and everything that may be asked."""
+    """The pool without allocations that are leaving, and all candidates for preemption."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class PreemptiblePool:
         allocations: Iterable[Allocation],
         reserved: Mapping[str, int],
     ) -> None:
-        """``reserved``: devices by group, of reservations of this moment."""
+        """``reserved``: devices by group of due reservations."""
         self.tree, self.guaranteed, self.reserved = tree, guarantees(tree.groups), reserved
         self.pool, self.tally = pool.copy(), tally.copy()
         self._where: dict[str, Part] = {}
@@ -44,7 +44,7 @@ class PreemptiblePool:
                 self._stays.setdefault(part, {})[allocation.request_id] = allocation
 
     def next_to(self, pool: DevicePool, tally: Tally) -> PreemptiblePool:
-        """A copy in which this is free and held."""
+        """A copy with another pool and tally."""
         made = copy(self)
         made.pool, made.tally = pool.copy(), tally.copy()
         made._where = self._where.copy()
@@ -53,7 +53,7 @@ class PreemptiblePool:
         return made
 
     def preempt(self, request_ids: Iterable[str]) -> None:
-        """These were asked now."""
+        """Mark these allocations as leaving."""
         for request_id in request_ids:
             part = self._where.pop(request_id)
             self._leave(self._stays[part].pop(request_id))
@@ -63,15 +63,15 @@ class PreemptiblePool:
 
     @property
     def parts(self) -> Collection[Part]:
-        """Those of which anything may be asked, or could be until it was asked."""
+        """Groups and classes with candidates, now or before they were preempted."""
         return self._stays.keys()
 
     def priority(self, request_id: str) -> PriorityClass:
-        """The class of what may still be asked."""
+        """The class of a candidate."""
         return self._where[request_id][1]
 
     def gains(self, part: Part, model: str | None) -> Inside:
-        """What may be asked of a part and has devices of this model."""
+        """Candidates of a part that have devices of this model."""
         found = self._gains.get((model, part))
         if found is None:
             found = self._gains[model, part] = {}
@@ -88,17 +88,17 @@ class PreemptiblePool:
 
 OwnerShape = tuple[str, str, PriorityClass, Shape]
 ClaimShape = tuple[str, PriorityClass, Shape]
-"""A group and what is asked for in it, whoever asks."""
+"""A group, class and shape, for any owner."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReclaimPlan:
-    """What is asked back in one cycle.
+    """The preemptions of one cycle.
 
     Attributes:
-        waiting: who waits for it, or for what was asked back earlier, and what each will have.
-        early: those of the stops whose request had to ask once more: what they give back went to
-            somebody ahead of it.
+        placements: preemptors, also those of earlier notices, with the devices that each will get.
+        early: stops whose preemptor had to preempt again, because a request ahead of it took what
+            they free.
     """
 
     stops: tuple[Stop, ...] = ()
@@ -107,7 +107,7 @@ class ReclaimPlan:
 
 
 class ReclaimClaim:
-    """A request that asks, in each of its forms: as it is, and the least of it."""
+    """A request that may reclaim, in each of its forms: as it is, and with its minimum."""
 
     def __init__(self, request: PendingRequest, forms: Iterable[PendingRequest]) -> None:
         self.request, self.least = request, least(request)
@@ -117,7 +117,7 @@ class ReclaimClaim:
 
 
 class Selection(Protocol):
-    """What one round asks of the selection of victims."""
+    """The steps of a round, as ``victim_selection.VictimSelection`` implements them."""
 
     def in_order(self, claims: Iterable[ReclaimClaim]) -> Iterator[ReclaimClaim]: ...
 
@@ -134,7 +134,7 @@ def reclaim_rounds(
     select: Callable[[], Selection],
     is_free: Callable[[ReclaimClaim, Placement], bool],
 ) -> ReclaimPlan:
-    """Steps 1 to 4."""
+    """Steps 1 to 4 of ``reclaim.reclaim``."""
     stops: list[Stop] = []
     early: list[Stop] = []
     while True:

@@ -1,4 +1,4 @@
-"""The cheapest set of holdings that makes room for a request, by what each one costs to stop."""
+"""Search for the cheapest set of victims; the cost of a preemption."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ from ..model.snapshot import Allocation
 from ..queue.running_set import expected_end
 
 DELAY_SECONDS = 3600.0
-"""Seconds of work on each of its devices that stopping what is about to end counts for."""
+"""Cost of delaying work that is about to end, in seconds on each of its devices."""
 LONG = 86400.0
-"""Device-seconds: what has so much to go counts for half of that."""
+"""Device-seconds: with so much work left, the delay costs half of that."""
 
 
 def cost(allocation: Allocation, now: float) -> float:
-    """What it costs to stop it, in device-seconds: the work that is lost, and the delay.
+    """Cost of a preemption in device-seconds: lost work, and delay.
 
-    The delay counts for up to an hour of work on each device: less, the more device-seconds are
-    expected to be left to do. Of those that lose the same, whoever has the most left is asked
-    first: last in line for devices of their own (``queues.entry``), these wait the longest
-    anyway, while what is nearly done would be delayed out of proportion and gives its devices
-    back soon. (The argument is that of Smith, "Various optimizers for single-stage production",
-    1956: in each exchange of two for the same devices, the mean is shorter where the shorter one
-    goes on.)
+    The delay counts for up to an hour on each device, less if many device-seconds are left. Among
+    allocations that lose the same, the one with the most left is preempted first: it is last in the
+    order for devices of its own (``queues.entry``) and waits the longest anyway, while a nearly
+    finished one would be delayed out of proportion and frees its devices soon. (Smith, "Various
+    optimizers for single-stage production", 1956: exchanging two for the same devices, the mean is
+    shorter where the shorter one goes on.)
     """
     devices = part(allocation)
     left = devices * (expected_end(allocation, now) - now)
@@ -33,7 +32,7 @@ def cost(allocation: Allocation, now: float) -> float:
 
 
 def lost(allocation: Allocation, now: float) -> float:
-    """Device-seconds of work that would be done again, were it stopped now."""
+    """Device-seconds of work that would be repeated if it were stopped now."""
     if allocation.restart_cost is not None:
         return part(allocation) * allocation.restart_cost
     since = allocation.since if allocation.saved_at is None else allocation.saved_at
@@ -41,28 +40,28 @@ def lost(allocation: Allocation, now: float) -> float:
 
 
 def part(allocation: Allocation) -> float:
-    """How many devices it holds; of one that is shared, its part."""
+    """Number of devices that it holds; of a shared one, its share."""
     return len(allocation.devices) if allocation.share is None else allocation.share.compute
 
 
 MAX_STEPS = 2000
-"""Of the search on one node: past them the best set found so far will do."""
+"""Limit of the search on one node; past it the best set found so far is used."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Candidate:
-    """A holding that may be asked back.
+    """An allocation that may be preempted.
 
-    It is not frozen, since one is made for each of them whenever somebody asks.
+    It is not frozen, because one is made for each of them in every selection.
 
     Attributes:
         why: ``GUARANTEE`` or ``BEHIND_OTHERS``, as in a ``Stop``.
-        group: whose guarantee it borrows, or whose urgent request.
+        group: the group that reclaims, or that of the urgent request.
         weight: its devices, in thousandths.
-        keeps: the groups that have to keep their guarantee without it.
-        cost: in device-seconds, of stopping it.
-        gains: by number of the node: how many devices of the wanted model it holds.
-        moved: it is within its guarantee, and goes on elsewhere.
+        protected: the groups that have to keep their guaranteed quota without it.
+        cost: of preempting it, in device-seconds.
+        gains: by node: how many devices of the wanted model it holds.
+        relocated: it is within its guaranteed quota, and restarts elsewhere.
     """
 
     allocation: Allocation
@@ -78,7 +77,7 @@ class Candidate:
 Chosen = tuple[Candidate, ...]
 
 Surplus = dict[str, int]
-"""Thousandths of a device by group, that it holds above its guarantee."""
+"""Thousandths of a device that a group holds above its guaranteed quota, by group."""
 
 
 def surplus_allows(candidate: Candidate, surplus: Surplus) -> bool:
@@ -97,13 +96,17 @@ def by_cost(candidate: Candidate) -> tuple[float, str]:
 def cheapest_on_one_node(
     candidates: Iterable[Candidate], need: Callable[[int], int], surplus: Surplus
 ) -> Chosen | None:
-    """The set of least cost that frees what is needed on any one node.
+    """The cheapest set that frees what is needed on any one node.
 
-    It is found by branch and bound: least cost, then fewest holdings, then the first
-    node, then the first ids.
+    Branch and bound, by:
 
-    Attributes:
-        need: how many devices lack on a node.
+    1. least cost
+    2. fewest victims
+    3. the first node
+    4. the first ids
+
+    Args:
+        need: how many devices a node lacks.
     """
     by_node: dict[int, list[tuple[int, Candidate]]] = defaultdict(list)
     for candidate in sorted(candidates, key=by_cost):
@@ -124,7 +127,7 @@ class _Search:
         self._surplus = dict(surplus)
 
     def on(self, inside: Sequence[tuple[int, Candidate]], need: int) -> None:
-        """Look for a better set among those of one node, which come the cheapest first."""
+        """Look for a better set among the candidates of one node, which are sorted by cost."""
         if self.best is not None and (inside[0][1].cost, 1) >= self._cost:
             return
         self._inside, self._steps = inside, 0
@@ -156,9 +159,9 @@ class _Search:
 def cheapest_first(
     candidates: Iterable[Candidate], surplus: Surplus, enough: Callable[[Chosen], bool]
 ) -> Chosen | None:
-    """The cheapest candidates, one after the other, until they are enough.
+    """Add the cheapest candidates one after the other until they are enough.
 
-    For gangs, where the cheapest set is out of reach; ``without_the_useless`` belongs to it.
+    For gangs, where the cheapest set is intractable; used with ``drop_unneeded``.
     """
     left = dict(surplus)
     allowed: list[Candidate] = []
@@ -179,7 +182,7 @@ def cheapest_first(
 
 
 def drop_unneeded(chosen: Chosen, enough: Callable[[Chosen], bool]) -> Chosen:
-    """Nobody is asked in vain: the dearest first, each one that is not needed is left alone.
+    """Drop victims that are not needed, the costliest first.
 
     Kueue fills back workloads in the same way (``preemption.go``).
     """

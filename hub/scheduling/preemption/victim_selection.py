@@ -1,4 +1,4 @@
-"""Select victims."""
+"""Select the victims of one request, given what the requests before it have left."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from .victim_search import (
 )
 
 Allowed = Callable[[PendingRequest, PendingRequest, DevicePool, Tally], bool]
-"""Whether a form of a request may start, with the least of it, next to what is free and held."""
+"""Whether a form of a request may start with its minimum, given this pool and tally."""
 _Reason = tuple[Reason, str, tuple[str, ...]]
-"""Why, in whose name, and which groups keep their guarantee."""
+"""Why, for which group, and which groups keep their guaranteed quota."""
 
 
 class VictimSelection:
-    """What will be free and held, as the requests before have left it."""
+    """What will be free and held after the requests before, and the victims for the next one."""
 
     def __init__(
         self,
@@ -52,8 +52,9 @@ class VictimSelection:
         futile: Collection[ClaimShape] = (),
         may_restart: Callable[[PendingRequest], bool] = lambda request: False,
     ) -> None:
-        """``vain``: what was asked back for these, others would have. ``may_return``: as in
-        ``reclaim``."""
+        """Args:
+        futile: shapes whose preemptions others would profit from.
+        may_restart: as in ``reclaim``."""
         self._futile, self._may_restart = futile, may_restart
         self._not_relocatable: set[ClaimShape] = set()
         self._preemptible, self._tree = preemptible, preemptible.tree
@@ -63,13 +64,13 @@ class VictimSelection:
         self._given_up: set[OwnerShape] = set()
 
     def in_order(self, claims: Iterable[ReclaimClaim]) -> Iterator[ReclaimClaim]:
-        """Those that may ask; of those alike that ask in vain, the first."""
+        """The entitled requests; of similar ones without victims, the first."""
         for claim in claims:
             if claim.least in self._entitlement and claim.kind not in self._given_up:
                 yield claim
 
     def take(self, claim: ReclaimClaim) -> Placement | None:
-        """The devices of the first of its forms that starts with what will be free."""
+        """Take the devices of the first of its forms that starts with what will be free."""
         for form, fewest in claim.forms:
             if self._starts(form, fewest):
                 placed = self._pool.take(fewest)
@@ -80,15 +81,16 @@ class VictimSelection:
         return None
 
     def victims(self, claim: ReclaimClaim) -> tuple[Stop, ...]:
-        """For the first of its forms that can have room; empty where none can.
+        """Select victims for the first of its forms for which there are enough; empty for none.
 
-        1. opportunistic work alone, where that is enough
-        2. no work that is within its guarantee, where that is enough (``_moving``)
-        3. least cost, in device-seconds: work that is lost, and delay (``cost``)
-        4. fewest holdings, then the first node, then the first ids
+        1. opportunistic work alone, if that is enough
+        2. no work within its guaranteed quota, if that is enough (``_with_relocation``)
+        3. least cost in device-seconds: lost work, and delay (``cost``)
+        4. fewest victims, then the first node, then the first ids
 
-        A set for a gang, or one that also has to make room under a limit, holds nobody in vain,
-        and is close to the cheapest one.
+        A set for a gang, or one that also frees headroom under a limit, has no unnecessary victim,
+        and
+        is close to the cheapest.
         """
         if claim.alike in self._futile:
             return ()
@@ -104,11 +106,11 @@ class VictimSelection:
         return ()
 
     def give_up(self, claim: ReclaimClaim) -> None:
-        """Nobody can be asked for it, nor for its like."""
+        """Note that a request, and similar ones, have no victims."""
         self._given_up.add(claim.kind)
 
     def _starts(self, form: PendingRequest, fewest: PendingRequest, without: Chosen = ()) -> bool:
-        """The devices of the least of it are enough."""
+        """Whether the devices of its minimum are enough."""
         pool, tally = self._pool, self._tally
         if without:
             pool, tally = pool.copy(), tally.copy()
@@ -118,7 +120,7 @@ class VictimSelection:
         return pool.fits(fewest) and self._allowed(form, fewest, pool, tally)
 
     def _choose(self, form: PendingRequest, request: PendingRequest) -> Chosen | None:
-        """Whom to stop for the least of a form."""
+        """Victims for the minimum of a form."""
         candidates, surplus = self._candidates(request)
         lowest = tuple(
             each for each in candidates if each.allocation.priority is PriorityClass.OPPORTUNISTIC
@@ -130,9 +132,12 @@ class VictimSelection:
         return None
 
     def _with_relocation(self, form: PendingRequest, request: PendingRequest) -> Chosen | None:
-        """The same where that is not enough: together with what may be moved (``movable``), as
-        long as it starts again beside what it makes room for, if need be with devices that are
-        asked back for it in turn."""
+        """The same together with work that may be relocated (``movable``).
+
+        Relocated work has to start again beside the preemptor, if need be with devices that are
+        reclaimed
+        for it in turn.
+        """
         small = movable(request, self._preemptible, self._entitlement, self._now)
         relocated = [each for each in small if self._may_restart(self._as_pending(each.allocation))]
         if not relocated:
@@ -163,7 +168,7 @@ class VictimSelection:
         return drop_unneeded(found, enough) if found else None
 
     def _relocated_restart(self, form: PendingRequest, chosen: Chosen) -> bool:
-        """Whether all that is moved starts again next to what it makes room for."""
+        """Whether all relocated work starts again beside the preemptor."""
         preemptible = self._preemptible.next_to(self._pool, self._tally)
         preemptible.preempt(each.allocation.request_id for each in chosen)
         claims = [ReclaimClaim(form, (form,))]
@@ -185,9 +190,9 @@ class VictimSelection:
         surplus: Surplus,
         enough: Callable[[Chosen], bool],
     ) -> Chosen | None:
-        """For a gang, where the cheapest lie on so many nodes that they empty none.
+        """Victims for a gang, where the cheapest ones lie on so many nodes that they free none.
 
-        One member after the other, the largest first, has the cheapest set on one node.
+        Each member, the largest first, gets the cheapest set on one node.
         """
         pool, left = self._pool.copy(), dict(surplus)
         chosen: Chosen = ()
@@ -208,7 +213,7 @@ class VictimSelection:
         return chosen if enough(chosen) else None
 
     def _on_one_node(self, request: PendingRequest, candidates: Iterable[Candidate]) -> bool:
-        """Whether whole devices of one node are all that it takes."""
+        """Whether whole devices of one node are all that it needs."""
         return (
             not request.gang
             and request.share is None
@@ -217,8 +222,8 @@ class VictimSelection:
         )
 
     def _candidates(self, request: PendingRequest) -> tuple[tuple[Candidate, ...], Surplus]:
-        """Each holding that could help and that this request may take from, and what the groups
-        that keep their guarantee hold above it."""
+        """Allocations that this request may preempt and that would help, and the surplus of their
+        groups."""
         chain = self._tree.chain(request.group)
         found: list[Candidate] = []
         surplus: Surplus = {}
@@ -248,16 +253,16 @@ class VictimSelection:
         return tuple(found), surplus
 
     def _above(self, group: str) -> int:
-        """Thousandths of a device that a group holds above all that it keeps."""
+        """Thousandths of a device that a group holds above all that is protected."""
         reserved = self._preemptible.reserved.get(group, 0) * THOUSAND
         return min(-self._entitlement.unused(group), self._tally.groups[group] - reserved)
 
     def _reason(
         self, request: PendingRequest, other: str, priority: PriorityClass, chain: tuple[Group, ...]
     ) -> _Reason | None:
-        """Why it may take from a group's work of this class; None where it may not.
+        """Why it may preempt a group's work of this class; None where it may not.
 
-        The level is that of the topmost group that is above the request alone.
+        Quotas are compared at the topmost group that is above the request alone.
         """
         if rank(priority) < rank(request.priority):
             return None

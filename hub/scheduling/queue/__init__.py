@@ -1,1 +1,1 @@
-"""Order the queue by priority and fair share; the state of one scheduling cycle."""
+"""The queue: its order, fair share, and the state of a cycle that it is dispatched against."""

@@ -1,4 +1,4 @@
-"""All that a decision counts: what is free, held, promised, reserved and left of budgets."""
+"""State of a cycle: what is free, held, guaranteed, reserved and left of budgets."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .running_set import RunningSet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldReason:
-    """Why free devices are not for a request.
+    """Why free devices are withheld from a request.
 
     Attributes:
-        reason: ``GUARANTEE``, ``RESERVATION`` or, of what runs already, ``BUDGET``.
-        detail: the group that they are kept for, or whose budget it is, where it is one.
+        reason: ``GUARANTEE``, ``RESERVATION`` or, for a running request, ``BUDGET``.
+        detail: the group with the reservation or the budget, if any.
     """
 
     reason: Reason
@@ -35,11 +35,11 @@ _FOR_A_GUARANTEE = HoldReason(reason=Reason.GUARANTEE)
 
 @dataclass(slots=True)
 class _UpcomingReservation:
-    """A moment at which reservations begin, and who may still run into it.
+    """The start of a reservation, and how much may still run into it.
 
     Attributes:
-        groups: whose reservations they are, with all groups below.
-        room: thousandths of a device that may still be lent past this moment.
+        groups: those with reservations then, with their subtrees.
+        headroom: thousandths of a device that may still be held past this moment.
     """
 
     at: float
@@ -52,7 +52,7 @@ class _UpcomingReservation:
 
 
 class CycleState:
-    """One set of books for one moment; it changes as work starts and ends."""
+    """State of one moment; it changes as requests start and end."""
 
     def __init__(self, snapshot: Snapshot, now: float) -> None:
         self.now = now
@@ -62,7 +62,8 @@ class CycleState:
         )
         self.caps = Caps(self.tree, self.pool.total_count() * THOUSAND)
         self.holdable = self.caps.lendable + _held_out_of_order(snapshot) * THOUSAND
-        """Of all devices, in thousandths: those that may be lent, and what is held of others."""
+        """Thousandths of a device of all devices that are schedulable, or held although they are
+        not."""
         self.silent = snapshot.silent
         self.tally = Tally(self.tree, snapshot.allocations)
         self._locality = GroupLocality(self.pool, snapshot.allocations)
@@ -72,7 +73,7 @@ class CycleState:
         self.guaranteed = guarantees(snapshot.groups)
         self._guarantees = ReservedCapacity(self.tree, self.tally, self.guaranteed)
         self.entitlement = Entitlement(self.tree, self.tally, self.guaranteed)
-        """Who may ask back what others borrow."""
+        """Which requests may reclaim guaranteed quota."""
         self._spans = tuple(sorted(snapshot.reserved, key=lambda each: (each.starts_at, each.id)))
         self._edges = sorted(
             edge for each in snapshot.reserved for edge in (each.starts_at, each.ends_at)
@@ -83,7 +84,7 @@ class CycleState:
         self._aside = 0
         """Thousandths of a device that are free, and set aside."""
         self._guarantees_kept: dict[tuple[str, int], bool] = {}
-        """What is known about ``_leaves_guarantees``."""
+        """Cache of ``_keeps_guarantees``."""
         self._update_reservations(now)
 
     def copy(self) -> CycleState:
@@ -102,16 +103,16 @@ class CycleState:
         return made
 
     def with_ends(self, allocations: Iterable[Allocation]) -> CycleState:
-        """A copy in which all that runs ends when these say."""
+        """A copy whose allocations end as these say."""
         made = self.copy()
         made.running = RunningSet(self.tree, allocations, now=self.now)
         made._update_reservations(self.now)
         return made
 
-    # -- what changes ---------------------------------------------------------------------
+    # -- changes --------------------------------------------------------------------------
 
     def start(self, allocation: Allocation) -> None:
-        """It holds its devices, which were taken from the pool already."""
+        """Add an allocation, whose devices were taken from the pool already."""
         self.running.add(allocation)
         if not allocation.devices:
             return
@@ -119,7 +120,7 @@ class CycleState:
         self._charge(allocation, 1)
 
     def end(self, request_id: str) -> Allocation:
-        """It holds nothing any more; the rest of its time is given back to its budget."""
+        """Remove an allocation; the rest of its time is returned to its budgets."""
         allocation = self.running.remove(request_id)
         if allocation.devices:
             self.pool.release(allocation)
@@ -128,7 +129,7 @@ class CycleState:
         return allocation
 
     def end_all(self, request_ids: Iterable[str]) -> None:
-        """These end, and whatever else was asked to go."""
+        """End these allocations, and all that are leaving."""
         leaving = {name for name, each in self.running.allocations.items() if each.leaving}
         for request_id in leaving.union(request_ids):
             self.end(request_id)
@@ -137,44 +138,44 @@ class CycleState:
         self.budgets = {each.group: each.budget - each.used - each.running for each in budgets}
 
     def advance(self, now: float) -> None:
-        """Time has passed: reservations may have become due, or be over."""
+        """Move time on: reservations may become due, or end."""
         before, self.now = self.now, now
         self.running.advance(now)
         if bisect_right(self._edges, before) != bisect_right(self._edges, now):
             self._update_reservations(now)
 
     def next_reservation_edge(self) -> float:
-        """When the next reservation begins or ends; infinity for never."""
+        """When the next reservation starts or ends; infinity for never."""
         return next(iter(self._edges[bisect_right(self._edges, self.now) :]), inf)
 
     def set_aside(self, placed: Iterable[Placement]) -> None:
-        """Keep these devices free for those that ask back what they are guaranteed."""
+        """Withhold these free devices for preemptors."""
         free = self._free()
         for each in placed:
             self.pool.occupy(each)
         self._aside += free - self._free()
 
     def restore(self, placed: Iterable[Placement]) -> None:
-        """The opposite of ``set_aside``, of all that was."""
+        """Undo ``set_aside``."""
         for each in placed:
             self.pool.release(each)
         self._aside = 0
 
-    # -- what is asked --------------------------------------------------------------------
+    # -- queries --------------------------------------------------------------------------
 
     def due(self) -> tuple[ReservedSpan, ...]:
-        """The reservations of this moment."""
+        """The reservations that are due."""
         return tuple(each for each in self._spans if _is_due(each, self.now))
 
     def due_devices(self) -> Mapping[str, int]:
-        """Devices by group, of the reservations of this moment."""
+        """Devices by group, of the reservations that are due."""
         devices: dict[str, int] = {}
         for each in self.due():
             devices[each.group] = max(devices.get(each.group, 0), each.devices)
         return devices
 
     def variants(self, request: PendingRequest) -> tuple[PendingRequest, ...]:
-        """The same request for each of the models that its groups may use, by name."""
+        """The request for each of the models that its groups may use, by name."""
         allowed = self.tree.models(request.group)
         if allowed is None or request.model in allowed:
             return (request,)
@@ -187,10 +188,10 @@ class CycleState:
         return self._locality.of(group)
 
     def reserved_for_others(self, request: PendingRequest) -> int:
-        """Thousandths of a device that stay free for others, whoever else would use them.
+        """Thousandths of a device that have to stay free for other groups.
 
-        1. a reservation of others is due: as many devices as they do not hold yet
-        2. other groups do not lend them
+        1. a due reservation of others: as many devices as they do not hold yet
+        2. guaranteed quota that other groups do not lend
         """
         return (
             self._reserved_now.of_others(self.tree.chain(request.group))
@@ -200,24 +201,24 @@ class CycleState:
 
     @property
     def has_reserved(self) -> bool:
-        """Whether any free devices are kept for somebody, now or later."""
+        """Whether any devices are withheld for some group, now or later."""
         return self._reserved_now.has_claims or bool(self._upcoming)
 
     def may_hold_back(self, request: PendingRequest) -> bool:
-        """Whether it could ever find free devices that it may not have (``kept_from``)."""
+        """Whether ``hold_reason`` could ever withhold devices from a request."""
         return self.has_reserved or (self._guarantees.has_claims and not request.preemptible)
 
     def keeps_reserved(self, request: PendingRequest) -> bool:
+        """Whether enough free devices remain for others beside it."""
         return _keeps(request, self.reserved_for_others(request), self.pool)
 
     def would_keep_reserved(self, request: PendingRequest, pool: DevicePool, tally: Tally) -> bool:
-        """The same, were this free and held."""
+        """The same with another pool and tally."""
         reserved_units = self._reserved_now.of_others_with(tally, self.tree.chain(request.group))
         return _keeps(request, reserved_units, pool)
 
     def reserved_reason(self, request: PendingRequest) -> Reason:
-        """Why free devices are kept from it: for a reservation of others that does not hold all
-        of them yet, or because they are not lent."""
+        """Whether free devices are withheld for a reservation or because they are not lent."""
         own = {group.name for group in self.tree.chain(request.group)}
         lacks = (
             each.group not in own and self.tally.groups[each.group] < each.devices * THOUSAND
@@ -226,12 +227,11 @@ class CycleState:
         return Reason.RESERVATION if any(lacks) else Reason.GUARANTEE
 
     def hold_reason(self, request: PendingRequest, until: float | None = None) -> HoldReason | None:
-        """Why it may not have devices although others may; None if it may.
+        """Why a request may not have devices although others may; None if it may.
 
-        1. it could run past the beginning of a reservation of others, and too few devices
-           would be left by then
-        2. it could not be asked back: beyond its own guarantee it takes only what leaves
-           others able to reclaim all of theirs, unless its group lets sessions borrow
+        1. It could run into a reservation of others, and too few devices would be left then.
+        2. It is not preemptible: beyond its own guaranteed quota it uses only devices without which
+           others can still reclaim all of theirs, unless its group lets sessions borrow.
         """
         weight = size(request.devices, request.share)
         until = self.now + request.seconds if until is None else until
@@ -241,8 +241,10 @@ class CycleState:
         return None if self.keeps_guarantees(request) else _FOR_A_GUARANTEE
 
     def keeps_guarantees(self, request: PendingRequest) -> bool:
-        """Whether others can reclaim all of theirs beside it, if it could not be asked back. It
-        is the same before and after what is lent is asked back for it."""
+        """Whether others can reclaim their guaranteed quotas beside it, if it is not preemptible.
+
+        The answer is the same before and after preemptions for it.
+        """
         if not self._guarantees or request.preemptible:
             return True
         key = (request.group, size(request.devices, request.share))
@@ -251,9 +253,10 @@ class CycleState:
         return self._guarantees_kept[key]
 
     def _keeps_guarantees(self, group: str, weight: int) -> bool:
-        """Whether others could still reclaim all of theirs, had a group so much for good.
+        """Whether others could still reclaim theirs if a group held so much that is not
+        preemptible.
 
-        What is set aside is free for them.
+        Devices that are set aside count as free.
         """
         chain = self.tree.chain(group)
         others = self._guarantees.of_others_beyond_guarantee(chain, weight)
@@ -276,7 +279,7 @@ class CycleState:
                 upcoming.headroom -= weight
 
     def _charge(self, allocation: Allocation, times: int) -> None:
-        """Its budgets lose what it may still use, or have it back."""
+        """Charge its budgets with what it may still use, or return that."""
         for group in self.tree.ancestry(allocation.group) if self.budgets else ():
             if group.name in self.budgets:
                 self.budgets[group.name] -= times * _cost(allocation, self.now)
@@ -285,7 +288,7 @@ class CycleState:
         return self.pool.free_count() * THOUSAND
 
     def _update_reservations(self, now: float) -> None:
-        """What reservations keep from others at this moment."""
+        """Compute what reservations withhold at this moment."""
         amounts = dict(not_lent(self.tree, self.guaranteed))
         for group, devices in self.due_devices().items():
             amounts[group] = max(amounts.get(group, 0), devices)
@@ -295,7 +298,7 @@ class CycleState:
         ]
 
     def _upcoming_reservation(self, reserved: ReservedSpan) -> _UpcomingReservation:
-        """What may still be lent past the beginning of a reservation."""
+        """How much may still run into the start of a reservation."""
         active = [each for each in self._spans if _is_due(each, reserved.starts_at)]
         groups = frozenset().union(*(self.tree.subtree(each.group) for each in active))
         upcoming = _UpcomingReservation(
@@ -317,7 +320,7 @@ def _keeps(request: PendingRequest, reserved_units: int, pool: DevicePool) -> bo
 
 
 def _held_out_of_order(snapshot: Snapshot) -> int:
-    """Devices that may not be lent any more and are held even so."""
+    """Number of devices that are held although they are not schedulable."""
     held = {device for each in snapshot.allocations for device in each.devices}
     return sum(device.id in held for device in snapshot.devices if not device.lendable)
 
@@ -327,6 +330,6 @@ def _is_due(reserved: ReservedSpan, now: float) -> bool:
 
 
 def _cost(allocation: Allocation, since: float) -> float:
-    """Device-seconds up to its time limit."""
+    """Device-seconds until its time limit."""
     devices = size(len(allocation.devices), allocation.share) / THOUSAND
     return devices * max(0.0, allocation.until - since)

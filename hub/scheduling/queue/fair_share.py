@@ -1,11 +1,11 @@
-"""Fair share: what everybody below a group has used and will use, over weight.
+"""Hierarchical fair share: past use and expected rest of running requests, over weight.
 
-Hierarchical, as in Kay and Lauder, "A fair share scheduler" (CACM 1988) and Slurm's fair tree:
-siblings are compared with siblings only. Past use decays and comes with the snapshot. To it
-comes the *entry penalty*: what running work still needs by its expected end, so that a burst is
-charged when it starts and not when it is over.
+Siblings are compared with siblings only, as in Kay and Lauder, "A fair share scheduler" (CACM
+1988) and Slurm's fair tree. Past use is decayed and comes with the snapshot. Added to it is the
+*entry penalty*: what running requests still need until their expected ends, so that a burst is
+charged when it starts.
 
-Everything is counted in whole millionths of a device-second, so that sums are exact in any order.
+Amounts are whole millionths of a device-second, so that sums are exact in any order.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ MICRO = 1_000_000
 
 
 def cost(thousandths: int, seconds: float) -> int:
-    """What so many thousandths of a device come to, in millionths of a device-second."""
+    """Cost of thousandths of a device for so long, in millionths of a device-second."""
     return thousandths * round(seconds * MILLI)
 
 
 class FairShare:
-    """What each node of the tree owes to its siblings: use, and what runs still needs."""
+    """Charges of each node of the tree: past use, and the expected rest of running requests."""
 
     def __init__(
         self,
@@ -44,9 +44,9 @@ class FairShare:
         self._now = round(now * MILLI)
         self._uses: dict[tuple[str, str], int] = {}
         self._held: defaultdict[Node, int] = defaultdict(int)
-        """Thousandths of a device of what has not reached its expected end."""
+        """Thousandths of a device of allocations before their expected ends."""
         self._charges: defaultdict[Node, int] = defaultdict(int)
-        """The same times those ends, and past use."""
+        """Past use, plus the same times those ends."""
         self._open: dict[str, tuple[int, Allocation]] = {}
         self._ends: list[tuple[int, str]] = []
         self.set_use(use)
@@ -57,13 +57,13 @@ class FairShare:
         return self._charges[node] - self._now * self._held[node]
 
     def of_owners(self, group: str, owners: Iterable[str]) -> list[int]:
-        """The same for owners right below a group."""
+        """The charges of owners right below a group."""
         charges, held, now = self._charges, self._held, self._now
         nodes = [(group, owner) for owner in owners]
         return [charges[node] - now * held[node] for node in nodes]
 
     def set_use(self, use: Iterable[DecayedUsage]) -> None:
-        """Replace what is known of the past of these owners in these groups."""
+        """Replace the past use of these owners in these groups."""
         for each in use:
             key = (each.group, each.owner)
             new = round(each.device_seconds * MICRO)
@@ -79,7 +79,7 @@ class FairShare:
         )
 
     def advance(self, now: float) -> None:
-        """Time has passed: what is past its expected end needs nothing that is known."""
+        """Move time on: allocations past their expected ends are charged nothing more."""
         self._now = round(now * MILLI)
         while self._ends and self._ends[0][0] <= self._now:
             end, request_id = heappop(self._ends)

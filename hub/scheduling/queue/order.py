@@ -1,8 +1,8 @@
-"""Who is served first among those that wait.
+"""The order of the queue.
 
-The order is worked out before anything is placed, as if everybody were served one after the
-other: whoever is served is charged at once, and so stands further back with the next request.
-Fifty submissions of one person therefore alternate with those of others.
+It is computed before anything is placed, as if all requests were served one after the other:
+each one is charged at once, so that its owner stands further back with the next. Fifty
+submissions of one user therefore alternate with those of others.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from .queues import Entry, Queues, Served
 
 When = tuple[bool, float, float, str]
 Turn = tuple[When, Served | None]
-"""When somebody's turn is, and who is served then; None where a group only says that none of its
-turns is earlier. Several have the same turn only where one group serves them one after the
-other."""
+"""A position and the request served there; None where a group only announces its first position.
+Several positions are equal only where one group serves them one after the other."""
 
 _when: Callable[[Turn], When] = itemgetter(0)
 _served: Callable[[Turn], Served | None] = itemgetter(1)
@@ -41,27 +40,25 @@ def _at_once(turns: list[Iterator[Turn]]) -> Iterable[Turn]:
 
 
 class QueueOrder:
-    """The order of all that wait, at one moment; nothing that starts afterwards moves it.
+    """The order of all queued requests at one moment; later starts do not change it.
 
-    0. for whom devices were asked back, until they start, and then what was moved for them:
-       within their guarantees (or urgent). Whoever gave devices back waits behind whom they were
-       for, and so does anybody else; else the same would be asked back again
-    1. a reservation of its group is due, and the group does not hold all of it yet
+    0. preemptors until they start, then the requests relocated for them, while entitled (within
+       guaranteed quota, or urgent). A victim stays behind its preemptor, and so does every other
+       request; else the same devices would be reclaimed again.
+    1. requests of a group whose reservation is due, up to its size
     2. priority class: urgent, interactive, normal, opportunistic
-    3. at each level of the tree of groups, from the root: what stays within a group's guarantee
-    4. of siblings, whoever owes the least over its weight (``fairshare``); of equal ones,
-       whose next request is the older one
+    3. at each level of the tree, from the root: requests within their group's guaranteed quota
+    4. among siblings, the least charge over weight (``fair_share``); among equals the older next
+       request
     5. to 8. among the requests of one owner: ``queues.entry``
 
-    In 3 and 4 everybody ahead counts as served: what it would hold and is expected to use is
-    added to its owner and all groups above (virtual service, as the start tags of Goyal, Vin
-    and Cheng, "Start-time fair queueing", SIGCOMM 1996). A request that a limit would hold
-    anyway is charged to nobody at the group of that limit and above, and moves nobody there.
-    It has the turn of the one before it in its group, or that which the group began with. Each
-    class begins anew with what is really held.
+    In 3 and 4 every request ahead counts as running: its devices and expected use are added to its
+    owner and all groups above (virtual service, as the start tags of Goyal, Vin and Cheng,
+    "Start-time fair queueing", SIGCOMM 1996). A request that a limit would hold anyway is not
+    charged at the group of that limit and above. It keeps the position of the one before it in its
+    group, or the first of the group. Each class starts with what is really held.
 
-    What siblings do has no influence on the order inside a group: the order of the whole is the
-    orders of its parts, merged by whose turn it is.
+    Siblings do not influence the order inside a group: the whole order is a merge of its parts.
     """
 
     def __init__(
@@ -72,8 +69,9 @@ class QueueOrder:
         skipped_groups: Collection[str] = (),
         preemptors: Collection[str] = (),
     ) -> None:
-        """``left_out`` names groups without which the order of all others is the same;
-        ``promised`` those for whom somebody will have been stopped."""
+        """Args:
+        skipped_groups: groups without which the order of all others is the same.
+        preemptors: requests for which others will have been stopped."""
         self._queues = queues
         self._skipped_groups, self._future_preemptors = skipped_groups, preemptors
         self._tree = state.tree
@@ -85,11 +83,11 @@ class QueueOrder:
         self._now = state.now
 
     def __iter__(self) -> Iterator[PendingRequest]:
-        """One after the other, and no further than somebody asks."""
+        """Yield the requests lazily, one after the other."""
         return self._in_order(_one_by_one)
 
     def as_tuple(self) -> tuple[PendingRequest, ...]:
-        """All of them, faster than one after the other."""
+        """All of them; faster than one after the other."""
         return tuple(self._in_order(_at_once))
 
     def _in_order(self, merged: Merge) -> Iterator[PendingRequest]:
@@ -111,7 +109,7 @@ class QueueOrder:
             yield from (each for each in self._behind(request) if each in self._entitlement)
 
     def _behind(self, request: PendingRequest) -> Iterator[PendingRequest]:
-        """A request, and before it whom it was itself stopped for since."""
+        """A request, and before it the preemptors for which it was itself stopped since."""
         found: dict[str, PendingRequest] = {}
         at: PendingRequest | None = request
         while at is not None and at.id not in found:
@@ -120,9 +118,9 @@ class QueueOrder:
         return reversed(found.values())
 
     def _due_requests(self) -> Iterator[PendingRequest]:
-        """Rule 1: as much of what waits as the reservation still has devices for.
+        """Rule 1: as many requests as the reservation still has devices for.
 
-        Nobody is left out: who is held by a limit takes a part of it as well.
+        Requests held by a limit use a part of it as well.
         """
         for reserved in self._due:
             left = reserved.devices * THOUSAND - self._tally.groups[reserved.group]
@@ -141,14 +139,14 @@ class QueueOrder:
         merged: Merge,
         skipped_groups: Collection[str] = (),
     ) -> Iterator[Served]:
-        """Everybody below a group, served one after the other; below None, all roots."""
+        """All requests below a group, in order; below None, those of all roots."""
         children = [
             child
             for child in self._queues.groups_below(parent, priority)
             if child.name not in skipped_groups
         ]
         if parent is None and len(children) == 1 and self._left_of_guarantee(children[0]) <= 0:
-            # With nobody beside it, and nothing to be served first, it moves nobody.
+            # A single root without unused guaranteed quota changes no order.
             return self._below(children[0].name, priority, merged, skipped_groups)
         turns = [self._of_group(child, priority, merged, skipped_groups) for child in children]
         if parent is not None:
@@ -156,10 +154,11 @@ class QueueOrder:
         return filter(None, map(_served, turns[0] if len(turns) == 1 else merged(turns)))
 
     def _of_owners(self, group: str, priority: PriorityClass) -> Iterator[Turn]:
-        """The requests of all owners in a group itself, each with the moment of its turn.
+        """The requests of all owners in a group itself, each with its position.
 
-        Whose deadline is in danger has its turn as much earlier as it costs, and is charged all
-        the same: it passes others of its group, and no number of deadlines passes more than that.
+        A request whose deadline is in danger has a position earlier by its own cost, and is charged
+        all
+        the same: no number of deadlines passes others of the group by more than that.
         """
         now = self._now
         queues = self._queues.of_owners(group, priority, now)
@@ -188,12 +187,15 @@ class QueueOrder:
     def _of_group(
         self, group: Group, priority: PriorityClass, merged: Merge, skipped_groups: Collection[str]
     ) -> Iterator[Turn]:
-        """The same for a group, whose limits and guarantee count.
+        """The same for a group below, whose limits and guaranteed quota apply.
 
-        It begins with a turn that none of its others is before, and at which nobody is served:
-        only when that has come is the group looked into. First comes what stays within its
-        guarantee, then all the rest. Whoever a limit of the group, or of one below, would hold
-        keeps the turn that was last: it moves nobody and is charged to nobody.
+        It starts with a position before all its others, at which nothing is served: only when that
+        is
+        reached is the group expanded. Requests within its guaranteed quota come first, then the
+        rest. A
+        request that a limit of the group, or of one below, would hold keeps the last position and
+        is not
+        charged.
         """
         name, part = group.name, group.weight
         left, charged = self._left_of_guarantee(group), self._fair_share.of(name)
@@ -203,7 +205,7 @@ class QueueOrder:
         most, member_held, held = group_cap(group), member_cap(group), self._tally.groups[name]
         users, of_owners = self._tally.users, dict[str, int]()
         later: list[Served] = []
-        # The second time begins with those that the first one put off.
+        # The second pass begins with the requests that the first one deferred.
         first = requests if left > 0 else ()
         for lent, queue in ((False, first), (True, chain(later, requests))):
             for served in queue:
@@ -239,12 +241,13 @@ class QueueOrder:
 
 
 def fair_share_of(snapshot: Snapshot, state: CycleState) -> FairShare:
+    """Fair share of a snapshot."""
     return FairShare(state.tree, snapshot.use, snapshot.allocations, state.now)
 
 
 def in_order(
     snapshot: Snapshot, state: CycleState, fair_share: FairShare | None = None
 ) -> tuple[PendingRequest, ...]:
-    """All that waits, the next one first."""
+    """All queued requests in order."""
     owed = fair_share_of(snapshot, state) if fair_share is None else fair_share
     return QueueOrder(Queues(state.tree, snapshot.pending), state, owed).as_tuple()

@@ -1,4 +1,4 @@
-"""What waits, by class, group and owner; inside each in the order in which it is served."""
+"""Queued requests by class, group and owner; those of one owner in the order of the queue."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .fair_share import MICRO, cost
 from .running_set import expected_seconds
 
 AGEING = 0.01
-"""Device-seconds of expected work that one second of waiting makes up for. It only has to see to
-it that nothing starves: more of it serves age instead of size, and makes people wait longer."""
+"""Device-seconds of expected work that one second of waiting offsets. It only prevents starvation:
+more of it favours age over size, and lengthens waits."""
 DANGER = 2.0
-"""A deadline is in danger when less time is left than this many times what it would take."""
+"""A deadline is in danger when less than this many times the expected runtime is left."""
 
 _RANK = MappingProxyType({name: rank for rank, name in enumerate(PriorityClass)})
 
 OwnKey = tuple[float, float, float, str]
 Served = tuple[PendingRequest, int, int, bool]
-"""A request, its weight in thousandths of a device, what it is expected to use in millionths of
-a device-second, and whether a limit would hold it anyway."""
+"""A request, its weight in thousandths of a device, its expected use in millionths of a
+device-second, and whether a limit would hold it."""
 Entry = tuple[OwnKey, Served]
 
 
@@ -35,18 +35,19 @@ def rank(priority: PriorityClass) -> int:
 
 
 def entry(request: PendingRequest) -> Entry:
-    """A request with its place among those of one owner in one group; the smaller goes first.
+    """A request with its sort key among those of one owner in one group.
 
-    5. what is expected to be left of its work, in device-seconds, less a part for the time that
-       it has waited: the shortest first (weighted by devices, as QSSF of Hu et al., SC 2021),
-       and nothing starves
-    6. the least slack of its deadline
-    7. age: who was submitted earlier; a request that comes back to the queue keeps its age
-    8. request id: arbitrary, and the same every time
+    5. least expected device-seconds left, less a credit for the time that it has waited: shortest
+       first (weighted by devices, as QSSF of Hu et al., SC 2021) without starvation
+    6. least slack of its deadline
+    7. submission time, which a requeued request keeps
+    8. request id: arbitrary, and always the same
 
-    No two of them change places as time passes: what they gain by waiting is the same. A
-    deadline in danger goes before all of this (``Queues.of_owners``), and before as much of
-    others in its group as it costs itself (``Order``).
+    Two requests never swap as time passes, since both gain the same by waiting. A deadline in
+    danger
+    goes before all of this (``Queues.of_owners``), and ahead of others in its group by as much as
+    it
+    costs (``QueueOrder``).
     """
     submitted_at, deadline, seconds = (
         request.submitted_at,
@@ -67,13 +68,13 @@ class Queues:
         self._tree = tree
         self._own: dict[tuple[PriorityClass, str], dict[str, list[Entry]]] = {}
         self._below: defaultdict[tuple[PriorityClass, str], int] = defaultdict(int)
-        """How many wait in a group and below it, by class."""
+        """Number of queued requests in a group and its subtree, by class."""
         self._classes = dict.fromkeys(PriorityClass, 0)
         """The same of all groups."""
         self._dated: dict[tuple[PriorityClass, str], set[str]] = {}
-        """Owners in whose queues there ever was a deadline."""
+        """Owners whose queues ever had a deadline."""
         self._orphans: list[tuple[float, str, PendingRequest]] = []
-        """Those whose group, or one above it, is missing."""
+        """Requests whose group, or one above it, is missing."""
         self._pending: dict[str, PendingRequest] = {}
         self._victims: dict[str, PendingRequest] = {}
         for request in pending:
@@ -97,7 +98,7 @@ class Queues:
             self._count(request.priority, request.group, 1)
 
     def _put(self, request: PendingRequest) -> list[Entry] | None:
-        """At the end of a queue, which is not sorted then; None where its group is missing."""
+        """Append to the queue of its owner, unsorted; None where its group is missing."""
         self._pending[request.id] = request
         if request.preemptor:
             self._victims[request.id] = request
@@ -138,25 +139,25 @@ class Queues:
     # -- reading --------------------------------------------------------------------------
 
     def victims(self) -> list[PendingRequest]:
-        """Whatever was stopped for others and waits to go on, the oldest first."""
+        """Requests that were preempted or relocated for another, the oldest first."""
         return sorted(self._victims.values(), key=lambda each: (each.submitted_at, each.id))
 
     def orphans(self) -> Iterator[PendingRequest]:
-        """Whoever cannot start, because the group is missing: the oldest first."""
+        """Requests that cannot start because a group is missing, the oldest first."""
         return (request for _, _, request in self._orphans)
 
     @property
     def classes(self) -> list[PriorityClass]:
-        """Those in which somebody waits, the first one first."""
+        """The classes with queued requests, the first one first."""
         return [priority for priority, count in self._classes.items() if count]
 
     def groups_below(self, parent: str | None, priority: PriorityClass) -> list[Group]:
-        """The groups right below one (below None: the roots) in which somebody waits."""
+        """The groups right below one (below None: the roots) with queued requests."""
         below = self._below
         return [each for each in self._tree.children(parent) if below[priority, each.name]]
 
     def of(self, group: str) -> Iterator[PendingRequest]:
-        """All that waits in a group and below it, in no order that means anything."""
+        """All queued requests of a group and its subtree, in arbitrary order."""
         for name in self._tree.subtree(group):
             for priority in PriorityClass:
                 for queue in self._own.get((priority, name), _NO_OWNERS).values():
@@ -165,8 +166,10 @@ class Queues:
     def of_owners(
         self, group: str, priority: PriorityClass, now: float
     ) -> Mapping[str, Sequence[Entry]]:
-        """Whoever waits in a group itself, each with the queue: deadlines in danger, the least
-        slack first, then the rest."""
+        """The owners with queued requests in a group itself, each with the queue.
+
+        Deadlines in danger come first, by least slack.
+        """
         owners = self._own.get((priority, group), _NO_OWNERS)
         dated = self._dated.get((priority, group))
         if not dated:

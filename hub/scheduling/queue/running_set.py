@@ -1,4 +1,4 @@
-"""What runs, and when it is expected to end."""
+"""Running allocations by their expected ends, and how long requests are expected to run."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from ..placement.device_pool import Placement
 from ..quota.tree import THOUSAND, GroupTree, size
 
 COUNTED = 2
-"""How many of the newest are looked at."""
+"""Number of earlier runs that an estimate uses."""
 
 
 def likely_seconds(newest: Collection[float]) -> float:
-    """The mean of the newest one or two that ended like it.
+    """Expected runtime: the mean of the last one or two similar runs.
+
+    The live service and the simulator use the same function, with their own notion of similar runs.
 
     Tsafrir, Etsion and Feitelson, "Backfilling using system-generated predictions rather than
     user runtime estimates", IEEE TPDS 18(6), 2007: the last two jobs of a user predict about as
@@ -27,17 +29,17 @@ def likely_seconds(newest: Collection[float]) -> float:
 
 
 _SHORTEST = 60.0
-"""Seconds: the first step for what was expected to take less."""
+"""Seconds: the first correction of a shorter estimate."""
 
 End = tuple[float, str]
-"""When a request's lease is expected to end, and its id."""
+"""Expected end of a lease, and its request id."""
 
 
 def expected_seconds(request: PendingRequest) -> float:
-    """Seconds that a request is expected to hold what it is given; at most its time limit.
+    """Seconds that a request is expected to run; at most its time limit.
 
-    What earlier attempts saved of its work need not be done again. Where they have outlived what
-    was expected of it, more is expected than before, as of what runs.
+    Work that earlier attempts saved is not repeated. Where they ran longer than was expected, the
+    estimate is corrected, as for running allocations.
     """
     whole = request.seconds
     if request.expected is not None and request.expected < whole:
@@ -49,7 +51,7 @@ def expected_seconds(request: PendingRequest) -> float:
 
 
 def allocation_of(request: PendingRequest, placed: Placement, *, now: float) -> Allocation:
-    """What a request holds once it starts, for as long as its time limit."""
+    """The allocation of a request that starts now, until its time limit."""
     return Allocation(
         request_id=request.id,
         owner=request.owner,
@@ -69,21 +71,20 @@ def allocation_of(request: PendingRequest, placed: Placement, *, now: float) -> 
 
 
 def planned_end(allocation: Allocation) -> float:
-    """When it was expected to end, as it was known when it began."""
+    """When it was expected to end, as known at its start."""
     if allocation.expected is None:
         return allocation.until
     return min(allocation.until, allocation.since + allocation.expected)
 
 
 def expected_end(allocation: Allocation, now: float) -> float:
-    """When it is expected to end, as it is known now.
+    """When it is expected to end, as known now.
 
-    1. what was asked to go ends now
-    2. what was expected to be over is expected to run twice as long, then four times, and so on,
-       within its time limit (Tsafrir, Etsion and Feitelson, "Backfilling using system-generated
-       predictions", IEEE TPDS 2007: a prediction that was outlived is corrected, in steps that
-       grow). Between two steps the answer stays the same.
-    3. what is past its time limit ends now
+    1. An allocation that is leaving ends now.
+    2. One that has outlived its estimate is expected to run twice as long, then four times, and so
+       on, within its time limit (Tsafrir, Etsion and Feitelson, "Backfilling using system-generated
+       predictions", IEEE TPDS 2007). Between two steps the answer stays the same.
+    3. One past its time limit ends now.
     """
     if allocation.leaving:
         return now
@@ -97,14 +98,12 @@ def expected_end(allocation: Allocation, now: float) -> float:
 
 
 def notice_end(now: float, grace: float, until: float) -> float:
-    """When what is asked back now has to have gone: after the grace time, or at the end of its
-    time limit where that comes first."""
+    """End of the grace period of a notice sent now; at most the end of the time limit."""
     return min(now + grace, max(now, until))
 
 
 def _corrected(seconds: float, since: float, now: float) -> float:
-    """How long what began then is expected to run in all: as long as was expected, or, where it
-    has outlived that, twice as long, four times, and so on."""
+    """Expected runtime, doubled until it lies in the future."""
     if since + seconds < now:
         seconds = max(_SHORTEST, seconds)
     while since + seconds < now:
@@ -113,7 +112,7 @@ def _corrected(seconds: float, since: float, now: float) -> float:
 
 
 class RunningSet:
-    """All holdings, found by group, by owner and by their ends."""
+    """All allocations, by group, by owner and by expected end."""
 
     def __init__(
         self, tree: GroupTree, allocations: Iterable[Allocation] = (), *, now: float
@@ -124,7 +123,7 @@ class RunningSet:
         self._groups: dict[str, dict[tuple[str, str], None]] = {}
         self._now = now
         self._end: dict[str, float] = {}
-        """When each is expected to end, as it is known now."""
+        """Expected end of each, as known now."""
         self._ends: list[End] = []
         """The same in order."""
         for allocation in allocations:
@@ -139,7 +138,7 @@ class RunningSet:
         return made
 
     def advance(self, now: float) -> None:
-        """Time has passed: what was expected to be over by now is expected to end later."""
+        """Move time on: estimates that were outlived are corrected."""
         goes_back, self._now = now < self._now, now
         outlived = len(self._ends) if goes_back else bisect_left(self._ends, (now, ""))
         again, self._ends = self._ends[:outlived], self._ends[outlived:]
@@ -159,7 +158,7 @@ class RunningSet:
         insort(self._ends, self._ends.pop())
 
     def _put(self, allocation: Allocation) -> None:
-        """With its end behind all others, wherever that belongs."""
+        """Add without sorting: its end is the last of the list."""
         key = (allocation.group, allocation.owner)
         self._all[allocation.request_id] = allocation
         self._in.setdefault(key, {})[allocation.request_id] = allocation
@@ -173,18 +172,18 @@ class RunningSet:
         return allocation
 
     def give_notice(self, request_ids: Iterable[str], grace: float = 0.0) -> None:
-        """These are asked to go, and have so many seconds for it."""
+        """Mark these as leaving, with a grace period."""
         for request_id in request_ids:
             allocation = self.remove(request_id)
             at = notice_end(self._now, grace, allocation.until)
             self.add(replace(allocation, leaving=True, leaves_at=at))
 
     def ends(self) -> Iterator[tuple[float, Allocation]]:
-        """Everything that runs, in the order in which it is expected to end."""
+        """Every allocation with its expected end, in that order."""
         return ((end, self._all[request_id]) for end, request_id in self._ends)
 
     def ends_in(self, group: str, owner: str | None) -> list[tuple[float, Allocation]]:
-        """The same of a group and all below it, or of one owner in them."""
+        """The same of a group and its subtree, or of one owner in them."""
         keys = (
             key
             for name in self._tree.subtree(group)

@@ -1,1 +1,1 @@
-"""Quota on the tree of groups: guarantees, limits, borrowing, budgets and charges."""
+"""Quota of the group tree: limits, headroom, guaranteed quota, and charges in device-seconds."""

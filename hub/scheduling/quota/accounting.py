@@ -1,11 +1,10 @@
-"""Device-seconds: what an interval of a lease costs, and what a ledger adds up to.
+"""Charge leases in device-seconds, and decay past charges for fair share.
 
-A part of a device is charged share-seconds: device-seconds times the part that it counts as
-against a quota (``quota.size``): its compute, in thousandths.
+A share is charged for the part of the device that counts against a quota (``tree.size``): its
+compute, in thousandths.
 
-Charges are made by intervals that follow each other without gap or overlap: each one begins
-where the one before it ended. A clock that jumps back makes an empty interval, never a
-negative one, and nothing is charged twice.
+Charges are consecutive intervals without gap or overlap. A clock that jumps back makes an empty
+interval, never a negative one, and nothing is charged twice.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from .tree import THOUSAND, size
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """One interval of one lease, and what it costs."""
+    """One interval of one lease, and its cost."""
 
     starts_at: float
     ends_at: float
@@ -29,7 +28,7 @@ class Charge:
 
 
 class Charged(Protocol):
-    """Anything that carries a charge: a ledger entry, or a charge not written yet."""
+    """Anything with a charge: a ledger entry, or a charge that is not written yet."""
 
     @property
     def device_seconds(self) -> float: ...
@@ -38,19 +37,16 @@ class Charged(Protocol):
 def device_seconds(
     devices: int, starts_at: float, ends_at: float, *, share: Share | None = None
 ) -> float:
-    """What so many devices, or a share of one, cost from one moment to another.
-
-    0 if time went backwards.
-    """
+    """Cost of so many devices, or a share of one, over an interval; 0 if time went backwards."""
     return size(devices, share) / THOUSAND * max(0.0, ends_at - starts_at)
 
 
 def next_charge(
     *, devices: int, charged_until: float, until: float, share: Share | None = None
 ) -> Charge | None:
-    """The interval that the ledger lacks, or None where it is complete up to ``until``.
+    """The interval that the ledger lacks, or None if it is complete up to ``until``.
 
-    A lease without devices is charged too, with 0: its ledger shows when it ran.
+    A lease without devices is charged 0: its ledger shows when it ran.
     """
     if until <= charged_until:
         return None
@@ -62,11 +58,11 @@ def next_charge(
 
 
 HALF_LIFE = 7 * 86400.0
-"""After how long past use counts half, where nothing else was chosen."""
+"""Default half-life of past use."""
 
 
 class ChargeInterval(Charged, Protocol):
-    """A charge with its span."""
+    """A charge with its interval."""
 
     @property
     def starts_at(self) -> float: ...
@@ -76,15 +72,15 @@ class ChargeInterval(Charged, Protocol):
 
 
 def decayed(charge: ChargeInterval, at: float, half_life: float) -> float:
-    """What a charge still counts for at a later moment.
+    """What a charge still counts for at a later time.
 
-    Each instant of it counts 2^(-age / half-life), so that the charge counts for the integral
-    of that over its interval, times its devices:
+    Each instant counts 2^(-age / half-life), so that the charge counts for the integral of that
+    over its interval, times its devices:
 
         devices · H/ln 2 · (2^(-(at - ends_at)/H) - 2^(-(at - starts_at)/H))
 
-    One that is split in two counts as much as the whole, and a credit takes back what its
-    charges still count for.
+    A charge split in two counts as much as the whole, and a credit cancels what its charges still
+    count for.
     """
     per_second = log(2) / half_life
     devices = charge.device_seconds / (charge.ends_at - charge.starts_at)
@@ -94,5 +90,5 @@ def decayed(charge: ChargeInterval, at: float, half_life: float) -> float:
 
 
 def total(charges: Iterable[Charged]) -> float:
-    """The exact sum, the same in whatever order the charges come."""
+    """The exact sum, the same in any order of the charges."""
     return fsum(charge.device_seconds for charge in charges)

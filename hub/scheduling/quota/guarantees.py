@@ -1,6 +1,8 @@
-"""What each group of the tree is guaranteed, and who may have it now.
+"""Guaranteed quota: which requests may reclaim, what is kept for others, what could be reclaimed.
 
-A guarantee is what Kueue calls the nominal quota of a queue in its cohort.
+A guaranteed quota is what Kueue calls the nominal quota of a queue in its cohort. Amounts are
+in thousandths of a device, and changes are only recorded: sums are computed at the next query,
+since work ends much more often than it is queried.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from .tree import THOUSAND, GroupTree, Tally, size
 
 
 class Entitlement:
-    """Who may ask back what others borrow, next to what is held."""
+    """Which requests may reclaim guaranteed quota, beside what is held."""
 
     def __init__(self, tree: GroupTree, tally: Tally, guaranteed: Mapping[str, int]) -> None:
         self._tree, self._tally, self._guaranteed = tree, tally, guaranteed
@@ -26,9 +28,10 @@ class Entitlement:
         return made
 
     def __contains__(self, request: PendingRequest) -> bool:
-        """Whether it is urgent, or some group of its chain stays within its guarantee with it.
+        """Whether a request is urgent, or a group of its chain stays within its guaranteed quota
+        with it.
 
-        Whose group is missing may hold nothing, however urgent it is.
+        A request whose group is missing may hold nothing, however urgent it is.
         """
         if not request.devices:
             return False
@@ -37,7 +40,7 @@ class Entitlement:
         return size(request.devices, request.share) <= self.unused_in_chain(request.group)
 
     def among(self, requests: Iterable[PendingRequest]) -> Iterator[PendingRequest]:
-        """Those that may ask; a group that holds its guarantee is passed over at once."""
+        """The entitled requests; groups without unused guaranteed quota are skipped."""
         passed: set[str] = set()
         urgent = PriorityClass.URGENT
         for each in requests:
@@ -49,8 +52,7 @@ class Entitlement:
                 passed.add(each.group)
 
     def unused_in_chain(self, group: str) -> int:
-        """Of the guarantees along a group's chain, the most that is left of one, in thousandths
-        of a device."""
+        """The largest unused guaranteed quota along a group's chain."""
         left = self._left.get(group)
         if left is None:
             chain = self._tree.chain(group)
@@ -59,11 +61,11 @@ class Entitlement:
         return left
 
     def unused(self, group: str) -> int:
-        """What is left of the guarantee of a group itself; less than 0 where it holds more."""
+        """Unused guaranteed quota of the group itself; negative where it borrows."""
         return self._guaranteed[group] * THOUSAND - self._tally.groups[group]
 
     def invalidate(self, group: str) -> None:
-        """What a group holds has changed, and with it what is left to all below those above it."""
+        """Forget what is known below the root of a group whose allocations changed."""
         if not self._left:
             return
         known = self._tree.ancestry(group)
@@ -72,16 +74,20 @@ class Entitlement:
 
 
 class ReservedCapacity:
-    """The unfilled part of a claim of each group, along the chain."""
+    """Devices that groups have a claim to and do not hold yet.
+
+    A claim is a number of devices per group. A group's claim contains those of the groups below it,
+    so that nothing is counted twice.
+    """
 
     def __init__(self, tree: GroupTree, tally: Tally, amounts: Mapping[str, int]) -> None:
         self._tree, self._tally = tree, tally
         self._amounts = {name: count * THOUSAND for name, count in amounts.items() if count > 0}
         self._unfilled: dict[str, int] = {}
         self._below: defaultdict[str | None, int] = defaultdict(int)
-        """By group, and for None of all roots: the sum of what those right below it lack."""
+        """By group, and for None of all roots: the sum of the unfilled claims right below it."""
         self._changed = set(self._amounts)
-        """Groups that hold something else since the last question."""
+        """Groups whose allocations changed since the last query."""
 
     def copy(self, tally: Tally) -> ReservedCapacity:
         made = copy(self)
@@ -94,31 +100,31 @@ class ReservedCapacity:
 
     @property
     def has_claims(self) -> bool:
-        """Whether anybody has a claim, unfilled or not."""
+        """Whether any group has a claim, unfilled or not."""
         return bool(self._amounts)
 
     def invalidate(self, group: str) -> None:
-        """What a group holds has changed."""
+        """Note that a group's allocations changed."""
         if self._amounts:
             self._changed.add(group)
 
     def _now(self) -> defaultdict[str | None, int]:
-        """What is lacking below each group, after all that has changed."""
+        """Unfilled claims below each group, after all changes."""
         while self._changed:
             for each in self._tree.chain(self._changed.pop()):
                 own = max(0, self._amounts.get(each.name, 0) - self._tally.groups[each.name])
                 lacks = max(own, self._below[each.name])
-                # Where it is the same, those above may lack less by themselves all the same.
+                # Also if unchanged: the claims above may have changed by themselves.
                 self._below[each.parent] += lacks - self._unfilled.get(each.name, 0)
                 self._unfilled[each.name] = lacks
         return self._below
 
     def of_others(self, chain: tuple[Group, ...]) -> int:
-        """What all those lack that are not on a chain themselves."""
+        """Unfilled claims of all groups outside a chain."""
         return self._now()[chain[0].name] + sum(self._beside(group) for group in chain)
 
     def of_others_with(self, tally: Tally, chain: tuple[Group, ...]) -> int:
-        """The same, were this held."""
+        """The same with another tally."""
         if not self._amounts:
             return 0
         made = self.copy(tally)
@@ -126,10 +132,10 @@ class ReservedCapacity:
         return made.of_others(chain)
 
     def of_others_beyond_guarantee(self, chain: tuple[Group, ...], weight: int) -> int:
-        """What they lack, but for those against whom a group takes only what it is guaranteed.
+        """Unfilled claims of others, except against what a group takes of its own guaranteed quota.
 
-        Seen from beside a group that stays within its guarantee, with all that those below it
-        still lack, nothing is borrowed.
+        Beside a group that stays within its guaranteed quota, with all unfilled claims below it,
+        nothing is borrowed.
         """
         below = self._now()
         others = lacks = below[chain[0].name]
@@ -145,7 +151,8 @@ class ReservedCapacity:
 
 
 class ReclaimableCapacity:
-    """What could be asked back: preemptible work of those that hold more than their guarantee."""
+    """What could be reclaimed: preemptible work of groups that hold more than their guaranteed
+    quota."""
 
     def __init__(
         self,
@@ -180,21 +187,24 @@ class ReclaimableCapacity:
         return self._below[None]
 
     def after(self, chain: tuple[Group, ...], weight: int) -> int:
-        """The same once the first group of a chain holds so much more for good: what it is
-        guaranteed may then be that, and what it holds else can be asked back."""
+        """The same once the first group of a chain holds ``weight`` more that is not preemptible.
+
+        Its guaranteed quota may then cover that, and its other work can be reclaimed.
+        """
         total, more = self.total, 0
         for each in chain:
             more = self._by(each.name, weight, more) - self._lent.get(each.name, 0)
         return total + more
 
     def _by(self, group: str, weight: int = 0, more: int = 0) -> int:
-        """Of what a group holds, held it so much more, and were so much more lent below it."""
+        """What is reclaimable of a group that holds ``weight`` more, with ``more`` reclaimable
+        below it."""
         guaranteed = self._guaranteed.get(group, 0) * THOUSAND
         above = max(0, self._tally.groups[group] + weight - guaranteed)
         return min(self._direct[group] + self._below[group] + more, above)
 
     def count(self, allocation: Allocation, times: int) -> None:
-        """A holding came (``times`` 1) or went (-1)."""
+        """Add an allocation (``times`` 1) or remove it (-1)."""
         self._changed.add(allocation.group)
         if allocation.preemptible and allocation.devices:
             self._direct[allocation.group] += times * size(
@@ -203,8 +213,7 @@ class ReclaimableCapacity:
 
 
 def not_lent(tree: GroupTree, guaranteed: Mapping[str, int]) -> Mapping[str, int]:
-    """Devices that groups do not lend of what counts as guaranteed to them (Kueue's lending
-    limit)."""
+    """Guaranteed devices that groups do not lend (Kueue's lending limit)."""
     return {
         group.name: max(0, guaranteed[group.name] - group.lending)
         for group in tree.groups

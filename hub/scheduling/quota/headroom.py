@@ -1,4 +1,4 @@
-"""Whether the quotas leave room for a request next to what is held."""
+"""Quota check: whether the limits of a group and its owner leave headroom for a request."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ..model.snapshot import Group, Kind, PendingRequest
 from .tree import THOUSAND, GroupTree, Tally, group_max, size
 
 Key = tuple[str, str | None]
-"""A limit that many share: of a group, or of one owner in a group."""
+"""A limit that several requests share: of a group, or of one owner in a group."""
 
-_SESSION = Kind.SESSION  # As in ``walk``.
+_SESSION = Kind.SESSION  # As in ``dispatch``.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,9 +21,8 @@ class LimitReached:
 
     Attributes:
         reason: which limit.
-        group: whose limit it is: the request's own group or one above.
-        for_good: True where the request alone is larger than the limit, so that waiting for
-            others does not help.
+        group: the group whose limit it is: the request's own or one above.
+        permanent: the request alone exceeds the limit, so that waiting does not help.
     """
 
     reason: Reason
@@ -37,19 +36,20 @@ def limit_reached(
     tally: Tally,
     budgets: Mapping[str, float] | None = None,
 ) -> LimitReached | None:
-    """The limit that keeps a request from starting next to what is held; None if it may.
+    """Return the limit that keeps a request from starting beside what is held; None if it may
+    start.
 
-    1. a group that is missing, or has a missing one above, permits nothing
-    2. a limit that the request alone exceeds: it was lowered after the request was admitted
-    3. from its own group upwards, in each group: what its owner holds, how many sessions of
-       its owner have devices, what the group holds (its maximum, or its guarantee and what it
-       may borrow, as Kueue's nominal quota and borrowing limit), what is left of its budget
+    1. A group that is missing, or has a missing group above, permits nothing.
+    2. A limit that the request exceeds alone: it was lowered after admission.
+    3. From its own group upwards, in each group: what its owner holds, the number of its owner's
+       sessions with devices, what the group holds (max quota, or guaranteed quota plus borrowing
+       limit), the rest of the budget.
 
-    The nearest limit is named because no other one matters before it gives way. A request
-    for no device only needs a group.
+    The nearest limit is named, because no other one matters before it has headroom. A request
+    without devices only needs a group.
 
-    ``budgets`` says how many device-seconds each group has left when all that runs has used
-    its time limit. Whoever starts on the last of it may be told to stop before its own ends.
+    ``budgets``: device-seconds that each group has left when all running requests have used their
+    time limits. A request that starts on the rest of a budget may be stopped before its own limit.
     """
     chain = tree.chain(request.group)
     if not chain:
@@ -60,37 +60,37 @@ def limit_reached(
 
 
 def group_cap(group: Group) -> int:
-    """What a group may hold at all, in thousandths of a device."""
+    """Max quota of a group, in thousandths of a device."""
     return group_max(group) * THOUSAND
 
 
 def group_cap_covers_pool(group: Group, lendable: int) -> bool:
-    """Whether its maximum is that of a pool with so many thousandths of a device: who finds it
-    full lacks devices rather than room."""
+    """Whether a group's limit is its ``max_devices`` and as large as the pool: when it is reached,
+    devices are missing rather than headroom."""
     return group_cap(group) >= lendable and group_cap(group) == group.max_devices * THOUSAND
 
 
 def member_cap(group: Group) -> int:
-    """What one member may hold in a group, in thousandths of a device."""
+    """Max quota of one member in a group, in thousandths of a device."""
     return group.max_devices_per_user * THOUSAND
 
 
 def member_cap_covers_pool(group: Group, lendable: int) -> bool:
-    """The same of what one member may hold."""
+    """The same for the limit of one member."""
     return member_cap(group) >= lendable
 
 
 class Caps:
-    """The limits along the chain of each group, worked out once for one tree and pool."""
+    """The limits along the chain of each group, computed once for one tree and pool."""
 
     def __init__(self, tree: GroupTree, lendable: int) -> None:
-        """``lendable``: thousandths of a device that the pool has."""
+        """``lendable``: size of the pool in thousandths of a device."""
         self._tree, self.lendable = tree, lendable
         self._groups: dict[str, tuple[tuple[str, int, bool], ...]] = {}
         self._members: dict[str, tuple[tuple[str, int, bool, int | None], ...]] = {}
 
     def of_groups(self, name: str) -> tuple[tuple[str, int, bool], ...]:
-        """Each group, what it may hold, and whether that is as much as the pool has."""
+        """Each group of the chain, its limit, and whether that covers the pool."""
         found = self._groups.get(name)
         if found is None:
             found = self._groups[name] = tuple(
@@ -100,8 +100,8 @@ class Caps:
         return found
 
     def of_member(self, name: str) -> tuple[tuple[str, int, bool, int | None], ...]:
-        """Each group, what one member may hold in it, whether that is as much as the pool has,
-        and how many sessions with devices."""
+        """Each group of the chain, its limit for one member, whether that covers the pool, and the
+        number of sessions with devices."""
         found = self._members.get(name)
         if found is None:
             found = self._members[name] = tuple(
@@ -117,10 +117,10 @@ class Caps:
 
 
 class HeadroomCache:
-    """What the limits leave, remembered while nothing starts and nothing ends.
+    """Headroom of owners and groups, cached while nothing starts or ends.
 
-    It says no more than ``room``, and says it at once: what is left is the same for all that
-    one owner asks for in one group, sessions apart from the rest.
+    Equivalent to ``limit_reached``, but faster: the headroom is the same for all requests of one
+    owner in one group, except that sessions have a limit of their own.
     """
 
     def __init__(self, caps: Caps, tally: Tally, budgets: Mapping[str, float]) -> None:
@@ -133,8 +133,11 @@ class HeadroomCache:
         self._groups.clear()
 
     def left(self, request: PendingRequest) -> tuple[int, int]:
-        """Thousandths of a device that all limits leave to a request for devices, and that are
-        left without the limits of those that may hold the whole pool; no more than it has."""
+        """Headroom of a request under all limits, and under those limits that do not cover the
+        pool.
+
+        Both in thousandths of a device, and no more than the pool has.
+        """
         key = (request.group, request.owner, request.kind is _SESSION)
         left = self._left.get(key)
         if left is None:
@@ -146,7 +149,7 @@ class HeadroomCache:
         left, smaller = self.of_groups(group)
         left = min(left, self._caps.lendable)
         for name, most, as_large, sessions in self._caps.of_member(group):
-            if is_session and sessions is not None:  # noqa: SIM102 - the look-up is the dear part
+            if is_session and sessions is not None:  # noqa: SIM102 - the look-up is expensive
                 if self._tally.sessions[name, owner] >= sessions:
                     return -1, -1
             own = most - held.get((name, owner), 0)
@@ -156,7 +159,7 @@ class HeadroomCache:
         return left, smaller
 
     def of_groups(self, group: str) -> tuple[int, int]:
-        """The same by the limits of a group and of all above it, whoever asks."""
+        """The same under the limits of a group and all groups above it, for any owner."""
         found = self._groups.get(group)
         if found is None:
             found = self._groups[group] = self._of_groups(group)

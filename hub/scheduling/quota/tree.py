@@ -1,8 +1,7 @@
-"""Quota: arithmetic on the tree of groups.
+"""Quota arithmetic on the tree of groups: guaranteed quota, limits, and what groups hold.
 
-A limit of any group above binds too, so everything here goes along the chain from a group to
-its root. A group that is unknown, or has an unknown one above it, may hold nothing: what is
-missing denies.
+The limits of all groups above apply too, so everything here follows the chain from a group to
+its root. A group that is unknown, or has an unknown group above it, may hold nothing.
 """
 
 from __future__ import annotations
@@ -15,11 +14,10 @@ from ..model.snapshot import Allocation, Group, Kind, Share
 
 
 def guarantees(groups: Iterable[Group]) -> Mapping[str, int]:
-    """Devices by group: its own guarantee, or that of all below it where that is more.
+    """Guaranteed quota by group: its own, or the sum of the groups below it where that is more.
 
-    What a lab is guaranteed its department has to be given as well, else the lab's promise
-    would end at the department's door. Kueue counts a cohort's quota in the same way
-    (``resource_node.go``). Groups in a circle count for themselves alone.
+    Kueue counts the quota of a cohort in the same way (``resource_node.go``). Groups in a circle
+    count for themselves alone.
     """
     known = {group.name: group for group in groups}
     below: dict[str, list[Group]] = {name: [] for name in known}
@@ -40,10 +38,10 @@ def guarantees(groups: Iterable[Group]) -> Mapping[str, int]:
 
 
 class GroupTree:
-    """The groups of one snapshot. Chains are worked out once and kept.
+    """The groups of one snapshot. Chains are computed once and kept.
 
-    A group whose borrowing is limited is guaranteed what counts (``guarantees``): what it may
-    hold leaves those below it theirs.
+    A group with a borrowing limit has its effective guaranteed quota (``guarantees``), so that its
+    limit leaves the groups below it theirs.
     """
 
     def __init__(self, groups: Iterable[Group]) -> None:
@@ -75,10 +73,11 @@ class GroupTree:
         return tuple(sorted(self._groups))
 
     def ancestry(self, name: str) -> tuple[Group, ...]:
-        """A group and those above it, nearest first, as far as they are known.
+        """A group and the groups above it, nearest first, as far as they are known.
 
-        What somebody holds is counted for all of these, also where the chain is broken:
-        a group that lost its parent still uses up what the group itself may hold.
+        Allocations are counted for all of these, also where the chain is broken: a group that lost
+        its
+        parent still uses its own quota.
         """
         if name not in self._ancestry:
             chain: list[Group] = []
@@ -90,23 +89,25 @@ class GroupTree:
         return self._ancestry[name]
 
     def chain(self, name: str) -> tuple[Group, ...]:
-        """A group and all above it up to the root; empty where one is missing.
+        """A group and all groups above it up to the root; empty where one is missing.
 
-        Whatever asks for permission goes along this chain, and an empty one permits nothing.
-        A circle has no root and is broken as well.
+        Permissions follow this chain, and an empty chain permits nothing. A circle has no root and
+        is
+        broken as well.
         """
         known = self.ancestry(name)
         return known if known and known[-1].parent is None else ()
 
     def models(self, name: str) -> frozenset[str] | None:
-        """The device models that a group may use, by its own word and that of all above it."""
+        """Device models that a group may use: those that it and all groups above it allow; None:
+        all."""
         if name not in self._models:
             named = [group.models for group in self.ancestry(name) if group.models is not None]
             self._models[name] = frozenset.intersection(*named) if named else None
         return self._models[name]
 
     def subtree(self, name: str) -> frozenset[str]:
-        """A group and all below it, by name."""
+        """Names of a group and all groups below it."""
         if name not in self._subtree:
             inside = (each for each in self._groups if self._has(each, name))
             self._subtree[name] = frozenset(inside)
@@ -117,13 +118,13 @@ class GroupTree:
 
 
 def diverging_group(chain: tuple[Group, ...], other: tuple[Group, ...]) -> Group | None:
-    """Where two chains part: the topmost group of the other one that is not on this one."""
+    """Where two chains diverge: the topmost group of ``other`` that is not in ``chain``."""
     mine = {group.name for group in chain}
     return next((group for group in reversed(other) if group.name not in mine), None)
 
 
 THOUSAND = 1000
-"""Devices are counted in thousandths, so that parts of one add up exactly."""
+"""Devices are counted in thousandths, so that shares add up exactly."""
 
 
 def size(devices: int, share: Share | None = None) -> int:
@@ -132,10 +133,10 @@ def size(devices: int, share: Share | None = None) -> int:
 
 
 class Tally:
-    """How many devices each group, and each person in each group, holds.
+    """Devices held by each group, and by each owner in each group.
 
-    A holding counts for its group and for every group above, so that comparing with a limit
-    is one look-up, whatever the depth of the tree.
+    An allocation counts for its group and every group above, so that a limit is compared with one
+    look-up at any depth of the tree.
 
     Attributes:
         groups: thousandths of a device by group.
@@ -158,7 +159,7 @@ class Tally:
         return made
 
     def add(self, group: str, owner: str, thousandths: int, sessions: int = 0) -> None:
-        """Count in, or out with negative numbers."""
+        """Add, or subtract with negative numbers."""
         for each in self._tree.ancestry(group):
             key = (each.name, owner)
             self.groups[each.name] += thousandths
@@ -167,14 +168,14 @@ class Tally:
                 self.sessions[key] += sessions
 
     def count(self, allocation: Allocation, times: int = 1) -> None:
-        """Count a holding in, or out with ``times`` -1."""
+        """Add an allocation, or subtract it with ``times`` -1."""
         if allocation.devices:
             weight = size(len(allocation.devices), allocation.share)
             sessions = times if allocation.kind is Kind.SESSION else 0
             self.add(allocation.group, allocation.owner, times * weight, sessions)
 
     def of_group(self, group: str) -> float:
-        """Devices, a whole number unless parts of devices are among them."""
+        """Devices; a whole number unless shares are among them."""
         return in_devices(self.groups[group])
 
     def of_user(self, group: str, owner: str) -> float:
@@ -182,14 +183,14 @@ class Tally:
 
 
 def in_devices(thousandths: int) -> float:
-    """As people read it: a whole number where it is one."""
+    """Thousandths as devices: a whole number where it is one."""
     whole, rest = divmod(thousandths, THOUSAND)
     return thousandths / THOUSAND if rest else whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLimits:
-    """The most that one request in a group may ask for: the smallest of each on the chain."""
+    """The most that one request in a group may ask for: the smallest of each limit on the chain."""
 
     max_devices: int
     max_devices_per_user: int
@@ -197,15 +198,14 @@ class GroupLimits:
 
 
 def group_max(group: Group) -> int:
-    """Devices that all members together hold at most: the maximum, or what the group is
-    guaranteed and may borrow (Kueue's nominal quota and borrowing limit)."""
+    """Max quota: ``max_devices``, or guaranteed quota plus borrowing limit if that is less."""
     if group.borrowing is None:
         return group.max_devices
     return min(group.max_devices, group.guaranteed + group.borrowing)
 
 
 def limits(tree: GroupTree, group: str) -> GroupLimits | None:
-    """What the whole chain leaves of a group's own limits; None where the chain is broken."""
+    """The limits of a whole chain together; None where the chain is broken."""
     chain = tree.chain(group)
     if not chain:
         return None
