@@ -1,6 +1,6 @@
-"""The simulator: real traces in, the scheduler's own functions, figures out.
+"""The simulator: replay traces through the scheduler core, and compare policies.
 
-It decides at events (a job comes, a job ends, an order changes by itself) and never on a tick:
+It decides at events (a job is submitted or ends, an order changes by itself) and never on a tick:
 on one real trace a tick of a minute makes the mean completion time up to 1.7 times as long.
 """
 

@@ -270,11 +270,11 @@ def _promised(group: str, devices: int, most: float, *, preemptible: bool) -> Re
     """Rule 7."""
     if devices <= most:
         return None
-    beside, lasting = "do not lend of theirs", ""
+    why, use = "quota that other groups do not lend", ""
     if not preemptible:
-        beside, lasting = "are guaranteed", " that it never has to give back"
+        why, use = "the guaranteed quotas of other groups", " for work that cannot be preempted"
     have = f"at most {plural(int(most), 'device')}" if most else "no device"
-    message = f"Beside what other groups {beside}, {group} can have {have}{lasting}"
+    message = f"Because of {why}, {group} can hold {have}{use}"
     return _too_many(Rule.PROMISED, group, message)
 
 
@@ -370,7 +370,7 @@ class AdmissionRules:
         if devices == 0:
             return Refusal(
                 rule=Rule.NEEDLESS_MODEL,
-                message="What asks for no device asks for no model either.",
+                message="A model needs at least one device.",
                 accepted="Leave the model out, or ask for at least one device.",
             )
         allowed = self._tree.models(group)

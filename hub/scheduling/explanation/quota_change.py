@@ -16,9 +16,9 @@ from ..placement.gangs import least
 from ..quota.tree import THOUSAND, GroupTree, Tally, group_max, guarantees, size
 from .admission_rules import reachable
 
-UNAFFECTED = "Nothing that waits or runs is affected."
+UNAFFECTED = "No queued or running request is affected."
 UNCHANGED = "Nothing changes."
-NEW = "A new group: nobody waits or runs in it yet."
+NEW = "A new group: it has no queued or running requests yet."
 NO_EFFECT = frozenset({UNAFFECTED, UNCHANGED, NEW})
 
 
@@ -75,14 +75,12 @@ def _pending(snapshot: Snapshot, changed: Snapshot, now: float) -> Iterator[str]
     plan, planned = decide(snapshot, now), decide(changed, now)
     was_stuck, stuck = _stuck(snapshot, plan), _stuck(changed, planned)
     if never := len(stuck - was_stuck):
-        verb = "waits" if never == 1 else "wait"
-        yield f"{plural(never, 'request')} that {verb} could never start and would be told."
+        yield f"{plural(never, 'queued request')} could never start."
     if again := len(was_stuck - stuck):
-        yield f"{plural(again, 'request')} that could never start could again."
+        yield f"{plural(again, 'queued request')} that could never start could start again."
     began = {start.request_id for start in plan.starts}
     if starts := len({start.request_id for start in planned.starts} - began):
-        verb = "waits" if starts == 1 else "wait"
-        yield f"{plural(starts, 'request')} that {verb} would start at once."
+        yield f"{plural(starts, 'queued request')} would start at once."
 
 
 def _stuck(snapshot: Snapshot, plan: Plan) -> set[str]:
@@ -126,8 +124,8 @@ def _bound_by_others(after: Group, changed: Snapshot) -> Iterator[str]:
 def _times(before: Group | None, after: Group) -> Iterator[str]:
     if before is not None and before.max_seconds > after.max_seconds:
         yield (
-            f"New requests may ask for {span(after.max_seconds)} at most; what waits or runs "
-            "keeps its time limit."
+            f"New requests may ask for {span(after.max_seconds)} at most; queued and "
+            "running requests keep their time limits."
         )
 
 
@@ -154,7 +152,7 @@ def guarantee_warnings(after: Group, changed: Snapshot) -> Iterator[str]:
     if after.guaranteed > after.max_devices:
         yield (
             f"{after.name} is guaranteed {plural(after.guaranteed, 'device')} and may hold "
-            f"{after.max_devices}: it never has them all."
+            f"{after.max_devices}: it can never hold all of them."
         )
     groups = {group.name: group for group in changed.groups}
     for above in filter(None, (after, groups.get(after.parent or ""))):
@@ -171,7 +169,7 @@ def guarantee_warnings(after: Group, changed: Snapshot) -> Iterator[str]:
     if after.guaranteed and roots > pool:
         yield (
             f"All groups together are guaranteed {plural(roots, 'device')}; the pool has {pool}: "
-            "not all can have theirs at once."
+            "these cannot all be met at once."
         )
 
 

@@ -116,7 +116,7 @@ class ReclaimClaim:
         self.kind: OwnerShape = (request.owner, *self.alike)
 
 
-class Selection(Protocol):
+class VictimSelector(Protocol):
     """The steps of a round, as ``victim_selection.VictimSelection`` implements them."""
 
     def in_order(self, claims: Iterable[ReclaimClaim]) -> Iterator[ReclaimClaim]: ...
@@ -131,7 +131,7 @@ class Selection(Protocol):
 def reclaim_rounds(
     claims: Sequence[ReclaimClaim],
     preemptible: PreemptiblePool,
-    select: Callable[[], Selection],
+    select: Callable[[], VictimSelector],
     is_free: Callable[[ReclaimClaim, Placement], bool],
 ) -> ReclaimPlan:
     """Steps 1 to 4 of ``reclaim.reclaim``."""

@@ -1,9 +1,8 @@
-"""Carrel's own policy: the very functions that decide in the live service.
+"""Carrel's own policy: the functions that decide in the live service.
 
-Tenants are groups with their quotas, users are users, and every job may be stopped for what a
-group is guaranteed. A job that is stopped leaves at once, without the live grace time. What is
-stopped at the end of a budget does its rest as soon as there is more, as if its owner had asked
-for it again.
+Tenants are groups with their quotas, and every job is preemptible unless the trace says
+otherwise. A victim ends at once, without the live grace period. Work that is stopped when a
+budget is used up continues in the next period, as if its owner had submitted it again.
 """
 
 from __future__ import annotations
@@ -31,16 +30,17 @@ from ..workload.usage import SimulatedBudgets, SimulatedUsage
 from .policy import Scheduler, SimulatedSite
 
 _MOST_STOPS = 1000
-"""Who was stopped so often for want of a budget does less in a period than a stop costs."""
+"""Stops for lack of a budget after which the replay is given up: a period does less than a stop
+costs."""
 _PATIENCE = 366 * 86400.0
-"""What reservations keep from its devices for longer, when all else is over, never starts."""
+"""Seconds after the last event after which jobs that reservations hold are given up."""
 USE_SECONDS = 60.0
-"""How old the use may be that decisions are made with; live it is that of the running minute."""
+"""Age of the past use that decisions are made with; live it is that of the current minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CarrelPolicy:
-    """Order, quota, fair share, backfill and reclaim as they are live."""
+    """Order, quota, fair share, backfill and preemption as they are live."""
 
     name: str = "carrel"
     source: str = "The scheduler of the live service: the same functions."
@@ -53,7 +53,7 @@ CARREL = CarrelPolicy()
 
 
 class Carrel:
-    """Says to the scheduler what happens, and does what it decides."""
+    """Passes events to the scheduler core, and carries out its decisions."""
 
     def __init__(self, site: SimulatedSite) -> None:
         self._made_from = Snapshot(devices=tuple(site.devices), groups=tuple(site.groups))
@@ -67,7 +67,7 @@ class Carrel:
         self._reservations = SimulatedReservations(site.calendar.reservations, site.groups)
         self._has_reservations = bool(self._reservations)
         self._changed_at = -inf
-        """When something last happened; kept only where there are reservations."""
+        """Time of the last event; kept only where there are reservations."""
         self._reported_at = -inf
         self.waiting = 0
         self.free = float(len(site.devices))
@@ -92,7 +92,7 @@ class Carrel:
         return change
 
     def decide(self, now: float) -> Sequence[Run]:
-        """What was stopped has left when the scheduler is asked again."""
+        """Run scheduling steps until no more victims are stopped."""
         scheduler = self._scheduler or SchedulerState(self._made_from, now)
         if self._has_reservations:
             scheduler = self._with_reservations(scheduler, now)
@@ -104,7 +104,7 @@ class Carrel:
         while asked:
             events, self._events = self._events, []
             if self._has_budgets:
-                # Last: what has ended gives nothing back to a period that is over.
+                # Last: ended runs return nothing to a period that is over.
                 events.append(BudgetsChanged(budgets=self._budgets.left(now)))
             scheduler, delta = step(scheduler, events, now)
             started.extend(self._start(start, now) for start in delta.starts)
@@ -115,7 +115,7 @@ class Carrel:
         return [run for run in started if run.placement is not None]
 
     def _with_reservations(self, scheduler: SchedulerState, now: float) -> SchedulerState:
-        """Reservations are those that a standing was made with."""
+        """Refresh the reservations, which are fixed in a scheduler state."""
         if self._events:
             self._changed_at = now
         if now < self._reservations.read_at:

@@ -1,8 +1,8 @@
-"""Serving by an order: the scheduler of every policy that is one.
+"""Scheduler of every policy that is an order.
 
-Runs that wait lie in one heap for each shape. Where one does not fit, no other of its shape
-does, so that a decision looks at no more runs than there are shapes, however long the queue is.
-A gang waits until all the members that it would like fit.
+Queued runs are kept in one heap for each shape. If one does not fit, no other of its shape does,
+so that a decision looks at no more runs than there are shapes. A gang waits until all its wanted
+members fit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...scheduling.placement.device_pool import DevicePool, Placement, Shape, sh
 from ..workload.job_run import Run, whole
 
 Key = tuple[float, ...]
-"""The smaller one is served first; equal ones by order of submission."""
+"""The smaller one is served first; equal ones in the order of submission."""
 Order = Callable[[Run, float], Key]
 """The key of a job now: ``order(run, now)``."""
 Entry = tuple[Key, int, Run]
@@ -26,15 +26,15 @@ Entry = tuple[Key, int, Run]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """An order, and a few words about what may happen beside it.
+    """An order, and whether jobs may pass or preempt others.
 
     Attributes:
-        order: asked when a job enters the queue, and of running ones when somebody who waits
-            might take their place. While a job waits its key stays.
-        passes: later ones may start where the next one does not fit.
-        preempts: a running job is stopped where one with a smaller key needs its devices.
-        changes: when the key of a job that runs changes by itself the next time, or None where
-            it does not. Without such a function it may get smaller at any time, never larger.
+        order: called when a job is queued, and for running ones that another job might preempt. The
+            key of a queued job does not change.
+        passes: later jobs may start where the next one does not fit.
+        preempts: a running job is preempted where one with a smaller key needs its devices.
+        changes: when the key of a running job next changes by itself, or None where it does not.
+            Without this function it may get smaller at any time, never larger.
     """
 
     order: Order
@@ -44,7 +44,7 @@ class Rules:
 
 
 class OrderedQueue:
-    """Runs that wait and run, and a pool."""
+    """Queued and running runs, and a device pool."""
 
     def __init__(self, rules: Rules, devices: Sequence[Device], *, restart_cost: float) -> None:
         self._rules = rules
@@ -52,15 +52,15 @@ class OrderedQueue:
         self._pool = DevicePool(devices, ())
         self._nodes = len({device.node for device in devices})
         self._pending: dict[int, list[Entry]] = {}
-        """By shape; where nobody passes, one line for all."""
+        """By shape; one queue for all if jobs may not pass."""
         self._shapes: dict[Shape, int] = {}
         self._shape_of: dict[int, int] = {}
         self._wants: dict[int, PendingRequest] = {}
-        """What each run asks for, by its number."""
+        """The request of each run, by its number."""
         self._stuck: set[int] = set()
-        """Shapes that do not fit as long as nothing is given back."""
+        """Shapes that do not fit as long as nothing is released."""
         self._running: list[Entry] = []
-        """By key; kept only where somebody may be stopped."""
+        """By key; kept only if the policy preempts."""
         self._keys: dict[int, Key] = {}
         self._changes: list[tuple[float, int, int, Run]] = []
         self.waiting = 0
@@ -82,7 +82,7 @@ class OrderedQueue:
         return self._changes[0][0] if self._changes else inf
 
     def decide(self, now: float) -> Sequence[Run]:
-        """The next one first, until nothing of any shape fits, or nobody may pass."""
+        """Start runs in order until no shape fits, or the next one may not be passed."""
         self._refresh(now)
         started: list[Run] = []
         given_up: set[int] = set()
@@ -102,7 +102,7 @@ class OrderedQueue:
         return [run for run in started if run.placement is not None]
 
     def _next_line(self, given_up: set[int]) -> int | None:
-        """The line whose first run comes before those of all others."""
+        """The queue whose first run comes before those of all others."""
         best: int | None = None
         first: Entry | None = None
         for line, entries in self._pending.items():
@@ -148,10 +148,10 @@ class OrderedQueue:
         entry = (self._keys.pop(run.number), run.number, run)
         del self._running[bisect_left(self._running, entry)]
 
-    # -- stopping somebody for somebody else ----------------------------------------------
+    # -- preemption -----------------------------------------------------------------------
 
     def _preempt(self, key: Key, run: Run, now: float) -> Placement | None:
-        """Stop those that come last in the order, as few as will do; None where none will."""
+        """Preempt the last in the order, as few as suffice; None where none do."""
         if not self._rules.preempts:
             return None
         victims = self._victims(key, run, now)
@@ -164,10 +164,10 @@ class OrderedQueue:
         return self._pool.take(self._wants[run.number])
 
     def _victims(self, key: Key, run: Run, now: float) -> list[Run]:
-        """Those on whose devices the run would start, tried on a copy of the pool."""
+        """The runs on whose devices this one would start, tried on a copy of the pool."""
         after = self._running[bisect_right(self._running, (key, run.number, run)) :]
         if self._rules.changes is None:
-            # The keys in the list are those at the start; they may have become smaller since.
+            # The keys in the list are those at the start; they may be smaller by now.
             fresh = ((self._rules.order(each, now), number, each) for _, number, each in after)
             after = sorted(entry for entry in fresh if entry[:2] > (key, run.number))
         wanted = self._wants[run.number]
@@ -198,7 +198,7 @@ class OrderedQueue:
             heappush(self._changes, (at, run.number, run.turn, run))
 
     def _refresh(self, now: float) -> None:
-        """Ask anew for the keys that have changed by now."""
+        """Update the keys that have changed by now."""
         while self.next_change() <= now:
             run = heappop(self._changes)[3]
             if self._rules.preempts:
@@ -209,7 +209,7 @@ class OrderedQueue:
 
 
 class _Growing:
-    """Whether a run might fit, were some more devices free: counted, before it is tried."""
+    """Counts whether a run might fit with some more devices free, before that is tried."""
 
     def __init__(self, pool: DevicePool, wanted: PendingRequest, nodes: int) -> None:
         self._pool = pool
@@ -235,7 +235,7 @@ class _Growing:
             self._more[node] = self._more.get(node, 0) + count
 
     def _members(self, free: int) -> int:
-        """How many of the first role a node holds that has so many devices free."""
+        """Members of the first role that fit on a node with so many free devices."""
         return min(free // self._member, 1) if self._spread else free // self._member
 
 

@@ -1,8 +1,4 @@
-"""Policies: in which order jobs are served, and what may happen out of that order.
-
-Each of those here is what its source describes, no more; Carrel's own policy is the scheduler
-of the live service and lies in ``carrel_policy``.
-"""
+"""Policies: an order with its rules, the site it works on, and the baselines of the literature."""
 
 from __future__ import annotations
 
@@ -18,43 +14,43 @@ from .ordered_queue import Key, OrderedQueue, Rules
 
 
 class Scheduler(Protocol):
-    """Told of what happens, then asked to decide, once for each moment."""
+    """Receives events, and decides once for each moment."""
 
     def submit(self, run: Run, now: float) -> None: ...
 
     def end(self, run: Run, now: float) -> None:
-        """It ran to its end; called while it still has its placement."""
+        """The run ended; called while it still has its placement."""
 
     def decide(self, now: float) -> Sequence[Run]:
-        """Start and stop what is to be started and stopped; those that started."""
+        """Start and stop runs; return those that started."""
 
     def next_change(self) -> float:
-        """When it wants to decide although nothing may have happened; infinity for never."""
+        """When it needs to decide without an event; infinity for never."""
 
     @property
     def waiting(self) -> int:
-        """How many runs wait."""
+        """Number of queued runs."""
 
     @property
     def free(self) -> float:
-        """Devices that nobody holds."""
+        """Number of free devices."""
 
 
 LAS_THRESHOLD = 3200.0
 """Device-seconds after which a job goes to the second queue, as in Tiresias' own simulator."""
 _A_MOMENT = 0.01
-"""Device-seconds: what a sum of floating-point numbers may lack."""
+"""Device-seconds: tolerance for sums of floating-point numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedSite:
-    """Where a policy works.
+    """The site that a policy schedules.
 
     Attributes:
         devices: of the pool.
         groups: the quota tree; its leaves are the tenants.
-        restart_cost: seconds of work that a job does again after it was stopped.
-        calendar: the site's terms, by which budgets are counted, and its reservations.
+        restart_cost: seconds of work that a job repeats after it was stopped.
+        calendar: terms, by which budgets are counted, and reservations.
     """
 
     devices: Sequence[Device]
@@ -64,14 +60,14 @@ class SimulatedSite:
 
 
 class Schedules(Protocol):
-    """What the simulator asks of a policy: a scheduler for one run."""
+    """A policy, as the simulator uses it: it makes a scheduler for one run."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def source(self) -> str:
-        """Where it comes from, for reports."""
+        """Its source, for reports."""
 
     def scheduler(self, site: SimulatedSite) -> Scheduler: ...
 
@@ -81,7 +77,7 @@ class Policy(Rules):
     """A policy that is an order.
 
     Attributes:
-        source: where it comes from.
+        source: its source, for reports.
     """
 
     name: str
@@ -109,7 +105,7 @@ def by_predicted_service(run: Run, _now: float) -> Key:
 
 
 def by_queue(run: Run, now: float) -> Key:
-    """The second queue for those that have had their share; first come within each."""
+    """The second queue for jobs past the threshold; first come, first served within each."""
     return (float(_attained_enough(run, now)), run.job.submitted_at)
 
 
@@ -130,18 +126,18 @@ BASELINES: Mapping[str, Policy] = MappingProxyType(
             Policy(
                 name="fifo",
                 order=by_age,
-                source="First come, first served; nobody passes the next one.",
+                source="First come, first served; no job passes the next one.",
             ),
             Policy(
                 name="greedy",
                 order=by_age,
                 passes=True,
-                source="First come, first served; whoever fits may pass.",
+                source="First come, first served; a job that fits may pass.",
             ),
             Policy(
                 name="sjf",
                 order=by_length,
-                source="Shortest job first; the durations are known, nobody passes the next one.",
+                source="Shortest job first; the durations are known, no job passes the next one.",
             ),
             Policy(
                 name="srtf",

@@ -1,7 +1,7 @@
-"""The policies that there are: our own, and those of other packages by entry point.
+"""Registry of policies: Carrel's, the baselines, and those of other packages by entry point.
 
 An entry point of the group ``carrel.policies`` names an order, which is a function of a run and
-the time, or a whole ``Policy`` where later ones may pass or running ones are stopped.
+the time, or a ``Policy`` where jobs may pass or are preempted.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ GROUP = "carrel.policies"
 
 
 def names(found: Iterable[EntryPoint] | None = None) -> tuple[str, ...]:
-    """Ours first, then the others by name."""
+    """Carrel's and the baselines first, then the others by name."""
     others = sorted({each.name for each in _found(found)} - {*BASELINES, CARREL.name})
     return (*BASELINES, CARREL.name, *others)
 
 
 def policy(name: str, found: Iterable[EntryPoint] | None = None) -> Schedules:
-    """Raises InvalidInput for one that is not there, or is not a policy."""
+    """Find a policy; raises InvalidInput for an unknown one, or one that is not a policy."""
     if name in BASELINES:
         return BASELINES[name]
     if name == CARREL.name:

@@ -1,1 +1,1 @@
-"""Replay a trace: event loop, metrics and reports."""
+"""Replay of a trace: event loop, metrics, comparison of policies, and reports."""

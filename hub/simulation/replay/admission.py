@@ -1,7 +1,7 @@
-"""What live admission would refuse at once: it is left out of a replay, and counted.
+"""Leave out and count the jobs of a trace that live admission would reject.
 
-Asked of ``scheduling.gate``, as the live service asks it, with the quotas and nodes that are
-tried, and before any policy runs.
+It uses the same admission rules as the live service, with the quotas and nodes of the replay,
+before any policy runs.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ WORDS: Mapping[Rule, str] = MappingProxyType(
         Rule.SESSIONS: "asked for a session with devices, and {group} allows none",
     }
 )
-"""Of every rule, so that a new one is not met unprepared: what is said of those it refuses."""
+"""What is said of the jobs that a rule rejects; every rule has an entry."""
 _OF_SIZE = frozenset({Rule.GROUP_MAXIMUM, Rule.USER_MAXIMUM, Rule.NODE_MAXIMUM})
 _TOO_FEW = "asked for more devices than these nodes have"
 _LEAST_SECONDS = 1.0
-"""Durations are cut to whole seconds: what ran for less asked for some time too."""
+"""Durations are cut to whole seconds: shorter jobs asked for some time too."""
 
 
 def admitted(trace: Trace, pools: Pools, groups: Sequence[Group], *, gangs: bool) -> Trace:
-    """The trace without what the quotas and the nodes would never let run.
+    """The trace without jobs that the quotas and nodes would never let run.
 
-    Where a trace knows no time limits, that a job ran so long says that it needed as much.
+    Where a trace has no time limits, the duration of a job counts as its limit.
 
     Args:
-        groups: none where nothing is limited; tenants that they do not name have no limits.
-        gangs: what is larger than a node gets several, as in a trace; live it is refused.
+        groups: empty if nothing is limited; tenants that they do not name have no limits.
+        gangs: a job larger than a node gets several, as in a trace; live it is rejected.
 
     Raises:
-        InvalidInput: nothing is left.
+        InvalidInput: no job is left.
     """
     if gangs and not groups:
         return trace
@@ -80,7 +80,7 @@ def admitted(trace: Trace, pools: Pools, groups: Sequence[Group], *, gangs: bool
 
 
 def _by_pool(jobs: Iterable[TraceJob], pools: Pools) -> dict[str, list[TraceJob]]:
-    """Without those whose tenant has no nodes: that is an error, and named as one."""
+    """The jobs of each pool, without tenants that have no nodes: those raise an error later."""
     found: dict[str, list[TraceJob]] = {}
     for job in jobs:
         pool = ONE_POOL if ONE_POOL in pools else job.tenant
@@ -90,18 +90,18 @@ def _by_pool(jobs: Iterable[TraceJob], pools: Pools) -> dict[str, list[TraceJob]
 
 
 class _Admission:
-    """Why a job would be refused on some devices, as a reason that is the same for many."""
+    """Reasons for rejections on some devices, worded alike for many jobs."""
 
     def __init__(self, groups: Sequence[Group], devices: Sequence[Device], *, gangs: bool) -> None:
         self._nodes = "these nodes have" if gangs else "one node has"
         self._devices = len(devices)
-        # Members of a gang lie on several nodes, as if these were one.
+        # Members of a gang may be on several nodes: treat all as one node.
         self._rules = AdmissionRules(
             groups, (replace(each, node="") for each in devices) if gangs else devices
         )
 
     def reason(self, job: TraceJob) -> str:
-        """Empty where it would be let in."""
+        """Empty where the job is admitted."""
         refusal = self._rules.refusal(
             group=group_of(job),
             devices=job.devices,
@@ -114,7 +114,7 @@ class _Admission:
         if refusal is None:
             return ""
         if refusal.rule in _OF_SIZE and job.devices > self._devices:
-            # A group that no limit holds back is as wide as the pool.
+            # An unlimited group has the limits of the pool.
             return _TOO_FEW
         for_group = f" that {refusal.group} may use" if refusal.group else ""
         return WORDS[refusal.rule].format(
@@ -126,10 +126,10 @@ class _Admission:
 
 
 def _refused(jobs: Iterable[TraceJob], admission: _Admission) -> Iterator[tuple[str, str]]:
-    """The ids of jobs, and why.
+    """Ids of rejected jobs, with the reason.
 
-    Those that differ in time alone are decided together: who asks for more of it is refused for
-    the same or a later one in a fixed row of reasons.
+    Jobs that differ in time alone are decided together: one with a longer limit is rejected for the
+    same rule or a later one.
     """
     alike: dict[Hashable, list[TraceJob]] = {}
     for job in jobs:

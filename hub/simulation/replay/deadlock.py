@@ -1,4 +1,4 @@
-"""What waits when nothing happens any more: kept by the calendar, or else an error and why."""
+"""Jobs that never end: held back by budgets or reservations, or else an error with the reason."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _A_SECOND = 1.0
 def held_back_runs(
     runs: Sequence[Run], policy: Schedules, site: SimulatedSite, now: float
 ) -> tuple[Run, ...]:
-    """What budgets and reservations keep waiting for good.
+    """Runs that budgets and reservations hold for good.
 
     Raises:
-        InvalidInput: something could not even start alone, or nothing keeps it; nothing ended.
+        InvalidInput: a run could not start even alone, nothing holds it, or no run ended.
     """
     waiting = [run for run in runs if run.ended_at is None]
     if not waiting:
@@ -58,7 +58,7 @@ def held_back_runs(
 
 
 def layout_rule(job: TraceJob) -> str:
-    """How the devices of a job that is larger than a node, or has members, lie on nodes."""
+    """How the devices of a job that is larger than a node, or has members, are placed on nodes."""
     if job.gang is None:
         return (
             "what is larger than a node gets whole ones as large as the largest, and a rest on one"
@@ -81,7 +81,7 @@ class _EmptySite:
 
     def __init__(self, site: SimulatedSite, now: float) -> None:
         self._rules = AdmissionRules(site.groups, site.devices)
-        # Members of a gang lie on several nodes, as if these were one.
+        # Members of a gang may be on several nodes: treat all as one node.
         self._gang_rules = AdmissionRules(
             site.groups, [replace(each, node="") for each in site.devices]
         )
@@ -90,11 +90,11 @@ class _EmptySite:
         )
 
     def why_not(self, run: Run) -> str:
-        """A sentence; empty where it could start.
+        """Why a run could not start, as a sentence; empty where it could.
 
-        1. what admission would say of it, had it asked for a second: whoever was let in is
-           started whatever its time limit is
-        2. its devices do not lie on the nodes as it needs them
+        1. The admission rules reject it, with a time limit of a second: whether an admitted job
+           starts does not depend on its time limit.
+        2. Its devices are not on the nodes as it needs them.
         """
         request = run.request
         gate = self._gang_rules if request.gang else self._rules

@@ -1,4 +1,4 @@
-"""The event loop: what happens next, and a decision once for each moment at which it does."""
+"""The event loop of a replay: one decision for each moment at which an event happens."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .runtime_estimates import Estimator
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayOutcome:
-    """What one pool did with one stream of jobs.
+    """The result of one stream of jobs on one pool.
 
     Attributes:
-        runs: what ended.
-        devices: how many there were.
-        free: device-seconds that nobody held, between the first submission and the last end.
-        stranded: the part of them while somebody waited: of no use to whoever was next.
+        runs: those that ended.
+        devices: number of devices.
+        free: device-seconds that were free between the first submission and the last end.
+        stranded: the part of them while jobs were queued: of no use to the next one.
     """
 
     runs: tuple[Run, ...]
@@ -35,12 +35,12 @@ class ReplayOutcome:
     free: float
     stranded: float
     held_back: tuple[Run, ...] = ()
-    """What never ended: it waits for a term that is not known, or reservations keep it waiting."""
+    """Runs that never ended: they wait for a term that is not known, or reservations hold them."""
 
 
 @dataclass(slots=True)
 class _Idle:
-    """Adds up what is free, from one moment to the next."""
+    """Sums free device-seconds from one moment to the next."""
 
     at: float
     free: float = 0.0
@@ -57,10 +57,10 @@ class _Idle:
 def simulate(
     jobs: Sequence[TraceJob], *, site: SimulatedSite, policy: Schedules, estimator: Estimator
 ) -> ReplayOutcome:
-    """Run all jobs, which come in the order of submission, to their ends.
+    """Run all jobs, in the order of submission, to their ends.
 
     Raises:
-        InvalidInput: a job is larger than the pool, or could not even start alone.
+        InvalidInput: a job is larger than the pool, or could not start even alone.
     """
     _check_sizes(jobs, site)
     scheduler = policy.scheduler(site)
@@ -101,7 +101,7 @@ def simulate(
 
 
 class _Submission:
-    """Makes the run of a job when its time has come: its estimate is asked for then."""
+    """Creates the run of a job at its submission, with the estimate of that time."""
 
     def __init__(self, jobs: Sequence[TraceJob], site: SimulatedSite, estimator: Estimator) -> None:
         self._jobs = jobs
@@ -113,7 +113,7 @@ class _Submission:
     def __call__(self, number: int) -> Run:
         job = self._jobs[number]
         expected = self._estimator.expect(job)
-        # Where the trace knows no time limits, one that no job comes to is everybody's.
+        # Without time limits in the trace, all jobs get one that none reaches.
         limit = max(job.seconds, self._longest if job.limit is None else job.limit)
         return Run(
             number=number,
@@ -131,9 +131,9 @@ class _Submission:
 
 
 def too_large(jobs: Iterable[TraceJob], devices: Sequence[Device]) -> TraceJob | None:
-    """A job that these devices could not hold, were all of them free; None where all fit."""
+    """A job that these devices could not hold if all were free; None where all fit."""
     pool = DevicePool(devices, ())
-    # Each size once: a trace has few, and thousands of jobs of each.
+    # Each size once: a trace has few sizes, and thousands of jobs of each.
     sizes = {(job.devices, job.model, job.share, job.gang): job for job in jobs}
     for job in sizes.values():
         node = largest_node(devices, job.model)
@@ -153,7 +153,7 @@ def _check_sizes(jobs: Iterable[TraceJob], site: SimulatedSite) -> None:
 
 
 def _lacking(job: TraceJob, devices: Sequence[Device]) -> str:
-    """What these devices cannot give a job that is too large for them."""
+    """What a job that is too large asks for, and these devices lack."""
     if job.share is not None:
         return "more of one device than any of these nodes has"
     of_model = f" of {job.model}" if job.model else ""

@@ -1,4 +1,4 @@
-"""A comparison: the same trace on the same nodes under several policies."""
+"""An experiment: the same trace on the same nodes under several policies."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .metrics import ReplayMetrics, below_guarantee, completion_alone, figures, 
 from .runtime_estimates import MakeEstimator
 
 Pools = Mapping[str, Sequence[Device]]
-"""The devices of each tenant that has its own, or of all under ``ONE_POOL``."""
+"""The devices of each tenant with its own nodes, or of all under ``ONE_POOL``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """What is the same for every policy.
+    """What all policies have in common.
 
     Attributes:
         groups: the quota tree; tenants that it does not name have no limits.
@@ -41,7 +41,7 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentResult:
-    """What one policy did."""
+    """The result of one policy."""
 
     policy: Schedules
     figures: ReplayMetrics
@@ -121,11 +121,11 @@ def _site(experiment: Experiment, pool: str, jobs: Sequence[TraceJob]) -> Simula
 def groups_of_pool(
     groups: Iterable[Group], pool: str, devices: Sequence[Device], jobs: Iterable[TraceJob]
 ) -> tuple[Group, ...]:
-    """The quota tree as it holds in one pool, with a group for each tenant."""
+    """The quota tree for one pool, with a group for each tenant."""
     found = with_tenants(groups, {group_of(job) for job in jobs}, len(devices))
     if pool == ONE_POOL:
         return found
-    # Alone on nodes of their own, a tenant is guaranteed all of them.
+    # A tenant with its own nodes is guaranteed all of them.
     return tuple(
         replace(group, guaranteed=len(devices)) if group.name == pool else group for group in found
     )
@@ -134,7 +134,7 @@ def groups_of_pool(
 def _alone(experiment: Experiment, policy: Schedules) -> dict[str, ReplayOutcome]:
     """Each tenant on as many devices as it is guaranteed, under the same policy.
 
-    A tenant with a job that is larger than its guarantee could not be alone, and is left out.
+    A tenant with a job larger than its guaranteed quota is left out.
     """
     guaranteed = {group.name: group.guaranteed for group in experiment.groups}
     by_tenant: dict[str, list[TraceJob]] = {}

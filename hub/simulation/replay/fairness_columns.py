@@ -1,4 +1,4 @@
-"""How evenly a policy served people and tenants: the columns that a page and a terminal show."""
+"""Columns about fairness among users and tenants, for the page and the terminal."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .metrics import Evenness, ReplayMetrics
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One figure of each policy.
+    """One metric of each policy.
 
     Attributes:
-        meaning: one sentence for whoever sees the name for the first time.
-        cell: what is shown; None where a run has no such figure.
+        meaning: one sentence that explains it.
+        cell: its text; None where a run has no such metric.
     """
 
     name: str
@@ -24,14 +24,14 @@ class Column:
 
 
 def shown(found: Sequence[ReplayMetrics]) -> tuple[Column, ...]:
-    """The columns of which at least one policy has a figure."""
+    """The columns that at least one policy has."""
     return tuple(
         column for column in COLUMNS if any(column.cell(each) is not None for each in found)
     )
 
 
 def row(figures: ReplayMetrics, columns: Sequence[Column]) -> list[str]:
-    """The cells of one policy; an empty one has no figure."""
+    """The cells of one policy; empty where it lacks the metric."""
     return [column.cell(figures) or "" for column in columns]
 
 

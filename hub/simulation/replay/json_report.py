@@ -1,4 +1,4 @@
-"""The figures as JSON, for whoever compares simulations by program."""
+"""The metrics of an experiment as JSON."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Json = dict[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentSetup:
-    """How a comparison was asked for; whoever wants to see it again needs that.
+    """The options of an experiment, needed to repeat it.
 
     Attributes:
-        where: texts that columns of the trace had to hold.
-        since, until: moments of submission as they were typed; None where all were taken.
+        where: texts that columns of the trace had to contain.
+        since, until: times of submission as they were typed; None for all.
     """
 
     nodes: str
@@ -33,7 +33,7 @@ class ExperimentSetup:
 def report(
     experiment: Experiment, results: Sequence[ExperimentResult], asked: ExperimentSetup
 ) -> Json:
-    """All of it; times are seconds."""
+    """The whole report; times are seconds."""
     trace = experiment.trace
     return {
         "policies": {each.policy.name: _figures(each.figures) for each in results},
@@ -81,7 +81,7 @@ def _known(found: Evenness | FinishTime | Spread | None) -> Json | None:
 
 
 def held_back_note(result: ExperimentResult) -> str:
-    """What is said of jobs that never ended; empty where all did."""
+    """A note about jobs that never ended; empty where all did."""
     count = result.figures.held_back
     if not count:
         return ""

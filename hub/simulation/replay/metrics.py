@@ -1,4 +1,4 @@
-"""What a simulation is judged by; all times are seconds."""
+"""Metrics of a replay; all times are seconds."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .event_loop import ReplayOutcome
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Change:
-    """At one moment: devices that are held more, and runs of a size that wait more.
+    """Changes at one moment: devices held, and queued runs of a size.
 
-    A gang that may start with fewer members waits for all that it would like.
+    A gang that may start with fewer members waits for all it wants.
     """
 
     at: float
@@ -27,7 +27,8 @@ class _Change:
 
 
 def below_guarantee(runs: Iterable[Run], guaranteed: Mapping[str, int]) -> float:
-    """Device-seconds, over all groups that are guaranteed something."""
+    """Device-seconds of guaranteed quota that groups lacked while they had jobs that would have
+    fitted."""
     by_group: dict[str, list[Run]] = {}
     for run in runs:
         by_group.setdefault(group_of(run.job), []).append(run)
@@ -51,9 +52,9 @@ def _lacked(runs: list[Run], guaranteed: int) -> float:
 
 
 def _owed(room: float, waiting: Mapping[float, int]) -> float:
-    """What those that wait could hold within the guarantee, the smallest first.
+    """What queued runs could hold within the guaranteed quota, the smallest first.
 
-    One that is larger than what is left of the guarantee is not owed its devices by it.
+    One that is larger than what is left of it is not counted.
     """
     owed = 0.0
     for size in sorted(size for size, count in waiting.items() if count):
@@ -80,7 +81,7 @@ SHORTEST = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Of many values; percentiles are values that occurred (nearest rank)."""
+    """Distribution of values; percentiles are values that occurred (nearest rank)."""
 
     mean: float
     median: float
@@ -90,10 +91,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evenness:
-    """How alike the mean slowdown of several people, or tenants, is.
+    """How similar the mean slowdowns of users, or tenants, are.
 
     Attributes:
-        jain: 1 where all are equal, 1/n where one has it all (Jain, Chiu and Hawe 1984).
+        jain: 1 where all are equal, 1/n where one has all (Jain, Chiu and Hawe 1984).
     """
 
     worst: float
@@ -103,7 +104,7 @@ class Evenness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishTime:
-    """Mean completion time in the shared pool over that alone on what is guaranteed.
+    """Mean completion time in the shared pool over that alone on the guaranteed devices.
 
     Below 1, sharing pays (Mahajan et al., Themis, NSDI 2020).
     """
@@ -115,26 +116,25 @@ class FinishTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayMetrics:
-    """Of one policy.
+    """The metrics of one policy.
 
     Attributes:
         jct: from submission to end.
-        jct_alone: the same of all jobs, each tenant alone on as many devices as it is guaranteed;
-            None without guarantees, and where a tenant could not be alone.
-        wait: what of that time it did not run; waits after a stop count too.
-        utilisation: device-seconds that were held, of all between first submission and last end.
+        jct_alone: the same with each tenant alone on its guaranteed devices; None without
+            guaranteed quotas, and where a tenant could not be alone.
+        wait: the part of that time in which it did not run, including waits after a stop.
+        utilisation: device-seconds held, of all between first submission and last end.
         slowdown: mean of completion time over running time, bounded.
-        wasted: device-seconds that were done twice because somebody was stopped.
-        below_guarantee: device-seconds that tenants lacked of their guarantee while they had
-            jobs that would have fitted into it; None without guarantees.
-        held_back: jobs that budgets or reservations kept waiting to the end; they are in no other
-            figure but in what was used.
-        below_alone: what they lacked each alone on devices of its own. There too somebody may
-            ask for whole nodes while what is free lies on many.
+        wasted: device-seconds of work that was repeated after stops.
+        below_guarantee: device-seconds of guaranteed quota that tenants lacked while they had jobs
+            that would have fitted; None without guaranteed quotas.
+        held_back: jobs that never ended; they count only in the utilization.
+        below_alone: what tenants lacked each alone on their own devices. There too a job may need
+            whole nodes while free devices lie on many.
         tenants, users: None where the trace has fewer than two.
-        finish_time: None without guarantees.
-        fragmentation: of the device-seconds that nobody held, those while somebody waited: the
-            next one could not use them.
+        finish_time: None without guaranteed quotas.
+        fragmentation: of the free device-seconds, those while jobs were queued: the next one could
+            not use them.
     """
 
     jobs: int
@@ -162,7 +162,7 @@ def figures(
     below_alone: float | None = None,
     jct_alone: Spread | None = None,
 ) -> ReplayMetrics:
-    """Of all pools together; there is at least one job."""
+    """The metrics of all pools together; there is at least one job."""
     runs = [run for outcome in outcomes for run in outcome.runs]
     free = sum(outcome.free for outcome in outcomes)
     return ReplayMetrics(
@@ -185,7 +185,7 @@ def figures(
 
 
 def completion_alone(alone: Mapping[str, ReplayOutcome], tenants: Set[str]) -> Spread | None:
-    """None unless each of the tenants was alone: some of the jobs would be no comparison."""
+    """None unless every tenant was alone: some of the jobs would not be comparable."""
     if not tenants <= alone.keys():
         return None
     return spread([completion(run) for outcome in alone.values() for run in outcome.runs])
@@ -218,7 +218,7 @@ def evenness(slowdowns: Iterable[tuple[str, float]]) -> Evenness | None:
     by_name: dict[str, list[float]] = {}
     for name, value in slowdowns:
         by_name.setdefault(name, []).append(value)
-    if len(by_name) < 2:  # noqa: PLR2004  # nobody to compare with
+    if len(by_name) < 2:  # noqa: PLR2004  # nothing to compare with
         return None
     means = [fmean(values) for values in by_name.values()]
     return Evenness(worst=max(means), mean=fmean(means), jain=jain(means))
@@ -231,7 +231,7 @@ def jain(values: Sequence[float]) -> float:
 def finish_time(
     together: Sequence[ReplayOutcome], alone: Mapping[str, ReplayOutcome]
 ) -> FinishTime | None:
-    """None where nobody has devices of their own to compare with."""
+    """None where no tenant has devices of its own to compare with."""
     shared = _mean_completion(run for outcome in together for run in outcome.runs)
     ratios = {
         tenant: shared[tenant] / mean

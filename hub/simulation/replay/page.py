@@ -1,4 +1,4 @@
-"""The comparison as one page: no script, no other file, light and dark."""
+"""Experiment report as one HTML page: no script, no other file, light and dark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .svg import (
 )
 
 Stay = tuple[float, float, float]
-"""From when, until when, and how much."""
+"""Start, end, and amount."""
 
 _POINTS = 160
 _EVERY = 20
@@ -57,7 +57,7 @@ svg text{fill:var(--ink);font-size:12px}
 def page(
     experiment: Experiment, results: Sequence[ExperimentResult], asked: ExperimentSetup
 ) -> str:
-    """HTML with everything in it."""
+    """Render the page."""
     name = escape(experiment.trace.name)
     parts = [
         f"<h1>{name}, {len(experiment.trace.jobs):,} jobs on {escape(asked.nodes)}</h1>",
@@ -101,7 +101,7 @@ def _conditions(experiment: Experiment, asked: ExperimentSetup) -> str:
 
 
 def _selection(asked: ExperimentSetup) -> Iterator[str]:
-    """Which part of the trace it is; nothing where it is all of it."""
+    """Which part of the trace was used; nothing for all of it."""
     words = [f"{column} is {text}" for column, text in asked.where.items()]
     if asked.since is not None:
         words.append(f"submitted from {asked.since}")
@@ -114,7 +114,7 @@ def _selection(asked: ExperimentSetup) -> Iterator[str]:
 def _table(results: Sequence[ExperimentResult]) -> str:
     header = (
         *("policy", "completion, mean", "median", "95 %", "99 %", "wait, mean", "95 %"),
-        *("slowdown", "devices in use", "stops", "lost work", "idle while somebody waits"),
+        *("slowdown", "devices in use", "stops", "lost work", "idle while jobs wait"),
     )
     return _grid(
         "Figures",
@@ -125,7 +125,7 @@ def _table(results: Sequence[ExperimentResult]) -> str:
 
 
 def _fairness(results: Sequence[ExperimentResult]) -> Iterator[str]:
-    """Nothing where the trace has only one user and tenant, and nobody a guarantee."""
+    """Nothing where the trace has only one user and tenant, and no guaranteed quota."""
     columns = fairness_columns.shown([result.figures for result in results])
     if not columns:
         return
@@ -140,7 +140,7 @@ def _fairness(results: Sequence[ExperimentResult]) -> Iterator[str]:
 
 
 def _grid(name: str, caption: str, header: Iterable[str], rows: Iterable[tuple[str, ...]]) -> str:
-    """A table whose rows begin with their names; it scrolls where it is too wide."""
+    """A table whose rows start with their names; it scrolls where it is too wide."""
     heads = "".join(f'<th scope="col">{escape(each)}</th>' for each in header)
     lines = "".join(
         f'<tr><th scope="row">{escape(first)}</th>'
@@ -194,7 +194,7 @@ def _quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def _over_time(results: Sequence[ExperimentResult]) -> Iterator[str]:
-    """All policies on one time axis: who waited, and what was in use."""
+    """All policies on one time axis: queued jobs, and devices in use."""
     runs = [run for result in results for run in _runs(result)]
     began = min(run.job.submitted_at for run in runs)
     ended = max(run.job.submitted_at + completion(run) for run in runs)
@@ -229,7 +229,7 @@ def _holds(result: ExperimentResult) -> Iterator[Stay]:
 
 
 def _level(stays: Iterable[Stay], began: float, ended: float) -> list[tuple[float, float]]:
-    """How much there was, on average, in each of equal parts of the time."""
+    """Average amount in each of equal parts of the time."""
     width = (ended - began) / _POINTS or 1.0
     amounts = [0.0] * _POINTS
     for start, end, size in stays:
@@ -246,6 +246,6 @@ def _runs(result: ExperimentResult) -> list[Run]:
 
 
 def _terms(terms: Iterable[tuple[str, str]]) -> str:
-    """Names, and what each stands for."""
+    """Names with their descriptions."""
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in terms)
     return f"<dl>{rows}</dl>"

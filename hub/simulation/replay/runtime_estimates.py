@@ -1,4 +1,4 @@
-"""How long a job is thought to run, as far as that can be known when it is submitted."""
+"""Estimates of the runtime of a job, as far as it can be known at submission."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ...scheduling.queue.running_set import COUNTED, likely_seconds
 from ..workload.jobs import TraceJob
 
 UNKNOWN_SECONDS = 3600.0
-"""What is expected of the very first job, when nothing has ended yet."""
+"""Expected runtime before any job has ended."""
 _ACCEPTED = "Accepted are oracle, lognormal:SIGMA such as lognormal:1.0, and history."
 _MOST_SIGMA = 10.0
 
 
 class Estimator(Protocol):
-    """One is made for each run of a simulation; it may learn from what has ended in it."""
+    """Made for each run of a simulation; it may learn from jobs that ended in it."""
 
     def expect(self, job: TraceJob) -> float:
-        """Seconds, asked once, when the job is submitted."""
+        """Expected seconds; called once, at submission."""
 
     def ended(self, job: TraceJob) -> None: ...
 
@@ -31,7 +31,7 @@ MakeEstimator = Callable[[], Estimator]
 
 
 class Known:
-    """Says what it was told before the simulation began."""
+    """Returns estimates that were fixed before the simulation."""
 
     def __init__(self, seconds: dict[str, float]) -> None:
         self._seconds = seconds
@@ -40,17 +40,18 @@ class Known:
         return self._seconds[job.id]
 
     def ended(self, job: TraceJob) -> None:
-        """There is nothing to learn."""
+        """Nothing to learn."""
 
 
 class ObservedRuntimes:
-    """What ``scheduling.history`` says of the last jobs that ended, from the nearest there are.
+    """Estimates from the last jobs that ended (``running_set.likely_seconds``), of the first kind
+    with any:
 
-    1. of the same user, tenant and number of devices
-    2. of the same user and tenant
-    3. of the same tenant and number of devices
-    4. of the same tenant
-    5. of anybody
+    1. same user, tenant and number of devices
+    2. same user and tenant
+    3. same tenant and number of devices
+    4. same tenant
+    5. any
     """
 
     def __init__(self) -> None:
@@ -77,10 +78,11 @@ def _likenesses(job: TraceJob) -> Iterator[Hashable]:
 
 
 def parse_estimates(text: str, jobs: Iterable[TraceJob], seed: int) -> MakeEstimator:
-    """``oracle``, ``lognormal:1.0`` or ``history``.
+    """Parse ``oracle``, ``lognormal:1.0`` or ``history``.
 
-    An error is drawn once for each job, in the order of the trace: all policies of a comparison
-    are told the same.
+    An error is drawn once for each job, in the order of the trace, so that all policies get the
+    same
+    estimates.
     """
     name, _, rest = text.partition(":")
     if name == "history" and not rest:

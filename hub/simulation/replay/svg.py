@@ -1,6 +1,6 @@
-"""Plots as inline SVG that can be read without colour: lines differ by dashes and marks.
+"""Plots as inline SVG, readable without colour: lines differ by dashes and marks.
 
-All text is ordinary text in the colour of the page, so that a plot is as readable in the dark.
+All text is plain text in the colour of the page, so that a plot is as readable in dark mode.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Axis:
     """One direction of a plot.
 
     Attributes:
-        ticks: values and what is written beside them, within the limits.
+        ticks: values and their labels, within the limits.
     """
 
     title: str
@@ -54,7 +54,7 @@ class Axis:
     logarithmic: bool = False
 
     def share(self, value: float) -> float:
-        """Where a value lies between the limits, from 0 to 1."""
+        """Position of a value between the limits, from 0 to 1."""
         if self.logarithmic:
             low, high, at = log10(self.least), log10(self.most), log10(max(value, self.least))
         else:
@@ -71,7 +71,7 @@ def span(seconds: float) -> str:
 
 
 def seconds_axis(title: str, most: float) -> Axis:
-    """From a second up, by powers of what people count in."""
+    """From a second up, with ticks at common durations."""
     marks = (1.0, 10.0, 60.0, 600.0, 3600.0, 6 * 3600.0, 86400.0, 7 * 86400.0, 56 * 86400.0)
     end = max(most, 10.0)
     ticks = [(mark, span(mark)) for mark in marks if mark <= end]
@@ -92,7 +92,7 @@ def count_axis(title: str, most: float) -> Axis:
 
 
 def days_axis(least: float, most: float) -> Axis:
-    """Days since the beginning."""
+    """Days since the start."""
     days = max((most - least) / 86400.0, 1e-6)
     step = next((s for s in (0.25, 1, 2, 7, 14, 28, 91) if days / s <= 8), ceil(days / 8))  # noqa: PLR2004  # so many marks are enough
     ticks = [(least + n * step * 86400.0, f"{n * step:g}") for n in range(int(days / step) + 1)]
@@ -100,7 +100,7 @@ def days_axis(least: float, most: float) -> Axis:
 
 
 def lines_plot(*, title: str, about: str, across: Axis, up: Axis, lines: Sequence[PlotLine]) -> str:
-    """Lines over common axes, with a legend under them."""
+    """Lines over common axes, with a legend below."""
     body = [*_grid(across, up)]
     for number, line in enumerate(lines):
         body.append(_line(line, number, across, up))
@@ -109,7 +109,7 @@ def lines_plot(*, title: str, about: str, across: Axis, up: Axis, lines: Sequenc
 
 
 def bars_plot(*, title: str, about: str, rows: Sequence[tuple[str, float, float]]) -> str:
-    """Two bars for each row, filled for the mean and hatched for what most stay below."""
+    """Two bars for each row: filled for the mean, hatched for the high percentile."""
     most = max((max(mean, high) for _, mean, high in rows), default=1.0) or 1.0
     room = WIDTH - _LEFT - 120
     parts = [

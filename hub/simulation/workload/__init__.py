@@ -1,1 +1,1 @@
-"""Jobs of a trace, and the simulated site that they run on."""
+"""Input of a replay: jobs of a trace, nodes, quotas, calendar, and usage while it runs."""

@@ -1,4 +1,4 @@
-"""What a site has agreed for spans of time, as a simulation needs it."""
+"""Terms and reservations of a simulated site."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ...scheduling.model.snapshot import Group, ReservedSpan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calendar:
-    """The dates by which a site lives; a trace has none.
+    """Terms and reservations; a trace has none.
 
     Attributes:
         terms: by which budgets are counted.
-        reservations: devices that are promised to groups.
+        reservations: devices reserved for groups.
     """
 
     terms: tuple[Term, ...] = ()
@@ -28,27 +28,28 @@ NO_DATES = Calendar()
 
 
 _EVERY = 31 * 86400.0
-"""Whatever has a time limit up to this knows all that it could run into."""
+"""Seconds between two readings. A job with a time limit up to this knows all that it could run
+into."""
 
 
 _AHEAD = 2 * _EVERY
 
 
 class SimulatedReservations:
-    """Reservations of groups that there are."""
+    """The reservations of existing groups."""
 
     def __init__(self, reservations: Sequence[Reservation], groups: Iterable[Group]) -> None:
         names = frozenset(group.name for group in groups)
         self._names = names
         self._reservations = [each for each in reservations if each.group in names]
         self.read_at = -inf
-        """When they are to be worked out again; infinity once all are over."""
+        """When they have to be read again; infinity once all are over."""
 
     def __bool__(self) -> bool:
         return bool(self._reservations)
 
     def read(self, now: float) -> tuple[ReservedSpan, ...]:
-        """What runs now or begins within the next weeks."""
+        """Those that are due, or start within the next weeks."""
         today = datetime.fromtimestamp(now, UTC).date()
         left = any(each.last >= today for each in self._reservations)
         self.read_at = now + _EVERY if left else inf

@@ -1,7 +1,7 @@
-"""How the lines of each kind of trace are read; all of them are tables with a header.
+"""Trace formats: how the lines of each kind of trace are read. All are tables with a header.
 
-Where a trace has columns that nobody at the time of submission could know, they are left alone:
-the Helios file's ``walltime_limit_s`` is the duration itself, added when it was converted.
+Columns that were not known at submission are ignored: the Helios file's ``walltime_limit_s`` is
+the duration itself, added when the trace was converted.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ Row = Mapping[str, str]
 _MICROSECONDS = 1e6
 _MILLI = 1000
 MOST_SECONDS = 315_360_000
-"""Ten years: nothing runs longer."""
+"""Longest duration: ten years."""
 LATEST = 253_402_300_800
-"""Seconds from 1970 to the end of the year 9999, beyond which no date can be written."""
+"""Seconds from 1970 to the end of the year 9999, beyond which dates cannot be written."""
 
 
 class LeftOut(StrEnum):
-    """Why a line in good order makes no job."""
+    """Why a valid line makes no job."""
 
-    NEVER_RAN = "never scheduled, so that nobody knows how long it would have run"
+    NEVER_RAN = "never scheduled, so that its runtime is unknown"
     NO_DEVICE = "asks for no device"
 
 
@@ -39,10 +39,10 @@ class Format:
     """One kind of trace.
 
     Attributes:
-        columns: those that must be there.
+        columns: the required ones.
         read: makes the job of a row; its second argument is an id for rows without one.
-        comment: lines that begin with it are passed over.
-        source: where such traces come from.
+        comment: lines that start with it are skipped.
+        source: origin of such traces.
     """
 
     name: str
@@ -53,13 +53,13 @@ class Format:
 
 
 def moment(text: str) -> float:
-    """A time as the trace's own clock shows it: a date and time, or a number of seconds.
+    """Parse a time on the trace's own clock: a date and time, or a number of seconds.
 
-    Times without a zone are taken as they stand: spans between them are what counts.
+    Times without a zone are taken as UTC: only differences count.
     """
     text = text.strip()
     try:
-        # First, since dates may be written as digits alone: 20171001 are seconds.
+        # First, because a date of digits alone is a number: 20171001 are seconds.
         float(text)
     except ValueError:
         return _date(text)
@@ -202,7 +202,7 @@ def _whole(text: str, column: str, *, least: int) -> int:
 
 
 def _duration(text: str, column: str) -> float:
-    """Cut to whole seconds, as the simulators that Carrel is compared with do it."""
+    """Cut to whole seconds, as in the simulators that Carrel is compared with."""
     found = _number(text, column, "seconds")
     if not 0 <= found <= MOST_SECONDS:
         raise InvalidInput(
@@ -242,7 +242,7 @@ def _share(text: str, devices: int) -> Share | None:
 
 
 def _gang(row: Row, devices: int) -> Gang | None:
-    """Equal members of a job, who have its devices together; None where nothing is said."""
+    """Equal members of a job, which have its devices together; None where none are given."""
     text = row.get("members", "")
     if not text:
         for column in ("minimum", "arrangement"):
@@ -267,7 +267,7 @@ def _gang(row: Row, devices: int) -> Gang | None:
 
 
 def _minimum(text: str, members: int) -> int:
-    """All of the members where nothing is said."""
+    """All of the members where none is given."""
     found = _whole(text, "minimum", least=1) if text else members
     if found > members:
         raise InvalidInput(

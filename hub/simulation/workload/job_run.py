@@ -1,4 +1,4 @@
-"""One job on its way through a simulation: what it has done, and what is left."""
+"""A job during a simulation: work done, work left, and its spans on devices."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from ...scheduling.placement.gangs import is_elastic
 from .jobs import TraceJob
 
 EVERYBODY = "everybody"
-"""The group of those jobs that have no tenant."""
+"""The group of jobs without a tenant."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Run:
-    """What a policy may look at, and what the figures are made of.
+    """A job during a simulation, as policies and metrics see it.
 
     Attributes:
-        number: place in the order of submission, the last tie-break everywhere.
+        number: position in the order of submission, the last tie-break everywhere.
         request: the same job as Carrel's scheduler sees it.
-        expected_seconds: what its estimate says; never changed.
+        expected_seconds: its estimate; constant.
         placement: its devices while it runs.
         since: when it last started.
-        held: devices that it has, or had last: of a gang with fewer members fewer than its size.
-        used: device-seconds up to its last stop.
+        held: devices that it has, or had last: fewer than its size for a gang with fewer members.
+        used: device-seconds until its last stop.
         left: seconds of work left at its last stop, by the trace.
-        turn: grows with every start and stop; an event that was meant for an earlier turn is void.
-        lost: device-seconds that were done twice because it was stopped.
+        turn: incremented by every start and stop; an event of an earlier turn is void.
+        lost: device-seconds of work that was repeated after stops.
         again: the same in seconds.
-        spans: when it ran: beginnings and ends.
-        sizes: of each span, how many devices it had.
+        spans: starts and ends of its runs.
+        sizes: of each span, the number of devices.
     """
 
     number: int
@@ -51,19 +51,21 @@ class Run:
     sizes: list[float] = field(default_factory=list)
 
     def attained(self, now: float) -> float:
-        """Device-seconds that it has had."""
+        """Device-seconds so far."""
         if self.placement is None:
             return self.used
         return self.used + (now - self.since) * self.held
 
     def remaining(self, now: float) -> float:
-        """Seconds that it will still run, by the trace: only an oracle may ask."""
+        """Seconds that it will still run, by the trace: for an oracle only."""
         return self.left if self.placement is None else self.left - (now - self.since)
 
     @property
     def done(self) -> float:
-        """Device-seconds of its work that were done up to its last stop, those that are lost
-        aside, and as if all of its members had been there: its work takes as long without."""
+        """Device-seconds of work done until its last stop, without lost work.
+
+        Counted with all members, since its work takes as long with fewer.
+        """
         return max(0.0, self.job.seconds - self.left) * self.job.size
 
     def start(self, placement: Placement, now: float) -> None:
@@ -78,7 +80,7 @@ class Run:
         self.ended_at = now
 
     def stop(self, now: float, restart_cost: float) -> None:
-        """Back to the queue; so many seconds of work will have to be done again."""
+        """Return it to the queue; so many seconds of work will be repeated."""
         self.left = max(0.0, self.remaining(now)) + restart_cost
         self.lost += restart_cost * self.held
         self.again += restart_cost
@@ -99,7 +101,7 @@ def request_of(
     """The job as a request; one that is larger than a node becomes a gang of whole nodes.
 
     Args:
-        node: devices of the largest node, of the model that it asks for.
+        node: devices of the largest node, of the requested model.
     """
     return PendingRequest(
         id=job.id,
@@ -126,7 +128,7 @@ def group_of(job: TraceJob) -> str:
 
 
 def whole(request: PendingRequest) -> PendingRequest:
-    """A gang that starts with no fewer members than it would like; all else as it is."""
+    """A gang that starts only with all wanted members; other requests unchanged."""
     if not is_elastic(request):
         return request
     gang = tuple(replace(role, minimum=role.wanted) for role in request.gang)
@@ -149,7 +151,7 @@ def _roles(job: TraceJob, node: int) -> tuple[GangRole, ...]:
 
 
 def whole_nodes(devices: int, node: int) -> tuple[GangRole, ...]:
-    """As many whole nodes as go, and the rest on one more; nothing for what one node holds."""
+    """As many whole nodes as possible, and the rest on one more; empty where one node suffices."""
     if not 0 < node < devices:
         return ()
     count, rest = divmod(devices, node)

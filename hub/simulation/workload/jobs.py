@@ -1,4 +1,4 @@
-"""What a trace says: one job that somebody submitted, how large it was and how long it ran."""
+"""Jobs of a trace: submission, size, duration."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ...scheduling.model.snapshot import Arrangement, Kind, PriorityClass, Share
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gang:
-    """That a job consists of equal members, each of which sits within one node.
+    """Equal members of a job, each of which fits on one node.
 
     Attributes:
-        members: how many it would like; they have the devices of the job together.
-        minimum: with how many it still starts, where a policy knows of that.
+        members: wanted number; they have the devices of the job together.
+        minimum: smallest number with which it starts, if a policy supports that.
     """
 
     members: int
@@ -28,19 +28,19 @@ class TraceJob:
 
     Attributes:
         id: unique within the trace.
-        user: who submitted it; empty where the trace does not say.
+        user: empty where the trace does not say.
         tenant: virtual cluster, course or lab; empty where the trace has only one.
-        devices: how many whole devices, of all members of a gang together, or 1 with a ``share``.
-        seconds: how long it ran once it had them, cut to whole seconds; a gang that starts with
-            fewer members runs as long.
+        devices: whole devices of all members of a gang together, or 1 with a ``share``.
+        seconds: how long it ran, cut to whole seconds; a gang that starts with fewer members runs
+            as long.
         submitted_at: seconds on the trace's own clock.
-        limit: the time limit that was asked for; None where the trace knows none.
-        model: only devices of this model will do.
-        gang: None where the trace does not say how its devices lie: on one node, or on whole
+        limit: requested time limit; None where the trace has none.
+        model: required device model.
+        gang: None where the trace does not say how its devices are placed: on one node, or on whole
             nodes where one is too small.
         share: a part of one device.
-        deadline: when it should have ended; None where nobody said.
-        preemptible: whether Carrel's own policy may stop it; other policies do as they do.
+        deadline: when it should have ended; None for none.
+        preemptible: whether Carrel's own policy may preempt it; other policies ignore this.
     """
 
     id: str
@@ -60,13 +60,13 @@ class TraceJob:
 
     @property
     def size(self) -> float:
-        """In devices, of which a share is only a part."""
+        """In devices; a share counts in proportion."""
         return self.devices if self.share is None else self.share.compute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadLine:
-    """A line that was skipped because it could not be understood."""
+    """A malformed line that was skipped."""
 
     number: int
     why: str
@@ -74,12 +74,12 @@ class BadLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """What was read, in the order of submission; equal moments keep the order of the file.
+    """The jobs that were read, in the order of submission; equal times keep the order of the file.
 
     Attributes:
         name: of the file, for reports.
-        left_out: lines in good order that are no job for a scheduler, counted by reason.
-        bad: lines that were skipped.
+        left_out: valid lines that are not jobs, counted by reason.
+        bad: malformed lines that were skipped.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """The devices of a simulated site: ``6x8`` is six nodes with eight devices each.
 
-``2x8:A100@sw1`` says their model, and the network switch on which they hang.
+``2x8:A100@sw1`` adds their model, and their network switch.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...errors import InvalidInput
 from ...scheduling.model.snapshot import Device
 
 ONE_POOL = ""
-"""Stands for the tenant where all tenants share one pool."""
+"""The tenant where all tenants share one pool."""
 MOST_DEVICES = 1_000_000
 
 _NAME = r"[^\s=:@](?:[^=:@]*[^\s=:@])?"
@@ -33,8 +33,8 @@ class Block:
     """Equal nodes.
 
     Attributes:
-        model: of their devices; empty where nobody said.
-        switch: on which all of them hang; empty where nobody said.
+        model: of their devices; empty if not given.
+        switch: of all of them; empty if not given.
     """
 
     nodes: int
@@ -49,10 +49,10 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLayout:
-    """Which nodes there are, and whose they are.
+    """The nodes, and the tenants they belong to.
 
     Attributes:
-        blocks: by tenant; under ``ONE_POOL`` where everybody shares them.
+        blocks: by tenant; under ``ONE_POOL`` where all tenants share them.
     """
 
     blocks: Mapping[str, tuple[Block, ...]]
@@ -70,7 +70,7 @@ class NodeLayout:
         )
 
     def pools(self) -> Mapping[str, tuple[Device, ...]]:
-        """The devices of each tenant that has its own, or of all under ``ONE_POOL``."""
+        """The devices of each tenant with its own nodes, or of all under ``ONE_POOL``."""
         return {tenant: self.pool(tenant) for tenant in self.blocks}
 
     def pool(self, tenant: str) -> tuple[Device, ...]:
@@ -100,12 +100,12 @@ def _node(name: str, block: Block) -> list[Device]:
 
 
 def one_pool(nodes: int, devices: int) -> NodeLayout:
-    """Equal nodes that everybody shares."""
+    """Equal nodes that all tenants share."""
     return NodeLayout(blocks=MappingProxyType({ONE_POOL: (Block(nodes=nodes, devices=devices),)}))
 
 
 def parse_nodes(text: str) -> NodeLayout:
-    """``6x8``, ``6x8,2x4``, ``vcvGl=20x8,vcvlY=2x8`` or ``2x8:A100@sw1,2x8:A100@sw2``."""
+    """Parse ``6x8``, ``6x8,2x4``, ``vcvGl=20x8,vcvlY=2x8`` or ``2x8:A100@sw1,2x8:A100@sw2``."""
     blocks: dict[str, tuple[Block, ...]] = {}
     for part in text.split(","):
         found = _BLOCK.fullmatch(part.strip())

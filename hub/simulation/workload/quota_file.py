@@ -7,10 +7,8 @@
     max_seconds = "12h"
     budget = "300h/term"
 
-The names of the keys are those of ``carrel.hub.scheduling.model.snapshot.Group``,
-but for what a replay
-does not look at: how long a session may idle. What is left out stays as it is, or is as wide as
-the pool: a file says only what it wants to change.
+The keys are the attributes of ``carrel.hub.scheduling.model.snapshot.Group``, except those that a
+replay ignores. A key that is left out keeps its current value, or is as large as the pool.
 """
 
 from __future__ import annotations
@@ -51,14 +49,14 @@ _NOTHING: Written = MappingProxyType({})
 def read_quota(
     path: Path, devices: int, now: Iterable[Group] = (), written: Written = _NOTHING
 ) -> tuple[Group, ...]:
-    """The groups of a file, for a pool of so many devices.
+    """Read the groups of a file, for a pool of so many devices.
 
     Args:
-        now: groups as they are; what the file leaves out of one of them stays.
-        written: limits that are text, and what reads them.
+        now: current groups, with the values that the file leaves out.
+        written: limits that are text, and their parsers.
 
     Raises:
-        InvalidInput: it cannot be read, or says what has no meaning here.
+        InvalidInput: it cannot be read, or contains an unknown key or value.
     """
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -89,15 +87,15 @@ def read_quota(
 
 
 def unlimited_group(name: str, devices: int) -> Group:
-    """A group that no limit holds back."""
+    """A group without effective limits."""
     return Group(name=name, max_devices=devices, max_devices_per_user=devices, max_seconds=2**53)
 
 
 def with_gang_headroom(groups: Iterable[Group], devices: int) -> tuple[Group, ...]:
-    """The groups, where a limit as wide as the pool of so many devices holds no gang back.
+    """The groups, with limits that cover the pool doubled so that they hold back no gang.
 
-    A gang is counted with all members that it would like, beside what is held, also where it
-    would start with fewer: together these are at most twice the pool.
+    A gang is counted with all wanted members, beside what is held, also where it would start with
+    fewer: together these are at most twice the pool.
     """
 
     def most(limit: int) -> int:
@@ -125,7 +123,7 @@ def with_tenants(
 
 
 def unused(named: Iterable[Group], groups: Iterable[Group], tenants: Collection[str]) -> list[str]:
-    """Of the groups that were named, those to which no tenant belongs, nor to one below."""
+    """The named groups without a tenant in their subtree."""
     tree = GroupTree(groups)
     return [group.name for group in named if tree.subtree(group.name).isdisjoint(tenants)]
 
@@ -145,7 +143,7 @@ def _group(name: str, table: object, now: Group, written: Written) -> Group:
 
 
 def _text(name: str, key: str, value: object, read: Callable[[str], object]) -> object:
-    """As it is written on the command line."""
+    """A value as it is written on the command line."""
     if not isinstance(value, str):
         raise InvalidInput(
             f"groups.{name}.{key} is {value!r}.",

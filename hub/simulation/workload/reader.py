@@ -1,4 +1,4 @@
-"""Reading a trace from a file: which lines count, and what is said of those that are broken."""
+"""Read a trace from a file: select lines, and report malformed ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .jobs import BadLine, Trace, TraceJob
 _GZIP = b"\x1f\x8b"
 _FILE = "A table of jobs in a text file is accepted, as it is or packed with gzip."
 _DATE = 10
-"""Characters of a date without a time of day."""
+"""Length of a date without a time of day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +28,8 @@ class Selection:
     """Which lines of a trace are read.
 
     Attributes:
-        where: texts that columns must hold, exactly.
-        since, until: moments of submission; both belong to the selection.
+        where: texts that columns must equal.
+        since, until: times of submission, both included.
     """
 
     where: Mapping[str, str] = field(default_factory=dict)
@@ -38,12 +38,12 @@ class Selection:
 
 
 def first_moment(text: str) -> float:
-    """``2017-10-01``, ``2017-10-01 07:00`` or a number of seconds."""
+    """Parse ``2017-10-01``, ``2017-10-01 07:00`` or a number of seconds."""
     return moment(text)
 
 
 def last_moment(text: str) -> float:
-    """The same; a date alone means to the end of that day."""
+    """The same; a date alone means the end of that day."""
     if len(text.strip()) == _DATE:
         try:
             day = datetime.fromisoformat(text.strip())
@@ -56,11 +56,11 @@ def last_moment(text: str) -> float:
 def read_trace(
     path: Path, form: Format, selection: Selection | None = None, *, skip_bad: bool = False
 ) -> Trace:
-    """The jobs of a file, which may be packed with gzip.
+    """Read the jobs of a file, which may be compressed with gzip.
 
     Raises:
-        InvalidInput: there is no such file, a column lacks, or a selected line is malformed and
-            ``skip_bad`` was not asked for. The sentence names the line.
+        InvalidInput: the file or a column is missing, or a selected line is malformed and
+            ``skip_bad`` is not set. The sentence names the line.
     """
     selection = selection or Selection()
     jobs: list[TraceJob] = []
@@ -87,7 +87,7 @@ def read_trace(
 
 
 Row = dict[str, str] | InvalidInput
-"""The cells of a line by column, or what is wrong with it."""
+"""The cells of a line by column, or its error."""
 
 
 def _job(row: Row, form: Format, number: int) -> TraceJob | LeftOut:
@@ -105,7 +105,7 @@ def _new(job: TraceJob, seen: set[str]) -> None:
 
 
 def _rows(path: Path, form: Format, selection: Selection) -> Iterator[tuple[int, Row]]:
-    """The number and the cells of each line that is selected by its columns."""
+    """Number and cells of each line that is selected by its columns."""
     try:
         with _opened(path) as file:
             reader = csv.reader(_lines(file, form.comment))
@@ -142,7 +142,7 @@ def _opened(path: Path) -> Iterator[TextIOBase]:
 
 
 def _lines(file: Iterable[str], comment: str) -> Iterator[str]:
-    """All lines; a comment becomes an empty one, so that numbers stay those of the file."""
+    """All lines; a comment becomes an empty one, to keep the line numbers."""
     for line in file:
         yield "\n" if comment and line.startswith(comment) else line
 

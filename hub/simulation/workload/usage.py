@@ -1,4 +1,8 @@
-"""Decayed use while a simulation goes on, as the ledger of the live service would have it."""
+"""Usage during a simulation: decayed use for fair share, and budgets.
+
+The simulation counts its own use from its start. Budget periods are those of the live service:
+weeks from Monday in UTC, and the site's terms, between which there is no budget.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from .job_run import Run
 
 @dataclass(slots=True)
 class _OwnerUsage:
-    """Of one owner in one group: what counts at a moment, and what is held from there on."""
+    """Use of one owner in one group: decayed use at a moment, and devices held since."""
 
     at: float
     use: float = 0.0
@@ -23,9 +27,9 @@ class _OwnerUsage:
 
 
 class SimulatedUsage:
-    """Each device-second counts half after one half-life, also those of what still runs.
+    """Decayed use: each device-second counts half after one half-life, also of what still runs.
 
-    While as much is held, use grows by the integral of ``scheduling.accounting.decayed``.
+    While as much is held, use grows by the integral of ``quota.accounting.decayed``.
     """
 
     def __init__(self, half_life: float = HALF_LIFE) -> None:
@@ -33,7 +37,7 @@ class SimulatedUsage:
         self._accounts: dict[tuple[str, str], _OwnerUsage] = {}
 
     def change(self, request: PendingRequest, devices: float, now: float) -> None:
-        """So many devices are held from now on, or fewer with a negative number."""
+        """So many more devices are held from now on; fewer with a negative number."""
         key = (request.group, request.owner)
         account = self._accounts.setdefault(key, _OwnerUsage(at=now))
         self._settle(account, now)
@@ -54,19 +58,19 @@ class SimulatedUsage:
 
 
 _A_MOMENT = 0.01
-"""Device-seconds, or seconds: what a sum of floating-point numbers may lack."""
+"""Device-seconds, or seconds: tolerance for sums of floating-point numbers."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _BudgetAccount:
-    """Of one group with a budget, and all below it.
+    """The account of one group with a budget, and its subtree.
 
     Attributes:
-        at: up to when ``used`` is counted.
-        used: device-seconds in this period; no less than the budget once that is used up.
-        inside: whether a period runs; not between two terms.
+        at: time up to which ``used`` is counted.
+        used: device-seconds in this period; at least the budget once that is used up.
+        inside: whether a period is running; not between two terms.
         turns_at: when that changes, or a new period begins.
-        refills_at: when there is a whole budget again.
+        refills_at: when the next full budget begins.
     """
 
     group: str
@@ -102,7 +106,7 @@ class _BudgetAccount:
             self.at = max(self.at, since)
 
     def is_over(self) -> bool:
-        """Whether there was a budget, and it is gone."""
+        """Whether there is a budget, and it is used up."""
         return self.inside and self.used >= self.budget.device_seconds > 0
 
     def left(self) -> BudgetBalance:
@@ -116,7 +120,7 @@ class _BudgetAccount:
         )
 
     def next_change(self) -> float:
-        """When it is used up, or else when there is more again for those who may need it."""
+        """When it is used up, or else when it is renewed for runs that may need it."""
         if not self.budget.device_seconds:
             return inf
         if self.inside and self.runs and not self.is_over():
@@ -128,7 +132,7 @@ class _BudgetAccount:
 
 
 class SimulatedBudgets:
-    """The accounts of all groups that have a budget."""
+    """The accounts of all groups with a budget."""
 
     def __init__(self, groups: Iterable[Group], terms: Sequence[Term]) -> None:
         self._tree = GroupTree(groups)
@@ -142,7 +146,7 @@ class SimulatedBudgets:
         return bool(self._accounts)
 
     def start(self, run: Run, now: float) -> None:
-        """It holds its devices from now on."""
+        """The run holds its devices from now on."""
         for account in self._of(run):
             account.until(now)
             account.held += run.held
@@ -152,7 +156,7 @@ class SimulatedBudgets:
         for account in self._of(run):
             account.until(now)
             del account.runs[run.job.id]
-            # A sum of parts would leave a little behind.
+            # Avoid the rounding error of a sum.
             account.held = account.held - run.held if account.runs else 0.0
 
     def left(self, now: float) -> tuple[BudgetBalance, ...]:
@@ -161,7 +165,7 @@ class SimulatedBudgets:
         return tuple(account.left() for account in self._accounts.values())
 
     def stopped(self, now: float) -> list[Run]:
-        """What runs on a budget that is used up, but for what ends this very moment."""
+        """Runs on a budget that is used up, without those that end at this moment."""
         found: dict[str, Run] = {}
         for account in self._accounts.values():
             account.until(now)
@@ -170,11 +174,11 @@ class SimulatedBudgets:
         return [run for run in found.values() if run.remaining(now) > _A_MOMENT]
 
     def next_change(self) -> float:
-        """When one is used up, or full again for those who may need it; infinity for never."""
+        """When one is used up, or renewed for runs that may need it; infinity for never."""
         return min((each.next_change() for each in self._accounts.values()), default=inf)
 
     def never_again(self, run: Run, now: float) -> bool:
-        """Whether it depends on a budget of which no later period is known."""
+        """Whether a run depends on a budget without a known later period."""
         return any(
             refill_of(account.budget.period, account.terms, now) is None
             for account in self._of(run)
@@ -187,5 +191,5 @@ class SimulatedBudgets:
 
 
 def _to_come(run: Run, now: float) -> float:
-    """Device-seconds that it would still use up to its time limit."""
+    """Device-seconds that it would still use until its time limit."""
     return run.held * max(0.0, run.since + run.request.seconds - now)

@@ -80,7 +80,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "sentences": [
             "cs101 holds 4 devices, above the new maximum of 2: nothing is stopped, nothing new "
             "starts.",
-            "3 requests that wait could never start and would be told.",
+            "3 queued requests could never start.",
         ],
         "saved": False,
     },

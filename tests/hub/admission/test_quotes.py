@@ -64,8 +64,8 @@ def test_a_job_is_quoted_as_it_would_be_submitted(context: Context) -> None:
 
     assert [each.admitted for each in found] == [True, False, False]
     assert found[1].sentence == (
-        "Beside what other groups are guaranteed, cs101 can have no device that it never "
-        "has to give back; you asked for 1. Ask for 0 (CPU only), or for a job that may be "
+        "Because of the guaranteed quotas of other groups, cs101 can hold no device for work "
+        "that cannot be preempted; you asked for 1. Ask for 0 (CPU only), or for a job that may be "
         "preempted."
     )
 

@@ -45,7 +45,7 @@ LAB = replace(group("lab", maximum=8, per_user=8), models=frozenset({"A100", "B3
             "A100",
             Refusal(
                 rule=Rule.NEEDLESS_MODEL,
-                message="What asks for no device asks for no model either.",
+                message="A model needs at least one device.",
                 accepted="Leave the model out, or ask for at least one device.",
             ),
             id="one without a device",

@@ -60,7 +60,7 @@ def test_a_lowered_maximum_stops_nothing_and_says_who_is_above_it() -> None:
 def test_what_waits_and_could_never_start_is_counted() -> None:
     queue = tuple(pending(f"w{i}", 3) for i in range(3))
     snapshot = replace(FOUR_HELD, pending=queue, allocations=())
-    assert "3 requests that wait could never start and would be told." in consequences(
+    assert "3 queued requests could never start." in consequences(
         replace(CS101, max_devices=2), snapshot, NOW
     )
 
@@ -69,8 +69,8 @@ def test_a_raised_maximum_starts_what_waits_and_frees_what_was_stuck() -> None:
     low = replace(CS101, max_devices=1)
     snapshot = Snapshot(devices=DEVICES, groups=(CS, low), pending=(pending("w", 2),))
     assert consequences(CS101, snapshot, NOW) == (
-        "1 request that could never start could again.",
-        "1 request that waits would start at once.",
+        "1 queued request that could never start could start again.",
+        "1 queued request would start at once.",
     )
 
 
@@ -92,19 +92,20 @@ def test_a_session_that_others_guarantees_shut_out_is_counted() -> None:
     session = replace(pending("s", 3), kind=Kind.SESSION)
     snapshot = Snapshot(devices=DEVICES, groups=(CS, CS101, math), pending=(session,))
     assert consequences(replace(math, guaranteed=4), snapshot, NOW) == (
-        "1 request that waits could never start and would be told.",
+        "1 queued request could never start.",
     )
 
 
 def test_a_shorter_time_is_for_new_requests() -> None:
     assert consequences(replace(CS101, max_seconds=3600), FOUR_HELD, NOW) == (
-        "New requests may ask for 1 hour at most; what waits or runs keeps its time limit.",
+        "New requests may ask for 1 hour at most; queued and running requests keep their "
+        "time limits.",
     )
 
 
 def test_a_new_group_and_no_change_at_all() -> None:
     assert consequences(Group(name="lab", max_devices=1), FOUR_HELD, NOW) == (
-        "A new group: nobody waits or runs in it yet.",
+        "A new group: it has no queued or running requests yet.",
     )
     assert consequences(CS101, FOUR_HELD, NOW) == ("Nothing changes.",)
 

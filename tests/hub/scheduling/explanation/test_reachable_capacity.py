@@ -93,8 +93,8 @@ def test_the_refusal_says_what_would_be_accepted() -> None:
     assert refusal is not None
     assert refusal.rule is Rule.PROMISED
     assert refusal.message == (
-        "Beside what other groups are guaranteed, lab can have at most 2 devices that it never "
-        "has to give back; you asked for 3."
+        "Because of the guaranteed quotas of other groups, lab can hold at most 2 devices for work "
+        "that cannot be preempted; you asked for 3."
     )
     assert refusal.accepted == "Ask for 0 to 2, or for a job that may be preempted."
 

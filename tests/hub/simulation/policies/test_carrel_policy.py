@@ -143,8 +143,9 @@ TOGETHER = (*node("a", 2, model="A100"), *node("b", 2, model="A100"), *node("c",
             job("x", 1, 10, 2, tenant="lab", preemptible=False),
             (LAB, guaranteed("cs101", 7, of=8)),
             node("c", 8),
-            "x of lab could not start even alone. Beside what other groups are guaranteed, lab "
-            "can have at most 1 device that it never has to give back; you asked for 2.",
+            "x of lab could not start even alone. Because of the guaranteed quotas of other "
+            "groups, lab can hold at most 1 device for work that cannot be preempted; you asked "
+            "for 2.",
             id="what others are guaranteed",
         ),
         pytest.param(

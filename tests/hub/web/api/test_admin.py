@@ -82,7 +82,7 @@ def test_a_dry_run_previews_and_changes_nothing(site: Site) -> None:
     JobService(site.context).submit(STUDENT1, job(devices=2))
     answer = site.api().put(f"{API}/groups/cs101?dry_run=true", json=GROUP)
     assert answer.json() == {
-        "sentences": ["1 request that waits could never start and would be told."],
+        "sentences": ["1 queued request could never start."],
         "saved": False,
         "changes": True,
     }

@@ -98,7 +98,7 @@ def test_an_error_is_shown_beside_its_field(site: Site) -> None:
     wrong = JOB | {"devices": "0", "model": OLD}
     answer = site.browser().post(f"{PREFIX}submit", data=wrong, files=chosen())
     assert answer.status_code == 400
-    assert 'id="model-problem">What asks for no device asks for no model' in answer.text
+    assert 'id="model-problem">A model needs at least one device' in answer.text
     desk = site.post("sessions", **(FORM | {"model": "Abacus"}))
     assert 'id="model-problem">The pool has no device of the model Abacus.' in desk.text
     assert offered(desk.text) == ["any", "Abacus", OLD, NEW]

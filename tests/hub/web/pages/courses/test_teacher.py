@@ -83,7 +83,7 @@ def test_a_course_has_a_preview_before_it_is_created(site: Site) -> None:
     assert (found["students"], found["teachers"]) == (2, ["nobody", "teacher"])
     assert site.context.store.group("cs102").guaranteed == 1
     more = asked | {"name": "cs104", "guaranteed": "90", "max_devices": "99"}
-    assert "not all can have theirs at once" in shown(
+    assert "these cannot all be met at once" in shown(
         send(site, COURSES, ADMIN, do="preview", **more)
     )
     plain = send(site, COURSES, ADMIN, do="create", name="cs103", teachers="teacher")
