@@ -84,7 +84,7 @@ def test_what_was_not_measured_is_null_and_never_met(
     assert beside(peer=nothing, ours=900).fields()["goal"] is None
 
 
-def test_nothing_is_a_figure_where_nothing_is_asked_for() -> None:
+def test_no_estimate_where_no_device_is_requested() -> None:
     rows = [
         Row(name="lost", ours=ours, goal=AtMost(limit=0), unit="h", command=COMMAND)
         for ours in (0.0, 0.1)

@@ -57,7 +57,7 @@ def test_in_a_pool_of_fewer_devices_than_groups_half_of_the_devices_are_held_so(
 
 
 @every
-def test_the_pool_is_full_and_nobody_who_waits_could_start(size: Size, seed: int) -> None:
+def test_the_pool_is_full_and_no_queued_request_could_start(size: Size, seed: int) -> None:
     snapshot = made(size, seed)
     taken = [name for allocation in snapshot.allocations for name in allocation.devices]
     assert len(snapshot.devices) == size.devices
@@ -76,7 +76,7 @@ def test_one_reservation_runs_and_another_is_ahead(size: Size, seed: int) -> Non
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_fifth_are_gangs_and_everybody_waits_for_something(seed: int) -> None:
+def test_a_fifth_are_gangs_and_every_user_waits(seed: int) -> None:
     snapshot = made(WHOLE, seed)
     gangs = sum(bool(request.gang) for request in snapshot.pending)
     assert gangs / WHOLE.pending == pytest.approx(0.2, abs=0.015)

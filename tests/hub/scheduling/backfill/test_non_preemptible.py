@@ -52,11 +52,13 @@ def test_guarantees_can_be_had_back(snapshot: Snapshot) -> None:
 
 
 @given(rich.in_pieces())
-def test_guarantees_can_be_had_back_where_what_is_free_lies_in_pieces(snapshot: Snapshot) -> None:
+def test_guaranteed_quota_can_be_reclaimed_when_free_devices_are_fragmented(
+    snapshot: Snapshot,
+) -> None:
     check_guarantees_can_be_had_back(snapshot)
 
 
-def test_what_a_lab_is_guaranteed_is_not_for_good_of_its_department() -> None:
+def test_guaranteed_quota_of_a_lab_is_not_non_preemptible_quota_of_its_department() -> None:
     """cs is guaranteed three for its lab. Of six devices, two of which are math's, one is left."""
     sessions = tuple(
         replace(pending(f"s{number}", group="cs"), kind=Kind.SESSION) for number in range(2)

@@ -54,7 +54,7 @@ ONE_RUNS = (allocation("runs", "a0", group="math", ends_in=0.5 * HOUR),)
         ),
     ],
 )
-def test_whoever_would_have_for_good_what_the_first_lacks_waits_behind_it(
+def test_a_non_preemptible_request_waits_behind_the_first_one_held_for_a_guarantee(
     small: PendingRequest, starts: bool
 ) -> None:
     plan = decide(scene(LARGE, small, held=ONE_RUNS), NOW)

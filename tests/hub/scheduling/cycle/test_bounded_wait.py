@@ -172,7 +172,7 @@ def test_one_device_each_waits_for_the_work_of_the_others_over_all_devices(
 
 
 @given(st.integers(1, 4), rich.minutes, rich.minutes, st.integers(0, 3), st.floats(0, 30 * 86400.0))
-def test_who_comes_much_later_goes_before_nobody_of_the_same_owner(
+def test_a_much_later_request_passes_none_of_the_same_owner(
     devices: int, seconds: float, shorter: float, fewer: int, later: float
 ) -> None:
     old = replace(pending("old", devices, owner="ada", seconds=seconds), submitted_at=NOW)

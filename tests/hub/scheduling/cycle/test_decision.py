@@ -288,7 +288,7 @@ def test_what_a_group_does_not_lend_is_kept_by_the_time_the_head_starts() -> Non
     assert [start.request_id for start in plan.starts] == ["long"]
 
 
-def test_nobody_takes_for_good_what_the_head_can_have_only_as_long_as_others_can_reclaim() -> None:
+def test_no_non_preemptible_request_takes_the_devices_of_a_non_preemptible_head() -> None:
     """Two are math's. When what is lent has ended, cs101 may have two more for good."""
     snapshot = Snapshot(
         devices=node("a", 4),
@@ -306,7 +306,7 @@ def test_nobody_takes_for_good_what_the_head_can_have_only_as_long_as_others_can
     assert [start.request_id for start in plan.starts] == ["new"]
 
 
-def test_a_part_that_ends_in_time_opens_its_device_to_nobody_for_longer() -> None:
+def test_a_share_that_ends_in_time_opens_its_device_no_longer_than_that() -> None:
     part = Share(compute=0.25)
     snapshot = Snapshot(
         devices=(*node("a", 2), *node("b", 1)),
@@ -357,7 +357,7 @@ def test_parts_of_one_device_come_back_one_after_the_other() -> None:
     assert decide(snapshot, NOW).starts == ()
 
 
-def test_who_is_first_in_a_group_asks_back_first() -> None:
+def test_the_first_request_of_a_group_preempts_first() -> None:
     """What a group is guaranteed goes to its people in their order, not to the smallest request."""
     lent = tuple(
         replace(allocation(f"lent{n}", f"a{n}", group="lab"), preemptible=True, saved_at=NOW - n)
@@ -385,7 +385,7 @@ def test_who_is_first_in_a_group_asks_back_first() -> None:
     }
 
 
-def test_who_may_use_fewer_models_holds_up_nobody_who_may_use_all() -> None:
+def test_a_group_with_fewer_models_holds_no_group_with_all() -> None:
     snapshot = Snapshot(
         devices=(*node("a", 2, model="A100"), *node("b", 1)),
         groups=(group("cs101"), replace(group("lab"), models=frozenset({"A100"}))),
@@ -445,7 +445,7 @@ def test_of_nodes_that_fit_alike_a_group_goes_where_it_is_at_home() -> None:
     assert decide(tighter, NOW).starts == (Start(request_id="one", devices=("a3",)),)
 
 
-def test_what_a_group_is_guaranteed_may_be_what_it_holds_for_good() -> None:
+def test_guaranteed_quota_may_be_held_by_non_preemptible_work() -> None:
     """With both, cs101 holds one device above its guarantee, and the first can be asked back."""
     snapshot = Snapshot(
         devices=node("a", 4),
@@ -458,7 +458,7 @@ def test_what_a_group_is_guaranteed_may_be_what_it_holds_for_good() -> None:
     assert [start.request_id for start in decide(snapshot, NOW).starts] == ["first", "second"]
 
 
-def test_nobody_is_stopped_for_a_gang_that_its_limit_holds() -> None:
+def test_no_victim_for_a_gang_that_its_limit_holds() -> None:
     """cs101 may hold two and has one: the gang would like two, and could do with one."""
     gang = replace(
         pending("gang", 2), gang=(GangRole(name="worker", devices=1, wanted=2, minimum=1),)
@@ -484,7 +484,7 @@ def test_nobody_is_stopped_for_a_gang_that_its_limit_holds() -> None:
     assert [wait.reason for wait in plan.waits] == [Reason.GROUP_MAXIMUM]
 
 
-def test_who_may_hold_the_whole_pool_is_the_head_also_beside_what_is_held_already() -> None:
+def test_a_group_with_the_limit_of_the_pool_has_the_head_also_beside_its_allocations() -> None:
     """As with a group that may: who finds that limit full lacks devices."""
     scene = Snapshot(
         devices=node("a", 4),

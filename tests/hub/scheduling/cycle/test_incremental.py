@@ -220,7 +220,7 @@ def test_a_full_group_takes_its_turn_in_a_reservation_all_the_same() -> None:
     assert delta.starts == decide(snapshot, NOW).starts
 
 
-def test_what_the_first_in_line_expects_does_not_depend_on_who_is_hoped_for() -> None:
+def test_the_time_of_the_first_under_a_limit_does_not_depend_on_the_startable_index() -> None:
     """Of whom ``big`` waits for, one is asked back for ``claim``, which is known only when
     ``small`` is served: it looked as if ``small`` were over before that, for as long as nobody
     had asked."""
@@ -325,7 +325,7 @@ def test_what_was_set_aside_is_forgotten_with_the_next_step() -> None:
     assert scheduler.decide().starts == plan.starts
 
 
-def test_who_is_refused_behind_the_head_for_its_limit_hides_no_shorter_limit_of_its_owner() -> None:
+def test_a_request_refused_behind_the_head_hides_no_shorter_one_of_its_owner() -> None:
     """Of two alike the one that is expected to end first may have the longer limit."""
     long = replace(pending("long", group="math", owner="u", seconds=8 * HOUR), expected=1.5 * HOUR)
     others = (pending(f"c{at}", group="math", seconds=4 * HOUR, age=100.0 - at) for at in range(12))

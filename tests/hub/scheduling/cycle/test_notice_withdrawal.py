@@ -88,13 +88,13 @@ URGENT = replace(pending("first", 1, group="lab"), priority=PriorityClass.URGENT
         ),
     ],
 )
-def test_whoever_serves_nobody_stays(
+def test_a_victim_that_no_preemptor_needs_stays(
     scene: Snapshot, asked: Mapping[str, str], expected: tuple[str, ...]
 ) -> None:
     assert withdrawable(scene, asked, NOW) == expected
 
 
-def test_for_whom_a_budget_holds_they_stay_asked_until_their_time_is_over() -> None:
+def test_victims_of_a_preemptor_held_by_a_budget_keep_their_notices_until_the_end() -> None:
     scene = lends(pending("asks", 2), budgets=[USED_UP])
 
     assert withdrawable(scene, FOR_TWO, NOW) == ()
@@ -103,7 +103,7 @@ def test_for_whom_a_budget_holds_they_stay_asked_until_their_time_is_over() -> N
 
 
 @given(st.one_of(rich.snapshots(), rich.in_pieces()))
-def test_nobody_is_asked_in_vain(snapshot: Snapshot) -> None:
+def test_no_preemption_is_futile(snapshot: Snapshot) -> None:
     """In one breath: else somebody would be asked again and again."""
     plan = decide(snapshot, NOW)
     asked = {stop.request_id: stop.for_request for stop in plan.stops}

@@ -343,5 +343,5 @@ def test_every_plan(check: Check) -> None:
 
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("check", CHECKS, ids=NAMES)
-def test_every_plan_where_what_is_free_lies_in_pieces(check: Check) -> None:
+def test_every_plan_with_fragmented_free_devices(check: Check) -> None:
     given(rich.in_pieces())(check)()

@@ -102,7 +102,7 @@ def test_only_one_is_the_head_of_those_that_lack_devices(snapshot: Snapshot) -> 
 
 
 @given(snapshots())
-def test_places_count_those_who_stand_in_the_way(snapshot: Snapshot) -> None:
+def test_places_count_blocking_requests_only(snapshot: Snapshot) -> None:
     """Nobody has a place before one who is ahead and held by no limit of its own."""
     by_id = {request.id: request for request in snapshot.pending}
     in_the_way = 0

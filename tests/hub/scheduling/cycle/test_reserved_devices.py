@@ -72,7 +72,7 @@ def test_why_free_devices_are_kept_from_it(
 
 
 @pytest.mark.parametrize("borrowing", [None, 100])
-def test_a_department_lends_of_what_its_labs_are_guaranteed_as_much_as_it_says(
+def test_the_lending_limit_of_a_department_covers_the_guaranteed_quota_of_its_labs(
     borrowing: int | None,
 ) -> None:
     """Nothing, whether or not it may borrow itself."""
@@ -89,7 +89,7 @@ def test_a_department_lends_of_what_its_labs_are_guaranteed_as_much_as_it_says(
     assert decide(scene, NOW).starts == ()
 
 
-def test_room_is_kept_for_the_head_although_its_group_holds_devices_that_are_broken() -> None:
+def test_headroom_is_reserved_for_the_head_although_its_group_holds_broken_devices() -> None:
     """What it holds counts, and a limit as large as what may be lent can be full."""
 
     def runs(request_id: str, *devices: str, name: str, hours: float) -> Allocation:
@@ -113,7 +113,7 @@ def test_room_is_kept_for_the_head_although_its_group_holds_devices_that_are_bro
 OWN = replace(group("own"), guaranteed=3, lending=0)
 
 
-def test_nobody_waits_behind_another_group_for_what_is_kept_for_its_own() -> None:
+def test_no_request_waits_behind_another_group_for_its_own_reserved_devices() -> None:
     """Two of three are kept for it; the head may have only the third, which is lent."""
     head = pending("head", group="other", priority=PriorityClass.INTERACTIVE)
     scene = Snapshot(
@@ -128,7 +128,7 @@ def test_nobody_waits_behind_another_group_for_what_is_kept_for_its_own() -> Non
     assert {start.request_id for start in decide(scene, NOW).starts} == {"first", "second"}
 
 
-def test_nobody_waits_behind_who_asks_something_back_for_what_is_kept_for_its_own() -> None:
+def test_no_request_waits_behind_a_preemptor_for_its_own_reserved_devices() -> None:
     lent = (allocation(f"lent{at}", f"a{at}", group="borrows") for at in range(3))
     scene = Snapshot(
         devices=node("a", 6),
@@ -176,7 +176,7 @@ def test_a_gang_that_is_the_head_has_as_many_members_as_without_those_behind_it(
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_who_starts_where_the_head_may_not_leaves_the_next_one_its_chance(count: int) -> None:
+def test_a_start_where_the_head_may_not_leaves_the_next_one_its_chance(count: int) -> None:
     """The first place that is tried is refused, the second is not."""
 
     def part(request_id: str, compute: float, memory: float) -> PendingRequest:

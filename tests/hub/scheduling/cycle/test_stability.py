@@ -112,11 +112,11 @@ def stops(snapshot: Snapshot, *, turns: int = 12) -> Counter[str]:
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_whoever_had_it_asked_back_has_it_and_not_whoever_gave_it_back(scene: Snapshot) -> None:
+def test_the_preemptor_gets_the_devices_and_not_the_victim(scene: Snapshot) -> None:
     assert stops(scene) == {"zoe": 1}
 
 
-def test_a_smaller_one_beside_it_does_not_have_what_was_given_back() -> None:
+def test_a_smaller_request_does_not_get_the_devices_of_victims() -> None:
     """Of what the group above is guaranteed, the smaller one fits into what is left."""
     large, small = job("large", 2, of="lab"), lent("small", "a0", of="other")
     scene = Snapshot(
@@ -143,7 +143,7 @@ HEAD = Snapshot(
 """Bob is behind the head, which waits for the session's end."""
 
 
-def test_what_is_given_back_behind_the_head_is_for_whom_it_was_asked() -> None:
+def test_devices_of_victims_behind_the_head_are_for_their_preemptor() -> None:
     plan = decide(HEAD, NOW)
     assert [(stop.request_id, stop.for_request) for stop in plan.stops] == [("zoe", "bob")]
 
@@ -154,7 +154,7 @@ def test_what_is_given_back_behind_the_head_is_for_whom_it_was_asked() -> None:
     assert stops(HEAD) == {"zoe": 1}
 
 
-def test_it_is_so_too_where_the_group_of_whoever_gave_it_back_is_gone() -> None:
+def test_a_preemptor_goes_first_also_when_the_group_of_its_victim_is_gone() -> None:
     """Urgent work that nobody may be asked for is the head, and would be delayed."""
     head = replace(job("head", 2, of="other"), priority=PriorityClass.URGENT)
     gave = replace(job("zoe", of="gone"), stopped_for="bob")
@@ -163,7 +163,7 @@ def test_it_is_so_too_where_the_group_of_whoever_gave_it_back_is_gone() -> None:
     assert [start.request_id for start in decide(scene, NOW).starts] == ["bob"]
 
 
-def test_whoever_gave_it_back_waits_behind_it_and_reads_why() -> None:
+def test_the_victim_waits_behind_its_preemptor_with_that_reason() -> None:
     gave = replace(job("zoe", of="math"), stopped_for="bob")
     scene = Snapshot(
         devices=node("a", 1),

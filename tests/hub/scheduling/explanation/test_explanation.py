@@ -253,7 +253,7 @@ def test_where_nothing_starts_now_what_starts_sooner_is_said() -> None:
     )
 
 
-def test_a_form_for_which_devices_are_asked_back_starts_when_the_notice_ends() -> None:
+def test_a_form_with_victims_starts_when_the_notice_ends() -> None:
     """Two of the four that are borrowed are guaranteed; it asks for three."""
     borrowed = [
         replace(allocation(f"j{n}", f"a{n}", group="lab", ends_in=n * HOUR), preemptible=True)
@@ -382,7 +382,7 @@ def test_where_nothing_starts_now_the_best_of_each_kind_is_said(
         ),
     ],
 )
-def test_nobody_is_told_to_ask_for_less_time_than_it_is_expected_to_run(asked: Snapshot) -> None:
+def test_no_suggested_time_limit_is_shorter_than_the_expected_runtime(asked: Snapshot) -> None:
     assert explained(asked).suggestions == ()
 
 
@@ -401,7 +401,7 @@ def test_what_would_start_sooner_is_said_in_a_larger_pool_too() -> None:
     )
 
 
-def test_where_trying_takes_too_long_only_what_starts_now_is_looked_for() -> None:
+def test_without_effort_only_suggestions_that_start_now_are_made() -> None:
     many = [
         pending(f"behind{number}", age=-1) for number in range(ESTIMATE_EFFORT + SUGGESTION_EFFORT)
     ]
@@ -416,7 +416,7 @@ def a_line(count: int) -> Snapshot:
     return snapshot(*line, devices=node("a", 1), allocations=[allocation("j", "a0")])
 
 
-def test_whoever_is_asked_about_has_an_expected_start_past_the_first_page_too() -> None:
+def test_an_explained_request_has_an_estimate_past_the_first_page_too() -> None:
     asked = a_line(FIRST_PAGE + 10)
     plan = decide(asked, NOW)
 

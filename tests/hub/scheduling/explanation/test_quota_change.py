@@ -47,7 +47,7 @@ FOUR_HELD = Snapshot(
 )
 
 
-def test_a_lowered_maximum_stops_nothing_and_says_who_is_above_it() -> None:
+def test_a_lowered_maximum_stops_nothing_and_names_the_users_above_it() -> None:
     lowered = replace(CS101, max_devices=2, max_devices_per_user=2)
     assert consequences(lowered, FOUR_HELD, NOW) == (
         "cs101 holds 4 devices, above the new maximum of 2: nothing is stopped, "
@@ -57,7 +57,7 @@ def test_a_lowered_maximum_stops_nothing_and_says_who_is_above_it() -> None:
     )
 
 
-def test_what_waits_and_could_never_start_is_counted() -> None:
+def test_queued_requests_that_could_never_start_are_counted() -> None:
     queue = tuple(pending(f"w{i}", 3) for i in range(3))
     snapshot = replace(FOUR_HELD, pending=queue, allocations=())
     assert "3 queued requests could never start." in consequences(
@@ -65,7 +65,7 @@ def test_what_waits_and_could_never_start_is_counted() -> None:
     )
 
 
-def test_a_raised_maximum_starts_what_waits_and_frees_what_was_stuck() -> None:
+def test_a_raised_maximum_starts_queued_requests_and_frees_stuck_ones() -> None:
     low = replace(CS101, max_devices=1)
     snapshot = Snapshot(devices=DEVICES, groups=(CS, low), pending=(pending("w", 2),))
     assert consequences(CS101, snapshot, NOW) == (

@@ -66,16 +66,16 @@ ADAS = allocation("s-a", "a0", owner="ada")
 EVES = allocation("s-x", "a1", owner="eve")
 
 
-def test_nobody_is_served_where_nobody_waits() -> None:
+def test_an_empty_queue_serves_no_request() -> None:
     assert blocked_by(pool(ADAS), "s-a", NOW) is None
 
 
-def test_who_waits_for_a_device_would_be_served() -> None:
+def test_a_request_that_waits_for_a_device_is_blocked() -> None:
     waits = (pending("j-b", owner="bob", age=2), pending("j-c", owner="eve", age=1))
     assert blocked_by(pool(ADAS, EVES, waits=waits), "s-a", NOW) == waits[0]
 
 
-def test_who_waits_for_two_would_be_served_sooner() -> None:
+def test_a_request_that_waits_for_two_devices_is_blocked() -> None:
     waits = (pending("j-b", 2, owner="bob"),)
     later = allocation("s-a", "a0", owner="ada", ends_in=2 * HOUR)
     busy = pool(later, EVES, waits=waits)
@@ -83,7 +83,7 @@ def test_who_waits_for_two_would_be_served_sooner() -> None:
     assert blocked_by(busy, "s-x", NOW) is None, "bob waits for the other one anyway"
 
 
-def test_who_waits_for_something_else_does_not_count() -> None:
+def test_a_request_that_waits_for_something_else_is_not_blocked() -> None:
     on_cpu = pool(ADAS, waits=(pending("j-b", 0, owner="bob", group="nowhere"),))
     own = pool(ADAS, EVES, waits=(pending("j-b", owner="ada"),))
     assert blocked_by(on_cpu, "s-a", NOW) is None

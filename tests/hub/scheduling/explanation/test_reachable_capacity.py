@@ -113,7 +113,7 @@ def test_more_than_a_group_may_ever_borrow_is_refused_as_well() -> None:
 
 
 @given(rich.snapshots())
-def test_whoever_starts_was_within_reach(asked: Snapshot) -> None:
+def test_every_start_was_within_the_reachable_capacity(asked: Snapshot) -> None:
     pending = {each.id: each for each in asked.pending}
     for start in decide(asked, NOW).starts:
         request = pending[start.request_id]

@@ -84,7 +84,7 @@ def test_work_of_any_kind_and_what_is_not_known_begin_the_time_anew(
     assert (watch.quiet_since, watch.worked_at, watch.work) == (60.0, 60.0, work)
 
 
-def test_a_cell_that_ran_before_the_look_and_was_told_after_it_is_work() -> None:
+def test_a_cell_reported_after_the_sample_it_ran_before_is_work() -> None:
     later = replace(QUIET, kernels=KernelReport(count=1, running=0, cell_at=25.0))
     assert after(QUIET, QUIET, later).work == "A cell ran."
 
@@ -94,7 +94,7 @@ def test_the_same_cell_told_again_a_little_later_is_not() -> None:
     assert after(QUIET, again, QUIET).worked_at is None
 
 
-def test_a_little_cpu_is_no_work_and_is_told() -> None:
+def test_a_little_cpu_is_not_work_and_is_in_the_evidence() -> None:
     little = replace(QUIET, cpu_seconds=10.0 + 0.5 * CPU_SHARE * EVERY)
     watch = after(QUIET, little)
     assert watch.worked_at is None
@@ -184,7 +184,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS, idle_seconds=st.floats(1, 2000))
-def test_nobody_is_warned_who_worked_or_of_whom_something_was_not_known_lately(
+def test_no_warning_after_recent_work_or_an_unknown_signal(
     steps: list[tuple[float, KernelReport | None, float | None, tuple[DeviceActivity, ...]]],
     idle_seconds: float,
 ) -> None:

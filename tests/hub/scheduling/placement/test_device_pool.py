@@ -79,7 +79,7 @@ def test_best_fit(
     assert taken(pool, pending("r", count, model=model)) == expected
 
 
-def test_what_is_taken_is_taken_once_and_can_be_given_back() -> None:
+def test_devices_are_taken_once_and_can_be_released() -> None:
     pool = DevicePool(node("a", 3), ())
 
     assert taken(pool, TWO) == ("a0", "a1")

@@ -228,7 +228,7 @@ def test_equal_parts_fill_a_device_exactly() -> None:
     assert taken(pool, part(0.1)) is None
 
 
-def test_a_device_lent_in_parts_is_whole_again_when_the_last_part_is_back() -> None:
+def test_a_shared_device_is_whole_again_when_the_last_share_ends() -> None:
     pool = DevicePool(node("a", 1), ())
     first, second = pool.take(part(0.5)), pool.take(part(0.25))
     assert first is not None
@@ -241,7 +241,7 @@ def test_a_device_lent_in_parts_is_whole_again_when_the_last_part_is_back() -> N
     assert taken(pool, pending("whole")) == ("a0",)
 
 
-def test_a_holding_of_a_part_leaves_the_rest_to_others() -> None:
+def test_an_allocation_of_a_share_leaves_the_rest_to_others() -> None:
     half = replace(allocation("j", "a0"), share=Share(compute=0.5))
     pool = DevicePool([device("a0"), device("b0", model="A100")], [half])
 
@@ -290,7 +290,7 @@ def test_a_gang_that_is_first_expects_its_least_next_to_a_reservation() -> None:
     assert [each.request_id for each in decide(snapshot, NOW).starts] == ["short"]
 
 
-def test_the_part_that_the_head_waits_for_opens_no_device_that_is_lent_as_a_whole() -> None:
+def test_the_share_of_the_head_opens_no_device_that_is_held_as_a_whole() -> None:
     snapshot = Snapshot(
         devices=(*node("a", 2), *node("b", 1)),
         groups=(group(),),

@@ -65,7 +65,7 @@ def moved(plan: Plan) -> list[str]:
     return [stop.request_id for stop in plan.stops if stop.relocated]
 
 
-def test_smaller_work_is_moved_where_what_is_free_lies_in_pieces() -> None:
+def test_smaller_work_is_relocated_when_free_devices_are_fragmented() -> None:
     plan = decide(scene(*IN_PIECES), NOW)
     assert plan.stops == (
         Stop(
@@ -86,7 +86,7 @@ def back(each: Allocation, wanted: str) -> PendingRequest:
 
 
 @pytest.mark.parametrize("early", [False, True], ids=["at the end of its notice", "at once"])
-def test_both_run_then_whoever_else_waits(early: bool) -> None:
+def test_the_preemptor_and_its_victim_run_before_others(early: bool) -> None:
     """Its own device is not taken again by what was moved, though it is first to be free."""
     first, second = IN_PIECES
     others = (pending("older", 1, age=HOUR, group="math"), pending("colleague", 1, group="lab"))
@@ -120,7 +120,7 @@ def test_a_gang_has_its_nodes_one_after_the_other() -> None:
     assert moved(plan) == ["on a", "on b"]
 
 
-def test_as_few_are_moved_as_will_do_and_borrowers_go_first() -> None:
+def test_as_few_as_suffice_are_relocated_and_borrowers_go_first() -> None:
     borrows = small("borrows", "b1", group="math", lost=HOUR)
     crowd = (small("first", "a0"), small("third", "a1"))
     groups = (group("cs101", 2), group("lab", 3), group("math", 0))
@@ -134,7 +134,7 @@ def test_as_few_are_moved_as_will_do_and_borrowers_go_first() -> None:
     }
 
 
-def test_what_is_moved_may_ask_for_what_others_borrow() -> None:
+def test_relocated_work_may_reclaim_from_borrowers() -> None:
     """No device is free for it; one that is borrowed will be asked back for it in turn."""
     groups = (group("cs101", 2), group("lab", 1), group("math", 1))
     held = (small("first", "a0"), small("its own", "b0", group="math"))
@@ -147,7 +147,7 @@ def test_what_is_moved_may_ask_for_what_others_borrow() -> None:
     assert [(stop.for_request, stop.relocated) for stop in then.stops] == [("first", False)]
 
 
-def test_nobody_takes_the_last_device_on_which_what_is_moved_goes_on() -> None:
+def test_no_request_takes_the_last_device_for_relocated_work() -> None:
     """Two newcomers find a device each, and without one of these nothing can be moved."""
     soon = (replace(small(f"on {device}", device), until=NOW + 600) for device in ("c0", "d0"))
     short = replace(pending("short", group="lab", seconds=600.0), kind=Kind.SESSION)
@@ -255,7 +255,7 @@ def test_it_is_left_alone_where_it_could_not_go_on() -> None:
     assert decide(snapshot, NOW).stops == ()
 
 
-def test_a_holding_keeps_where_its_image_is() -> None:
+def test_an_allocation_keeps_the_nodes_of_its_image() -> None:
     request = replace(pending("r"), image="torch@sha256:1", nodes=frozenset({"a"}))
     made = allocation_of(request, Placement(devices=("a0",)), now=NOW)
     assert (made.image, made.nodes) == ("torch@sha256:1", frozenset({"a"}))

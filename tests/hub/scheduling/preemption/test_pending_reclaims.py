@@ -68,14 +68,14 @@ def test_a_newcomer_does_not_take_the_device_that_saves_others_from_being_stoppe
     assert [(stop.request_id, stop.for_request) for stop in plan.stops] == [("one", "asks")]
 
 
-def test_it_starts_where_nobody_will_be_asked_for() -> None:
+def test_it_starts_on_devices_without_pending_preemptions() -> None:
     plan = decide(scene(ASKS, NEW, devices=(*node("a", 4), *node("b", 1))), NOW)
 
     assert started(plan) == [("new", ("b0",))]
     assert [stop.request_id for stop in plan.stops] == ["one"]
 
 
-def test_while_those_that_were_asked_leave_it_waits_as_well() -> None:
+def test_while_victims_leave_the_preemptor_waits() -> None:
     state = scene(HEAD, ASKS, NEW)
     leaving = tuple(replace(each, leaving=each.request_id == "one") for each in LENT)
 
@@ -87,7 +87,7 @@ def test_while_those_that_were_asked_leave_it_waits_as_well() -> None:
 @pytest.mark.parametrize(
     ("leaves_at", "expected"), [(None, NOW), (NOW - 1, NOW), (NOW + 90, NOW + 90)]
 )
-def test_what_was_asked_back_is_expected_when_the_notice_ends(
+def test_devices_of_victims_are_expected_when_the_notice_ends(
     leaves_at: float | None, expected: float
 ) -> None:
     leaving = tuple(replace(each, leaving=True, leaves_at=leaves_at) for each in LENT)
@@ -102,7 +102,7 @@ def test_what_was_asked_back_is_expected_when_the_notice_ends(
     [(1, {"one": "asks", "other": "asks"}), (2, {}), (3, {})],
     ids=["room for both", "room for the half of it", "all is promised"],
 )
-def test_nobody_is_stopped_for_what_a_reservation_keeps_for_others(
+def test_no_victim_for_devices_that_a_reservation_keeps_for_others(
     promised: int, asked: dict[str, str]
 ) -> None:
     snapshot = Snapshot(
@@ -131,7 +131,7 @@ def test_nobody_is_stopped_for_what_a_reservation_keeps_for_others(
         assert [wait.reason for wait in plan.waits] == [Reason.NO_FREE_DEVICE]
 
 
-def test_nobody_is_stopped_for_what_a_group_does_not_lend_to_those_beside_it() -> None:
+def test_no_victim_for_quota_that_a_group_does_not_lend_to_its_siblings() -> None:
     """``dept`` is guaranteed what its lab is, which keeps that for itself."""
     dept = replace(group("dept"), guaranteed=0)
     lab = replace(group("quiet", parent="dept"), guaranteed=2, lending=0)
@@ -151,7 +151,7 @@ def below(name: str, parent: str, guaranteed: int = 0) -> Group:
     return replace(group(name, parent=parent), guaranteed=guaranteed)
 
 
-def test_nobody_is_stopped_for_a_session_that_could_not_give_back_what_others_lack() -> None:
+def test_no_victim_for_a_session_that_would_use_guaranteed_quota_of_others() -> None:
     """More is guaranteed than there is: cs101 lacks one more, and the department lends one."""
     snapshot = Snapshot(
         devices=node("a", 2),
@@ -191,7 +191,7 @@ def test_a_session_has_its_guarantee_whatever_others_lack_of_each_other() -> Non
 
 
 @pytest.mark.parametrize(("reserved", "asked"), [(0, ["one"]), (1, ["one"]), (2, [])])
-def test_what_runs_in_its_reservation_is_not_asked_back(reserved: int, asked: list[str]) -> None:
+def test_work_in_its_reservation_is_not_preempted(reserved: int, asked: list[str]) -> None:
     """It would have its turn before who asks, start again, and be asked again: without end."""
     lesson = ReservedSpan(
         id="lesson", group="other", devices=reserved, starts_at=NOW - 60, ends_at=NOW + 3600
@@ -209,7 +209,7 @@ def test_what_runs_in_its_reservation_is_not_asked_back(reserved: int, asked: li
     assert [stop.request_id for stop in decide(snapshot, NOW).stops] == asked
 
 
-def test_nobody_is_stopped_for_who_is_held_behind_the_first_in_line_for_a_limit() -> None:
+def test_no_victim_for_a_request_behind_the_first_under_a_limit() -> None:
     """The urgent one waits for three of the three that cs may hold: whoever takes one of them
     delays it, so that what is asked back would only start again."""
     cs = replace(group("cs", maximum=3), guaranteed=3)
@@ -253,7 +253,7 @@ def leaves(made: Allocation) -> Allocation:
     return replace(made, leaving=True)
 
 
-def test_what_was_asked_back_for_one_behind_the_head_is_left_to_it() -> None:
+def test_victims_for_a_request_behind_the_head_are_left_to_it() -> None:
     """Though as much would be free now, were the head not to have it."""
     guaranteed = {"cs": 4, "cs101": 3, "cs102": 1}
     state = Snapshot(
@@ -280,7 +280,7 @@ def test_what_was_asked_back_for_one_behind_the_head_is_left_to_it() -> None:
     assert reasons["four"] is reasons["two"] is Reason.RECLAIMING
 
 
-def test_a_device_that_somebody_leaves_is_not_lent_in_parts_meanwhile() -> None:
+def test_a_leaving_device_is_not_shared_meanwhile() -> None:
     """The pair of math waits for what is asked back and for that device."""
     part = Share(compute=0.25)
     state = Snapshot(
@@ -307,7 +307,7 @@ def test_a_device_that_somebody_leaves_is_not_lent_in_parts_meanwhile() -> None:
     assert [(stop.request_id, stop.for_request) for stop in plan.stops] == [("three", "pair")]
 
 
-def test_nobody_uses_up_the_limit_of_a_head_that_starts_earlier_by_what_others_ask_back() -> None:
+def test_no_request_uses_up_the_limit_of_a_head_that_preemptions_start_earlier() -> None:
     """The pair comes to have two of the three devices that math asks back for one of its own."""
     state = Snapshot(
         devices=(*node("a", 3), *node("b", 3, model="A100")),
@@ -351,7 +351,7 @@ def test_nobody_uses_up_the_limit_of_a_head_that_starts_earlier_by_what_others_a
         ),
     ],
 )
-def test_room_is_kept_for_the_head_whoever_else_stands_in_line(
+def test_headroom_is_reserved_for_the_head_whatever_else_is_queued(
     others: tuple[PendingRequest, ...],
 ) -> None:
     """Three of lab wait for its limit."""

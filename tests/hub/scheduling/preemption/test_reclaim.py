@@ -423,7 +423,7 @@ def test_each_request_has_victims_of_its_own_until_the_guarantee_is_full() -> No
     assert found.placements.keys() == {"p", "q"}
 
 
-def test_what_was_asked_back_in_an_earlier_cycle_is_waited_for() -> None:
+def test_victims_of_an_earlier_cycle_are_waited_for() -> None:
     leaving = replace(full(1)[0], leaving=True)
 
     assert asked_back((leaving, *full(1, 1, 1, 1)[1:]), pending("p")) == ReclaimPlan(
@@ -431,11 +431,11 @@ def test_what_was_asked_back_in_an_earlier_cycle_is_waited_for() -> None:
     )
 
 
-def test_a_request_that_has_free_devices_waits_for_nobody() -> None:
+def test_a_request_with_free_devices_does_not_wait() -> None:
     assert asked_back(full(1, 1, 1), pending("p")) == ReclaimPlan()
 
 
-def test_who_has_a_stop_made_for_it_waits_for_it_although_devices_are_free() -> None:
+def test_a_preemptor_waits_for_its_victim_although_devices_are_free() -> None:
     """They are for the one ahead of it, which needs two of one node."""
     tree = GroupTree((group("cs101", 3), group("lab")))
     allocations = full(9, 3, 2, 1)[1:]
@@ -452,7 +452,7 @@ def test_who_has_a_stop_made_for_it_waits_for_it_although_devices_are_free() -> 
     assert {each.for_request for each in found.stops} == {"p", "q"} == found.placements.keys()
 
 
-def test_nobody_is_stopped_for_a_request_that_others_ahead_of_it_would_pass() -> None:
+def test_no_victim_for_a_request_that_others_ahead_of_it_would_pass() -> None:
     """``p`` may not ask the department for anything, and would start on what ``q`` asks back."""
     tree = GroupTree((group("cs"), group("cs101", 2, "cs"), group("math", 2)))
     allocations = full(5, group="cs")
@@ -489,7 +489,7 @@ def test_as_many_are_stopped_as_it_takes_for_both_where_others_are_ahead() -> No
     }
 
 
-def test_nobody_goes_who_need_not_since_somebody_larger_was_asked_later() -> None:
+def test_no_victim_is_preempted_that_a_larger_one_made_unnecessary() -> None:
     """``small`` makes room for ``p``, who is ahead, so that ``large`` goes for ``q``: that is
     enough for both."""
     tree = GroupTree((group("cs"), group("math", 1)))
@@ -513,7 +513,7 @@ def test_nobody_goes_who_need_not_since_somebody_larger_was_asked_later() -> Non
     assert all(set(each.devices) <= {"b0", "b1"} for each in found.placements.values())
 
 
-def test_whoever_goes_for_another_request_goes_all_the_same() -> None:
+def test_a_victim_of_another_preemptor_is_preempted_all_the_same() -> None:
     """``large`` would be enough for ``p`` as well, but ``p`` is sure of its device only with the
     notice that is its own."""
     tree = GroupTree((group("cs"), group("math", 3)))
@@ -538,7 +538,7 @@ def test_whoever_goes_for_another_request_goes_all_the_same() -> None:
     }
 
 
-def test_a_limit_of_the_group_above_makes_room_as_devices_do() -> None:
+def test_a_limit_of_the_group_above_gets_headroom_by_preemption() -> None:
     groups = (group("cs"), group("cs101", 1, "cs"), group("cs102", 0, "cs"))
     tree = GroupTree(groups)
     allocations = full(2, 1, group="cs102")
@@ -563,7 +563,7 @@ def test_a_limit_of_the_group_above_makes_room_as_devices_do() -> None:
     )
 
 
-def test_the_first_model_that_can_have_room_is_taken() -> None:
+def test_the_first_model_with_victims_is_taken() -> None:
     tree = GroupTree(FLAT)
     allocations = (job("v0", "a0", lost=9), job("v1", "b0", lost=1), job("v2", "b1"))
 

@@ -83,7 +83,7 @@ def test_device_seconds_of_users_differ_by_no_more_than_one_job() -> None:
     assert granted == Counter(each.owner for each in queue)
 
 
-def test_who_used_more_before_waits_until_the_others_have_caught_up() -> None:
+def test_a_user_with_more_past_use_waits_until_others_have_caught_up() -> None:
     """From an uneven past they come to differ by one job."""
     past = {owner: number % 3 * JOB for number, owner in enumerate(USERS)}
     granted = defaultdict(float, past)
@@ -94,7 +94,7 @@ def test_who_used_more_before_waits_until_the_others_have_caught_up() -> None:
             assert max(granted.values()) - min(granted.values()) <= JOB
 
 
-def test_a_burst_of_fifty_by_one_user_passes_nobody() -> None:
+def test_a_burst_of_fifty_by_one_user_passes_no_other_user() -> None:
     """Fifty were there long before anybody else came: the second of them starts after everybody
     else's first, and the third after their second."""
     burst = jobs("burst", 50, age=3600.0)

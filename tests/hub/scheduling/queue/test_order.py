@@ -47,7 +47,7 @@ def test_the_class_comes_before_age_and_age_before_the_id() -> None:
     ) == ["f", "e", "c", "d", "b", "a"]
 
 
-def test_what_was_moved_goes_first_behind_whom_it_made_room_for() -> None:
+def test_relocated_work_goes_first_behind_its_preemptor() -> None:
     groups = (replace(group("cs101"), guaranteed=1), replace(group("math"), guaranteed=2))
     queue = (
         pending("urgent", priority=PriorityClass.URGENT),
@@ -58,14 +58,14 @@ def test_what_was_moved_goes_first_behind_whom_it_made_room_for() -> None:
     assert order(*queue[:2], groups=groups) == ["moved", "urgent"]
 
 
-def test_nobody_has_two_places_whose_group_is_gone_since_others_were_moved_for_it() -> None:
+def test_a_preemptor_whose_group_is_gone_has_one_place() -> None:
     gone = pending("wants", group="gone", priority=PriorityClass.URGENT)
     moved = replace(pending("moved"), moved_for="wants")
     groups = (replace(group("cs101"), guaranteed=1),)
     assert order(gone, moved, groups=groups) == ["moved", "wants"]
 
 
-def test_beyond_its_guarantee_what_was_moved_has_its_ordinary_place() -> None:
+def test_relocated_work_beyond_its_guarantee_has_its_ordinary_place() -> None:
     queue = (pending("older", age=9), replace(pending("moved", age=5), moved_for="wants"))
     assert order(*queue) == ["older", "moved"]
 
@@ -96,7 +96,7 @@ def test_what_a_group_is_guaranteed_comes_before_what_others_borrow() -> None:
     assert found == ["b", "a", "c"]
 
 
-def test_of_siblings_whoever_has_used_less_over_its_weight() -> None:
+def test_of_siblings_the_one_with_less_use_over_weight_goes_first() -> None:
     assert order(
         pending("a", owner="ada", age=9), pending("b", owner="bob"), use=used(ada=2.0, bob=1.0)
     ) == ["b", "a"]
@@ -110,7 +110,7 @@ def test_of_siblings_whoever_has_used_less_over_its_weight() -> None:
     assert order(*asked, use=use) == ["a", "b"]
 
 
-def test_fifty_submissions_of_one_pass_nobody() -> None:
+def test_fifty_submissions_of_one_user_pass_no_other_user() -> None:
     """Each is charged as it is served: they alternate with those of the others."""
     burst = tuple(pending(f"b{n:02}", owner="bob", age=100) for n in range(50))
     others = tuple(pending(f"a{n}", owner="ada", age=1 - n / 10) for n in range(3))
@@ -124,7 +124,7 @@ def test_what_runs_is_charged_before_it_is_over() -> None:
     assert order(*queue, allocations=running) == ["a", "b"]
 
 
-def test_a_request_that_a_limit_holds_is_charged_to_nobody_above() -> None:
+def test_a_request_that_a_limit_holds_is_not_charged_above_it() -> None:
     """Bob may hold one device, so his queue does not push his group back."""
     groups = (group("cs101", per_user=1), group("math"))
     queue = (
@@ -182,7 +182,7 @@ def test_inside_one_share(first: PendingRequest, second: PendingRequest) -> None
     assert order(*queue) == [second.id, first.id]
 
 
-def test_a_deadline_with_time_left_moves_nobody() -> None:
+def test_a_deadline_with_time_left_changes_no_order() -> None:
     asked = replace(pending("due", seconds=HOUR), deadline=NOW + 9 * HOUR)
     assert order(replace(asked, owner="a"), pending("short", seconds=60, owner="a")) == [
         "short",
@@ -211,7 +211,7 @@ def test_many_deadlines_pass_others_by_what_one_request_costs() -> None:
     ]  # fmt: skip  # by turns
 
 
-def test_a_deadline_passes_nobody_of_a_group_within_its_guarantee() -> None:
+def test_a_deadline_passes_no_group_within_its_guaranteed_quota() -> None:
     snapshot = Snapshot(
         devices=node("a", 1),
         groups=(group("cs101"), replace(group("lab"), guaranteed=1)),

@@ -56,7 +56,7 @@ def test_what_outlived_its_expectation_before_it_was_stopped_has_as_much_left(
     assert expected_seconds(request) == left
 
 
-def test_what_was_asked_to_go_ends_now() -> None:
+def test_a_leaving_allocation_ends_now() -> None:
     assert expected_end(replace(JOB, leaving=True), NOW + 60) == NOW + 60
 
 

@@ -35,7 +35,7 @@ def test_what_a_share_is_charged_is_what_it_counts_against_a_quota(
     assert charged == size(1, share) / THOUSAND * seconds
 
 
-def test_a_holding_with_a_share_is_charged_share_seconds_by_interval() -> None:
+def test_an_allocation_of_a_share_is_charged_in_proportion() -> None:
     held = Allocation(
         request_id="s-a",
         owner="ada",

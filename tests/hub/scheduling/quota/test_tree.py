@@ -25,7 +25,7 @@ def test_the_limits_of_a_group_are_the_smallest_of_its_chain() -> None:
     assert limits(tree, "cs999") is None
 
 
-def test_holdings_count_for_the_group_and_all_above_it() -> None:
+def test_allocations_count_for_the_group_and_all_above_it() -> None:
     tree = GroupTree(UNDER_DEPARTMENT)
     tally = Tally(tree, [allocation("j", "a0", "a1", owner="ada", group="cs101")])
     tally.add("cs", "ada", 1000)

@@ -34,7 +34,7 @@ def jobs_of(tenant: str, at: float, seconds: float, count: int) -> Sequence[Trac
     return [job(f"{tenant}{n}", at, seconds, tenant=tenant, user=tenant) for n in range(count)]
 
 
-def test_who_borrows_gives_back_when_the_owner_comes() -> None:
+def test_borrowed_devices_are_reclaimed_by_the_owning_group() -> None:
     place = shared_site(
         4, guaranteed("lab", 2, of=4), guaranteed("cs101", 2, of=4), restart_cost=60
     )
@@ -48,7 +48,7 @@ def test_who_borrows_gives_back_when_the_owner_comes() -> None:
     assert [run.lost for run in stopped] == [60.0, 60.0]
 
 
-def test_who_has_the_most_left_gives_back_whoever_began_last() -> None:
+def test_the_allocation_with_the_most_left_is_preempted_whichever_began_last() -> None:
     """A stop costs everybody the same here, and the scheduler is told so."""
     place = shared_site(
         2, guaranteed("lab", 0, of=2), guaranteed("cs101", 1, of=2), restart_cost=60
@@ -61,7 +61,7 @@ def test_who_has_the_most_left_gives_back_whoever_began_last() -> None:
     assert spans(outcome)["long"] == [(0, 3100), (3150, 5110)]
 
 
-def test_small_work_is_moved_for_a_whole_node_that_is_guaranteed() -> None:
+def test_small_work_is_relocated_for_a_guaranteed_whole_node() -> None:
     """Two nodes of two devices; the short ones end, and what is left lies on both."""
     place = replace(
         site(2, 2),
@@ -80,7 +80,7 @@ def test_small_work_is_moved_for_a_whole_node_that_is_guaranteed() -> None:
     assert stopped.spans == [(0, 200), (200, 1060)]
 
 
-def test_a_burst_of_one_user_passes_nobody() -> None:
+def test_a_burst_of_one_user_passes_no_other_user() -> None:
     place = shared_site(1, unlimited_group("lab", 1))
     burst = [job(f"b{n}", 0, 100, tenant="lab", user="bob") for n in range(6)]
     one = job("a", 1, 100, tenant="lab", user="ada")
@@ -88,7 +88,7 @@ def test_a_burst_of_one_user_passes_nobody() -> None:
     assert found["a"] == [(100, 200)]
 
 
-def test_a_maximum_holds_its_group_and_nobody_else() -> None:
+def test_a_maximum_holds_its_own_group_only() -> None:
     place = shared_site(
         3, replace(unlimited_group("lab", 3), max_devices=1), unlimited_group("cs101", 3)
     )
@@ -99,7 +99,7 @@ def test_a_maximum_holds_its_group_and_nobody_else() -> None:
     ]
 
 
-def test_whoever_has_a_deadline_comes_before_its_equals() -> None:
+def test_a_request_with_a_deadline_comes_before_its_equals() -> None:
     place = shared_site(1, unlimited_group("lab", 1))
     blocks, last = job("blocks", 0, 100, tenant="lab"), job("last", 1, 50, tenant="lab")
     due = replace(job("due", 2, 50, tenant="lab"), deadline=200.0)

@@ -88,7 +88,7 @@ def test_other_policies_wait_for_all_of_its_members(policy: Schedules) -> None:
     assert outcome.runs[1].used == 4 * 50
 
 
-def test_with_room_for_all_an_elastic_gang_has_all_of_its_members() -> None:
+def test_with_enough_devices_an_elastic_gang_has_all_wanted_members() -> None:
     outcome = played(CARREL, (HALF_TAKEN[1],), on("1x4"))
     assert outcome.runs[0].sizes == [4]
 

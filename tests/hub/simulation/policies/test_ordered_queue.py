@@ -61,7 +61,7 @@ def test_the_one_with_the_least_predicted_service_is_next_whatever_is_true() -> 
     assert found == {"a": [(0, 10)], "long": [(10, 60)], "short": [(60, 70)]}
 
 
-def test_who_had_the_threshold_gives_way_to_who_had_less() -> None:
+def test_a_run_past_the_threshold_is_preempted_by_one_below_it() -> None:
     crossing = LAS_THRESHOLD / 2
     jobs = (job("a", 0, 5000, 2), job("b", 10, 100, 2))
     found = spans(played(BASELINES["las"], jobs))
@@ -71,7 +71,7 @@ def test_who_had_the_threshold_gives_way_to_who_had_less() -> None:
     }
 
 
-def test_within_the_second_queue_who_came_first_goes_on() -> None:
+def test_within_the_second_queue_the_first_submitted_goes_on() -> None:
     jobs = (job("a", 0, 2000, 2), job("b", 1700, 2000, 2))
     assert spans(played(BASELINES["las"], jobs)) == {
         "a": [(0, 1700), (3300, 3600)],
@@ -79,7 +79,7 @@ def test_within_the_second_queue_who_came_first_goes_on() -> None:
     }
 
 
-def test_a_stop_costs_what_it_is_said_to_cost() -> None:
+def test_a_preemption_costs_the_restart_cost() -> None:
     jobs = (job("a", 0, 100, 2), job("b", 10, 20, 2))
     outcome = played(BASELINES["srtf"], jobs, site(restart_cost=60))
     stopped = outcome.runs[0]
@@ -99,7 +99,7 @@ def test_only_those_are_stopped_whose_devices_are_needed() -> None:
     assert spans(outcome)["new"] == [(10, 15)]
 
 
-def test_who_is_larger_than_a_node_gets_whole_nodes_and_a_rest() -> None:
+def test_a_job_larger_than_a_node_gets_whole_nodes_and_a_rest() -> None:
     jobs = (job("one", 0, 10), job("gang", 0, 10, 5), job("two", 0, 20))
     outcome = played(BASELINES["greedy"], jobs, site(nodes=3, devices=2))
     assert spans(outcome) == {"one": [(0, 10)], "gang": [(0, 10)], "two": [(10, 30)]}
@@ -122,7 +122,7 @@ def test_an_order_of_ones_own_is_a_function() -> None:
     assert found == {"a": [(0, 10)], "one": [(20, 30)], "two": [(10, 20)]}
 
 
-def test_idle_devices_are_told_apart_by_whether_somebody_waits() -> None:
+def test_idle_devices_are_counted_apart_while_jobs_wait() -> None:
     outcome = played(BASELINES["fifo"], BLOCKED)
     assert outcome.stranded == 99.0
     assert outcome.free == 1 + 99 + 10

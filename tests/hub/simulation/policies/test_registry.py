@@ -50,7 +50,7 @@ def test_a_whole_policy_goes_by_the_name_of_its_entry_point(points: tuple[EntryP
     assert (policy.name, isinstance(policy, Policy) and policy.passes) == ("patient", True)
 
 
-def test_nobody_takes_the_name_of_one_of_ours(points: tuple[EntryPoint, ...]) -> None:
+def test_no_policy_takes_the_name_of_a_built_in_one(points: tuple[EntryPoint, ...]) -> None:
     assert registry.policy("fifo", points) == registry.policy("fifo")
 
 

@@ -59,7 +59,7 @@ def left(
     return [each.id for each in found.jobs], said
 
 
-def test_who_asks_for_more_time_than_a_group_above_allows_is_left_out_and_counted() -> None:
+def test_a_job_with_more_time_than_a_group_above_allows_is_left_out_and_counted() -> None:
     given = trace({"limit": 3600.0}, {"limit": 3601.0}, {})
     assert left(given, SITE, LAB) == (
         ["0", "2"],
@@ -77,7 +77,7 @@ def test_less_than_a_second_is_not_refused_for_being_no_time() -> None:
     assert left(given, LONE) == (["0", "1"], {})
 
 
-def test_who_asks_for_more_than_a_whole_budget_is_left_out_and_counted() -> None:
+def test_a_job_above_a_whole_budget_is_left_out_and_counted() -> None:
     given = trace({"limit": 1800.0, "devices": 2}, {"limit": 1801.0, "devices": 2})
     assert left(given, SITE, replace(LAB, budget=HOUR_A_WEEK)) == (
         ["0"],
@@ -210,12 +210,12 @@ def test_of_a_trace_what_is_larger_than_a_node_gets_several() -> None:
     )
 
 
-def test_a_group_that_is_there_no_more_limits_nobody() -> None:
+def test_a_removed_group_has_no_limits() -> None:
     given = trace({"devices": 6, "tenant": "last-term", "limit": 1e9})
     assert left(given, replace(LONE, max_devices=1)) == (["0"], {})
 
 
-def test_who_has_nodes_alone_is_guaranteed_all_of_them() -> None:
+def test_a_tenant_with_its_own_nodes_is_guaranteed_all_of_them() -> None:
     pools = {"lab": one_pool(1, 2).pool(ONE_POOL), "cs101": one_pool(1, 4).pool(ONE_POOL)}
     given = trace(
         {"devices": 2, "preemptible": False},
@@ -228,7 +228,7 @@ def test_who_has_nodes_alone_is_guaranteed_all_of_them() -> None:
     assert [each.id for each in found.jobs] == ["0", "2", "3"]
 
 
-def test_what_nobody_limits_stays_as_it_is() -> None:
+def test_what_no_limit_affects_stays_as_it_is() -> None:
     given = trace({"limit": 1e9})
     assert admitted(given, {ONE_POOL: EIGHT}, (), gangs=True) is given
     assert admitted(given, {ONE_POOL: EIGHT}, (LONE,), gangs=True) is given

@@ -78,7 +78,7 @@ def test_completion_together_over_completion_alone() -> None:
     assert found.below_guarantee == 99.0
 
 
-def test_alone_on_what_is_guaranteed_is_on_nodes_of_their_own() -> None:
+def test_a_tenant_alone_on_its_guaranteed_devices_has_its_own_nodes() -> None:
     jobs = (
         job("a", 0, 100, 2, tenant="x"),
         job("b", 1, 100, tenant="y"),
@@ -107,7 +107,7 @@ def test_whole_nodes_may_lack_alone_as_well() -> None:
     assert found.below_guarantee == found.below_alone == 2 * 80
 
 
-def test_without_guarantees_there_is_nobody_to_compare_with() -> None:
+def test_without_guaranteed_quotas_there_is_no_comparison() -> None:
     found = result((job("a", 0, 100, tenant="x"),), "1x2", "fifo").figures
     assert (found.finish_time, found.tenants) == (None, None)
     assert (found.below_guarantee, found.below_alone, found.jct_alone) == (None, None, None)

@@ -50,7 +50,7 @@ def ran(outcome: ReplayOutcome) -> dict[str, list[tuple[float, float]]]:
     }
 
 
-def test_what_waits_on_a_used_up_budget_starts_on_monday() -> None:
+def test_a_run_that_waits_for_a_budget_starts_on_monday() -> None:
     jobs = (lab_job("a", 10, 100), lab_job("b", 200, 100), lab_job("c", 2 * WEEK, 100))
     found = played(CARREL, jobs, place(group("lab", 100)))
     assert ran(found) == {
@@ -87,7 +87,7 @@ def test_a_limit_that_was_not_used_is_given_back() -> None:
     assert found["c"] == [(WEEK, WEEK + 1)]
 
 
-def test_a_budget_above_counts_the_groups_below_and_nobody_else() -> None:
+def test_a_budget_above_counts_only_the_groups_below() -> None:
     below = {name: replace(unlimited_group(name, 4), parent="site") for name in ("lab", "cs101")}
     groups = (group("site", 100), *below.values(), unlimited_group("other", 4))
     jobs = (
@@ -106,7 +106,7 @@ def test_between_two_terms_nothing_starts_and_what_runs_goes_on() -> None:
     assert ran(found) == {"a": [(WEEK - 10, WEEK + 90)], "b": [(2 * WEEK, 2 * WEEK + 10)]}
 
 
-def test_what_waits_for_a_term_that_nobody_knows_is_held_back() -> None:
+def test_a_run_that_waits_for_an_unknown_term_is_held_back() -> None:
     jobs = (lab_job("a", 0, 100), lab_job("b", 50, 80), lab_job("c", 300, 10))
     found = played(CARREL, jobs, place(group("lab", 150, Period.TERM), terms=(WINTER,)))
     assert ran(found) == {"a": [(0, 100)]}
@@ -136,13 +136,13 @@ def test_policies_that_look_at_no_quota_look_at_no_budget() -> None:
     assert ran(found) == {"a": [(0, 100)], "b": [(200, 300)]}
 
 
-def test_a_budget_that_just_suffices_stops_nobody() -> None:
+def test_a_budget_that_just_suffices_stops_no_run() -> None:
     jobs = [lab_job(str(number), number * 7.3, 33, 1) for number in range(30)]
     found = played(CARREL, jobs, place(group("lab", 30 * 33)))
     assert sum(run.preemptions for run in found.runs) == 0
     assert max(run.ended_at or 0.0 for run in found.runs) < MONDAY + WEEK
 
 
-def test_nobody_who_waits_adds_nothing_to_what_was_free() -> None:
+def test_without_queued_jobs_nothing_is_stranded() -> None:
     jobs = (lab_job("a", 0, 100, 4),)
     assert played(CARREL, jobs, place(group("lab", 400))).free == 0

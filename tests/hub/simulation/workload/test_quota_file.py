@@ -45,7 +45,7 @@ def test_tenants_that_the_file_does_not_name_have_no_limits() -> None:
     assert with_tenants([given], ["lab", "other"], 48) == (given, unlimited_group("other", 48))
 
 
-def test_a_group_to_which_nobody_belongs_is_named() -> None:
+def test_a_group_without_tenants_is_named() -> None:
     root, lab, typo = (Group(name=name) for name in ("site", "lab", "lba"))
     groups = (root, replace(lab, parent="site"), replace(typo, parent="site"))
     assert unused(groups, groups, {"lab"}) == ["lba"]
