@@ -1,7 +1,7 @@
 """How long a decision takes: ``python -m tests.benchmarks.decide``.
 
 The scenario is a full pool with a long queue (``scenario``). One event at a time goes through
-``step``: a submission, or the end of something that runs; what is asked back goes half a minute
+``step``: a submission, or the end of running work; a victim ends half a minute
 later and is queued again. All times are CPU time.
 """
 

@@ -30,7 +30,7 @@ HELIOS_NODES = "vcvGl=20x8,vcvlY=2x8"
 UNGUARANTEED = "philly, nothing guaranteed"
 """The same jobs in the same pool: all virtual clusters have equal shares of all of it."""
 UNPROMISED = "philly, no quotas"
-"""The same jobs in the same pool, all of one group: nothing is guaranteed, nobody has a share."""
+"""The same jobs in the same pool, all of one group: nothing is guaranteed, no share is used."""
 
 QSSF_PASSING = Policy(name="qssf, greedy backfill", order=by_predicted_service, passes=True)
 """The order of `qssf`, without a reservation for the head of the queue."""

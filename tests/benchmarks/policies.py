@@ -75,7 +75,7 @@ def mean_alone(found: ReplayMetrics) -> float:
 
 
 def worst_user(found: ReplayMetrics) -> float:
-    """Mean slowdown of whoever fares worst."""
+    """Mean slowdown of the user or tenant that fares worst."""
     assert found.users is not None, "measured where the trace knows users"
     return found.users.worst
 

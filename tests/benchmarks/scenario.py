@@ -40,7 +40,7 @@ class Size:
     """How large the scenario is.
 
     Attributes:
-        users: at least as many as there are groups, so that each has somebody.
+        users: at least as many as there are groups, so that each has a member.
     """
 
     devices: int = 1000
@@ -65,7 +65,7 @@ class Scenario:
         self.groups = _groups(size)
 
     def snapshot(self, now: float = NOW) -> Snapshot:
-        """What waits next to what runs, on a pool that is full."""
+        """Queued and running requests, on a pool that is full."""
         size = self._size
         pool = self._full(Snapshot(devices=self.devices, groups=self.groups), now)
         pending = (

@@ -16,7 +16,7 @@ SEEDS = range(2)
 
 
 def made_up(play: Play) -> ReplayMetrics:
-    """The second draw is 4 worse than the first, and nobody is below a guarantee with Carrel."""
+    """The second draw is 4 worse than the first; with Carrel no tenant lacks guaranteed quota."""
     time = TIMES.get(play.policy, 20.0) + 4 * play.seed
     times = Spread(mean=time, median=time, p95=time, p99=time)
     even = Evenness(worst=time, mean=time, jain=1.0)

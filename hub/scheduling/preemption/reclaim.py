@@ -176,7 +176,7 @@ def _without_unneeded(
         taken = ((claim.request.id, selection.take(claim)) for claim in selection.in_order(in_turn))
         return {name: placed for name, placed in taken if placed is not None}
 
-    everybody = served(found.stops).keys() | found.placements.keys()
+    all_served = served(found.stops).keys() | found.placements.keys()
 
     def worth(stop: Stop) -> tuple[bool, float]:
         return preemptible.priority(stop.request_id) is not PriorityClass.OPPORTUNISTIC, stop.lost
@@ -184,7 +184,7 @@ def _without_unneeded(
     for stop in sorted(found.early, key=worth, reverse=True):
         fewer = tuple(each for each in found.stops if each is not stop)
         having = served(fewer)
-        if having.keys() >= everybody:
+        if having.keys() >= all_served:
             placements = {name: having[name] for name in found.placements}
             found = replace(found, stops=fewer, placements=placements)
     return found

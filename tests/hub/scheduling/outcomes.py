@@ -43,7 +43,7 @@ def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
 
 
 def once_left(snapshot: Snapshot, plan: Plan) -> Snapshot:
-    """Those that were asked back are gone for good."""
+    """The victims are gone for good."""
     gone = {stop.request_id for stop in plan.stops}
     stay = tuple(each for each in snapshot.allocations if each.request_id not in gone)
     return replace(snapshot, allocations=stay)

@@ -1,4 +1,4 @@
-"""What cannot be asked back leaves every group able to have its guarantee back."""
+"""Work that is not preemptible leaves every group able to reclaim its guaranteed quota."""
 
 from __future__ import annotations
 

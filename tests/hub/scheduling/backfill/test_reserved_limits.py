@@ -34,7 +34,7 @@ LARGE = replace(session("large", 2, of="cs"), submitted_at=NOW - 20 * HOUR)
 
 
 def scene(*queue: PendingRequest, held: tuple[Allocation, ...]) -> Snapshot:
-    """Four devices, of which the lab is guaranteed two: two are nobody's."""
+    """Four devices, of which the lab is guaranteed two, and no group the others."""
     return Snapshot(devices=node("a", 4), groups=GROUPS, pending=queue, allocations=held)
 
 
@@ -50,7 +50,7 @@ ONE_RUNS = (allocation("runs", "a0", group="math", ends_in=0.5 * HOUR),)
         pytest.param(
             replace(session("small"), kind=Kind.JOB, preemptible=True),
             True,
-            id="it can be asked back",
+            id="it is preemptible",
         ),
     ],
 )

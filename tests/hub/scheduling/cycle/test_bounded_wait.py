@@ -2,11 +2,11 @@
 
 Why the bounds hold, whatever the order is:
 
-- Anything that waits and could start in an empty pool never sees an empty pool: whoever is first
+- Anything that waits and could start in an empty pool never sees an empty pool: the first one
   would start in it. So from its submission to its start others hold devices. The wait is at most
   the sum of these times: of each one its time limit, and what it had done when it was stopped,
-  which nobody is more often than there are others.
-- Where all ask for one device and no limit binds, all devices are busy for as long as somebody
+  which happens no more often than there are others.
+- Where all ask for one device and no limit binds, all devices are busy for as long as a request
   waits (Graham, "Bounds for certain multiprocessing anomalies", 1966). The wait is then at most
   the device-seconds of the others, divided by the number of devices.
 - In a stream without end the others are those that may still go before it. Of one owner these
@@ -119,7 +119,7 @@ def starts_alone(request: PendingRequest, snapshot: Snapshot) -> bool:
 
 @st.composite
 def loads(draw: st.DrawFn) -> tuple[Snapshot, tuple[PendingRequest, ...]]:
-    """A pool with what runs in it, and whoever comes in the next five hours."""
+    """A pool with running work, and the submissions of the next five hours."""
     snapshot = replace(draw(rich.snapshots()), reserved=(), budgets=())
     coming = tuple(
         replace(each, submitted_at=NOW + draw(offsets), deadline=None) for each in snapshot.pending

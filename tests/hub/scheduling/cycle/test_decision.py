@@ -126,7 +126,7 @@ CASES = [
                 wait("second", 2, Reason.USER_MAXIMUM, "cs101", at(NOW + 660)),
             ),
         ),
-        id="whoever holds the maximum of one member does not hold other members",
+        id="a user at the maximum of one member does not hold other members",
     ),
     pytest.param(
         Snapshot(
@@ -146,7 +146,7 @@ CASES = [
                 wait("small", 2, Reason.BEHIND_OTHERS, estimate=at(NOW + 600 + HOUR)),
             ),
         ),
-        id="nobody slips past a larger request into the room that it waits for",
+        id="no request passes a larger one into the headroom that it waits for",
     ),
     pytest.param(
         Snapshot(
@@ -158,7 +158,7 @@ CASES = [
             starts=(start("small", "a0"),),
             waits=(wait("larger than the limit", 1, Reason.ABOVE_MAXIMUM, "cs101"),),
         ),
-        id="a request that exceeds a limit lowered since holds nobody, and nobody knows until when",
+        id="a request that exceeds a lowered limit holds no other, and has no estimate",
     ),
     pytest.param(
         Snapshot(
@@ -339,7 +339,7 @@ def test_nor_does_one_that_was_there_before_the_head() -> None:
 
 
 def test_parts_of_one_device_come_back_one_after_the_other() -> None:
-    """The head has its half when the first part ends: nobody takes a quarter of it for longer."""
+    """The head gets its half when the first share ends: none takes a quarter for longer."""
     quarter, half = Share(compute=0.25), Share(compute=0.5)
     snapshot = Snapshot(
         devices=node("a", 1),
@@ -446,7 +446,7 @@ def test_of_nodes_that_fit_alike_a_group_goes_where_it_is_at_home() -> None:
 
 
 def test_guaranteed_quota_may_be_held_by_non_preemptible_work() -> None:
-    """With both, cs101 holds one device above its guarantee, and the first can be asked back."""
+    """With both, cs101 holds one device above its guaranteed quota: the first can be reclaimed."""
     snapshot = Snapshot(
         devices=node("a", 4),
         groups=(

@@ -221,8 +221,8 @@ def test_a_full_group_takes_its_turn_in_a_reservation_all_the_same() -> None:
 
 
 def test_the_time_of_the_first_under_a_limit_does_not_depend_on_the_startable_index() -> None:
-    """Of whom ``big`` waits for, one is asked back for ``claim``, which is known only when
-    ``small`` is served: it looked as if ``small`` were over before that, for as long as nobody
+    """Of those that ``big`` waits for, one is a victim of ``claim``, which is known only when
+    ``small`` is served: it looked as if ``small`` were over before that, as long as no request
     had asked."""
     lent = replace(allocation("lent", "b0", group="lab", owner="ada", ends_in=2 * HOUR))
     snapshot = Snapshot(
@@ -276,7 +276,7 @@ def test_a_step_with_events_is_the_two_halves_in_one() -> None:
 
 
 def asking_back(*waits: PendingRequest) -> Snapshot:
-    """a0 is free for A, which asks lent back as well, and b0 for the head of the queue."""
+    """a0 is free for A, which preempts lent as well, and b0 for the head of the queue."""
     return Snapshot(
         devices=(*node("a", 2), *node("b", 2)),
         groups=(

@@ -1,4 +1,4 @@
-"""Nobody is stopped for whom nobody starts."""
+"""A preemption is cancelled if no preemptor needs it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ URGENT = replace(pending("first", 1, group="lab"), priority=PriorityClass.URGENT
             ("r0",),
             id="a third one leaves in any case",
         ),
-        pytest.param(lends(), FOR_TWO, ("r0", "r1"), id="nobody waits for it any more"),
+        pytest.param(lends(), FOR_TWO, ("r0", "r1"), id="no preemptor waits for it any more"),
         pytest.param(
             lends(pending("asks", 1), URGENT), FOR_TWO, (), id="who comes first has the other one"
         ),
@@ -84,7 +84,7 @@ URGENT = replace(pending("first", 1, group="lab"), priority=PriorityClass.URGENT
             lends(pending("asks", 1), pending("also", 1, group="lab")),
             {"r0": "asks", "r1": "also"},
             (),
-            id="one is for somebody else",
+            id="one is for another preemptor",
         ),
     ],
 )
@@ -104,7 +104,7 @@ def test_victims_of_a_preemptor_held_by_a_budget_keep_their_notices_until_the_en
 
 @given(st.one_of(rich.snapshots(), rich.in_pieces()))
 def test_no_preemption_is_futile(snapshot: Snapshot) -> None:
-    """In one breath: else somebody would be asked again and again."""
+    """At once: else notices would be sent again and again."""
     plan = decide(snapshot, NOW)
     asked = {stop.request_id: stop.for_request for stop in plan.stops}
     then = outcomes.after(snapshot, plan)

@@ -87,7 +87,7 @@ def check_quota(snapshot: Snapshot) -> None:
 
 
 def check_budgets(snapshot: Snapshot) -> None:
-    """Whoever starts finds something left of every budget above it, after those before it."""
+    """Every start finds something left of every budget above it, after those before it."""
     groups = {each.name: each for each in snapshot.groups}
     left = {each.group: each.budget - each.used - each.running for each in snapshot.budgets}
     for start in started(snapshot, decide(snapshot, NOW)):
@@ -170,7 +170,7 @@ def check_everybody_is_planned(snapshot: Snapshot) -> None:
     assert {stop.request_id for stop in plan.stops} <= known
 
 
-def check_whoever_has_a_stop_made_for_it_waits_for_it(snapshot: Snapshot) -> None:
+def check_a_preemptor_waits_for_its_victims(snapshot: Snapshot) -> None:
     plan = decide(snapshot, NOW)
     reclaiming = {wait.request_id for wait in plan.waits if wait.reason is Reason.RECLAIMING}
     assert {stop.for_request for stop in plan.stops} <= reclaiming
@@ -178,8 +178,8 @@ def check_whoever_has_a_stop_made_for_it_waits_for_it(snapshot: Snapshot) -> Non
 
 def check_asking_back_comes_to_an_end(snapshot: Snapshot) -> None:
     """Those that are asked go at once and are back in the queue. Where nothing is kept for
-    others, they made room for somebody else; in any case nobody is asked for ever, nor once more
-    after what they had asked back was theirs, and whoever was moved goes on."""
+    others, they were preempted for another; in any case preemptions end, and none is repeated
+    after the preemptors have started, and relocated work goes on."""
     stay = tuple(each for each in snapshot.allocations if not each.leaving)
     snapshot = replace(snapshot, allocations=stay)
     kept = snapshot.reserved or any(each.lending is not None for each in snapshot.groups)
@@ -206,11 +206,11 @@ KEPT = (Reason.GUARANTEE, Reason.RESERVATION)
 
 
 def check_work_is_conserved(snapshot: Snapshot) -> None:
-    """Whoever could start alone, and would be gone before anything else ends, has started.
+    """A request that could start alone, and would end before anything else, has started.
 
     The head may have its devices when a reservation ends: that is something as well.
 
-    But for two things. What those count on who asked devices back is kept for them, and a place
+    But for two things. Devices that preemptors count on are set aside, and a place
     for what is moved. And a promise is kept of devices that are wholly free: where a part of one
     fills it, and takes none, who was ahead of it starts with the next decision; and so does a
     part that fits on a device in parts, where it was held before the promise was filled.
@@ -248,7 +248,7 @@ def check_the_head_is_not_delayed(snapshot: Snapshot) -> None:
     """
     plan = decide(snapshot, NOW)
     while plan.stops:
-        # Where those will run for whom devices are asked back is known when these have left.
+        # Where preemptors will run is known when their victims have left.
         snapshot = once_left(after(snapshot, plan), plan)
         plan = decide(snapshot, NOW)
     heads = [w.request_id for w in plan.waits if w.reason is Reason.NO_FREE_DEVICE]
@@ -326,7 +326,7 @@ CHECKS = [
     check_gangs,
     check_a_packed_gang_lies_together,
     check_everybody_is_planned,
-    check_whoever_has_a_stop_made_for_it_waits_for_it,
+    check_a_preemptor_waits_for_its_victims,
     check_asking_back_comes_to_an_end,
     check_work_is_conserved,
     check_the_head_is_not_delayed,

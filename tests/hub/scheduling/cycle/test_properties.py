@@ -103,7 +103,7 @@ def test_only_one_is_the_head_of_those_that_lack_devices(snapshot: Snapshot) -> 
 
 @given(snapshots())
 def test_places_count_blocking_requests_only(snapshot: Snapshot) -> None:
-    """Nobody has a place before one who is ahead and held by no limit of its own."""
+    """No request has a place before one that is ahead and held by no limit of its own."""
     by_id = {request.id: request for request in snapshot.pending}
     in_the_way = 0
     for wait in decide(snapshot, NOW).waits:
@@ -127,7 +127,7 @@ def test_an_estimate_is_when_it_starts_if_all_use_their_whole_limit(
 ) -> None:
     """Carry the plan out, let time pass up to the next end, decide again, until nothing moves.
 
-    All are equal and of one owner, so that nobody overtakes anybody as use grows.
+    All are equal and of one owner, so that none overtakes another as use grows.
     """
     state = _equal(snapshot, spans * 600.0)
     expected = {w.request_id: w.estimate.at for w in decide(state, NOW).waits if w.estimate}
@@ -168,7 +168,7 @@ def _equal(snapshot: Snapshot, seconds: float) -> Snapshot:
 
 
 def test_a_long_queue_is_decided_fast() -> None:
-    """The worst case for the pass: nobody is blocked, and limits of a tree hold everybody."""
+    """The worst case: no request is blocked by the head, and limits of a tree hold all of them."""
     devices = tuple(
         replace(each, id=f"{n}-{each.id}", node=f"node{n}")
         for n in range(25)

@@ -1,4 +1,4 @@
-"""Whoever has something asked back has it then: nobody is stopped for the same request twice."""
+"""A preemptor gets the devices of its victims: no request preempts twice."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_devices_of_victims_behind_the_head_are_for_their_preemptor() -> None:
 
 
 def test_a_preemptor_goes_first_also_when_the_group_of_its_victim_is_gone() -> None:
-    """Urgent work that nobody may be asked for is the head, and would be delayed."""
+    """Urgent work without victims is the head, and would be delayed."""
     head = replace(job("head", 2, of="other"), priority=PriorityClass.URGENT)
     gave = replace(job("zoe", of="gone"), stopped_for="bob")
     scene = replace(HEAD, pending=(head, HEAD.pending[1], gave), allocations=HEAD.allocations[1:])

@@ -91,8 +91,8 @@ LARGER: Mapping[str, Larger] = {
     "more budget": more_budget,
     "no budget": no_budget,
 }
-"""What a group has more of; whoever lends less keeps more for itself. The longest time that it
-allows is not among it: that is compared when somebody asks, and no decision looks at it."""
+"""What a group has more of; a lower lending limit keeps more for itself. The longest time that it
+allows is not among it: admission compares it, and no decision uses it."""
 FLAT = {"cs101": None, "math": None, "lab": None}
 TREE = {"cs": None, "cs101": "cs", "cs102": "cs", "math": None}
 

@@ -160,7 +160,7 @@ SUGGESTIONS = [
         ),
         ("math",),
         (),
-        id="in another group somebody else is first",
+        id="in another group another request is first",
     ),
     pytest.param(
         snapshot(
@@ -187,7 +187,7 @@ SUGGESTIONS = [
         ),
         (),
         (),
-        id="who asks devices back starts before they would be free",
+        id="a preemptor starts before devices would be free",
     ),
     pytest.param(
         snapshot(
@@ -699,7 +699,7 @@ ASKED = st.one_of(
     st.tuples(strategies.snapshots(), st.sampled_from(("cs101", "math"))),
     st.tuples(rich.snapshots(), st.sampled_from(rich.NAMES)),
 )
-"""A snapshot, and another group of whoever is asked about."""
+"""A snapshot, and another group of the owner of the explained request."""
 
 
 @given(ASKED, st.integers(0, 15))

@@ -1,4 +1,4 @@
-"""What if: the answer for a request that nobody has sent is the one that it would get."""
+"""Quotes: the answer for a request is the one that it would get if it were sent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..values import HOUR, NOW, allocation, group, node, pending
 
 
 def decided(snapshot: Snapshot, request: PendingRequest) -> Wait:
-    """The reference: ``decide`` on a copy that holds it, and nobody behind it."""
+    """The reference: ``decide`` on a copy that contains it, and no request behind it."""
     longer = replace(snapshot, pending=(*snapshot.pending, request))
     queue = in_order(longer, CycleState(longer, NOW))
     plan = decide(replace(snapshot, pending=queue[: queue.index(request) + 1]), NOW)

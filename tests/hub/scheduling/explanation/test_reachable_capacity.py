@@ -1,4 +1,4 @@
-"""Nobody is let into the queue who could never start beside what others are promised."""
+"""Admission rejects requests that could never start beside the quota of other groups."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CASES = [
     pytest.param(
         (guaranteed("lab", 1), guaranteed("cs101", 2)),
         ReachableCapacity(lent=4, kept=2),
-        id="its own guarantee, and what nobody is guaranteed",
+        id="its own guaranteed quota, and what no group is guaranteed",
     ),
     pytest.param(
         (guaranteed("lab", 2), guaranteed("cs101", 2)),
@@ -41,7 +41,7 @@ CASES = [
     pytest.param(
         (group("lab"), guaranteed("cs101", 4)),
         ReachableCapacity(lent=4, kept=0),
-        id="all to somebody else",
+        id="all to another group",
     ),
     pytest.param(
         (replace(group("lab"), sessions_borrow=True), guaranteed("cs101", 4)),

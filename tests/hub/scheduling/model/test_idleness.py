@@ -150,7 +150,7 @@ def quiet(since: float, now: float, *, worked_at: float | None = None) -> IdleWa
         # The service was killed and is back: the countdown goes on.
         (quiet(1590, 1590), WARNING, None, 900, IdleDecision.LEAVE),
         (quiet(1590, 1620), WARNING, None, 900, IdleDecision.STOP),
-        # It was away when the countdown ended: nobody could have seen it.
+        # There were no samples when the countdown ended.
         (quiet(2000, 2000), WARNING, None, 900, IdleDecision.WARN),
     ],
 )

@@ -135,7 +135,7 @@ def test_as_few_as_suffice_are_relocated_and_borrowers_go_first() -> None:
 
 
 def test_relocated_work_may_reclaim_from_borrowers() -> None:
-    """No device is free for it; one that is borrowed will be asked back for it in turn."""
+    """No device is free for it; a borrowed one is reclaimed for it in turn."""
     groups = (group("cs101", 2), group("lab", 1), group("math", 1))
     held = (small("first", "a0"), small("its own", "b0", group="math"))
     borrows = small("borrows", "b1", group="math")
@@ -229,7 +229,7 @@ LEFT_ALONE = [
     ),
     pytest.param(
         scene(*IN_PIECES, groups=(group("cs101", 1), group("lab", 2))),
-        id="nobody is guaranteed as much",
+        id="no group is guaranteed as much",
     ),
     pytest.param(
         scene(
@@ -237,7 +237,7 @@ LEFT_ALONE = [
             allocation("fixed", "b0"),
             groups=(*GROUPS[:1], group("lab", 2)),
         ),
-        id="nothing smaller makes room",
+        id="nothing smaller can be relocated",
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""What will be asked back is looked at before anybody behind starts."""
+"""Devices that preemptions count on are set aside before later requests start."""
 
 from __future__ import annotations
 
@@ -210,8 +210,8 @@ def test_work_in_its_reservation_is_not_preempted(reserved: int, asked: list[str
 
 
 def test_no_victim_for_a_request_behind_the_first_under_a_limit() -> None:
-    """The urgent one waits for three of the three that cs may hold: whoever takes one of them
-    delays it, so that what is asked back would only start again."""
+    """The urgent one waits for three of the three that cs may hold: a request that takes one
+    delays it, so that a victim would only start again."""
     cs = replace(group("cs", maximum=3), guaranteed=3)
     snapshot = Snapshot(
         devices=node("a", 4),
@@ -281,7 +281,7 @@ def test_victims_for_a_request_behind_the_head_are_left_to_it() -> None:
 
 
 def test_a_leaving_device_is_not_shared_meanwhile() -> None:
-    """The pair of math waits for what is asked back and for that device."""
+    """The pair of math waits for the victim and for that device."""
     part = Share(compute=0.25)
     state = Snapshot(
         devices=(*node("a", 1), *node("b", 4)),
@@ -308,7 +308,7 @@ def test_a_leaving_device_is_not_shared_meanwhile() -> None:
 
 
 def test_no_request_uses_up_the_limit_of_a_head_that_preemptions_start_earlier() -> None:
-    """The pair comes to have two of the three devices that math asks back for one of its own."""
+    """The pair gets two of the three devices that math reclaims for one of its own."""
     state = Snapshot(
         devices=(*node("a", 3), *node("b", 3, model="A100")),
         groups=(group("lab", maximum=3), replace(group("math"), guaranteed=1), group("other")),

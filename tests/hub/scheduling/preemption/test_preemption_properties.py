@@ -132,7 +132,7 @@ def requests(draw: st.DrawFn) -> PendingRequest:
 
 
 def may_take(scene: Scene, request: PendingRequest, chosen: Sequence[Allocation]) -> bool:
-    """The rule, written anew: whether all of these may be asked back for this request."""
+    """The rule, written again: whether all of these may be preempted for this request."""
     promised = guarantees(scene.groups)
     mine = lineage(request.group)
     for each in chosen:
@@ -153,7 +153,7 @@ def may_take(scene: Scene, request: PendingRequest, chosen: Sequence[Allocation]
 
 
 def may_move(scene: Scene, request: PendingRequest, one: Allocation) -> bool:
-    """Whether this may make room for it, although it is within its guarantee."""
+    """Whether this may be relocated for it, although it is within its guaranteed quota."""
     promised = guarantees(scene.groups)
     return (
         one.preemptible
@@ -228,8 +228,8 @@ def check_the_order_of_the_holdings_does_not_matter(scene: Scene, request: Pendi
     assert set(other.victims(request)) == set(scene.victims(request))
 
 
-def check_once_asked_nobody_is_asked_again(scene: Scene, asked: list[PendingRequest]) -> None:
-    """The next cycle, with those that were asked still leaving, asks nobody else."""
+def check_no_further_notice_in_the_next_cycle(scene: Scene, asked: list[PendingRequest]) -> None:
+    """The next cycle, with the victims still leaving, sends no further notice."""
     named = [replace(each, id=f"r{number}") for number, each in enumerate(asked)]
 
     def cycle(allocations: tuple[Allocation, ...]) -> tuple[Stop, ...]:
@@ -249,7 +249,7 @@ def check_once_asked_nobody_is_asked_again(scene: Scene, asked: list[PendingRequ
 
 
 def check_a_victim_does_not_take_the_devices_back(scene: Scene, request: PendingRequest) -> None:
-    """Once the request runs, the victims' own requests find nobody to ask for its devices."""
+    """Once the request runs, the victims' own requests find no victims for its devices."""
     stops = scene.victims(request)
     gone = {stop.request_id for stop in stops}
     left = tuple(each for each in scene.allocations if each.request_id not in gone)
@@ -277,7 +277,7 @@ CHECKS: Mapping[Callable[..., None], tuple[st.SearchStrategy[object], ...]] = {
     check_only_those_are_asked_who_may_be: ONE,
     check_no_set_that_may_be_asked_is_cheaper: ONE,
     check_the_order_of_the_holdings_does_not_matter: ONE,
-    check_once_asked_nobody_is_asked_again: (
+    check_no_further_notice_in_the_next_cycle: (
         scenes(),
         st.lists(requests(), min_size=1, max_size=5),
     ),

@@ -1,4 +1,4 @@
-"""Who is asked back: named cases on small trees, as Kueue tests its preemption."""
+"""Preemption: named cases on small trees, as Kueue tests its preemption."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ CASES = {
         request=pending("r", 2),
         expected=(stop("v1", 30), stop("v2", 20)),
     ),
-    "nobody goes where it fits": Case(allocations=full(1, 1, 1), expected=()),
+    "no victim where it fits": Case(allocations=full(1, 1, 1), expected=()),
     "what is free is used first": Case(
         allocations=full(3, 2, 1), request=pending("r", 2), expected=(stop("v2", 1),)
     ),
@@ -156,7 +156,7 @@ CASES = {
         request=pending("r", 2),
         expected=(stop("big", 120),),
     ),
-    "the cheapest jobs of all help nobody where they are on two nodes": Case(
+    "the cheapest jobs are of no use where they are on two nodes": Case(
         devices=(*node("a", 2), *node("b", 2)),
         allocations=(
             job("a-cheap", "a0", lost=1),
@@ -183,7 +183,7 @@ CASES = {
         ),
         expected=(stop("c-dear", 100), stop("d-dear", 120)),
     ),
-    "a job on other models helps nobody": Case(
+    "a job on other models is not a victim": Case(
         devices=(*node("a", 2), *node("b", 2, model="A100")),
         allocations=(
             job("v0", "a0", lost=9),
@@ -235,19 +235,19 @@ CASES = {
         request=pending("r", 2),
         expected=(stop("l0", 1), stop("m1", 80)),
     ),
-    "above its guarantee a group asks nobody": Case(
+    "above its guaranteed quota a group does not preempt": Case(
         groups=(group("cs101", 1), group("lab")),
         allocations=(job("own", "a0", group="cs101"), *full(1, 1, 1, 1)[1:]),
         expected=(),
     ),
-    "a request that is larger than the guarantee asks nobody": Case(
+    "a request that is larger than the guaranteed quota does not preempt": Case(
         allocations=full(1, 1, 1, 1), request=pending("r", 3), expected=()
     ),
     "a session is not preempted": Case(
         allocations=tuple(replace(each, preemptible=False) for each in full(1, 1, 1, 1)),
         expected=(),
     ),
-    "nobody is asked twice": Case(
+    "no victim gets two notices": Case(
         allocations=(*full(1, 1, 1), job("gone", "a3", leaving=True)), expected=()
     ),
     "what is leaving is not enough": Case(
@@ -290,13 +290,13 @@ CASES = {
         request=pending("r", priority=URGENT),
         expected=(),
     ),
-    "a course asks back what its sister borrowed, inside the department": Case(
+    "a course reclaims what its sibling borrowed, inside the department": Case(
         groups=(group("cs", 4), group("cs101", 2, "cs"), group("cs102", 2, "cs")),
         allocations=full(4, 3, 2, 1, group="cs102"),
         request=pending("r", 2),
         expected=(stop("v2", 2), stop("v3", 1)),
     ),
-    "a department asks back for a course that has no guarantee itself": Case(
+    "a department reclaims for a course without a guaranteed quota": Case(
         groups=(group("cs", 2), group("cs101", 0, "cs"), group("lab", 2)),
         allocations=full(4, 3, 2, 1),
         expected=(stop("v3", 1, group="cs"),),
@@ -330,7 +330,7 @@ CASES = {
     "a group that is unknown by now has no guarantee to keep": Case(
         groups=(group("cs101", 2),), allocations=full(4, 3, 2, 1), expected=(stop("v3", 1),)
     ),
-    "whoever is in no group asks nobody": Case(
+    "a request without a group does not preempt": Case(
         groups=(group("lab", 2),), allocations=full(4, 3, 2, 1), expected=()
     ),
     "a gang asks for as few members as it starts with": Case(
@@ -347,7 +347,7 @@ CASES = {
         ),
         expected=(stop("v0", 4), stop("v2", 1)),
     ),
-    "of a gang's victims, those that turn out to help nobody stay": Case(
+    "of a gang's victims, unnecessary ones stay": Case(
         devices=(*node("a", 2), *node("b", 2)),
         groups=(group("cs101", 4), group("lab")),
         allocations=(
@@ -377,7 +377,7 @@ CASES = {
         ),
         expected=(stop("v0", 4), stop("v1", 3)),
     ),
-    "a device that is not lent any more helps nobody": Case(
+    "a device that is out of service is not reclaimed": Case(
         devices=(*node("a", 3), values.device("a3", health=values.Health.SICK)),
         allocations=full(40, 30, 20, 1),
         expected=(stop("v2", 20),),
@@ -453,7 +453,7 @@ def test_a_preemptor_waits_for_its_victim_although_devices_are_free() -> None:
 
 
 def test_no_victim_for_a_request_that_others_ahead_of_it_would_pass() -> None:
-    """``p`` may not ask the department for anything, and would start on what ``q`` asks back."""
+    """``p`` may not preempt in the department, and would start on what ``q`` reclaims."""
     tree = GroupTree((group("cs"), group("cs101", 2, "cs"), group("math", 2)))
     allocations = full(5, group="cs")
 
@@ -490,7 +490,7 @@ def test_as_many_are_stopped_as_it_takes_for_both_where_others_are_ahead() -> No
 
 
 def test_no_victim_is_preempted_that_a_larger_one_made_unnecessary() -> None:
-    """``small`` makes room for ``p``, who is ahead, so that ``large`` goes for ``q``: that is
+    """``small`` is preempted for ``p``, which is ahead, and ``large`` for ``q``: that is
     enough for both."""
     tree = GroupTree((group("cs"), group("math", 1)))
     small, large = (

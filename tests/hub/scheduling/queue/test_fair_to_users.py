@@ -29,7 +29,7 @@ BEFORE = tuple(
 def served(
     pending: tuple[PendingRequest, ...], past: Mapping[str, float] = MappingProxyType({})
 ) -> Iterator[Allocation]:
-    """Whoever starts, in that order, where everything runs to its time limit and the ledger says
+    """The starts, in that order, where everything runs to its time limit and the ledger says
     at every moment who used how much."""
     state = Snapshot(devices=DEVICES, groups=(group(),), pending=pending, allocations=BEFORE)
     now, over = NOW, defaultdict(float, past)
@@ -67,7 +67,7 @@ def jobs(owner: str, count: int, *, age: float = 0.0) -> tuple[PendingRequest, .
 
 
 def test_device_seconds_of_users_differ_by_no_more_than_one_job() -> None:
-    """Whenever it is looked at: whoever asks for more has no more while others wait."""
+    """At any time: a user who requests more has no more while others wait."""
     queue = tuple(
         each
         for number, owner in enumerate(USERS)

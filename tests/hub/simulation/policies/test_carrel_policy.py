@@ -146,7 +146,7 @@ TOGETHER = (*node("a", 2, model="A100"), *node("b", 2, model="A100"), *node("c",
             "x of lab could not start even alone. Because of the guaranteed quotas of other "
             "groups, lab can hold at most 1 device for work that cannot be preempted; you asked "
             "for 2.",
-            id="what others are guaranteed",
+            id="the guaranteed quota of others",
         ),
         pytest.param(
             job("x", 1, 10, tenant="lab", kind=Kind.SESSION, preemptible=False),

@@ -26,7 +26,7 @@ BLOCKED = (job("a", 0, 100), job("big", 1, 50, 2), job("late", 2, 10))
             "greedy",
             BLOCKED,
             {"a": [(0, 100)], "big": [(100, 150)], "late": [(2, 12)]},
-            id="whoever fits passes",
+            id="a job that fits passes",
         ),
         pytest.param(
             "sjf",
@@ -38,7 +38,7 @@ BLOCKED = (job("a", 0, 100), job("big", 1, 50, 2), job("late", 2, 10))
             "sjf",
             (job("a", 0, 100), job("big", 1, 5, 2), job("late", 2, 10)),
             {"a": [(0, 100)], "big": [(100, 105)], "late": [(105, 115)]},
-            id="nobody passes the shortest",
+            id="no job passes the shortest",
         ),
         pytest.param(
             "srtf",
