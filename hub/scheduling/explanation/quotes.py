@@ -19,7 +19,7 @@ from ..preemption.defragmentation import as_pending
 from ..preemption.pending_reclaims import PendingReclaims
 from ..queue.cycle_state import CycleState, HoldReason
 from ..queue.fair_share import FairShare
-from ..queue.order import QueueOrder, in_order
+from ..queue.order import QueueOrder, fair_share_of, in_order
 from ..queue.queues import Queues
 
 
@@ -31,7 +31,7 @@ def quotes(snapshot: Snapshot, requests: Sequence[PendingRequest], now: float) -
     """
     state = CycleState(snapshot, now)
     queues = Queues(state.tree, snapshot.pending)
-    fair_share = FairShare(state.tree, snapshot.use, snapshot.allocations, now)
+    fair_share = fair_share_of(snapshot, state)
     return tuple(_quote(snapshot, each, state, queues, fair_share) for each in requests)
 
 

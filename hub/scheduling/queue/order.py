@@ -245,9 +245,7 @@ def fair_share_of(snapshot: Snapshot, state: CycleState) -> FairShare:
     return FairShare(state.tree, snapshot.use, snapshot.allocations, state.now)
 
 
-def in_order(
-    snapshot: Snapshot, state: CycleState, fair_share: FairShare | None = None
-) -> tuple[PendingRequest, ...]:
+def in_order(snapshot: Snapshot, state: CycleState) -> tuple[PendingRequest, ...]:
     """All queued requests in order."""
-    owed = fair_share_of(snapshot, state) if fair_share is None else fair_share
-    return QueueOrder(Queues(state.tree, snapshot.pending), state, owed).as_tuple()
+    queues = Queues(state.tree, snapshot.pending)
+    return QueueOrder(queues, state, fair_share_of(snapshot, state)).as_tuple()

@@ -269,7 +269,7 @@ def check_the_head_is_not_delayed(snapshot: Snapshot) -> None:
         if each in before or expected_end(each, NOW) > _fits_at(head, snapshot, before)
     )
     state = CycleState(replace(snapshot, allocations=before), NOW)
-    if not state.keeps and state.hold_reason(head) is None:
+    if not state.has_reserved and state.hold_reason(head) is None:
         assert CycleState(replace(snapshot, allocations=outlast), NOW).hold_reason(head) is None
 
 
@@ -284,7 +284,7 @@ def _fits_at(
         for each in forms(request):
             if (
                 state.keeps_reserved(each)
-                and not (state.keeps and state.hold_reason(each))
+                and not (state.has_reserved and state.hold_reason(each))
                 and any(map(state.pool.fits, state.variants(each)))
             ):
                 return at

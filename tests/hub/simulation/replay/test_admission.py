@@ -287,7 +287,7 @@ def test_what_is_left_comes_to_its_end(asked: Snapshot) -> None:
                 kind=each.kind,
                 preemptible=each.preemptible,
             )
-            for each in asked.waiting
+            for each in asked.pending
             if each.devices
         ),
     )
