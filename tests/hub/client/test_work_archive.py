@@ -47,7 +47,7 @@ def test_inputs_with_the_same_name_are_refused(tmp_path: Path) -> None:
     assert [item.name for item in found.items] == ["train.py", "data.csv"]
     with pytest.raises(InvalidInput, match="has the same name as"):
         with_inputs(found, [tmp_path / "two/data.csv"])
-    with pytest.raises(InvalidInput, match="is no file"):
+    with pytest.raises(InvalidInput, match="is not a file"):
         with_inputs(found, [tmp_path / "one"])
 
 
@@ -82,7 +82,7 @@ def test_a_folder_of_the_home_is_referenced_and_any_other_uploaded(tmp_path: Pat
     assert job_builder.working_folder(home, home=home, upload=False, needed=True).fields == {}
     with pytest.raises(InvalidInput, match="--upload"):
         job_builder.working_folder(tmp_path, home=home, upload=False, needed=True)
-    with pytest.raises(InvalidInput, match="Leave out"):
+    with pytest.raises(InvalidInput, match="Omit"):
         job_builder.working_folder(home, home=home, upload=True, workdir="project")
     assert "archive" in job_builder.working_folder(home, home=None, upload=True).fields
 

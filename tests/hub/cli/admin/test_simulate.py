@@ -337,7 +337,7 @@ def test_the_history_of_a_site_is_replayed_on_its_nodes_or_others(tmp_path: Path
     less = json.loads(carrel(*words, "--nodes", "1x1").stdout)
     assert less["policies"]["carrel"]["jct"]["mean"] == (100 + 180) / 2
     assert (more["nodes"], less["nodes"]) == ("the site +1x2", "1x1")
-    assert "nodes of its own" in str(refused(*words, "--nodes", "+lab=1x2"))
+    assert "tenants cannot have their own nodes" in str(refused(*words, "--nodes", "+lab=1x2"))
 
 
 def test_the_quotas_of_the_next_term_are_simulated(tmp_path: Path) -> None:
