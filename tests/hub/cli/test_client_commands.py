@@ -61,7 +61,9 @@ class TestSubmit:
         assert done["group"] == "cs101"
         assert service.called("POST", "requests")[0]["group"] == "cs101"
 
-    @pytest.mark.parametrize(("groups", "said"), [([], "you are not in one"), (["a", "b"], "--group: a, b")])
+    @pytest.mark.parametrize(
+        ("groups", "said"), [([], "you are not in one"), (["a", "b"], "--group: a, b")]
+    )
     def test_otherwise_the_choice_is_named(
         self, service: FakeService, carrel: Carrel, groups: list[str], said: str
     ) -> None:

@@ -246,7 +246,10 @@ def test_outages_are_listed(course: Carrel) -> None:
     (listed,) = map(json.loads, course(STUDENT1, "outage", "--json").output.splitlines())
     assert listed["why"] == "Power"
     assert "Give the end of the outage" in course(ADMIN, "outage", hours[0]).stderr
-    assert "Give the start and the end of the outage" in course(ADMIN, "outage", "--why", "Power").stderr
+    assert (
+        "Give the start and the end of the outage"
+        in course(ADMIN, "outage", "--why", "Power").stderr
+    )
 
 
 def test_a_roster_is_applied_after_the_preview(course: Carrel, tmp_path: Path) -> None:
