@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import httpx
 
-from ...hub.client.api.internal import pool
+from ...hub.client.transport.transports import pooled_http
 
 Address: TypeAlias = tuple[str, int]
 
@@ -68,7 +68,7 @@ async def _is_open(host: str, port: int) -> bool:
 
 async def _answers(url: str) -> bool:
     try:
-        await pool().get(url, timeout=ANSWER_SECONDS, headers={"Connection": "close"})
+        await pooled_http().get(url, timeout=ANSWER_SECONDS, headers={"Connection": "close"})
     except httpx.TransportError:
         return False
     return True

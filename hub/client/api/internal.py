@@ -1,84 +1,69 @@
-"""The client of JupyterHub's spawners: the same API, async, with the service token."""
+"""The calls of JupyterHub's spawners, with the hub's token, over the same connection as others."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import TypeVar
-from urllib.parse import quote
-from weakref import WeakKeyDictionary
 
-import httpx
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import BaseModel, JsonValue
 
 from ...errors import Unavailable
 from ...schemas import OpenSessionIn, RequestOut, StartedIn, StopIn
 from ...schemas.grading import GradedOut
-from ..transport.error_map import failure
+from ..transport.calls import Call
+from ..transport.connection import Connection, segment
+from ..transport.site_url import SiteUrl
 from ..transport.sse import Parser
+from ..transport.transports import PooledTransport
 
 SILENCE_SECONDS = 45.0
-"""A stream that is silent for longer is dead: it sends something every 15 s."""
+"""A stream without data for this long is lost; the service sends some every 15 s."""
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 1.0
 
-M = TypeVar("M", bound=BaseModel)
 
-_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKeyDictionary()
-
-
-def pool() -> httpx.AsyncClient:
-    """One connection pool for all spawners; every waiting spawn holds a stream."""
-    loop = asyncio.get_running_loop()
-    if loop not in _pools:
-        _pools[loop] = httpx.AsyncClient(
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=16),
-            timeout=httpx.Timeout(15.0),
-            trust_env=False,
-        )
-    return _pools[loop]
-
-
-class InternalClient:
+class InternalClient(Connection):
     """The calls that only JupyterHub may make. They raise the classes of ``hub.errors``."""
 
     def __init__(self, service_url: str, hub_token: str) -> None:
         """``service_url``: without a trailing slash, as in ``Settings.service_url``."""
-        self._base = f"{service_url.rstrip('/')}/api/v1"
-        self._headers = {"Authorization": f"token {hub_token}"}
+        site = SiteUrl.at(service_url)
+        super().__init__(service_url, hub_token, transport=PooledTransport(site, hub_token))
 
     async def open_session(
         self, owner: str, server_name: str, options: dict[str, JsonValue]
     ) -> RequestOut:
-        """Return the live request of this server, or create one. Safe to repeat."""
+        """Return the live request of a server, or open a new one. Safe to repeat."""
         body = OpenSessionIn(owner=owner, server_name=server_name, options=options)
-        return await self._call("PUT", "sessions", body)
+        call = Call(method="PUT", path="sessions", json=_json(body))
+        return await self._read_call(call, RequestOut)
 
     async def request(self, request_id: str) -> RequestOut:
-        return await self._call("GET", f"requests/{quote(request_id, safe='')}")
+        """Return a request. Raises NotFound."""
+        return await self._get(f"requests/{segment(request_id)}", RequestOut)
 
     async def stop(self, request_id: str, body: StopIn) -> RequestOut:
-        return await self._call("POST", f"requests/{quote(request_id, safe='')}/stop", body)
+        """Report how a session ended."""
+        return await self._post(f"requests/{segment(request_id)}/stop", RequestOut, _json(body))
 
     async def launch(self, lease_id: str) -> RequestOut:
-        """Record the intent to start; Conflict if the lease has ended meanwhile."""
-        return await self._call("POST", f"leases/{quote(lease_id, safe='')}/launch")
+        """Store the intent to start. Raises Conflict if the lease was lost meanwhile."""
+        return await self._post(f"leases/{segment(lease_id)}/launch", RequestOut)
 
     async def started(self, lease_id: str, body: StartedIn) -> RequestOut:
-        return await self._call("POST", f"leases/{quote(lease_id, safe='')}/started", body)
+        """Report the process of a session."""
+        return await self._post(f"leases/{segment(lease_id)}/started", RequestOut, _json(body))
 
     async def graded(self, person: str) -> tuple[str, ...]:
-        """Return the courses that a user teaches or grades; their folders exist then."""
-        found = await self._answer("GET", f"people/{quote(person, safe='')}/graded", GradedOut)
+        """Return the courses that a person teaches or grades."""
+        found = await self._get(f"people/{segment(person)}/graded", GradedOut)
         return tuple(found.courses)
 
     async def statuses(self, request_id: str) -> AsyncGenerator[RequestOut | None, None]:
         """Yield the request whenever it changes, until it has ended.
 
-        Reconnects for as long as the caller listens; None says that the service is away. Close it
-        (``aclosing``) when you stop listening: the service takes an open stream as a sign that a
-        spawner waits for this request.
+        Reconnects for as long as the caller listens; None: the service does not answer. Close it
+        (``aclosing``) to stop listening: an open stream counts as a listener of the request.
         """
         pause = FIRST_PAUSE_SECONDS
         while True:
@@ -91,48 +76,20 @@ class InternalClient:
                             return
             except Unavailable:
                 yield None
-            await asyncio.sleep(pause)
+            await self._transport.pause(pause)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
     async def _stream(self, request_id: str) -> AsyncGenerator[RequestOut, None]:
-        url = f"{self._base}/requests/{quote(request_id, safe='')}/events"
-        timeout = httpx.Timeout(15.0, read=SILENCE_SECONDS)
+        path = f"requests/{segment(request_id)}/events"
+        call = Call(method="GET", path=path, silence=SILENCE_SECONDS)
         parser = Parser()
-        try:
-            async with pool().stream("GET", url, headers=self._headers, timeout=timeout) as answer:
-                if not answer.is_success:
-                    raise failure(self._base, answer.status_code, await answer.aread())
-                async for line in answer.aiter_lines():
-                    message = parser.feed(line)
-                    if message and message.event == "status":
-                        yield RequestOut.model_validate_json(message.data)
-        except httpx.TransportError as error:
-            raise self._away(error) from error
+        async with aclosing(self._transport.lines(call)) as lines:
+            async for line in lines:
+                message = parser.feed(line)
+                if message and message.event == "status":
+                    yield self._parse(message, RequestOut)
 
-    async def _call(self, method: str, path: str, body: BaseModel | None = None) -> RequestOut:
-        return await self._answer(method, path, RequestOut, body)
 
-    async def _answer(
-        self, method: str, path: str, kind: type[M], body: BaseModel | None = None
-    ) -> M:
-        try:
-            answer = await pool().request(
-                method,
-                f"{self._base}/{path}",
-                headers=self._headers,
-                json=None if body is None else body.model_dump(mode="json"),
-            )
-        except httpx.TransportError as error:
-            raise self._away(error) from error
-        if not answer.is_success:
-            raise failure(self._base, answer.status_code, answer.content)
-        try:
-            return kind.model_validate_json(answer.content)
-        except ValidationError as error:
-            raise Unavailable(f"The server at {self._base} is not Carrel.") from error
-
-    def _away(self, error: httpx.TransportError) -> Unavailable:
-        return Unavailable(
-            "The Carrel service is not responding.",
-            accepted=f"({str(error) or type(error).__name__})",
-        )
+def _json(body: BaseModel) -> Mapping[str, JsonValue]:
+    found: dict[str, JsonValue] = body.model_dump(mode="json")
+    return found

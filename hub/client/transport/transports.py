@@ -4,13 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from weakref import WeakKeyDictionary
 
 import httpx
 
+from ...errors import CarrelError, Unavailable
 from .calls import Call, HttpAnswer, broken, built, options_for, settled, shows_a_service
 from .site_url import SiteUrl
+
+POOLED_SECONDS = 15.0
+"""Time-out of one call of a spawner."""
+
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], httpx.AsyncClient]] = (
+    WeakKeyDictionary()
+)
+
+
+def pooled_http(base: str = "", headers: Mapping[str, str] | None = None) -> httpx.AsyncClient:
+    """Return the connection pool of this event loop for one address and its headers.
+
+    The number of connections is not limited: every spawner that waits holds a stream.
+    """
+    pools = _pools.setdefault(asyncio.get_running_loop(), {})
+    key = base, (headers or {}).get("Authorization", "")
+    if key not in pools:
+        pools[key] = httpx.AsyncClient(
+            base_url=base,
+            headers=headers,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=16),
+            timeout=httpx.Timeout(POOLED_SECONDS),
+            trust_env=False,
+        )
+    return pools[key]
 
 
 class LoopTransport:
@@ -20,13 +47,13 @@ class LoopTransport:
         self.site = site
         self.reached = False
         base, headers = options_for(site, token)
-        self._http = httpx.AsyncClient(
+        self._client = httpx.AsyncClient(
             base_url=base, headers=headers, timeout=timeout, trust_env=site.trusts_environment
         )
 
     @property
     def closed(self) -> bool:
-        return self._http.is_closed
+        return self._client.is_closed
 
     async def send(self, call: Call) -> HttpAnswer:
         async with self._answer(call) as answer:
@@ -50,13 +77,13 @@ class LoopTransport:
         return time.monotonic()
 
     async def close(self) -> None:
-        await self._http.aclose()
+        await self._client.aclose()
 
     @asynccontextmanager
     async def _answer(self, call: Call) -> AsyncIterator[httpx.Response]:
         try:
-            request = built(self._http, call)
-            answer = await self._http.send(request, stream=True)
+            http = self._http()
+            answer = await http.send(built(http, call), stream=True)
             try:
                 self.reached = self.reached or shows_a_service(answer)
                 if not answer.is_success:
@@ -67,7 +94,38 @@ class LoopTransport:
                 await answer.aclose()
         except httpx.TransportError as error:
             self.reached = self.reached or not isinstance(error, httpx.ConnectError)
-            raise broken(self.site, error) from error
+            raise self._broken(error) from error
+
+    def _http(self) -> httpx.AsyncClient:
+        return self._client
+
+    def _broken(self, error: httpx.TransportError) -> CarrelError:
+        return broken(self.site, error)
+
+
+class PooledTransport(LoopTransport):
+    """For JupyterHub's spawners: all of one event loop share a pool, which lives as long."""
+
+    def __init__(self, site: SiteUrl, token: str) -> None:
+        self.site = site
+        self.reached = False
+        self._base, self._headers = options_for(site, token)
+
+    @property
+    def closed(self) -> bool:
+        return False
+
+    async def close(self) -> None:
+        """Keep the pool: other spawners use it."""
+
+    def _http(self) -> httpx.AsyncClient:
+        return pooled_http(self._base, self._headers)
+
+    def _broken(self, error: httpx.TransportError) -> CarrelError:
+        return Unavailable(
+            "The Carrel service is not responding.",
+            accepted=f"({str(error) or type(error).__name__})",
+        )
 
 
 class ThreadTransport:
