@@ -23,6 +23,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("errors", ("hub.errors",)),
     ("pure decisions", ("hub.scheduling", "hub.schemas", "images")),
     ("stored values", ("hub.records",)),
+    ("transitions", ("hub.transitions",)),
     ("protocols and messages", ("hub.interfaces", "hub.messages")),
     ("ground", ("hub.accounts", "hub.files", "hub.runtime", "hub.simulation")),
     ("one installation", ("hub.attempts", "hub.client", "hub.config", "hub.groups")),

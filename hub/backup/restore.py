@@ -37,6 +37,7 @@ from ..store.sql.database import known_revisions
 from ..supervisor.lock import locked
 from ..supervisor.processes import ProcessId, leased
 from ..supervisor.stale import NAMES
+from ..transitions import lifecycle
 from . import database
 from .copier import Advance, CopyProgress, copy_stream, hashed
 from .manifest import STATE, EntryKind, Manifest, ManifestEntry, printable
@@ -213,7 +214,12 @@ def _drain(state: StateFolder, who: str, now: float) -> None:
             store.put_mark(mark, change=change)
         for request in store.requests(_granted()):
             if request.lease is not None:
-                store.give_back(request.lease.id, now=now, charge_until=request.lease.granted_at)
+                store.apply_to_lease(
+                    request.lease.id,
+                    lifecycle.give_back,
+                    now=now,
+                    charge_until=request.lease.granted_at,
+                )
 
 
 def _granted() -> RequestFilter:

@@ -17,6 +17,7 @@ from ..runtime.context import Context
 from ..scheduling.model.snapshot import BudgetBalance
 from ..scheduling.model.states import State
 from ..scheduling.quota.tree import GroupTree
+from ..transitions import lifecycle, preemption
 from ..usage.budgets import EARLY
 from .loop_memory import Pairs
 
@@ -49,7 +50,10 @@ class BudgetEnforcement:
             empty = next((g.name for g in tree.ancestry(request.group) if g.name in over), None)
             if empty is None and _on_budget(request.notice):
                 why = "Its group has a budget again."
-                changed |= self._store.withdraw_notice(request.id, why, now=now) != request
+                changed |= (
+                    self._store.apply(request.id, preemption.withdraw_notice, why, now=now)
+                    != request
+                )
             elif empty is not None and request.notice is None:
                 kind = NoticeKind.BUDGET
                 notice = StopNotice(
@@ -59,7 +63,9 @@ class BudgetEnforcement:
                     stops_at=now + self._context.grace_seconds,
                     group=empty,
                 )
-                changed |= self._store.notify(request.id, notice, now=now) != request
+                changed |= (
+                    self._store.apply(request.id, preemption.notify, notice, now=now) != request
+                )
         return changed
 
     def _tell(
@@ -85,7 +91,7 @@ class BudgetEnforcement:
                 "of": left.budget,
                 "message": message,
             }
-            self._store.tell(request.id, LOW_EVENT, told, now=now)
+            self._store.apply(request.id, lifecycle.record_event, LOW_EVENT, told, now=now)
             changed = True
         return changed
 

@@ -18,6 +18,7 @@ from ..records.requests import Cause, CauseCode, RequestFilter, RequestRecord
 from ..runtime.context import Context
 from ..scheduling.model.snapshot import Device, Health, Kind, Mark, MarkKind
 from ..scheduling.model.states import HOLDS_DEVICES, State
+from ..transitions import lifecycle
 
 log = logging.getLogger(__name__)
 
@@ -130,16 +131,18 @@ class DeviceFaults:
             details=fault.why,
         )
         if session:
-            after = self._store.stop(request.id, State.FAILED, cause, now=now)
+            after = self._store.apply(request.id, lifecycle.stop, State.FAILED, cause, now=now)
         else:
-            after = self._store.halt(request.id, cause, now=now)
+            after = self._store.apply(request.id, lifecycle.halt, cause, now=now)
         return after != request
 
     def _empty(self, lease: LeaseRecord, request: RequestRecord, drain: Mark, now: float) -> bool:
         if request.state is State.STOPPING:
             return False
         if request.state is State.GRANTED:
-            self._store.give_back(lease.id, now=now, charge_until=lease.granted_at)
+            self._store.apply_to_lease(
+                lease.id, lifecycle.give_back, now=now, charge_until=lease.granted_at
+            )
             return True
         what = "node" if drain.target == lease.node else "device"
         why = f" ({drain.why})" if drain.why else ""
@@ -147,7 +150,7 @@ class DeviceFaults:
             code=CauseCode.DRAINED,
             message=f"Stopped, as announced: its {what} is taken out of service{why}.",
         )
-        self._store.stop(request.id, State.CANCELLED, cause, now=now)
+        self._store.apply(request.id, lifecycle.stop, State.CANCELLED, cause, now=now)
         return True
 
     def _devices(self) -> Mapping[str, Device]:

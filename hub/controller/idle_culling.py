@@ -27,6 +27,7 @@ from ..scheduling.model.idleness import (
 )
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
+from ..transitions import idle_warnings, lifecycle
 
 SETTLE_SECONDS = 60.0
 """How long the service waits after its start for sessions to report their kernels."""
@@ -97,15 +98,15 @@ class IdleCulling:
                     idle_since=first.idle_since if first else watch.quiet_since,
                     seen=first.seen if first else idleness.evidence(watch),
                 )
-                c.store.warn_idle(request.id, warning, now=now)
+                c.store.apply(request.id, idle_warnings.warn, warning, now=now)
             case IdleDecision.WITHDRAW:
                 why = watch.work if idle_seconds > 0 else "Its group has no idle rule any more."
-                c.store.withdraw_warning(request.id, why, now=now)
+                c.store.apply(request.id, idle_warnings.withdraw_warning, why, now=now)
             case IdleDecision.STOP if request.warning is not None:
                 warning = request.warning
                 message = idle_cause(now - warning.idle_since, warning.seen)
                 cause = Cause(code=CauseCode.IDLE, message=message)
-                c.store.stop(request.id, State.CANCELLED, cause, now=now)
+                c.store.apply(request.id, lifecycle.stop, State.CANCELLED, cause, now=now)
                 log.info("%s is stopped: %s", request.id, message)
         c.notifier.notify()
 

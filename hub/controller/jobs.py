@@ -12,6 +12,7 @@ from ..records.requests import Cause, CauseCode, RequestRecord
 from ..requests.attempt_reports import AttemptReports, new_token, token_hash
 from ..runtime.context import Context
 from ..scheduling.model.states import State
+from ..transitions import lifecycle
 from .retries import ENGINE_AWAY, _times_lost, give_back_or_fail
 
 log = logging.getLogger(__name__)
@@ -64,7 +65,9 @@ class JobController:
         except Unavailable as error:
             # Whether it started is not known. Its engine will say, and it is not to blame.
             log.warning("%s: %s", lease.id, error)
-            c.store.tell(request.id, ENGINE_AWAY, {"why": str(error)}, now=now)
+            c.store.apply(
+                request.id, lifecycle.record_event, ENGINE_AWAY, {"why": str(error)}, now=now
+            )
             return None
 
     def not_started(
@@ -104,12 +107,17 @@ class JobController:
         now = c.clock()
         until = min(now, max(seen, last))
         if c.store.request(request.id).state is State.STOPPING:
-            if c.store.finish(lease.id, now=now, charge_until=until).state is State.QUEUED:
+            if (
+                c.store.apply_to_lease(
+                    lease.id, lifecycle.finish, now=now, charge_until=until
+                ).state
+                is State.QUEUED
+            ):
                 c.progress.requeued(request.id)
             return
         if known is not None:
-            c.store.stop(request.id, State.FAILED, known, now=now)
-            c.store.finish(lease.id, now=now, charge_until=until)
+            c.store.apply(request.id, lifecycle.stop, State.FAILED, known, now=now)
+            c.store.apply_to_lease(lease.id, lifecycle.finish, now=now, charge_until=until)
             return
         tail = c.files.log(request.id, lease.epoch)[-_LOG_TAIL:]
         retries = request.job.retries if request.job else 0
@@ -125,7 +133,9 @@ class JobController:
             message=f"Lost: its processes disappeared without a word. {what_next}",
             details=tail.decode(errors="replace"),
         )
-        c.store.lose(lease.id, cause, now=now, charge_until=until, requeue=again)
+        c.store.apply_to_lease(
+            lease.id, lifecycle.lose, cause, now=now, charge_until=until, requeue=again
+        )
         if again:
             log.info("%s was lost: %s", lease.id, what_next)
             c.progress.requeued(request.id)

@@ -31,6 +31,7 @@ from ..runtime.snapshots import SnapshotReader
 from ..scheduling.model.snapshot import Device, Kind
 from ..scheduling.model.states import HOLDS_DEVICES, State
 from ..sessions.server_start import start_server
+from ..transitions import lifecycle
 from .budget_enforcement import BudgetEnforcement
 from .device_faults import DeviceFaults
 from .idle_culling import IdleCulling
@@ -220,7 +221,7 @@ class Loop:
                     message="JupyterHub did not start the server within "
                     f"{duration(HUB_WINDOW)} of the grant.",
                 )
-                self._store.stop(request.id, State.FAILED, cause, now=now)
+                self._store.apply(request.id, lifecycle.stop, State.FAILED, cause, now=now)
                 continue
             self._memory.unattended[request.id] = now  # Asked again after another grace period.
             self._once(f"hub/{request.id}", partial(start_server, self._context, request))

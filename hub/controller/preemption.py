@@ -23,6 +23,7 @@ from ..scheduling.model.plan import Reason, Stop
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
 from ..scheduling.queue.running_set import notice_end
+from ..transitions import lifecycle, preemption
 from .loop_memory import Pairs
 
 log = logging.getLogger(__name__)
@@ -62,9 +63,11 @@ class PreemptionController:
                 for_request=stop.for_request,
             )
             if before.state is State.GRANTED:
-                after = self._store.preempt(before.id, cause_of(notice), notice, now=now)
+                after = self._store.apply(
+                    before.id, preemption.preempt, cause_of(notice), notice, now=now
+                )
             else:
-                after = self._store.notify(before.id, notice, now=now)
+                after = self._store.apply(before.id, preemption.notify, notice, now=now)
             if after != before:
                 log.info("%s is asked back for %s", stop.request_id, stop.for_request)
                 changed = True
@@ -81,14 +84,20 @@ class PreemptionController:
         changed = False
         for request, notice in asked.values():
             if request.id in spared:
-                after = self._store.withdraw_notice(request.id, spared[request.id], now=now)
+                after = self._store.apply(
+                    request.id, preemption.withdraw_notice, spared[request.id], now=now
+                )
             elif now < notice.stops_at:
                 continue
             elif notice.comes_back:
-                after = self._store.preempt(request.id, cause_of(notice), notice, now=now)
+                after = self._store.apply(
+                    request.id, preemption.preempt, cause_of(notice), notice, now=now
+                )
             else:
                 cause = cause_of(notice)
-                after = self._store.stop(request.id, State.CANCELLED, cause, now=now)
+                after = self._store.apply(
+                    request.id, lifecycle.stop, State.CANCELLED, cause, now=now
+                )
             changed |= after != request
         return changed
 

@@ -16,6 +16,7 @@ from ..records.requests import RequestRecord
 from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import MAY_RUN, State
+from ..transitions import lifecycle
 from .device_faults import DeviceFaults
 from .jobs import JobController
 from .loop_memory import LoopMemory, Pairs
@@ -90,7 +91,12 @@ class Reconciler:
             case _:
                 last = 0.0 if session else self._jobs.collect(lease, request)
                 until = min(now, max(seen, last))
-                if self._store.finish(lease.id, now=now, charge_until=until).state is State.QUEUED:
+                if (
+                    self._store.apply_to_lease(
+                        lease.id, lifecycle.finish, now=now, charge_until=until
+                    ).state
+                    is State.QUEUED
+                ):
                     self._context.progress.requeued(request.id)
         self._memory.forget(lease.id)
         return True
@@ -106,7 +112,7 @@ class Reconciler:
             and not self._context.spawner_listeners.attached(request.id)
         ):
             # JupyterHub died between the fork and the report: the process is adopted.
-            self._store.started(lease.id, sighting.handle, now=now)
+            self._store.apply_to_lease(lease.id, lifecycle.start, sighting.handle, now=now)
             return True
         return False
 

@@ -10,6 +10,7 @@ from ..records.leases import LeaseRecord
 from ..records.requests import Cause, CauseCode, RequestRecord
 from ..runtime.context import Context
 from ..scheduling.model.states import State
+from ..transitions import lifecycle
 
 log = logging.getLogger(__name__)
 
@@ -29,15 +30,19 @@ def give_back_or_fail(
     came_to_nothing = _came_to_nothing(context, request)
     try:
         if came_to_nothing < MAX_ATTEMPTS:
-            context.store.give_back(lease.id, now=now, charge_until=lease.granted_at)
+            context.store.apply_to_lease(
+                lease.id, lifecycle.give_back, now=now, charge_until=lease.granted_at
+            )
         else:
             cause = Cause(
                 code=CauseCode.START_FAILED,
                 message=f"{why} ({came_to_nothing} attempts)",
                 details=details,
             )
-            context.store.stop(request.id, State.FAILED, cause, now=now)
-            context.store.finish(lease.id, now=now, charge_until=lease.granted_at)
+            context.store.apply(request.id, lifecycle.stop, State.FAILED, cause, now=now)
+            context.store.apply_to_lease(
+                lease.id, lifecycle.finish, now=now, charge_until=lease.granted_at
+            )
     except StaleEpoch:
         log.info("%s moved on by itself", lease.id)
     context.notifier.notify()

@@ -10,6 +10,7 @@ from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
 from ..sessions.server_start import start_server
+from ..transitions import lifecycle
 from .retries import give_back_or_fail
 
 LAUNCH_GRACE = 90.0
@@ -60,8 +61,8 @@ class SessionController:
             return False
         ended = Cause(code=CauseCode.SERVER_DIED, message="The session's server ended.")
         cause = known or ended
-        c.store.stop(request.id, State.FAILED, cause, now=now)
-        c.store.finish(lease.id, now=now, charge_until=min(now, seen))
+        c.store.apply(request.id, lifecycle.stop, State.FAILED, cause, now=now)
+        c.store.apply_to_lease(lease.id, lifecycle.finish, now=now, charge_until=min(now, seen))
         return True
 
     def tell_hub(self, request: RequestRecord) -> None:

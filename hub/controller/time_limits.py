@@ -10,6 +10,7 @@ from ..records.requests import Cause, CauseCode, RequestRecord
 from ..requests.presenter import claim_by
 from ..runtime.context import Context
 from ..scheduling.model.states import State
+from ..transitions import lifecycle, owner_changes
 from .loop_memory import Pairs
 
 
@@ -33,7 +34,9 @@ class TimeLimits:
                     code=CauseCode.TIME_LIMIT,
                     message=f"Its time limit of {duration(request.seconds)} is over.",
                 )
-                self.context.store.stop(request.id, State.TIMED_OUT, cause, now=now)
+                self.context.store.apply(
+                    request.id, lifecycle.stop, State.TIMED_OUT, cause, now=now
+                )
                 changed = True
         return changed
 
@@ -43,5 +46,7 @@ class TimeLimits:
             return False
         message = unclaimed_sentence(self.context.claim_seconds, request.devices)
         cause = Cause(code=CauseCode.UNCLAIMED, message=message)
-        self.context.store.unclaimed(request.id, cause, now=now, charge_until=until)
+        self.context.store.apply(
+            request.id, owner_changes.cancel_unclaimed, cause, now=now, charge_until=until
+        )
         return True

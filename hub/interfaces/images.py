@@ -10,7 +10,7 @@ from ..records.images import Image, ImageUse, Pin
 
 
 class ImagePinStore(Protocol):
-    """Each method is one transaction; see ``hub.ports.store``."""
+    """Each method is one transaction; see ``hub.interfaces.store``."""
 
     def pins(self) -> tuple[Pin, ...]:
         """All of them, by group and image, also those whose last day is over."""

@@ -6,19 +6,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Concatenate, ParamSpec, Protocol
 
 from ..records.audit import AuditEntry, ChangeFilter
 from ..records.calendar import Reservation, Term
 from ..records.events import ChangeDigest, EventRecord, NewEvent
-from ..records.json_value import Json
-from ..records.leases import Handle, LeaseRecord
+from ..records.leases import LeaseRecord
 from ..records.ledger import LedgerEntry, Usage
-from ..records.notices import StopNotice
-from ..records.requests import Cause, NewRequest, RequestChange, RequestFilter, RequestRecord
-from ..scheduling.model.idleness import IdleWarning
+from ..records.requests import NewRequest, RequestFilter, RequestRecord
 from ..scheduling.model.plan import Start
 from ..scheduling.model.snapshot import (
     Allocation,
@@ -30,9 +27,11 @@ from ..scheduling.model.snapshot import (
     MarkKind,
     Snapshot,
 )
-from ..scheduling.model.states import State
+from ..transitions.transition import Transition
 from .images import ImagePinStore
 from .usage import UsageStore
+
+P = ParamSpec("P")
 
 
 class Store(UsageStore, ImagePinStore, Protocol):
@@ -183,78 +182,31 @@ class Store(UsageStore, ImagePinStore, Protocol):
             IllegalMove: the request is past ``starting``.
         """
 
-    def started(self, lease_id: str, handle: Handle, *, now: float) -> RequestRecord:
-        """``starting → running``; the same handle again changes nothing.
-
-        Raises:
-            StaleEpoch: as above, or another process already runs under this lease.
-        """
-
-    def stop(
+    def apply(
         self,
         request_id: str,
-        target: State,
-        cause: Cause,
-        *,
-        now: float,
-        change: AuditEntry | None = None,
+        transition: Callable[Concatenate[RequestRecord, P], Transition],
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> RequestRecord:
-        """Ask it to end in ``target``.
+        """Apply a function of ``hub.transitions`` to a request, in one transaction.
 
-        ``queued`` and ``granted`` end at once (and give their devices back);
-        ``starting`` and ``running`` become ``stopping``; in ``stopping`` and in a terminal
-        state nothing changes: the first cause stands.
+        Example: ``store.apply(request.id, lifecycle.halt, cause, now=now)``. The request as it is
+        at that moment is passed first. Repeating a transition changes nothing.
+
+        Raises:
+            NotFound: there is no such request.
+            CarrelError: as the transition says; nothing is changed then.
         """
 
-    def halt(self, request_id: str, cause: Cause, *, now: float) -> RequestRecord:
-        """Ask for another attempt, in its old place.
-
-        ``granted`` is queued at once; ``starting`` and ``running`` become ``stopping``, and
-        so does what is stopping as failed; in all other states nothing changes.
-        """
-
-    def notify(self, request_id: str, notice: StopNotice, *, now: float) -> RequestRecord:
-        """Note that the devices of a running request are asked back; the first notice stands.
-
-        In states without devices nothing changes.
-        """
-
-    def withdraw_notice(self, request_id: str, why: str, *, now: float) -> RequestRecord:
-        """Take such a notice back, if there is one and nothing has come of it."""
-
-    def preempt(
-        self, request_id: str, cause: Cause, notice: StopNotice, *, now: float
-    ) -> RequestRecord:
-        """Stop what was asked back by this notice, towards another attempt in its old place:
-        behind whom it made room for, and before all others where it was moved.
-
-        ``granted`` is queued at once and uncharged; ``starting`` and ``running`` become
-        ``stopping``; in all other states nothing changes.
-        """
-
-    def finish(self, lease_id: str, *, now: float, charge_until: float) -> RequestRecord:
-        """Death is confirmed: ``stopping → target``, lease released, ledger complete.
-
-        What was halted or preempted goes on to ``queued``. A lease that ends with
-        ``DEVICE_FAULT`` gets a credit over all that it was charged. Repeating it changes nothing.
-        """
-
-    def give_back(self, lease_id: str, *, now: float, charge_until: float) -> RequestRecord:
-        """Nothing ran: ``granted | starting → queued``; repeating it changes nothing."""
-
-    def lose(
+    def apply_to_lease(
         self,
         lease_id: str,
-        cause: Cause,
-        *,
-        now: float,
-        charge_until: float,
-        requeue: bool = False,
+        transition: Callable[Concatenate[RequestRecord, str, P], Transition],
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> RequestRecord:
-        """Death without an end: ``starting | running → lost → failed``, lease released.
-
-        With ``requeue`` it is tried again: ``lost → queued``, in its old place.
-        """
+        """The same for the request that a lease was granted to; the lease id is passed second."""
 
     # -- what people change about a request that goes on ----------------------------------
 
@@ -268,54 +220,6 @@ class Store(UsageStore, ImagePinStore, Protocol):
 
         Raises:
             Conflict: it does not wait for devices, or another live session has the name.
-        """
-
-    def claim(self, request_id: str, *, now: float) -> RequestRecord:
-        """Its owner comes for the device that is held; repeating it changes nothing.
-
-        Raises:
-            Conflict: nothing is held: it starts by itself, waits still, or has ended.
-        """
-
-    def unclaimed(
-        self, request_id: str, cause: Cause, *, now: float, charge_until: float
-    ) -> RequestRecord:
-        """End what is held and was not claimed: ``granted → cancelled``, lease released.
-
-        One that was claimed meanwhile stays as it is.
-        """
-
-    def extend(
-        self, request_id: str, seconds: int, *, by: str, now: float, seen: int | None = None
-    ) -> RequestRecord:
-        """Add to the time limit of what runs.
-
-        With ``seen``, add to that limit: one that reaches so far already stays as it is.
-
-        Raises:
-            Conflict: it does not run.
-        """
-
-    def change(self, request_id: str, wanted: RequestChange, *, now: float) -> RequestRecord:
-        """Ask for less from now on, or in another group, and keep the age in the queue.
-
-        Raises:
-            Conflict: it does not wait, or more was wanted.
-        """
-
-    # -- sessions that hold devices and do nothing ---------------------------------------
-
-    def warn_idle(self, request_id: str, warning: IdleWarning, *, now: float) -> RequestRecord:
-        """Note that a running session is idle; one that does not run stays as it is."""
-
-    def withdraw_warning(self, request_id: str, why: str, *, now: float) -> RequestRecord:
-        """Take such a warning back, if there is one."""
-
-    def keep_idle(self, request_id: str, *, now: float) -> RequestRecord:
-        """Its owner keeps it in spite of the warning.
-
-        Raises:
-            Conflict: it is not warned, or was kept before.
         """
 
     # -- leases, events, ledger -----------------------------------------------------------
@@ -343,11 +247,6 @@ class Store(UsageStore, ImagePinStore, Protocol):
         Raises:
             StaleEpoch: the lease is not the request's newest, or the request has ended.
         """
-
-    def tell(
-        self, request_id: str, kind: str, data: Mapping[str, Json], *, now: float
-    ) -> RequestRecord:
-        """Add a line of the service's own to the history of a request that has not ended."""
 
     def events(
         self,

@@ -19,6 +19,7 @@ from ..runtime.notifier import ChangeNotifier
 from ..scheduling.model.snapshot import Device, Health, Mark, MarkKind
 from ..scheduling.model.states import HOLDS_DEVICES
 from ..schemas.admin import NodeOut
+from ..transitions import lifecycle
 
 DRAIN_EVENT = "drain_warning"
 """In the history of what runs where a drain has a date: when it will be stopped, and why."""
@@ -59,7 +60,7 @@ class NodeMaintenance(AuditTrail):
         if until is not None:
             for request in found:
                 warning: Mapping[str, Json] = {"stops_at": until, "why": why}
-                self.store.tell(request.id, DRAIN_EVENT, warning, now=now)
+                self.store.apply(request.id, lifecycle.record_event, DRAIN_EVENT, warning, now=now)
         self.notifier.notify()
         return said
 

@@ -19,6 +19,7 @@ from ..scheduling.model.states import MAY_RUN, State
 from ..scheduling.model.text import span
 from ..scheduling.quota import tree
 from ..schemas import ChangeIn, RequestOut
+from ..transitions import owner_changes
 from .access import RequestAccess
 from .queries import RequestQueries
 
@@ -50,7 +51,7 @@ class Amendments:
             self._move_to(record, wanted.group, wanted)
         elif wanted.model and wanted.model != record.model:
             self._let_in(record, record.group, wanted)
-        c.store.change(record.id, wanted, now=c.clock())
+        c.store.apply(record.id, owner_changes.amend, wanted, now=c.clock())
         c.notifier.notify()
         return RequestQueries(c).request(who, request_id)
 
@@ -121,7 +122,7 @@ class TimeExtensions:
                 snapshot = c.store.snapshot(now)
                 self._check_queue(record, snapshot, now)
                 self._check_what_is_kept(record, added, snapshot, now)
-        c.store.extend(request_id, seconds, by=who.name, now=now, seen=seen)
+        c.store.apply(request_id, owner_changes.extend, seconds, by=who.name, now=now, seen=seen)
         c.notifier.notify()
         return RequestQueries(c).request(who, request_id)
 

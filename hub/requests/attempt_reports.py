@@ -18,6 +18,7 @@ from ..records.requests import RequestRecord
 from ..runtime.context import Context
 from ..scheduling.model.states import State
 from ..schemas import EventsIn, RequestOut, StartedIn
+from ..transitions import lifecycle
 from . import termination
 from .presenter import RequestPresenter
 
@@ -40,7 +41,7 @@ class AttemptReports:
         """The attempt of this lease has a process."""
         c = self.context
         handle = Handle(pid=body.pid, started_at=body.started_at)
-        record = c.store.started(lease_id, handle, now=c.clock())
+        record = c.store.apply_to_lease(lease_id, lifecycle.start, handle, now=c.clock())
         c.notifier.notify()
         return self._shown(record)
 
@@ -74,7 +75,7 @@ class AttemptReports:
                 # A preempted attempt reports that it was stopped; its request has not ended.
                 comes_back = request.target in (State.HALTED, State.PREEMPTED)
                 if not comes_back or target is State.SUCCEEDED:
-                    c.store.stop(request.id, target, cause, now=c.clock())
+                    c.store.apply(request.id, lifecycle.stop, target, cause, now=c.clock())
         if added:
             c.notifier.notify()
         return len(added)

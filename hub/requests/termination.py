@@ -13,6 +13,7 @@ from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import MAY_RUN, State
 from ..schemas import RequestOut, StopIn
+from ..transitions import lifecycle
 from .access import RequestAccess
 from .presenter import RequestPresenter
 
@@ -42,7 +43,7 @@ class RequestTermination:
         record, now = RequestAccess(c.store).visible(who, request_id), c.clock()
         target, cause = by_person(who.name, record, reason)
         change = audit_entry(who.name, record, reason, now)
-        ended = c.store.stop(record.id, target, cause, now=now, change=change)
+        ended = c.store.apply(record.id, lifecycle.stop, target, cause, now=now, audit=change)
         c.notifier.notify()
         return RequestPresenter.of(c).one(ended, viewer_of(c.store, who))
 

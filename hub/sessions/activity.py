@@ -17,6 +17,7 @@ from ..scheduling.model.idleness import KernelReport
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
 from ..schemas import KernelsIn, RequestOut, WatchOut
+from ..transitions import idle_warnings
 
 SLOW_REPORT_SECONDS = 60.0
 """How often a session reports where no idle rule applies to it."""
@@ -42,7 +43,7 @@ class SessionActivity:
             Forbidden: the caller is not its owner.
         """
         record = self._own(who, request_id, "keep")
-        self.context.store.keep_idle(record.id, now=self.context.clock())
+        self.context.store.apply(record.id, idle_warnings.keep, now=self.context.clock())
         self.context.notifier.notify()
         return RequestQueries(self.context).request(who, record.id)
 

@@ -24,6 +24,7 @@ from ..runtime.context import Context
 from ..scheduling.model.states import State
 from ..scheduling.quota import tree
 from ..schemas import RequestOut, SessionIn
+from ..transitions import owner_changes
 from .lifecycle import SessionLifecycle
 from .server_start import start_server
 
@@ -74,7 +75,9 @@ class HeldSessions:
     def claim(self, who: Identity, request_id: str) -> RequestOut:
         """Start the session whose device is held. Safe to repeat."""
         c = self.context
-        claimed = c.store.claim(RequestAccess(c.store).owned(who, request_id).id, now=c.clock())
+        claimed = c.store.apply(
+            RequestAccess(c.store).owned(who, request_id).id, owner_changes.claim, now=c.clock()
+        )
         c.notifier.notify()
         if claimed.state is State.GRANTED:
             start_server(c, claimed)

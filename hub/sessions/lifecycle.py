@@ -19,6 +19,7 @@ from ..requests.termination import RequestTermination
 from ..runtime.context import Context
 from ..scheduling.model.states import State
 from ..schemas import OpenSessionIn, RequestOut, SessionIn, StopIn
+from ..transitions import lifecycle, owner_changes
 from .server_start import start_server
 
 
@@ -65,7 +66,7 @@ class SessionLifecycle:
             )
         if live is not None and live.unclaimed and live.state is State.GRANTED:
             # The owner started the server from JupyterHub's own pages: that claims the device.
-            live = c.store.claim(live.id, now=c.clock())
+            live = c.store.apply(live.id, owner_changes.claim, now=c.clock())
         record = live or self.queue(body.owner, body.server_name, options)
         return self._shown(record)
 
@@ -92,7 +93,7 @@ class SessionLifecycle:
             # JupyterHub stopped waiting; the place in the queue is kept for the owner.
             return self._shown(record)
         target, cause = termination.by_spawner(body)
-        ended = c.store.stop(request_id, target, cause, now=c.clock())
+        ended = c.store.apply(request_id, lifecycle.stop, target, cause, now=c.clock())
         c.notifier.notify()
         return self._shown(ended)
 

@@ -10,6 +10,7 @@ from ..records.requests import Cause, CauseCode, RequestRecord
 from ..runtime.context import Context
 from ..scheduling.model.states import State
 from ..schemas import SessionIn
+from ..transitions import lifecycle
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +40,9 @@ def start_server(
     except CarrelError as refused:
         if request.state is not State.RUNNING or isinstance(refused, NotFound):
             cause = Cause(code=CauseCode.START_FAILED, message=str(refused))
-            context.store.stop(request.id, State.FAILED, cause, now=context.clock())
+            context.store.apply(
+                request.id, lifecycle.stop, State.FAILED, cause, now=context.clock()
+            )
             context.notifier.notify()
         raise
 

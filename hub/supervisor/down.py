@@ -18,6 +18,7 @@ from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
 from ..store import open_store
 from ..supervisor.stale import stop_stale
+from ..transitions import lifecycle
 from .lock import holder, locked
 from .processes import ProcessId, leased, stop_all
 
@@ -127,7 +128,7 @@ def _mark(store: Store | None, lease_id: str) -> str:
     request = _request(store, lease_id)
     if store is None or request is None:
         return f"what runs on lease {lease_id}"
-    store.stop(request.id, State.CANCELLED, _CAUSE, now=time.time())
+    store.apply(request.id, lifecycle.stop, State.CANCELLED, _CAUSE, now=time.time())
     what = "session" if request.kind is Kind.SESSION else str(request.kind)
     if request.server_name:
         what = f"{what} {request.server_name}"
@@ -152,4 +153,4 @@ def _finish(store: Store | None, lease_ids: Sequence[str]) -> None:
     now = time.time()
     for lease_id in lease_ids:
         if _request(store, lease_id) is not None:
-            store.finish(lease_id, now=now, charge_until=now)
+            store.apply_to_lease(lease_id, lifecycle.finish, now=now, charge_until=now)

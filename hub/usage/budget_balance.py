@@ -1,4 +1,4 @@
-"""What is left of budgets, as values: both stores ask here."""
+"""Calculate the balance of budgets from terms, groups and charges."""
 
 from __future__ import annotations
 

@@ -25,6 +25,7 @@ from carrel.hub.scheduling.model.snapshot import Kind
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.store import SqlStore
 from carrel.hub.store.sql.transactions import Transactions
+from carrel.hub.transitions import lifecycle
 
 from ..contracts.store_kit import DONE, PROCESS
 
@@ -119,14 +120,14 @@ def _run(store: Store, request_id: str, device: str, at: float) -> None:
     start = Start(request_id=request_id, devices=(device,))
     (lease,) = store.grant([start], now=at + 60, lease_seconds=30)
     store.launch(lease.id, now=at + 61)
-    store.started(lease.id, PROCESS, now=at + 62)
+    store.apply_to_lease(lease.id, lifecycle.start, PROCESS, now=at + 62)
     cells = [
         NewEvent(seq=n, at=at + 62 + n, kind="cell", data={"index": n - 1, "state": "ok"})
         for n in range(1, 4)
     ]
     store.add_events(lease.id, cells)
-    store.stop(request_id, State.SUCCEEDED, DONE, now=at + 100)
-    store.finish(lease.id, now=at + 101, charge_until=at + 100)
+    store.apply(request_id, lifecycle.stop, State.SUCCEEDED, DONE, now=at + 100)
+    store.apply_to_lease(lease.id, lifecycle.finish, now=at + 101, charge_until=at + 100)
 
 
 def _copy(

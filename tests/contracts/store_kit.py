@@ -7,6 +7,7 @@ from carrel.hub.records.leases import Handle, LeaseRecord
 from carrel.hub.records.requests import Cause, CauseCode, NewRequest, RequestRecord
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Device, Group, Kind
+from carrel.hub.transitions import lifecycle
 
 LAB = Group(name="lab", max_devices=4, max_devices_per_user=4)
 DEAD = Cause(code=CauseCode.LOST, message="Its process is gone.", details="exit status -9")
@@ -78,7 +79,7 @@ def running(store: Store, new: NewRequest, *devices: str, at: float = 100.0) -> 
     """Submit, grant, launch and start at once."""
     lease = granted(store, new, *devices, at=at)
     store.launch(lease.id, now=at)
-    started = store.started(lease.id, PROCESS, now=at)
+    started = store.apply_to_lease(lease.id, lifecycle.start, PROCESS, now=at)
     assert started.lease is not None
     return started.lease
 

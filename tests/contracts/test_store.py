@@ -28,6 +28,7 @@ from carrel.hub.scheduling.model.snapshot import (
     Snapshot,
 )
 from carrel.hub.scheduling.model.states import State
+from carrel.hub.transitions import idle_warnings, lifecycle
 
 from .store_kit import (
     CANCELLED,
@@ -146,7 +147,7 @@ class TestDevices:
         lease = running(store, job("a"), "S0")
         store.sync_devices("sim", [])
         assert store.devices()[-1].health is Health.GONE
-        store.lose(lease.id, DEAD, now=110, charge_until=105)
+        store.apply_to_lease(lease.id, lifecycle.lose, DEAD, now=110, charge_until=105)
         store.sync_devices("sim", [])
         assert [d.id for d in store.devices()] == ["D0", "D1"]
         assert store.lease(lease.id).devices == ("S0",)
@@ -222,7 +223,7 @@ class TestRequests:
 
     def test_the_same_key_returns_a_request_that_has_ended(self, store: Store) -> None:
         store.submit(job("a", key="k"), 100)
-        ended = store.stop("j-a", State.CANCELLED, CANCELLED, now=101)
+        ended = store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=101)
         assert store.submit(job("b", key="k"), 200) == ended
 
     def test_a_server_has_one_session_that_has_not_ended(self, store: Store) -> None:
@@ -230,7 +231,7 @@ class TestRequests:
         assert store.submit(session("b", server="gpu"), 101) == first
         assert store.submit(session("c", server=""), 102).id == "s-c"
         assert store.submit(session("d", server="gpu", owner="bob"), 103).id == "s-d"
-        store.stop("s-a", State.CANCELLED, CANCELLED, now=104)
+        store.apply("s-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=104)
         assert store.live_session("ada", "gpu") is None
         assert store.submit(session("e", server="gpu"), 105).id == "s-e"
         live = store.live_session("ada", "gpu")
@@ -250,12 +251,12 @@ class TestRequests:
             lambda: store.request("j-x"),
             lambda: store.lease("j-x.1"),
             lambda: store.lease_of_token(""),
-            lambda: store.stop("j-x", State.FAILED, DEAD, now=1),
+            lambda: store.apply("j-x", lifecycle.stop, State.FAILED, DEAD, now=1),
             lambda: store.launch("j-x.1", now=1),
-            lambda: store.started("j-x.1", PROCESS, now=1),
-            lambda: store.finish("j-x.1", now=1, charge_until=1),
-            lambda: store.give_back("j-x.1", now=1, charge_until=1),
-            lambda: store.lose("j-x.1", DEAD, now=1, charge_until=1),
+            lambda: store.apply_to_lease("j-x.1", lifecycle.start, PROCESS, now=1),
+            lambda: store.apply_to_lease("j-x.1", lifecycle.finish, now=1, charge_until=1),
+            lambda: store.apply_to_lease("j-x.1", lifecycle.give_back, now=1, charge_until=1),
+            lambda: store.apply_to_lease("j-x.1", lifecycle.lose, DEAD, now=1, charge_until=1),
             lambda: store.add_events("j-x.1", []),
         ]
         for ask in asks:
@@ -293,7 +294,7 @@ class TestRequests:
         store.submit(replace(job("b"), group="cs"), 200)  # the clock was set back
         store.submit(job("c", owner="bob"), 100)
         store.submit(session("d", server="gpu"), 100)
-        store.stop("j-a", State.CANCELLED, CANCELLED, now=300)
+        store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=300)
         assert [r.id for r in store.requests(which)] == found
 
     def test_the_snapshot_has_what_waits_and_what_is_held(self, store: Store) -> None:
@@ -302,7 +303,7 @@ class TestRequests:
         granted(store, job("c", devices=0), at=96)
         gone = running(store, job("d", devices=0), at=97)
         store.suspect(["j-c.1"])
-        store.lose(gone.id, DEAD, now=98, charge_until=98)
+        store.apply_to_lease(gone.id, lifecycle.lose, DEAD, now=98, charge_until=98)
         assert store.snapshot(200) == Snapshot(
             devices=store.devices(),
             groups=(LAB,),
@@ -451,15 +452,15 @@ class TestMoves:
         lease = granted(store, job("a"), "D0")
         starting = store.launch(lease.id, now=101, token_hash="h")
         assert starting.state is State.STARTING
-        started = store.started(lease.id, PROCESS, now=102)
+        started = store.apply_to_lease(lease.id, lifecycle.start, PROCESS, now=102)
         assert (started.state, started.started_at) == (State.RUNNING, 102)
-        stopping = store.stop("j-a", State.SUCCEEDED, DONE, now=109)
+        stopping = store.apply("j-a", lifecycle.stop, State.SUCCEEDED, DONE, now=109)
         assert (stopping.state, stopping.target, stopping.cause) == (
             State.STOPPING,
             State.SUCCEEDED,
             DONE,
         )
-        ended = store.finish(lease.id, now=110, charge_until=109.5)
+        ended = store.apply_to_lease(lease.id, lifecycle.finish, now=110, charge_until=109.5)
         assert ended == store.request("j-a")
         assert ended == replace(
             stopping,
@@ -509,7 +510,7 @@ class TestMoves:
     def test_the_token_of_a_released_lease_still_tells_which_it_was(self, store: Store) -> None:
         lease = granted(store, job("a"), "D0")
         store.launch(lease.id, now=101, token_hash="h")
-        store.give_back(lease.id, now=102, charge_until=102)
+        store.apply_to_lease(lease.id, lifecycle.give_back, now=102, charge_until=102)
         assert store.lease_of_token("h").state is LeaseState.RELEASED
 
     def test_launching_past_starting_is_illegal(self, store: Store) -> None:
@@ -520,7 +521,7 @@ class TestMoves:
     def test_case_2_a_start_reported_twice_is_one_start(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")
         before = store.request("j-a")
-        assert store.started(lease.id, PROCESS, now=111) == before
+        assert store.apply_to_lease(lease.id, lifecycle.start, PROCESS, now=111) == before
         assert states(store, "j-a")[-1] == "running"
         assert len(store.events("j-a")) == 4
 
@@ -530,27 +531,27 @@ class TestMoves:
     def test_a_second_process_is_fenced(self, store: Store, other: Handle) -> None:
         lease = running(store, job("a"), "D0")
         with pytest.raises(StaleEpoch, match=f"Process 4711 .* process {other.pid} may not"):
-            store.started(lease.id, other, now=111)
+            store.apply_to_lease(lease.id, lifecycle.start, other, now=111)
 
     def test_a_process_that_comes_after_the_stop_may_not_begin(self, store: Store) -> None:
         lease = granted(store, job("a"), "D0")
         with pytest.raises(IllegalMove):
-            store.started(lease.id, PROCESS, now=101)
+            store.apply_to_lease(lease.id, lifecycle.start, PROCESS, now=101)
         store.launch(lease.id, now=101)
-        store.stop("j-a", State.CANCELLED, CANCELLED, now=102)
+        store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=102)
         with pytest.raises(IllegalMove):
-            store.started(lease.id, PROCESS, now=103)
+            store.apply_to_lease(lease.id, lifecycle.start, PROCESS, now=103)
 
     def test_stopping_what_waits_ends_it(self, store: Store) -> None:
         store.submit(job("a"), 100)
-        ended = store.stop("j-a", State.CANCELLED, CANCELLED, now=105)
+        ended = store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=105)
         assert (ended.state, ended.ended_at, ended.cause) == (State.CANCELLED, 105, CANCELLED)
         assert store.snapshot(200).pending == ()
         assert store.ledger() == ()
 
     def test_stopping_what_is_granted_gives_the_device_back(self, store: Store) -> None:
         granted(store, job("a"), "D0")
-        ended = store.stop("j-a", State.TIMED_OUT, CANCELLED, now=105)
+        ended = store.apply("j-a", lifecycle.stop, State.TIMED_OUT, CANCELLED, now=105)
         assert ended.lease is not None
         assert (ended.state, ended.lease.state) == (State.TIMED_OUT, LeaseState.RELEASED)
         assert charges(store) == [("j-a.1", 100, 105, 5)]
@@ -561,26 +562,31 @@ class TestMoves:
         lease = granted(store, job("a"), "D0")
         store.launch(lease.id, now=100)
         if launched is State.RUNNING:
-            store.started(lease.id, PROCESS, now=100)
-        assert store.stop("j-a", State.FAILED, DEAD, now=105).state is State.STOPPING
+            store.apply_to_lease(lease.id, lifecycle.start, PROCESS, now=100)
+        assert (
+            store.apply("j-a", lifecycle.stop, State.FAILED, DEAD, now=105).state is State.STOPPING
+        )
         store.submit(job("b"), 106)
         start = Start(request_id="j-b", devices=("D0",))
         assert store.grant([start], now=106, lease_seconds=30) == ()
-        assert store.finish(lease.id, now=107, charge_until=107).state is State.FAILED
+        assert (
+            store.apply_to_lease(lease.id, lifecycle.finish, now=107, charge_until=107).state
+            is State.FAILED
+        )
         assert len(store.grant([start], now=107, lease_seconds=30)) == 1
 
     def test_the_first_cause_stands(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")
-        first = store.stop("j-a", State.TIMED_OUT, DONE, now=105)
-        assert store.stop("j-a", State.CANCELLED, CANCELLED, now=106) == first
-        ended = store.finish(lease.id, now=107, charge_until=107)
-        assert store.stop("j-a", State.CANCELLED, CANCELLED, now=108) == ended
+        first = store.apply("j-a", lifecycle.stop, State.TIMED_OUT, DONE, now=105)
+        assert store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=106) == first
+        ended = store.apply_to_lease(lease.id, lifecycle.finish, now=107, charge_until=107)
+        assert store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=108) == ended
         assert (ended.state, ended.cause) == (State.TIMED_OUT, DONE)
 
     def test_a_lease_ends_no_earlier_than_it_began(self, store: Store) -> None:
         """Whoever cancels may have looked at the clock just before the grant."""
         granted(store, job("a"), "D0", at=100.004)
-        store.stop("j-a", State.CANCELLED, CANCELLED, now=100.0)
+        store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=100.0)
         lease = store.request("j-a").lease
         assert lease is not None
         assert lease.granted_at == lease.charged_until == lease.released_at == 100.004
@@ -589,19 +595,19 @@ class TestMoves:
     def test_a_request_ends_in_a_terminal_state_only(self, store: Store, target: State) -> None:
         running(store, job("a"), "D0")
         with pytest.raises(IllegalMove, match="It may end in"):
-            store.stop("j-a", target, CANCELLED, now=105)
+            store.apply("j-a", lifecycle.stop, target, CANCELLED, now=105)
         assert store.request("j-a").state is State.RUNNING
 
     def test_what_waits_cannot_have_succeeded(self, store: Store) -> None:
         store.submit(job("a"), 100)
         with pytest.raises(IllegalMove):
-            store.stop("j-a", State.SUCCEEDED, DONE, now=105)
+            store.apply("j-a", lifecycle.stop, State.SUCCEEDED, DONE, now=105)
         assert states(store, "j-a") == ["queued"]
 
     def test_finishing_what_was_not_stopped_is_illegal(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")
         with pytest.raises(IllegalMove):
-            store.finish(lease.id, now=105, charge_until=105)
+            store.apply_to_lease(lease.id, lifecycle.finish, now=105, charge_until=105)
         assert charges(store) == []
 
     @pytest.mark.parametrize("launched", [False, True])
@@ -612,47 +618,59 @@ class TestMoves:
         if launched:
             store.launch(lease.id, now=101)
         store.submit(job("b"), 102)
-        back = store.give_back(lease.id, now=103, charge_until=102.5)
+        back = store.apply_to_lease(lease.id, lifecycle.give_back, now=103, charge_until=102.5)
         assert (back.state, back.submitted_at, back.ended_at) == (State.QUEUED, 100, None)
         assert [w.id for w in store.snapshot(200).pending] == ["j-a", "j-b"]
         assert charges(store) == [("j-a.1", 100, 102.5, 2.5)]
-        assert store.give_back(lease.id, now=104, charge_until=104) == back
+        assert (
+            store.apply_to_lease(lease.id, lifecycle.give_back, now=104, charge_until=104) == back
+        )
         assert len(charges(store)) == 1
         (again,) = store.grant(
             [Start(request_id="j-a", devices=("D1",))], now=105, lease_seconds=30
         )
         assert (again.id, again.epoch, again.handle) == ("j-a.2", 2, None)
-        assert store.give_back(lease.id, now=106, charge_until=106).lease == again
+        assert (
+            store.apply_to_lease(lease.id, lifecycle.give_back, now=106, charge_until=106).lease
+            == again
+        )
         assert store.lease(lease.id).devices == ("D0",)
 
     def test_what_runs_cannot_be_given_back(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")
         with pytest.raises(IllegalMove):
-            store.give_back(lease.id, now=105, charge_until=105)
+            store.apply_to_lease(lease.id, lifecycle.give_back, now=105, charge_until=105)
 
     def test_a_lost_request_has_failed(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")
-        lost = store.lose(lease.id, DEAD, now=110, charge_until=104)
+        lost = store.apply_to_lease(lease.id, lifecycle.lose, DEAD, now=110, charge_until=104)
         assert (lost.state, lost.cause, lost.ended_at) == (State.FAILED, DEAD, 110)
         assert states(store, "j-a")[-2:] == ["lost", "failed"]
         assert charges(store) == [("j-a.1", 100, 104, 4)]
-        assert store.lose(lease.id, DEAD, now=120, charge_until=120) == lost
+        assert (
+            store.apply_to_lease(lease.id, lifecycle.lose, DEAD, now=120, charge_until=120) == lost
+        )
         assert len(charges(store)) == 1
 
     def test_what_was_never_launched_cannot_be_lost(self, store: Store) -> None:
         lease = granted(store, job("a"), "D0")
         with pytest.raises(IllegalMove):
-            store.lose(lease.id, DEAD, now=110, charge_until=104)
+            store.apply_to_lease(lease.id, lifecycle.lose, DEAD, now=110, charge_until=104)
 
     def test_a_requeued_job_keeps_the_time_of_its_first_start(self, store: Store) -> None:
         lease = granted(store, job("a"), "D0")
         store.launch(lease.id, now=101)
-        assert store.give_back(lease.id, now=102, charge_until=102).started_at is None
+        assert (
+            store.apply_to_lease(
+                lease.id, lifecycle.give_back, now=102, charge_until=102
+            ).started_at
+            is None
+        )
 
     def test_case_3_a_finished_request_is_never_granted_again(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")
-        store.stop("j-a", State.SUCCEEDED, DONE, now=105)
-        store.finish(lease.id, now=106, charge_until=106)
+        store.apply("j-a", lifecycle.stop, State.SUCCEEDED, DONE, now=105)
+        store.apply_to_lease(lease.id, lifecycle.finish, now=106, charge_until=106)
         assert store.snapshot(200).pending == ()
         start = Start(request_id="j-a", devices=("D0",))
         assert store.grant([start], now=107, lease_seconds=30) == ()
@@ -660,10 +678,10 @@ class TestMoves:
     def test_case_10_a_stale_epoch_cannot_act(self, store: Store) -> None:
         old = granted(store, job("a"), "D0")
         store.launch(old.id, now=101)
-        store.give_back(old.id, now=102, charge_until=102)
+        store.apply_to_lease(old.id, lifecycle.give_back, now=102, charge_until=102)
         acts: list[Callable[[], object]] = [
             lambda: store.launch(old.id, now=105, token_hash="late"),
-            lambda: store.started(old.id, PROCESS, now=105),
+            lambda: store.apply_to_lease(old.id, lifecycle.start, PROCESS, now=105),
             lambda: store.add_events(old.id, [NewEvent(seq=1, at=105, kind="log")]),
         ]
         for act in acts:
@@ -679,7 +697,7 @@ class TestMoves:
     def test_a_cause_may_quote_anything(self, store: Store) -> None:
         store.submit(job("a"), 100)
         wild = Cause(code=CauseCode.LOST, message="a\udcffb", details="x\0y")
-        kept = store.stop("j-a", State.FAILED, wild, now=101).cause
+        kept = store.apply("j-a", lifecycle.stop, State.FAILED, wild, now=101).cause
         assert kept == Cause(code=CauseCode.LOST, message="a?b", details="xy")
         assert store.request("j-a").cause == kept
 
@@ -704,7 +722,7 @@ class TestLeases:
 
     def test_a_released_lease_is_neither_renewed_nor_suspected(self, store: Store) -> None:
         lease = granted(store, job("a"), "D0")
-        store.stop("j-a", State.CANCELLED, CANCELLED, now=105)
+        store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=105)
         before = store.lease(lease.id)
         store.renew([lease.id], now=120, until=150)
         store.suspect([lease.id])
@@ -725,8 +743,8 @@ class TestCharging:
         store.renew([lease.id], now=120, until=150)
         store.charge(now=125)
         store.charge(now=125)
-        store.stop("j-a", State.SUCCEEDED, DONE, now=130)
-        store.finish(lease.id, now=131, charge_until=130)
+        store.apply("j-a", lifecycle.stop, State.SUCCEEDED, DONE, now=130)
+        store.apply_to_lease(lease.id, lifecycle.finish, now=131, charge_until=130)
         assert charges(store) == [
             ("j-a.1", 100, 110, 20),
             ("j-a.1", 110, 120, 20),
@@ -735,7 +753,7 @@ class TestCharging:
 
     def test_an_entry_says_who_and_what(self, store: Store) -> None:
         granted(store, job("a"), "D0")
-        store.stop("j-a", State.CANCELLED, CANCELLED, now=103)
+        store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=103)
         assert store.ledger(owner="ada") == (
             LedgerEntry(
                 id=1,
@@ -754,10 +772,12 @@ class TestCharging:
 
     def test_case_12_a_repeated_end_charges_once(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")
-        store.stop("j-a", State.SUCCEEDED, DONE, now=110)
-        ended = store.finish(lease.id, now=110, charge_until=110)
-        assert store.finish(lease.id, now=120, charge_until=120) == ended
-        assert store.lose(lease.id, DEAD, now=120, charge_until=120) == ended
+        store.apply("j-a", lifecycle.stop, State.SUCCEEDED, DONE, now=110)
+        ended = store.apply_to_lease(lease.id, lifecycle.finish, now=110, charge_until=110)
+        assert store.apply_to_lease(lease.id, lifecycle.finish, now=120, charge_until=120) == ended
+        assert (
+            store.apply_to_lease(lease.id, lifecycle.lose, DEAD, now=120, charge_until=120) == ended
+        )
         store.charge(now=130)
         assert charges(store) == [("j-a.1", 100, 110, 10)]
 
@@ -772,8 +792,8 @@ class TestCharging:
         assert (usage.charged, usage.open) == (10, 0)
         store.renew([lease.id], now=112, until=140)
         store.charge(now=112)
-        store.stop("j-a", State.SUCCEEDED, DONE, now=60)
-        store.finish(lease.id, now=60, charge_until=60)
+        store.apply("j-a", lifecycle.stop, State.SUCCEEDED, DONE, now=60)
+        store.apply_to_lease(lease.id, lifecycle.finish, now=60, charge_until=60)
         assert charges(store) == [("j-a.1", 100, 110, 10), ("j-a.1", 110, 112, 2)]
 
     def test_case_11_a_sign_of_life_from_the_future_is_not_charged_yet(self, store: Store) -> None:
@@ -785,20 +805,20 @@ class TestCharging:
     def test_case_4_a_stop_that_is_tried_again_frees_once(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")
         for now in (105, 106, 107):
-            store.stop("j-a", State.CANCELLED, CANCELLED, now=now)
+            store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=now)
         assert len(store.snapshot(200).allocations) == 1
         for now in (108, 109):
-            store.finish(lease.id, now=now, charge_until=now)
+            store.apply_to_lease(lease.id, lifecycle.finish, now=now, charge_until=now)
         assert store.snapshot(200).allocations == ()
         assert charges(store) == [("j-a.1", 100, 108, 8)]
 
     def test_no_time_and_no_device_cost_nothing(self, store: Store) -> None:
         granted(store, job("a"), "D0")
-        store.stop("j-a", State.CANCELLED, CANCELLED, now=100)
+        store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=100)
         lease = running(store, job("b", devices=0))
         store.renew([lease.id], now=110, until=140)
         store.charge(now=110)
-        store.lose(lease.id, DEAD, now=120, charge_until=120)
+        store.apply_to_lease(lease.id, lifecycle.lose, DEAD, now=120, charge_until=120)
         assert store.ledger() == ()
         assert store.usage(now=130) == ()
 
@@ -807,8 +827,8 @@ class TestCharging:
         first = running(store, job("a", devices=2), "D0", "D1")
         store.renew([first.id], now=110, until=140)
         store.charge(now=110)
-        store.stop("j-a", State.SUCCEEDED, DONE, now=120)
-        store.finish(first.id, now=120, charge_until=120)
+        store.apply("j-a", lifecycle.stop, State.SUCCEEDED, DONE, now=120)
+        store.apply_to_lease(first.id, lifecycle.finish, now=120, charge_until=120)
         running(store, replace(job("b"), group="cs"), "D0", at=120)
         granted(store, job("c", owner="bob"), "D1", at=125)
         ada = (
@@ -823,7 +843,7 @@ class TestCharging:
     def test_it_can_be_asked_by_request(self, store: Store) -> None:
         for name, ended in (("a", 103), ("b", 105)):
             granted(store, job(name), "D0")
-            store.stop(f"j-{name}", State.CANCELLED, CANCELLED, now=ended)
+            store.apply(f"j-{name}", lifecycle.stop, State.CANCELLED, CANCELLED, now=ended)
         assert store.charged(["j-b", "j-a", "j-x"]) == {"j-b": 5, "j-a": 3, "j-x": 0}
         assert store.charged([]) == {}
         assert [entry.ends_at for entry in store.ledger(request_id="j-b")] == [105]
@@ -857,16 +877,16 @@ class TestEvents:
 
     def test_after_the_end_nothing_is_added(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")
-        store.stop("j-a", State.SUCCEEDED, DONE, now=105)
+        store.apply("j-a", lifecycle.stop, State.SUCCEEDED, DONE, now=105)
         store.add_events(lease.id, [NewEvent(seq=1, at=105, kind="ended")])
-        store.finish(lease.id, now=106, charge_until=106)
+        store.apply_to_lease(lease.id, lifecycle.finish, now=106, charge_until=106)
         with pytest.raises(StaleEpoch, match="j-a is succeeded"):
             store.add_events(lease.id, [NewEvent(seq=2, at=107, kind="log")])
 
     def test_attempts_count_their_reports_on_their_own(self, store: Store) -> None:
         first = granted(store, job("a"), "D0")
         store.add_events(first.id, [NewEvent(seq=1, at=101, kind="log")])
-        store.give_back(first.id, now=102, charge_until=102)
+        store.apply_to_lease(first.id, lifecycle.give_back, now=102, charge_until=102)
         store.grant([Start(request_id="j-a", devices=("D0",))], now=103, lease_seconds=30)
         (added,) = store.add_events("j-a.2", [NewEvent(seq=1, at=104, kind="log")])
         assert added.epoch == 2
@@ -877,7 +897,7 @@ class TestIdleSessions:
 
     def test_a_warning_is_kept_with_its_evidence_and_told(self, store: Store) -> None:
         running(store, session("1"), "D0")
-        warned = store.warn_idle("s-1", self.WARNING, now=200.0)
+        warned = store.apply("s-1", idle_warnings.warn, self.WARNING, now=200.0)
         assert warned.warning == store.request("s-1").warning == self.WARNING
         event = store.events("s-1")[-1]
         assert (event.kind, event.at, event.epoch) == ("idle_warning", 200.0, 1)
@@ -885,14 +905,17 @@ class TestIdleSessions:
 
     def test_what_does_not_run_is_not_warned(self, store: Store) -> None:
         granted(store, session("1"), "D0")
-        assert store.warn_idle("s-1", self.WARNING, now=200.0).warning is None
+        assert store.apply("s-1", idle_warnings.warn, self.WARNING, now=200.0).warning is None
         assert {event.kind for event in store.events("s-1")} == {"state"}
 
     def test_a_warning_is_withdrawn_once(self, store: Store) -> None:
         running(store, session("1"), "D0")
-        store.warn_idle("s-1", self.WARNING, now=200.0)
-        store.withdraw_warning("s-1", "A cell ran.", now=230.0)
-        assert store.withdraw_warning("s-1", "A cell ran.", now=260.0).warning is None
+        store.apply("s-1", idle_warnings.warn, self.WARNING, now=200.0)
+        store.apply("s-1", idle_warnings.withdraw_warning, "A cell ran.", now=230.0)
+        assert (
+            store.apply("s-1", idle_warnings.withdraw_warning, "A cell ran.", now=260.0).warning
+            is None
+        )
         told = [(event.kind, event.data) for event in store.events("s-1")]
         assert told[-1] == ("idle_over", {"why": "A cell ran."})
         assert [kind for kind, _ in told].count("idle_over") == 1
@@ -900,13 +923,13 @@ class TestIdleSessions:
     def test_it_is_kept_once_and_only_while_it_is_warned(self, store: Store) -> None:
         running(store, session("1"), "D0")
         with pytest.raises(Conflict, match="not about to be stopped"):
-            store.keep_idle("s-1", now=200.0)
-        store.warn_idle("s-1", self.WARNING, now=200.0)
-        kept = store.keep_idle("s-1", now=210.0)
+            store.apply("s-1", idle_warnings.keep, now=200.0)
+        store.apply("s-1", idle_warnings.warn, self.WARNING, now=200.0)
+        kept = store.apply("s-1", idle_warnings.keep, now=210.0)
         assert (kept.warning, kept.kept_at) == (None, 210.0)
-        store.warn_idle("s-1", self.WARNING, now=400.0)
+        store.apply("s-1", idle_warnings.warn, self.WARNING, now=400.0)
         with pytest.raises(Conflict, match="once already"):
-            store.keep_idle("s-1", now=410.0)
+            store.apply("s-1", idle_warnings.keep, now=410.0)
         assert store.request("s-1").kept_at == 210.0
         assert [e.kind for e in store.events("s-1") if e.kind != "state"] == [
             "idle_warning", "idle_kept", "idle_warning",

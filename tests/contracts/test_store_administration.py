@@ -1,4 +1,4 @@
-"""Marks, the audit list, removed groups and credits: the same from both stores."""
+"""Contract of the store: marks, audit list, removed groups, credits."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Group, Health, Mark, MarkKind
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.store import open_store
+from carrel.hub.transitions import lifecycle
 
 from .store_kit import CANCELLED, charges, device, furnish, granted, job, running, states
 
@@ -99,7 +100,9 @@ class TestChanges:
     def test_a_stop_that_changes_nothing_leaves_no_line(self, store: Store) -> None:
         store.submit(job("a"), 1.0)
         for _ in range(2):
-            store.stop("j-a", State.CANCELLED, CANCELLED, now=2.0, change=change("j-a"))
+            store.apply(
+                "j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=2.0, audit=change("j-a")
+            )
         assert len(store.changes(ChangeFilter())) == 1
 
 
@@ -108,7 +111,7 @@ class TestRemovedGroups:
         store.submit(job("a"), 1.0)
         with pytest.raises(Conflict):
             store.remove_group("lab", at=2.0)
-        store.stop("j-a", State.CANCELLED, CANCELLED, now=2.0)
+        store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=2.0)
         store.set_teachers("lab", ["grace"])
         store.remove_group("lab", at=3.0)
         assert store.groups() == ()
@@ -128,45 +131,51 @@ class TestHalting:
         lease = running(store, job("a"), "D0", at=100.0)
         store.renew([lease.id], now=160.0, until=190.0)
         store.charge(now=160.0)
-        store.halt("j-a", FAULT, now=170.0)
+        store.apply("j-a", lifecycle.halt, FAULT, now=170.0)
         assert store.request("j-a").state is State.STOPPING
-        store.finish(lease.id, now=171.0, charge_until=170.0)
+        store.apply_to_lease(lease.id, lifecycle.finish, now=171.0, charge_until=170.0)
         after = store.request("j-a")
         assert (after.state, after.cause, after.submitted_at) == (State.QUEUED, None, 100.0)
         assert states(store, "j-a")[-3:] == ["stopping", "halted", "queued"]
         assert charges(store) == [(lease.id, 100.0, 160.0, 60.0), (lease.id, 100.0, 160.0, -60.0)]
         assert store.charged(["j-a"]) == {"j-a": 0.0}
         assert [usage.charged for usage in store.usage(now=200.0)] == [0.0]
-        store.finish(lease.id, now=172.0, charge_until=170.0)
+        store.apply_to_lease(lease.id, lifecycle.finish, now=172.0, charge_until=170.0)
         assert len(store.ledger()) == 2
 
     def test_what_was_only_granted_waits_again(self, store: Store) -> None:
         granted(store, job("a"), "D0")
-        assert store.halt("j-a", FAULT, now=101.0).state is State.QUEUED
+        assert store.apply("j-a", lifecycle.halt, FAULT, now=101.0).state is State.QUEUED
         assert store.leases() == ()
 
     def test_a_failure_becomes_another_attempt_and_an_end_does_not(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")
         error = Cause(code=CauseCode.CELL_ERROR, message="CUDA error")
-        store.stop("j-a", State.FAILED, error, now=101.0)
-        assert store.halt("j-a", FAULT, now=102.0).target is State.HALTED
-        assert store.stop("j-a", State.CANCELLED, CANCELLED, now=103.0).target is State.CANCELLED
-        assert store.halt("j-a", FAULT, now=104.0).target is State.CANCELLED
-        assert store.finish(lease.id, now=105.0, charge_until=104.0).state is State.CANCELLED
-        assert store.halt("j-a", FAULT, now=106.0).state is State.CANCELLED
+        store.apply("j-a", lifecycle.stop, State.FAILED, error, now=101.0)
+        assert store.apply("j-a", lifecycle.halt, FAULT, now=102.0).target is State.HALTED
+        assert (
+            store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=103.0).target
+            is State.CANCELLED
+        )
+        assert store.apply("j-a", lifecycle.halt, FAULT, now=104.0).target is State.CANCELLED
+        assert (
+            store.apply_to_lease(lease.id, lifecycle.finish, now=105.0, charge_until=104.0).state
+            is State.CANCELLED
+        )
+        assert store.apply("j-a", lifecycle.halt, FAULT, now=106.0).state is State.CANCELLED
 
     def test_a_session_that_ends_by_a_fault_is_not_charged(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")
-        store.stop("j-a", State.FAILED, FAULT, now=150.0)
-        store.finish(lease.id, now=151.0, charge_until=150.0)
+        store.apply("j-a", lifecycle.stop, State.FAILED, FAULT, now=150.0)
+        store.apply_to_lease(lease.id, lifecycle.finish, now=151.0, charge_until=150.0)
         assert charges(store) == []
 
 
 def test_the_service_tells_until_the_end(store: Store) -> None:
     store.submit(job("a"), 1.0)
-    store.tell("j-a", "drain_warning", {"stops_at": 9.0}, now=2.0)
-    store.stop("j-a", State.CANCELLED, CANCELLED, now=3.0)
-    store.tell("j-a", "drain_warning", {"stops_at": 10.0}, now=4.0)
+    store.apply("j-a", lifecycle.record_event, "drain_warning", {"stops_at": 9.0}, now=2.0)
+    store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=3.0)
+    store.apply("j-a", lifecycle.record_event, "drain_warning", {"stops_at": 10.0}, now=4.0)
     told = [event.data for event in store.events("j-a") if event.kind == "drain_warning"]
     assert told == [{"stops_at": 9.0}]
 

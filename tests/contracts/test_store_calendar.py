@@ -1,4 +1,4 @@
-"""Terms, budgets and reservations: the same from both stores."""
+"""Contract of the store: terms, budgets, reservations."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.model.plan import Reason
 from carrel.hub.scheduling.model.snapshot import Budget, BudgetBalance, Group, Period, ReservedSpan
 from carrel.hub.scheduling.model.states import State
+from carrel.hub.transitions import lifecycle
 
 from .store_kit import LAB, job, running
 
@@ -85,9 +86,13 @@ class TestBudgets:
         store.put_group(Group(name="cs101", parent="lab", max_devices=2, max_devices_per_user=2))
         monday = at("2026-11-16T00:00")
         before = running(store, job("a"), "D0", at=monday - 600)
-        store.lose(before.id, LOST, now=monday + 300, charge_until=monday + 300)
+        store.apply_to_lease(
+            before.id, lifecycle.lose, LOST, now=monday + 300, charge_until=monday + 300
+        )
         below = running(store, replace(job("b"), group="cs101"), "D0", at=monday + 400)
-        store.lose(below.id, LOST, now=monday + 500, charge_until=monday + 500)
+        store.apply_to_lease(
+            below.id, lifecycle.lose, LOST, now=monday + 500, charge_until=monday + 500
+        )
         goes_on = running(store, job("c", devices=2), "D0", "D1", at=monday + 1000)
         store.renew([goes_on.id], now=monday + 1060, until=monday + 1090)
         store.charge(now=monday + 1060)
@@ -105,7 +110,9 @@ class TestBudgets:
         store.put_term(WINTER)
         first = at("2026-10-12T00:00")
         lease = running(store, job("a"), "D0", at=first - 60)
-        store.lose(lease.id, LOST, now=first + 60, charge_until=first + 60)
+        store.apply_to_lease(
+            lease.id, lifecycle.lose, LOST, now=first + 60, charge_until=first + 60
+        )
         assert store.snapshot(first + 100).budgets == (
             BudgetBalance(group="lab", budget=300 * 3600, used=60),
         )
@@ -127,10 +134,14 @@ class TestBudgets:
             store.charge(now=now)
             used.append(store.budgets(now)[0].used)
         assert used == [600, 120, 240, 360]
-        store.lose(first.id, LOST, now=monday + 200, charge_until=monday + 200)
+        store.apply_to_lease(
+            first.id, lifecycle.lose, LOST, now=monday + 200, charge_until=monday + 200
+        )
         broken = Cause(code=CauseCode.DEVICE_FAULT, message="Xid 48.")
-        store.stop(second.request_id, State.FAILED, broken, now=monday + 200)
-        store.finish(second.id, now=monday + 200, charge_until=monday + 200)
+        store.apply(second.request_id, lifecycle.stop, State.FAILED, broken, now=monday + 200)
+        store.apply_to_lease(
+            second.id, lifecycle.finish, now=monday + 200, charge_until=monday + 200
+        )
         (left,) = store.budgets(monday + 200)
         assert (left.used, left.running) == (200, 0)
 
@@ -145,7 +156,9 @@ class TestBudgets:
         assert refused.value.accepted == "Ask for at most 30 minutes, or for at most 1 device."
         monday = at("2026-11-16T00:00")
         lease = running(store, job("a"), "D0", at=monday)
-        store.lose(lease.id, LOST, now=monday + 3600, charge_until=monday + 3600)
+        store.apply_to_lease(
+            lease.id, lifecycle.lose, LOST, now=monday + 3600, charge_until=monday + 3600
+        )
         store.submit(job("b", devices=2), monday + 3700)
         (wait,) = decide(store.snapshot(monday + 3700), monday + 3700).waits
         assert (wait.reason, wait.detail) == (Reason.BUDGET, "lab")

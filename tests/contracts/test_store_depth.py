@@ -1,4 +1,4 @@
-"""Labels, pages and retries, asked of both stores; and that a long queue is not read through."""
+"""Contract of the store: labels, pages, retries, and long queues that are not read as a whole."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from carrel.hub.interfaces.store import Store
 from carrel.hub.records.requests import RequestFilter
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.store import open_store
+from carrel.hub.transitions import lifecycle
 
 from .store_kit import DEAD, furnish, granted, job, running, states
 
@@ -34,7 +35,9 @@ def test_filters_by_label_reader_ids_and_cursor(store: Store) -> None:
 
 def test_a_lost_attempt_goes_back_to_the_queue(store: Store) -> None:
     first = running(store, job("a"), "D0")
-    again = store.lose(first.id, DEAD, now=130, charge_until=120, requeue=True)
+    again = store.apply_to_lease(
+        first.id, lifecycle.lose, DEAD, now=130, charge_until=120, requeue=True
+    )
     assert (again.state, again.cause, again.ended_at) == (State.QUEUED, None, None)
     assert states(store, "j-a")[-2:] == ["lost", "queued"]
     told = [e.data for e in store.events("j-a") if e.data.get("state") == "lost"]
@@ -42,7 +45,10 @@ def test_a_lost_attempt_goes_back_to_the_queue(store: Store) -> None:
     assert store.charged(["j-a"])["j-a"] == 20
     second = granted(store, job("a"), "D0", at=140)
     assert (second.epoch, store.holdings()[0].devices) == (2, ("D0",))
-    assert store.lose(first.id, DEAD, now=150, charge_until=150).state is State.GRANTED
+    assert (
+        store.apply_to_lease(first.id, lifecycle.lose, DEAD, now=150, charge_until=150).state
+        is State.GRANTED
+    )
 
 
 def test_events_by_kind_and_how_many_wait(store: Store) -> None:
@@ -68,7 +74,7 @@ def test_the_snapshot_follows_a_queue_that_it_has_read_before(store: Store) -> N
     lease = granted(store, job("b"), "D0")
     store.submit(job("d", devices=0), 90.0)
     assert waiting() == ["j-a", "j-c", "j-d"]
-    store.give_back(lease.id, now=130, charge_until=120)
+    store.apply_to_lease(lease.id, lifecycle.give_back, now=130, charge_until=120)
     assert waiting() == ["j-a", "j-b", "j-c", "j-d"]
     of_d = store.snapshot(200).pending[3]
     assert (of_d.owner, of_d.devices, of_d.submitted_at) == ("ada", 0, 90.0)
@@ -80,7 +86,7 @@ def test_a_store_that_another_one_writes_to_sees_its_queue(tmp_path: Path) -> No
     mine.submit(job("a"), 100.0)
     assert len(mine.snapshot(200).pending) == 1
     other.submit(job("b"), 100.0)
-    other.stop("j-a", State.CANCELLED, DEAD, now=110.0)
+    other.apply("j-a", lifecycle.stop, State.CANCELLED, DEAD, now=110.0)
     assert [request.id for request in mine.snapshot(200).pending] == ["j-b"]
     mine.close()
     other.close()

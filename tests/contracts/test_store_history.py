@@ -31,6 +31,7 @@ from carrel.hub.records.usage import (
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Group, Health, Kind, Mark, MarkKind
 from carrel.hub.scheduling.model.states import State
+from carrel.hub.transitions import lifecycle
 from carrel.hub.usage import aggregation
 
 from ..property_settings import examples
@@ -116,8 +117,10 @@ class TestUsed:
         for number, name in enumerate(("D0", "S0")):
             new = job(str(number))
             lease = running(store, new, name, at=100)
-            store.stop(new.id, State.CANCELLED, CANCELLED, now=200 + number)
-            store.finish(lease.id, now=200 + number, charge_until=200 + number)
+            store.apply(new.id, lifecycle.stop, State.CANCELLED, CANCELLED, now=200 + number)
+            store.apply_to_lease(
+                lease.id, lifecycle.finish, now=200 + number, charge_until=200 + number
+            )
         assert models() == [("H100", 100), ("Pretended", 101)]
         store.sync_devices("n1", [])  # They are gone, and known.
         assert models() == [("H100", 100), ("Pretended", 101)]
@@ -130,8 +133,8 @@ class TestUsed:
 
     def test_by_request_the_newest_comes_first(self, store: Store) -> None:
         first = running(store, job("a"), "D0", at=100)
-        store.stop("j-a", State.CANCELLED, CANCELLED, now=200)
-        store.finish(first.id, now=200, charge_until=200)
+        store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=200)
+        store.apply_to_lease(first.id, lifecycle.finish, now=200, charge_until=200)
         used_until(store, running(store, job("b"), "D1", at=100).id, 250)
         found = store.used(LedgerFilter(), UsageBy.REQUEST, now=300)
         assert [(row.request_id, row.charged, row.open) for row in found] == [
@@ -145,8 +148,12 @@ class TestUsed:
             lease = running(store, job(f"{number}"), f"D{number}", at=100 + number)
             used_until(store, lease.id, 200 + 10 * number)
             if number < 3:
-                store.stop(f"j-{number}", State.CANCELLED, CANCELLED, now=205 + 10 * number)
-                store.finish(lease.id, now=250, charge_until=205 + 10 * number)
+                store.apply(
+                    f"j-{number}", lifecycle.stop, State.CANCELLED, CANCELLED, now=205 + 10 * number
+                )
+                store.apply_to_lease(
+                    lease.id, lifecycle.finish, now=250, charge_until=205 + 10 * number
+                )
         # Lines that the edges cut, one that goes on, and those that lie within.
         for which in (
             LedgerFilter(),
@@ -197,8 +204,8 @@ class TestRegrouped:
         owner, _, group = whose.partition(" of ")
         new = job(f"{device}-{since}", owner=owner, group=group)
         used_until(store, running(store, new, device, at=since).id, until)
-        store.stop(new.id, State.CANCELLED, CANCELLED, now=until)
-        store.finish(f"{new.id}.1", now=until, charge_until=until)
+        store.apply(new.id, lifecycle.stop, State.CANCELLED, CANCELLED, now=until)
+        store.apply_to_lease(f"{new.id}.1", lifecycle.finish, now=until, charge_until=until)
 
     def test_by_user_all_groups_of_a_person_are_one_row(self, store: Store) -> None:
         self.use(store, "ada of lab", "E0", 100, 200)
@@ -355,8 +362,15 @@ def _furnish(store: Store, spans: Sequence[Span]) -> None:
         lease = running(store, new, *(each.id for each in seen), at=float(start))
         used_until(store, lease.id, start + length / 3)
         if ends:
-            store.stop(new.id, State.CANCELLED, CANCELLED, now=float(start + length))
-            store.finish(lease.id, now=float(start + length), charge_until=float(start + length))
+            store.apply(
+                new.id, lifecycle.stop, State.CANCELLED, CANCELLED, now=float(start + length)
+            )
+            store.apply_to_lease(
+                lease.id,
+                lifecycle.finish,
+                now=float(start + length),
+                charge_until=float(start + length),
+            )
 
 
 def waits(store: Store, window: Window) -> Waits:
@@ -387,7 +401,7 @@ class TestWaits:
 
     def test_another_attempt_is_no_other_wait(self, store: Store) -> None:
         lease = granted(store, job("a"), "D0", at=100)
-        store.give_back(lease.id, now=110, charge_until=110)
+        store.apply_to_lease(lease.id, lifecycle.give_back, now=110, charge_until=110)
         store.grant([Start(request_id="j-a", devices=("D0",))], now=150, lease_seconds=30)
         (row,) = waits(store, Window(since=0, until=200, buckets=1)).parts
         assert (row.count, row.median) == (1, 0)
@@ -397,15 +411,15 @@ def _granted_after(store: Store, new: NewRequest, wait: float, *, at: float) -> 
     store.submit(new, at - wait)
     start = Start(request_id=new.id, devices=("D0",) * new.devices)
     (lease,) = store.grant([start], now=at, lease_seconds=30)
-    store.stop(lease.request_id, State.CANCELLED, CANCELLED, now=at)
+    store.apply(lease.request_id, lifecycle.stop, State.CANCELLED, CANCELLED, now=at)
 
 
 class TestLevels:
     def test_what_began_and_ended_in_each_part(self, store: Store) -> None:
         before = running(store, job("a"), "D0", at=50)
         store.submit(job("b", devices=2), 120)
-        store.stop("j-a", State.CANCELLED, CANCELLED, now=160)
-        store.finish(before.id, now=160, charge_until=160)
+        store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=160)
+        store.apply_to_lease(before.id, lifecycle.finish, now=160, charge_until=160)
         store.grant([Start(request_id="j-b", devices=("D0", "D1"))], now=170, lease_seconds=30)
         found = store.levels(Window(since=100, until=200, buckets=2))
         assert found.leased == (
@@ -418,8 +432,8 @@ class TestLevels:
 
     def test_what_was_over_before_or_comes_after_is_not_in_it(self, store: Store) -> None:
         lease = running(store, job("a"), "D0", at=50)
-        store.stop("j-a", State.CANCELLED, CANCELLED, now=90)
-        store.finish(lease.id, now=90, charge_until=90)
+        store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=90)
+        store.apply_to_lease(lease.id, lifecycle.finish, now=90, charge_until=90)
         store.submit(job("b"), 200)
         found = store.levels(Window(since=100, until=200, buckets=2))
         assert (found.leased, found.released, found.queued, found.left) == ((), (), (), ())
@@ -443,7 +457,7 @@ def test_a_census_counts_ends_leases_and_waits(store: Store) -> None:
     store.submit(session("s"), 100)
     store.grant([Start(request_id="s-s", devices=("D1",))], now=160, lease_seconds=30)
     store.submit(job("c"), 100)
-    store.stop("j-c", State.CANCELLED, CANCELLED, now=170)
+    store.apply("j-c", lifecycle.stop, State.CANCELLED, CANCELLED, now=170)
     found = store.census()
     assert dict(found.ends) == {(Kind.JOB, CauseCode.CANCELLED): 1}
     assert dict(found.leases) == {Kind.JOB: 1, Kind.SESSION: 1}

@@ -1,4 +1,4 @@
-"""What groups have pinned and what needs an image: the same from both stores."""
+"""Contract of the store: image pins of groups, and images that are in use."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from carrel.hub.records.audit import AuditAction, AuditEntry, ChangeFilter
 from carrel.hub.records.images import ImageUse, Pin
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.scheduling.model.states import State
+from carrel.hub.transitions import lifecycle
 
 from .store_kit import CANCELLED, furnish, job, session
 
@@ -77,8 +78,8 @@ def test_jobs_and_what_lives_need_their_image(store: Store) -> None:
     store.submit(replace(session("s", server="a"), image=f"base@{NEW}"), 3.0)
     store.submit(replace(session("t", server="b"), image=f"base@{OLD}"), 4.0)
     store.submit(job("without"), 5.0)
-    store.stop("j-one", State.CANCELLED, CANCELLED, now=6.0)
-    store.stop("s-t", State.CANCELLED, CANCELLED, now=6.0)
+    store.apply("j-one", lifecycle.stop, State.CANCELLED, CANCELLED, now=6.0)
+    store.apply("s-t", lifecycle.stop, State.CANCELLED, CANCELLED, now=6.0)
     assert dict(store.image_uses()) == {
         f"torch@{OLD}": (
             ImageUse(request_id="j-two", ended=False),

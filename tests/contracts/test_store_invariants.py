@@ -18,6 +18,7 @@ from carrel.hub.scheduling.model.idleness import IdleWarning
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Mark, MarkKind
 from carrel.hub.scheduling.model.states import HOLDS_DEVICES, TERMINAL, State
+from carrel.hub.transitions import idle_warnings, lifecycle, owner_changes
 
 from ..property_settings import examples
 from ..stores import new_store
@@ -82,7 +83,7 @@ class RandomCalls(RuleBasedStateMachine):
 
     @rule(lease=LEASES, handle=HANDLES, now=TIMES)
     def started(self, lease: str, handle: Handle, now: float) -> None:
-        self.call(lambda s: s.started(lease, handle, now=now))
+        self.call(lambda s: s.apply_to_lease(lease, lifecycle.start, handle, now=now))
 
     @rule(now=TIMES, handle=HANDLES)
     def run_everything(self, now: float, handle: Handle) -> None:
@@ -92,7 +93,7 @@ class RandomCalls(RuleBasedStateMachine):
 
     @rule(name=REQUESTS, end=st.sampled_from(sorted(TERMINAL)), now=TIMES)
     def stop(self, name: str, end: State, now: float) -> None:
-        self.call(lambda s: s.stop(name, end, CANCELLED, now=now))
+        self.call(lambda s: s.apply(name, lifecycle.stop, end, CANCELLED, now=now))
 
     @rule(name=REQUESTS, server=SERVERS, now=TIMES, desk=st.booleans())
     def keep_place(self, name: str, server: str, now: float, desk: bool) -> None:
@@ -101,32 +102,36 @@ class RandomCalls(RuleBasedStateMachine):
 
     @rule(name=REQUESTS, now=TIMES)
     def claim(self, name: str, now: float) -> None:
-        self.call(lambda s: s.claim(name, now=now))
+        self.call(lambda s: s.apply(name, owner_changes.claim, now=now))
 
     @rule(name=REQUESTS, now=TIMES, upto=TIMES)
     def unclaimed(self, name: str, now: float, upto: float) -> None:
-        self.call(lambda s: s.unclaimed(name, CANCELLED, now=now, charge_until=upto))
+        self.call(
+            lambda s: s.apply(
+                name, owner_changes.cancel_unclaimed, CANCELLED, now=now, charge_until=upto
+            )
+        )
 
     @rule(name=REQUESTS, now=TIMES)
     def extend(self, name: str, now: float) -> None:
-        self.call(lambda s: s.extend(name, 60, by="ada", now=now))
+        self.call(lambda s: s.apply(name, owner_changes.extend, 60, by="ada", now=now))
 
     @rule(name=REQUESTS, now=TIMES)
     def warn(self, name: str, now: float) -> None:
         warning = IdleWarning(warned_at=now, stops_at=now + 10, idle_since=now, seen=("It slept.",))
-        self.call(lambda s: s.warn_idle(name, warning, now=now))
+        self.call(lambda s: s.apply(name, idle_warnings.warn, warning, now=now))
 
     @rule(name=REQUESTS, now=TIMES)
     def withdraw_warning(self, name: str, now: float) -> None:
-        self.call(lambda s: s.withdraw_warning(name, "A cell ran.", now=now))
+        self.call(lambda s: s.apply(name, idle_warnings.withdraw_warning, "A cell ran.", now=now))
 
     @rule(name=REQUESTS, now=TIMES)
     def keep_idle(self, name: str, now: float) -> None:
-        self.call(lambda s: s.keep_idle(name, now=now))
+        self.call(lambda s: s.apply(name, idle_warnings.keep, now=now))
 
     @rule(name=REQUESTS, now=TIMES)
     def halt(self, name: str, now: float) -> None:
-        self.call(lambda s: s.halt(name, FAULT, now=now))
+        self.call(lambda s: s.apply(name, lifecycle.halt, FAULT, now=now))
 
     @rule(where=st.sampled_from(["D0", "n1"]), now=TIMES, on=st.booleans())
     def drain(self, where: str, now: float, on: bool) -> None:
@@ -138,15 +143,19 @@ class RandomCalls(RuleBasedStateMachine):
 
     @rule(lease=LEASES, now=TIMES, upto=TIMES)
     def finish(self, lease: str, now: float, upto: float) -> None:
-        self.call(lambda s: s.finish(lease, now=now, charge_until=upto))
+        self.call(lambda s: s.apply_to_lease(lease, lifecycle.finish, now=now, charge_until=upto))
 
     @rule(lease=LEASES, now=TIMES, upto=TIMES)
     def give_back(self, lease: str, now: float, upto: float) -> None:
-        self.call(lambda s: s.give_back(lease, now=now, charge_until=upto))
+        self.call(
+            lambda s: s.apply_to_lease(lease, lifecycle.give_back, now=now, charge_until=upto)
+        )
 
     @rule(lease=LEASES, now=TIMES, upto=TIMES)
     def lose(self, lease: str, now: float, upto: float) -> None:
-        self.call(lambda s: s.lose(lease, DEAD, now=now, charge_until=upto))
+        self.call(
+            lambda s: s.apply_to_lease(lease, lifecycle.lose, DEAD, now=now, charge_until=upto)
+        )
 
     @rule(leases=st.lists(LEASES, max_size=3), now=TIMES)
     def renew(self, leases: list[str], now: float) -> None:

@@ -11,6 +11,7 @@ from carrel.hub.records.notices import NoticeKind, StopNotice
 from carrel.hub.records.requests import Cause, CauseCode
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.states import State
+from carrel.hub.transitions import lifecycle, preemption
 
 from .store_kit import charges, granted, job, running, states
 
@@ -32,10 +33,10 @@ def kinds(store: Store) -> list[str]:
 
 def test_a_notice_is_kept_and_told_once(store: Store) -> None:
     running(store, job("a"), "D0")
-    noticed = store.notify("j-a", NOTICE, now=110)
+    noticed = store.apply("j-a", preemption.notify, NOTICE, now=110)
     assert noticed.notice == NOTICE
     assert store.request("j-a") == noticed
-    assert store.notify("j-a", NOTICE, now=120) == noticed
+    assert store.apply("j-a", preemption.notify, NOTICE, now=120) == noticed
     (event,) = store.events("j-a", kinds=frozenset({"notice"}))
     assert event.data == {
         "why": "guarantee",
@@ -49,16 +50,16 @@ def test_a_notice_is_kept_and_told_once(store: Store) -> None:
 
 def test_what_holds_nothing_gets_no_notice(store: Store) -> None:
     store.submit(job("a"), 100)
-    assert store.notify("j-a", NOTICE, now=110).notice is None
-    assert store.preempt("j-a", PREEMPTED, NOTICE, now=110).state is State.QUEUED
+    assert store.apply("j-a", preemption.notify, NOTICE, now=110).notice is None
+    assert store.apply("j-a", preemption.preempt, PREEMPTED, NOTICE, now=110).state is State.QUEUED
     assert kinds(store) == []
 
 
 def test_a_notice_is_taken_back(store: Store) -> None:
     running(store, job("a"), "D0")
-    store.notify("j-a", NOTICE, now=110)
-    assert store.withdraw_notice("j-a", "j-z has ended.", now=120).notice is None
-    assert store.withdraw_notice("j-a", "j-z has ended.", now=121).notice is None
+    store.apply("j-a", preemption.notify, NOTICE, now=110)
+    assert store.apply("j-a", preemption.withdraw_notice, "j-z has ended.", now=120).notice is None
+    assert store.apply("j-a", preemption.withdraw_notice, "j-z has ended.", now=121).notice is None
     assert kinds(store) == ["notice", "notice_over"]
     (held,) = store.snapshot(120).allocations
     assert (held.leaving, held.leaves_at) == (False, None)
@@ -69,11 +70,11 @@ def test_what_is_preempted_is_queued_in_its_old_place_and_charged_to_its_death(
 ) -> None:
     lease = running(store, job("a"), "D0")
     store.submit(job("b"), 105)
-    store.notify("j-a", NOTICE, now=110)
-    stopping = store.preempt("j-a", PREEMPTED, NOTICE, now=230)
+    store.apply("j-a", preemption.notify, NOTICE, now=110)
+    stopping = store.apply("j-a", preemption.preempt, PREEMPTED, NOTICE, now=230)
     assert (stopping.state, stopping.target) == (State.STOPPING, State.PREEMPTED)
-    assert store.preempt("j-a", PREEMPTED, NOTICE, now=231) == stopping
-    back = store.finish(lease.id, now=234, charge_until=232)
+    assert store.apply("j-a", preemption.preempt, PREEMPTED, NOTICE, now=231) == stopping
+    back = store.apply_to_lease(lease.id, lifecycle.finish, now=234, charge_until=232)
     assert (back.state, back.notice, back.cause) == (State.QUEUED, None, None)
     assert states(store, back)[-3:] == ["stopping", "preempted", "queued"]
     told = [e.data for e in store.events("j-a") if e.data.get("state") == "preempted"]
@@ -89,14 +90,14 @@ def test_what_is_moved_waits_as_such_until_it_is_granted_devices_again(store: St
     (held,) = store.snapshot(105).allocations
     assert (held.image, held.nodes) == ("", None)
     moved = replace(NOTICE, kind=NoticeKind.MOVED)
-    store.notify("j-a", moved, now=110)
-    store.preempt("j-a", PREEMPTED, replace(moved, for_request="j-z"), now=230)
-    store.finish(lease.id, now=234, charge_until=232)
+    store.apply("j-a", preemption.notify, moved, now=110)
+    store.apply("j-a", preemption.preempt, PREEMPTED, replace(moved, for_request="j-z"), now=230)
+    store.apply_to_lease(lease.id, lifecycle.finish, now=234, charge_until=232)
     (waiting,) = store.snapshot(240).pending
     assert waiting.moved_for == "j-z"
     store.grant([Start(request_id="j-a", devices=("D0",))], now=240, lease_seconds=30)
     assert store.request("j-a").moved_for == ""
-    store.preempt("j-a", PREEMPTED, replace(moved, for_request="j-y"), now=250)
+    store.apply("j-a", preemption.preempt, PREEMPTED, replace(moved, for_request="j-y"), now=250)
     (waiting,) = store.snapshot(260).pending
     assert waiting.moved_for == "j-y"
 
@@ -105,8 +106,8 @@ def test_whoever_was_stopped_for_others_waits_as_such_until_it_is_granted_device
     store: Store,
 ) -> None:
     lease = running(store, job("a"), "D0")
-    store.preempt("j-a", PREEMPTED, replace(NOTICE, for_request="j-z"), now=230)
-    store.finish(lease.id, now=234, charge_until=232)
+    store.apply("j-a", preemption.preempt, PREEMPTED, replace(NOTICE, for_request="j-z"), now=230)
+    store.apply_to_lease(lease.id, lifecycle.finish, now=234, charge_until=232)
     (waiting,) = store.snapshot(240).pending
     assert (waiting.stopped_for, waiting.moved_for) == ("j-z", "")
     store.grant([Start(request_id="j-a", devices=("D0",))], now=240, lease_seconds=30)
@@ -115,7 +116,7 @@ def test_whoever_was_stopped_for_others_waits_as_such_until_it_is_granted_device
 
 def test_what_was_granted_and_has_not_begun_costs_nothing(store: Store) -> None:
     granted(store, job("a"), "D0")
-    back = store.preempt("j-a", PREEMPTED, NOTICE, now=110)
+    back = store.apply("j-a", preemption.preempt, PREEMPTED, NOTICE, now=110)
     assert back.state is State.QUEUED
     assert charges(store) == []
     assert store.snapshot(110).allocations == ()
@@ -124,19 +125,24 @@ def test_what_was_granted_and_has_not_begun_costs_nothing(store: Store) -> None:
 @pytest.mark.parametrize("late", [False, True])
 def test_what_ends_by_itself_has_ended(store: Store, late: bool) -> None:
     lease = running(store, job("a"), "D0")
-    store.notify("j-a", NOTICE, now=110)
+    store.apply("j-a", preemption.notify, NOTICE, now=110)
     if late:
-        store.preempt("j-a", PREEMPTED, NOTICE, now=230)
-    store.stop("j-a", State.SUCCEEDED, DONE, now=231)
+        store.apply("j-a", preemption.preempt, PREEMPTED, NOTICE, now=230)
+    store.apply("j-a", lifecycle.stop, State.SUCCEEDED, DONE, now=231)
     if not late:
-        assert store.preempt("j-a", PREEMPTED, NOTICE, now=232).target is State.SUCCEEDED
-    ended = store.finish(lease.id, now=233, charge_until=232)
+        assert (
+            store.apply("j-a", preemption.preempt, PREEMPTED, NOTICE, now=232).target
+            is State.SUCCEEDED
+        )
+    ended = store.apply_to_lease(lease.id, lifecycle.finish, now=233, charge_until=232)
     assert (ended.state, ended.cause, ended.notice) == (State.SUCCEEDED, DONE, None)
 
 
 def test_a_lost_attempt_takes_its_notice_along(store: Store) -> None:
     lease = running(store, job("a"), "D0")
-    store.notify("j-a", NOTICE, now=110)
+    store.apply("j-a", preemption.notify, NOTICE, now=110)
     gone = Cause(code=CauseCode.LOST, message="Gone.")
-    back = store.lose(lease.id, gone, now=120, charge_until=120, requeue=True)
+    back = store.apply_to_lease(
+        lease.id, lifecycle.lose, gone, now=120, charge_until=120, requeue=True
+    )
     assert (back.state, back.notice) == (State.QUEUED, None)

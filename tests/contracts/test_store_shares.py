@@ -12,6 +12,7 @@ from carrel.hub.records.ledger import LedgerKind
 from carrel.hub.records.requests import Cause, CauseCode
 from carrel.hub.scheduling.model.snapshot import DecayedUsage, PriorityClass
 from carrel.hub.scheduling.model.states import State
+from carrel.hub.transitions import lifecycle
 
 from .conftest import NewStore
 from .store_kit import LAB, furnish, granted, job, running, session
@@ -54,20 +55,20 @@ class TestUse:
         for now in (60.0, 120.0, 1000.0):
             fading.renew([lease.id], now=now, until=now + 30)
             fading.charge(now=now)
-        fading.lose(lease.id, LOST, now=1300, charge_until=1300)
+        fading.apply_to_lease(lease.id, lifecycle.lose, LOST, now=1300, charge_until=1300)
         other = running(fading, replace(job("b", owner="bob"), group="cs"), "D0", at=1300)
-        fading.lose(other.id, LOST, now=5000, charge_until=5000)
+        fading.apply_to_lease(other.id, lifecycle.lose, LOST, now=5000, charge_until=5000)
         # Read more than once: what was summed before fades, and what is new is added.
         for now in (5010.0, 5050.0, 9000.0):
             assert shown(fading, now) == pytest.approx(naive(fading, (now // 60 + 1) * 60))
         again = running(fading, job("c"), "D0", at=9000)
-        fading.lose(again.id, LOST, now=9100, charge_until=9100)
+        fading.apply_to_lease(again.id, lifecycle.lose, LOST, now=9100, charge_until=9100)
         assert shown(fading, 9110) == pytest.approx(naive(fading, 9120))
         assert shown(fading, 30_000) == pytest.approx(naive(fading, 30_060), rel=2e-3)
 
     def test_within_a_minute_it_is_the_same_value(self, fading: Store) -> None:
         lease = running(fading, job("a"), "D0", at=0)
-        fading.lose(lease.id, LOST, now=30, charge_until=30)
+        fading.apply_to_lease(lease.id, lifecycle.lose, LOST, now=30, charge_until=30)
         assert fading.snapshot(61).use == fading.snapshot(119).use
         assert fading.snapshot(61).use != fading.snapshot(121).use
 
@@ -77,14 +78,16 @@ class TestUse:
             fading.renew([lease.id], now=now, until=now + 30)
             fading.charge(now=now)
         assert fading.snapshot(130).use != ()
-        fading.halt("j-a", Cause(code=CauseCode.DEVICE_FAULT, message="It failed."), now=130)
-        fading.finish(lease.id, now=131, charge_until=131)
+        fading.apply(
+            "j-a", lifecycle.halt, Cause(code=CauseCode.DEVICE_FAULT, message="It failed."), now=130
+        )
+        fading.apply_to_lease(lease.id, lifecycle.finish, now=131, charge_until=131)
         assert [line.kind for line in fading.ledger()][-1] is LedgerKind.CREDIT
         assert fading.snapshot(140).use == ()
 
     def test_what_was_long_ago_counts_no_more(self, fading: Store) -> None:
         lease = running(fading, job("a"), "D0", at=0)
-        fading.lose(lease.id, LOST, now=600, charge_until=600)
+        fading.apply_to_lease(lease.id, lifecycle.lose, LOST, now=600, charge_until=600)
         assert shown(fading, 600 + 40 * HALF_LIFE) == {} or shown(
             fading, 600 + 40 * HALF_LIFE
         ) == pytest.approx({("lab", "ada"): 0.0}, abs=1e-3)
@@ -92,7 +95,7 @@ class TestUse:
     def test_one_owner_in_one_group_is_one_value(self, store: Store) -> None:
         for name in ("a", "b"):
             lease = running(store, job(name), "D0", at=0)
-            store.lose(lease.id, LOST, now=60, charge_until=60)
+            store.apply_to_lease(lease.id, lifecycle.lose, LOST, now=60, charge_until=60)
         (use,) = store.snapshot(60).use
         assert use == DecayedUsage(
             group="lab", owner="ada", device_seconds=pytest.approx(120, rel=1e-3)
@@ -132,5 +135,5 @@ class TestWhatMayBeStopped:
         assert (second.kind, second.preemptible) == (session("b").kind, False)
         store.add_events(lease.id, [NewEvent(seq=1, at=110, kind="saved")])
         assert store.snapshot(120).allocations[0].saved_at == 110
-        store.stop("j-a", State.FAILED, LOST, now=130)
+        store.apply("j-a", lifecycle.stop, State.FAILED, LOST, now=130)
         assert store.snapshot(130).allocations[0].leaving

@@ -1,4 +1,4 @@
-"""What people change about a request that goes on, asked of both stores."""
+"""Contract of the store: what owners change about their live requests."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from carrel.hub.records.requests import Cause, CauseCode, NewRequest, RequestCha
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.scheduling.model.states import State
+from carrel.hub.transitions import lifecycle, owner_changes
 
 from .store_kit import CANCELLED, charges, granted, job, running, session, states
 
@@ -86,12 +87,12 @@ class TestClaim:
         lease = granted(store, held(), "D0")
         with pytest.raises(Conflict, match="Claim it first"):
             store.launch(lease.id, now=101)
-        claimed = store.claim("s-a", now=105)
+        claimed = store.apply("s-a", owner_changes.claim, now=105)
         assert (claimed.claim, claimed.claimed_at, claimed.unclaimed) == (True, 105, False)
         assert claimed == store.request("s-a")
-        assert store.claim("s-a", now=107) == claimed
+        assert store.apply("s-a", owner_changes.claim, now=107) == claimed
         assert store.launch(lease.id, now=108).state is State.STARTING
-        assert store.claim("s-a", now=109).state is State.STARTING
+        assert store.apply("s-a", owner_changes.claim, now=109).state is State.STARTING
         assert kinds(store, "s-a") == ["claimed"]
 
     def test_there_is_nothing_to_claim_before_the_grant_nor_after_the_end(
@@ -99,36 +100,44 @@ class TestClaim:
     ) -> None:
         store.submit(held(), 100)
         with pytest.raises(Conflict, match="still waits in the queue"):
-            store.claim("s-a", now=101)
-        store.stop("s-a", State.CANCELLED, CANCELLED, now=102)
+            store.apply("s-a", owner_changes.claim, now=101)
+        store.apply("s-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=102)
         with pytest.raises(Conflict, match=r"it is cancelled\. Cancelled by ada\."):
-            store.claim("s-a", now=103)
+            store.apply("s-a", owner_changes.claim, now=103)
 
     def test_what_starts_by_itself_is_not_claimed(self, store: Store) -> None:
         granted(store, session("a"), "D0")
         with pytest.raises(Conflict, match="starts by itself"):
-            store.claim("s-a", now=101)
+            store.apply("s-a", owner_changes.claim, now=101)
 
     def test_what_nobody_claims_ends_and_is_charged_for_the_window(self, store: Store) -> None:
         lease = granted(store, held(), "D0")
-        ended = store.unclaimed("s-a", UNCLAIMED, now=130, charge_until=110)
+        ended = store.apply(
+            "s-a", owner_changes.cancel_unclaimed, UNCLAIMED, now=130, charge_until=110
+        )
         assert (ended.state, ended.cause, ended.ended_at) == (State.CANCELLED, UNCLAIMED, 130)
         assert charges(store) == [(lease.id, 100, 110, 10)]
         assert store.leases() == ()
-        assert store.unclaimed("s-a", UNCLAIMED, now=140, charge_until=140) == ended
+        assert (
+            store.apply("s-a", owner_changes.cancel_unclaimed, UNCLAIMED, now=140, charge_until=140)
+            == ended
+        )
 
     def test_whoever_claims_a_moment_before_keeps_it(self, store: Store) -> None:
         granted(store, held(), "D0")
-        claimed = store.claim("s-a", now=109.9)
-        assert store.unclaimed("s-a", UNCLAIMED, now=110, charge_until=110) == claimed
+        claimed = store.apply("s-a", owner_changes.claim, now=109.9)
+        assert (
+            store.apply("s-a", owner_changes.cancel_unclaimed, UNCLAIMED, now=110, charge_until=110)
+            == claimed
+        )
 
     def test_one_that_went_back_to_the_queue_after_its_claim_starts_by_itself(
         self, store: Store
     ) -> None:
         lease = granted(store, held(), "D0")
-        store.claim("s-a", now=101)
+        store.apply("s-a", owner_changes.claim, now=101)
         store.launch(lease.id, now=102)
-        store.give_back(lease.id, now=103, charge_until=100)
+        store.apply_to_lease(lease.id, lifecycle.give_back, now=103, charge_until=100)
         (again,) = store.grant(
             [Start(request_id="s-a", devices=("D1",))], now=104, lease_seconds=30
         )
@@ -138,8 +147,10 @@ class TestClaim:
 class TestExtend:
     def test_it_adds_to_the_time_limit_and_tells_so(self, store: Store) -> None:
         running(store, session("a"), "D0")
-        assert store.extend("s-a", 1800, by="ada", now=200).seconds == 5400
-        assert store.extend("s-a", 60, by="tom", now=201) == store.request("s-a")
+        assert store.apply("s-a", owner_changes.extend, 1800, by="ada", now=200).seconds == 5400
+        assert store.apply("s-a", owner_changes.extend, 60, by="tom", now=201) == store.request(
+            "s-a"
+        )
         assert [e.data for e in store.events("s-a") if e.kind == "extended"] == [
             {"seconds": 5400, "added": 1800, "by": "ada"},
             {"seconds": 5460, "added": 60, "by": "tom"},
@@ -149,9 +160,18 @@ class TestExtend:
     def test_who_says_what_was_seen_adds_to_that_alone(self, store: Store) -> None:
         running(store, session("a"), "D0")
         for _ in range(2):
-            assert store.extend("s-a", 1800, seen=3600, by="ada", now=200).seconds == 5400
-        assert store.extend("s-a", 60, seen=3600, by="tom", now=201).seconds == 5400
-        assert store.extend("s-a", 2400, seen=3600, by="tom", now=202).seconds == 6000
+            assert (
+                store.apply("s-a", owner_changes.extend, 1800, seen=3600, by="ada", now=200).seconds
+                == 5400
+            )
+        assert (
+            store.apply("s-a", owner_changes.extend, 60, seen=3600, by="tom", now=201).seconds
+            == 5400
+        )
+        assert (
+            store.apply("s-a", owner_changes.extend, 2400, seen=3600, by="tom", now=202).seconds
+            == 6000
+        )
         assert [e.data for e in store.events("s-a") if e.kind == "extended"] == [
             {"seconds": 5400, "added": 1800, "by": "ada"},
             {"seconds": 6000, "added": 600, "by": "tom"},
@@ -160,10 +180,10 @@ class TestExtend:
     def test_what_does_not_run_is_not_extended(self, store: Store) -> None:
         store.submit(job("a"), 100)
         with pytest.raises(Conflict, match="it is queued"):
-            store.extend("j-a", 60, by="ada", now=101)
-        store.stop("j-a", State.CANCELLED, CANCELLED, now=102)
+            store.apply("j-a", owner_changes.extend, 60, by="ada", now=101)
+        store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=102)
         with pytest.raises(Conflict, match="it is cancelled"):
-            store.extend("j-a", 60, by="ada", now=103)
+            store.apply("j-a", owner_changes.extend, 60, by="ada", now=103)
 
 
 class TestChange:
@@ -171,7 +191,9 @@ class TestChange:
         store.submit(replace(job("a", devices=4), expected=500.0), 100)
         store.submit(job("b"), 101)
         before = store.snapshot(102).pending
-        changed = store.change("j-a", RequestChange(devices=1, seconds=300), now=103)
+        changed = store.apply(
+            "j-a", owner_changes.amend, RequestChange(devices=1, seconds=300), now=103
+        )
         assert changed == store.request("j-a")
         assert (changed.devices, changed.seconds, changed.expected) == (1, 300, 300)
         one, other = store.snapshot(104).pending
@@ -179,54 +201,57 @@ class TestChange:
         assert other == before[1]
         assert kinds(store, "j-a") == ["changed"]
         # Again and again, also where only the change itself is new.
-        store.change("j-a", RequestChange(seconds=60), now=105)
+        store.apply("j-a", owner_changes.amend, RequestChange(seconds=60), now=105)
         assert [each.seconds for each in store.snapshot(106).pending] == [60, 600]
 
     def test_it_moves_to_another_group_with_its_age(self, store: Store) -> None:
         store.put_group(Group(name="math", max_devices=1, max_devices_per_user=1))
         store.submit(job("a"), 100)
-        store.change("j-a", RequestChange(group="math"), now=103)
+        store.apply("j-a", owner_changes.amend, RequestChange(group="math"), now=103)
         assert [(w.group, w.submitted_at) for w in store.snapshot(104).pending] == [("math", 100)]
 
     def test_the_model_is_dropped_or_another_one(self, store: Store) -> None:
         store.submit(replace(job("a"), model="H100"), 100)
         for wanted, model in (("", None), ("H200", "H200")):
-            changed = store.change("j-a", RequestChange(model=wanted), now=103)
+            changed = store.apply("j-a", owner_changes.amend, RequestChange(model=wanted), now=103)
             assert changed == store.request("j-a")
             assert (
                 [each.model for each in store.snapshot(104).pending] == [changed.model] == [model]
             )
-        assert store.change("j-a", RequestChange(seconds=60), now=105).model == "H200"
+        assert (
+            store.apply("j-a", owner_changes.amend, RequestChange(seconds=60), now=105).model
+            == "H200"
+        )
         told = [e.data["model"] for e in store.events("j-a") if e.kind == "changed"]
         assert told == [None, "H200", "H200"]
 
     def test_what_was_planned_for_another_model_is_not_granted(self, store: Store) -> None:
         store.submit(job("a"), 100)
-        store.change("j-a", RequestChange(model="H200"), now=101)
+        store.apply("j-a", owner_changes.amend, RequestChange(model="H200"), now=101)
         planned = [Start(request_id="j-a", devices=("D0",))]
         assert store.grant(planned, now=102, lease_seconds=30) == ()
-        store.change("j-a", RequestChange(model="H100"), now=103)
+        store.apply("j-a", owner_changes.amend, RequestChange(model="H100"), now=103)
         assert len(store.grant(planned, now=104, lease_seconds=30)) == 1
 
     def test_repeating_it_changes_nothing(self, store: Store) -> None:
         store.submit(job("a", devices=2), 100)
-        first = store.change("j-a", RequestChange(devices=1), now=103)
-        assert store.change("j-a", RequestChange(devices=1), now=104) == first
+        first = store.apply("j-a", owner_changes.amend, RequestChange(devices=1), now=103)
+        assert store.apply("j-a", owner_changes.amend, RequestChange(devices=1), now=104) == first
         assert kinds(store, "j-a") == ["changed"]
 
     def test_neither_more_nor_what_does_not_wait(self, store: Store) -> None:
         store.submit(job("a"), 100)
         for wanted in (RequestChange(devices=2), RequestChange(seconds=601)):
             with pytest.raises(Conflict, match="changed to less only"):
-                store.change("j-a", wanted, now=101)
+                store.apply("j-a", owner_changes.amend, wanted, now=101)
         running(store, session("b"), "D0")
         with pytest.raises(Conflict, match="it is running"):
-            store.change("s-b", RequestChange(seconds=60), now=102)
+            store.apply("s-b", owner_changes.amend, RequestChange(seconds=60), now=102)
 
     def test_what_is_granted_later_is_what_was_asked_for_last(self, store: Store) -> None:
         store.submit(job("a", devices=2), 100)
         store.snapshot(101)
-        store.change("j-a", RequestChange(devices=1), now=102)
+        store.apply("j-a", owner_changes.amend, RequestChange(devices=1), now=102)
         two = [Start(request_id="j-a", devices=("D0", "D1"))]
         assert store.grant(two, now=103, lease_seconds=30) == ()
         one = [Start(request_id="j-a", devices=("D0",))]

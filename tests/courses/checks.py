@@ -8,6 +8,7 @@ from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.schemas.checks import RESULT
 from carrel.hub.schemas.grading import VerdictIn
+from carrel.hub.transitions import lifecycle
 
 
 def came_out(
@@ -20,5 +21,5 @@ def came_out(
     if result is not None:
         (folder / RESULT).write_text(result.model_dump_json())
     cause = Cause(code=CauseCode.SUCCEEDED, message="The engine is away.")
-    store.stop(request, state, cause, now=now)
-    store.finish(lease.id, now=now, charge_until=now)
+    store.apply(request, lifecycle.stop, state, cause, now=now)
+    store.apply_to_lease(lease.id, lifecycle.finish, now=now, charge_until=now)

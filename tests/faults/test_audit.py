@@ -11,6 +11,7 @@ import pytest
 from carrel.hub.interfaces.store import Store
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.store import open_store
+from carrel.hub.transitions import lifecycle
 
 from ..contracts.store_kit import CANCELLED, DEAD, DONE, furnish, granted, job, running
 from .audit import audit, read, violations
@@ -29,18 +30,18 @@ def _lives(store: Store) -> None:
     done = running(store, job("done", devices=2), "D0", "D1", at=100.0)
     store.renew([done.id], now=105.0, until=135.0)
     store.charge(now=106.0)
-    store.stop("j-done", State.SUCCEEDED, DONE, now=110.0)
-    store.finish(done.id, now=111.0, charge_until=110.5)
+    store.apply("j-done", lifecycle.stop, State.SUCCEEDED, DONE, now=110.0)
+    store.apply_to_lease(done.id, lifecycle.finish, now=111.0, charge_until=110.5)
 
     back = granted(store, job("back"), "D0", at=120.0)
     store.launch(back.id, now=120.0)
-    store.give_back(back.id, now=123.0, charge_until=120.0)
+    store.apply_to_lease(back.id, lifecycle.give_back, now=123.0, charge_until=120.0)
     again = running(store, job("back"), "D0", at=124.0)
-    store.stop("j-back", State.CANCELLED, CANCELLED, now=126.0)
-    store.finish(again.id, now=127.0, charge_until=126.0)
+    store.apply("j-back", lifecycle.stop, State.CANCELLED, CANCELLED, now=126.0)
+    store.apply_to_lease(again.id, lifecycle.finish, now=127.0, charge_until=126.0)
 
     lost = running(store, job("lost"), "D1", at=130.0)
-    store.lose(lost.id, DEAD, now=135.0, charge_until=134.0)
+    store.apply_to_lease(lost.id, lifecycle.lose, DEAD, now=135.0, charge_until=134.0)
 
     one = running(store, job("one"), "D0", at=140.0)
     running(store, job("cpu", devices=0), at=140.0)

@@ -21,9 +21,9 @@ from carrel.hub.scheduling.model.states import State
 from carrel.spawners.fake import FakeAttempt, FakeBackend
 
 ACTS = frozenset(
-    {"submit", "grant", "launch", "started", "stop", "halt", "notify", "withdraw_notice"}
-    | {"preempt", "finish", "give_back", "lose", "unclaimed", "renew", "suspect", "charge"}
-    | {"add_events", "tell", "put_mark", "sync_devices", "start", "request_checkpoint"}
+    {"submit", "grant", "launch", "apply", "apply_to_lease", "renew", "suspect", "charge"}
+    | {"add_events", "put_mark", "sync_devices", "start", "stop", "request_checkpoint"}
+    | {"withdraw_notice"}
 )
 """What changes the store or the engine: a kill matters before and after each of these."""
 EVERY = RequestFilter(limit=10_000)

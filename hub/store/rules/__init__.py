@@ -1,1 +1,1 @@
-"""What both stores share, as values: transitions of a request, checks, conversions."""
+"""Checks and conversions of the store that need no database."""

@@ -1,4 +1,4 @@
-"""What both stores check and say about groups, devices and the queue, as values."""
+"""Checks of groups, marks and terms before they are stored, and errors for missing records."""
 
 from __future__ import annotations
 

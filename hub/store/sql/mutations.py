@@ -15,10 +15,11 @@ from ...records.ledger import LedgerKind
 from ...records.requests import NewRequest, RequestRecord
 from ...scheduling.model.plan import Start
 from ...scheduling.model.snapshot import Kind
-from ..rules import owner_transitions, transitions
+from ...transitions import lifecycle, owner_changes
+from ...transitions.transition import LeaseInterval, Transition, event_data
 from ..rules.conversions import CapacityCheck, Nodes
-from ..rules.transitions import LeaseInterval, Transition
 from . import pool, queries
+from .marks_and_audit import note
 from .tables.core import attempts, events, labels, lease_devices, leases, ledger, nodes, requests
 from .tables.pool_rows import read_devices, read_groups, read_marks
 from .tables.request_rows import (
@@ -40,7 +41,7 @@ def submit(connection: Connection, new: NewRequest, now: float) -> RequestRecord
     if first is not None:
         return first
     pool.group(connection, new.group)
-    step = transitions.queued(new, now)
+    step = lifecycle.queued(new, now)
     try:
         with connection.begin_nested():
             made = connection.execute(insert(requests).values(request_columns(step.request)))
@@ -51,7 +52,7 @@ def submit(connection: Connection, new: NewRequest, now: float) -> RequestRecord
         if first is None:
             raise Conflict(f"There is a request {new.id} already.") from None
         return first
-    _tell(connection, step, now)
+    _tell(connection, step)
     return queries.request(connection, new.id)
 
 
@@ -84,13 +85,13 @@ def grant(
         request = _find(connection, start.request_id)
         wanted = tuple(start.devices)
         taken = pool.taken(connection)
-        if request is None or not transitions.grantable(request, wanted, devices, taken):
+        if request is None or not lifecycle.grantable(request, wanted, devices, taken):
             continue
         node = devices[wanted[0]].node if wanted else places.choose(start)
         if node is None or not room.allows(request):
             continue
-        step = transitions.grant(request, wanted, node=node, now=now, until=until)
-        if step.request.lease is not None and _kept(connection, request, step, now):
+        step = lifecycle.grant(request, wanted, node=node, now=now, until=until)
+        if step.request.lease is not None and _kept(connection, request, step):
             granted.append(step.request.lease)
             room.take(request)
             places.take(node)
@@ -102,11 +103,11 @@ def _find(connection: Connection, request_id: str) -> RequestRecord | None:
     return next(iter(read_requests(connection, query)), None)
 
 
-def _kept(connection: Connection, before: RequestRecord, step: Transition, now: float) -> bool:
+def _kept(connection: Connection, before: RequestRecord, step: Transition) -> bool:
     """Keep a grant unless the database itself objects: a device was taken meanwhile."""
     try:
         with connection.begin_nested():
-            keep(connection, before, step, now)
+            keep(connection, before, step)
     except IntegrityError:
         return False
     return True
@@ -114,7 +115,7 @@ def _kept(connection: Connection, before: RequestRecord, step: Transition, now: 
 
 def launch(connection: Connection, lease_id: str, *, now: float, token_hash: str) -> RequestRecord:
     request = queries.request_of_lease(connection, lease_id)
-    step = transitions.launch(request, lease_id, now=now)
+    step = lifecycle.launch(request, lease_id, now=now)
     token = token_hash or None
     same = select(attempts.c.lease_id).where(attempts.c.token_hash == token)
     if token and connection.scalar(same) not in (None, lease_id):
@@ -122,7 +123,7 @@ def launch(connection: Connection, lease_id: str, *, now: float, token_hash: str
     connection.execute(
         update(attempts).where(attempts.c.lease_id == lease_id).values(token_hash=token)
     )
-    return keep(connection, request, step, now)
+    return keep(connection, request, step)
 
 
 def keep_place(
@@ -134,20 +135,18 @@ def keep_place(
     desk: NewRequest | None,
 ) -> RequestRecord:
     before = queries.request(connection, request_id)
-    step = owner_transitions.kept(before, server_name)
+    step = owner_changes.keep_place(before, server_name, now=now)
     name = step.request.server_name
     live = queries.live_session(connection, before.owner, name)
-    owner_transitions.check_name_is_free(before, name, live)
-    kept = keep(connection, before, step, now)
+    owner_changes.check_name_is_free(before, name, live)
+    kept = keep(connection, before, step)
     if desk is not None:
         submit(connection, desk, now)
     return kept
 
 
-def keep(
-    connection: Connection, before: RequestRecord, step: Transition, now: float
-) -> RequestRecord:
-    """Make a step last: the request, its lease, the charge and the events, all or nothing."""
+def keep(connection: Connection, before: RequestRecord, step: Transition) -> RequestRecord:
+    """Write a transition: the request, its lease, the charge, the events and the audit line."""
     request = step.request
     if request is before:
         return before
@@ -155,7 +154,7 @@ def keep(
         update(requests).where(requests.c.id == request.id).values(request_changes(request))
     )
     if request.lease is not None and request.lease != before.lease:
-        if transitions.epoch_of(before) == request.lease.epoch:
+        if lifecycle.epoch_of(before) == request.lease.epoch:
             _change_lease(connection, request.lease)
         else:
             _add_lease(connection, request.lease)
@@ -163,7 +162,8 @@ def keep(
         _enter(connection, request, request.lease, step.charge)
     if request.lease is not None and step.credit:
         _credit(connection, request.lease)
-    _tell(connection, step, now)
+    _tell(connection, step)
+    note(connection, step.audit)
     return request
 
 
@@ -225,23 +225,23 @@ def _credit(connection: Connection, lease: LeaseRecord) -> None:
     connection.execute(insert(ledger).values(line))
 
 
-def _tell(connection: Connection, step: Transition, now: float) -> None:
+def _tell(connection: Connection, step: Transition) -> None:
     """One event for each state that was entered, and for what else is to be told."""
     rows = [
         {
             "request_id": step.request.id,
-            "epoch": transitions.epoch_of(step.request),
-            "at": now,
+            "epoch": lifecycle.epoch_of(step.request),
+            "at": step.at,
             "kind": "state",
-            "data": transitions.event_data(step, state),
+            "data": event_data(step, state),
         }
         for state in step.entered
     ]
     rows += [
         {
             "request_id": step.request.id,
-            "epoch": transitions.epoch_of(step.request),
-            "at": now,
+            "epoch": lifecycle.epoch_of(step.request),
+            "at": step.at,
             "kind": told.kind,
             "data": dict(told.data),
         }
@@ -272,10 +272,10 @@ def charge(connection: Connection, *, now: float) -> None:
     due = LEASES.where(leases.c.released_at.is_(None), leases.c.charged_until < now)
     for lease in read_leases(connection, due):
         upto = min(lease.seen_at, now)
-        after = transitions.charged(lease, upto)
+        after = lifecycle.charged(lease, upto)
         if after == lease:
             continue
-        interval = transitions.due(lease, upto)
+        interval = lifecycle.due(lease, upto)
         _change_lease(connection, after)
         if interval is not None:
             request = queries.request(connection, lease.request_id)
@@ -286,7 +286,7 @@ def add_events(
     connection: Connection, lease_id: str, new: Sequence[NewEvent]
 ) -> tuple[EventRecord, ...]:
     request = queries.request_of_lease(connection, lease_id)
-    lease = transitions.newest(request, lease_id)
+    lease = lifecycle.newest(request, lease_id)
     first = min((event.seq for event in new), default=0)
     query = select(events.c.seq).where(events.c.lease_id == lease_id, events.c.seq >= first)
     seen = set(connection.scalars(query))
@@ -310,7 +310,7 @@ def add_events(
         return ()
     last = connection.scalar(_LAST_EVENT) or 0
     connection.execute(insert(events), rows)
-    if (after := transitions.saved(lease, new)) != lease:
+    if (after := lifecycle.saved(lease, new)) != lease:
         _change_lease(connection, after)
     added = (
         select(events)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Concatenate, ParamSpec
 
 from sqlalchemy import Connection, select
 
@@ -10,7 +11,7 @@ from ...records.audit import AuditEntry, ChangeFilter
 from ...records.events import ChangeDigest, EventRecord, NewEvent
 from ...records.leases import LeaseRecord
 from ...records.ledger import LedgerEntry, Usage
-from ...records.requests import Cause, NewRequest, RequestFilter, RequestRecord
+from ...records.requests import NewRequest, RequestFilter, RequestRecord
 from ...records.usage import (
     Capacity,
     Census,
@@ -34,11 +35,9 @@ from ...scheduling.model.snapshot import (
     PendingRequest,
     Snapshot,
 )
-from ...scheduling.model.states import State
 from ...scheduling.quota.accounting import HALF_LIFE
+from ...transitions.transition import Transition
 from ...usage.rollup import MADE_OF, regrouped
-from ..rules import transitions
-from ..rules.transition_methods import Move, TransitionMethods
 from . import calendar, change_digest, marks_and_audit, mutations, pool, queries
 from .calendar import SqlCalendar
 from .image_pins import SqlImagePins
@@ -52,9 +51,11 @@ from .usage.decayed_usage import DecayedUsageSums
 from .usage.ledger_sums import LedgerSums
 from .usage.model_sums import ModelSums
 
+P = ParamSpec("P")
 
-class SqlStore(TransitionMethods, SqlCalendar, SqlImagePins):
-    """``hub.ports.store.Store`` on a database; ``open_store`` makes one.
+
+class SqlStore(SqlCalendar, SqlImagePins):
+    """``hub.interfaces.store.Store`` on a database; ``open_store`` makes one.
 
     Usable from any thread. Several processes may each have their own on the same database.
     """
@@ -183,21 +184,30 @@ class SqlStore(TransitionMethods, SqlCalendar, SqlImagePins):
     def launch(self, lease_id: str, *, now: float, token_hash: str = "") -> RequestRecord:
         return self._write(lambda c: mutations.launch(c, lease_id, now=now, token_hash=token_hash))
 
-    def stop(
+    def apply(
         self,
         request_id: str,
-        target: State,
-        cause: Cause,
-        *,
-        now: float,
-        change: AuditEntry | None = None,
+        transition: Callable[Concatenate[RequestRecord, P], Transition],
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> RequestRecord:
         def work(connection: Connection) -> RequestRecord:
             before = queries.request(connection, request_id)
-            step = transitions.stop(before, target, cause, now=now)
-            if step.request is not before:
-                marks_and_audit.note(connection, change)
-            return mutations.keep(connection, before, step, now)
+            return mutations.keep(connection, before, transition(before, *args, **kwargs))
+
+        return self._write(work)
+
+    def apply_to_lease(
+        self,
+        lease_id: str,
+        transition: Callable[Concatenate[RequestRecord, str, P], Transition],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> RequestRecord:
+        def work(connection: Connection) -> RequestRecord:
+            before = queries.request_of_lease(connection, lease_id)
+            step = transition(before, lease_id, *args, **kwargs)
+            return mutations.keep(connection, before, step)
 
         return self._write(work)
 
@@ -302,17 +312,3 @@ class SqlStore(TransitionMethods, SqlCalendar, SqlImagePins):
 
     def _waiting(self) -> tuple[PendingRequest, ...]:
         return self._read_once("waiting", self._queue.read)
-
-    def _wish(self, request_id: str, now: float, move: Move) -> RequestRecord:
-        def work(connection: Connection) -> RequestRecord:
-            before = queries.request(connection, request_id)
-            return mutations.keep(connection, before, move(before), now)
-
-        return self._write(work)
-
-    def _move(self, lease_id: str, now: float, move: Move) -> RequestRecord:
-        def work(connection: Connection) -> RequestRecord:
-            before = queries.request_of_lease(connection, lease_id)
-            return mutations.keep(connection, before, move(before), now)
-
-        return self._write(work)

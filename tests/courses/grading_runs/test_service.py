@@ -16,6 +16,7 @@ from carrel.hub.scheduling.model.snapshot import Kind
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.schemas.courses import CourseIn, ReleaseIn, SubmitIn
 from carrel.hub.schemas.grading import CellScoreIn, GradeIn, VerdictIn
+from carrel.hub.transitions import lifecycle
 
 from ...hub.doubles import ADMIN, STUDENT1, STUDENT2, TEACHER
 from ...hub.images import BASE, CATALOGUE, NEW
@@ -111,8 +112,8 @@ def test_a_run_goes_on_with_what_has_no_verdict(kit: CourseSite) -> None:
 
     store = kit.services.access.context.store
     cause = Cause(code=CauseCode.CANCELLED, message="Enough.")
-    store.stop(run.request, State.CANCELLED, cause, now=kit.clock())
-    store.finish(lease.id, now=kit.clock(), charge_until=kit.clock())
+    store.apply(run.request, lifecycle.stop, State.CANCELLED, cause, now=kit.clock())
+    store.apply_to_lease(lease.id, lifecycle.finish, now=kit.clock(), charge_until=kit.clock())
     with pytest.raises(StaleEpoch):
         kit.services.grading.store_verdict(lease.id, verdict(first + 1))
     again = kit.services.grading.start(TEACHER, "cs101", "ps1", ALL)

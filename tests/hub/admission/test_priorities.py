@@ -18,6 +18,7 @@ from carrel.hub.scheduling.model.snapshot import PriorityClass
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.schemas import JobIn, SessionIn
 from carrel.hub.sessions.lifecycle import SessionLifecycle
+from carrel.hub.transitions import lifecycle
 from carrel.spawners.fake import FakeBackend
 
 from ...stores import new_store
@@ -86,8 +87,10 @@ def test_a_job_is_expected_to_run_as_long_as_the_last_two_like_it(context: Conte
         )
         store.launch(lease.id, now=now)
         done = Cause(code=CauseCode.SUCCEEDED, message="It ended.")
-        store.stop(made.id, State.SUCCEEDED, done, now=now + seconds)
-        store.finish(lease.id, now=now + seconds, charge_until=now + seconds)
+        store.apply(made.id, lifecycle.stop, State.SUCCEEDED, done, now=now + seconds)
+        store.apply_to_lease(
+            lease.id, lifecycle.finish, now=now + seconds, charge_until=now + seconds
+        )
 
     assert JobService(context).submit(STUDENT1, asked()).expected_seconds is None
     for seconds in (100, 200, 900):

@@ -15,6 +15,7 @@ from carrel.hub.requests.queries import RequestQueries
 from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.scheduling.model.idleness import ActivityLevel, DeviceActivity
 from carrel.hub.schemas import KernelsIn
+from carrel.hub.transitions import lifecycle
 from carrel.spawners.fake import FakeBackend
 
 from ...stores import new_store
@@ -181,7 +182,9 @@ def test_a_group_may_be_without_the_rule_and_may_lose_it(room: Room) -> None:
 
 def test_a_session_on_cpu_is_left_alone_and_seldom_asked(room: Room) -> None:
     RequestTermination(room.context).cancel(STUDENT1, room.session)
-    room.context.store.finish(room.lease, now=room.clock.now, charge_until=room.clock.now)
+    room.context.store.apply_to_lease(
+        room.lease, lifecycle.finish, now=room.clock.now, charge_until=room.clock.now
+    )
     room.start(devices=0)
     assert room.pass_(4000).warning is None
     assert room.activity.report(STUDENT1, room.session, NOTHING).again_seconds == 60

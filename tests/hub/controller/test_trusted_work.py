@@ -15,6 +15,7 @@ from carrel.hub.records.leases import Handle
 from carrel.hub.records.requests import Cause, CauseCode, JobSpec, NewRequest
 from carrel.hub.scheduling.model.snapshot import Kind
 from carrel.hub.scheduling.model.states import State
+from carrel.hub.transitions import lifecycle
 from carrel.spawners.fake import FakeBackend
 
 from ...stores import new_store
@@ -77,7 +78,7 @@ def test_the_backend_is_told_at_start_status_and_stop(
     world.settle(2)
     assert backend.attempts[lease].order.trusted is trusted
     cause = Cause(code=CauseCode.TIME_LIMIT, message="Its time is over.")
-    context.store.stop(id_, State.TIMED_OUT, cause, now=clock.now)
+    context.store.apply(id_, lifecycle.stop, State.TIMED_OUT, cause, now=clock.now)
     clock.pass_(60)
     world.settle(3)
     world.loop.close()

@@ -17,6 +17,7 @@ from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.schemas import OpenSessionIn, RequestOut, SessionIn, StopIn
 from carrel.hub.sessions.held import HeldSessions
 from carrel.hub.sessions.lifecycle import SessionLifecycle
+from carrel.hub.transitions import lifecycle, owner_changes
 
 from ..doubles import ADMIN, STUDENT1, STUDENT2, TEACHER
 from ..world import World, charged
@@ -131,7 +132,9 @@ class TestClaiming:
     ) -> None:
         made = claims.start(STUDENT1, "lab", GPU)
         world.settle()
-        world.context.store.claim(made.id, now=world.clock.now)  # and that was its last act
+        world.context.store.apply(
+            made.id, owner_changes.claim, now=world.clock.now
+        )  # and that was its last act
         world.restart()
         world.settle()
         world.clock.pass_(4)
@@ -164,7 +167,9 @@ class TestClaiming:
         lease, store = world.lease(made), world.context.store
         store.launch(lease, now=world.clock.now)
         world.clock.pass_(HUB_WINDOW + 1)
-        store.give_back(lease, now=world.clock.now, charge_until=world.clock.now)
+        store.apply_to_lease(
+            lease, lifecycle.give_back, now=world.clock.now, charge_until=world.clock.now
+        )
         world.settle()
         world.clock.pass_(4)
         world.settle()

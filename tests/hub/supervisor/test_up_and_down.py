@@ -29,6 +29,7 @@ from carrel.hub.supervisor.child_process import Component
 from carrel.hub.supervisor.down import down
 from carrel.hub.supervisor.startup_message import Announcement, DemoPerson, command
 from carrel.hub.supervisor.up import UpOptions, choose
+from carrel.hub.transitions import lifecycle
 
 from ...fake_service import eventually
 
@@ -263,7 +264,7 @@ class TestDown:
             start = Start(request_id="s-aaaaaaaa", devices=("SIM-1",))
             (lease,) = store.grant([start], now=2.0, lease_seconds=30.0)
             store.launch(lease.id, now=3.0)
-            store.started(lease.id, Handle(pid=1, started_at=1.0), now=4.0)
+            store.apply_to_lease(lease.id, lifecycle.start, Handle(pid=1, started_at=1.0), now=4.0)
         environment = {"CARREL_LEASE": lease.id, "CARREL_STATE": str(installed.root)}
         # A test run in the background hands on that SIGINT is ignored.
         command = ("env", "--default-signal=INT", "sleep", "600")

@@ -14,6 +14,7 @@ from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.store import SqlStore
+from carrel.hub.transitions import lifecycle
 from carrel.hub.usage.pool_history import PoolHistoryCache
 from carrel.hub.usage.reports import window_of
 
@@ -59,7 +60,7 @@ class Site:
             self.granted.append(lease.request_id)
         elif what == "end" and self.granted:
             name = self.granted.pop(0)
-            self.store.stop(name, State.CANCELLED, CANCELLED, now=self.now)
+            self.store.apply(name, lifecycle.stop, State.CANCELLED, CANCELLED, now=self.now)
 
 
 @examples(40, 1000, database=None)

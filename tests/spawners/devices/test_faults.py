@@ -20,6 +20,7 @@ from carrel.hub.requests.queries import RequestQueries
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.snapshot import Device
 from carrel.hub.schemas import RequestOut
+from carrel.hub.transitions import lifecycle
 from carrel.spawners.fake import FakeBackend
 from carrel.spawners.local.backend import LocalBackend
 
@@ -56,8 +57,11 @@ class Site:
         lease = RequestQueries(self.context).request(ADMIN, made.id).lease
         assert lease is not None
         handle = self.backend.attempts[lease.id].handle
-        self.context.store.started(
-            lease.id, Handle(pid=handle.pid, started_at=handle.started_at), now=self.clock.now
+        self.context.store.apply_to_lease(
+            lease.id,
+            lifecycle.start,
+            Handle(pid=handle.pid, started_at=handle.started_at),
+            now=self.clock.now,
         )
         return made
 

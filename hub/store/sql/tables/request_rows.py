@@ -16,7 +16,7 @@ from ....records.requests import Cause, CauseCode, JobSpec, RequestRecord
 from ....scheduling.model.idleness import IdleWarning
 from ....scheduling.model.snapshot import Kind, PendingRequest, PriorityClass
 from ....scheduling.model.states import State
-from ...rules.transitions import epoch_of
+from ....transitions.lifecycle import epoch_of
 from .core import attempts, lease_devices, leases, ledger, requests
 
 MANY = 500

@@ -27,6 +27,7 @@ from carrel.hub.scheduling.model.states import State
 from carrel.hub.simulation.workload.nodes import ONE_POOL, parse_nodes
 from carrel.hub.simulation.workload.reader import Selection
 from carrel.hub.store import open_store
+from carrel.hub.transitions import lifecycle
 
 from ....contracts import store_kit
 
@@ -302,17 +303,17 @@ def stored_site(root: Path) -> StateFolder:
         for name, owner, at in (("a", "ada", 100.0), ("b", "bob", 120.0)):
             new = store_kit.job(name, owner=owner)
             lease = store_kit.running(store, new, "D0" if name == "a" else "D1", at=at)
-            store.stop(new.id, State.SUCCEEDED, store_kit.DONE, now=at + 100)
-            store.finish(lease.id, now=at + 100, charge_until=at + 100)
+            store.apply(new.id, lifecycle.stop, State.SUCCEEDED, store_kit.DONE, now=at + 100)
+            store.apply_to_lease(lease.id, lifecycle.finish, now=at + 100, charge_until=at + 100)
         store.submit(store_kit.job("c"), 130.0)
-        store.stop("j-c", State.CANCELLED, store_kit.CANCELLED, now=140.0)
+        store.apply("j-c", lifecycle.stop, State.CANCELLED, store_kit.CANCELLED, now=140.0)
     return state
 
 
 def ran_for_50_s(store: Store, new: NewRequest, device: str, at: float) -> None:
     lease = store_kit.running(store, new, device, at=at)
-    store.stop(new.id, State.SUCCEEDED, store_kit.DONE, now=at + 50)
-    store.finish(lease.id, now=at + 50, charge_until=at + 50)
+    store.apply(new.id, lifecycle.stop, State.SUCCEEDED, store_kit.DONE, now=at + 50)
+    store.apply_to_lease(lease.id, lifecycle.finish, now=at + 50, charge_until=at + 50)
 
 
 def test_the_history_of_a_site_is_replayed_on_its_nodes_or_others(tmp_path: Path) -> None:
@@ -410,8 +411,8 @@ def wide_site(root: Path, *more: NewRequest) -> tuple[StateFolder, tuple[object,
         for number, new in enumerate(more):
             at = 1000.0 + 100 * number
             lease = store_kit.running(store, new, "D0", "D1", at=at)
-            store.stop(new.id, State.SUCCEEDED, store_kit.DONE, now=at + 50)
-            store.finish(lease.id, now=at + 50, charge_until=at + 50)
+            store.apply(new.id, lifecycle.stop, State.SUCCEEDED, store_kit.DONE, now=at + 50)
+            store.apply_to_lease(lease.id, lifecycle.finish, now=at + 50, charge_until=at + 50)
     return state, ("--from-ledger", "--state", state.root, "--policy", "fifo,carrel")
 
 

@@ -16,6 +16,7 @@ from carrel.hub.records.requests import RequestFilter
 from carrel.hub.scheduling.model.states import TERMINAL, State
 from carrel.hub.store import open_store
 from carrel.hub.store.sql import request_search
+from carrel.hub.transitions import lifecycle
 
 from ....contracts.store_kit import CANCELLED, DONE, furnish, job, running, session
 from ....property_settings import examples
@@ -49,11 +50,15 @@ class Site:
             self.made += 1
             self.lease = running(self.store, session(str(self.made)), "D0", at=self.now).id
         elif what == "cancel" and self.waiting:
-            self.store.stop(self.waiting.pop(0), State.CANCELLED, CANCELLED, now=self.now)
+            self.store.apply(
+                self.waiting.pop(0), lifecycle.stop, State.CANCELLED, CANCELLED, now=self.now
+            )
         elif what == "end" and self.lease:
             request_id = self.store.lease(self.lease).request_id
-            self.store.stop(request_id, State.SUCCEEDED, DONE, now=self.now)
-            self.store.finish(self.lease, now=self.now, charge_until=self.now)
+            self.store.apply(request_id, lifecycle.stop, State.SUCCEEDED, DONE, now=self.now)
+            self.store.apply_to_lease(
+                self.lease, lifecycle.finish, now=self.now, charge_until=self.now
+            )
             self.lease = ""
 
 

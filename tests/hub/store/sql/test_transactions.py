@@ -21,6 +21,7 @@ from carrel.hub.scheduling.model.snapshot import Device, Group, Kind
 from carrel.hub.scheduling.model.states import LIVE, TERMINAL, State
 from carrel.hub.store import SqlStore, open_store
 from carrel.hub.store.sql import queries, transactions
+from carrel.hub.transitions import lifecycle
 
 from ..processes import child
 
@@ -117,7 +118,7 @@ class TestCrashes:
             """
             from carrel.hub.store.sql import mutations
             store = open_store(path)
-            def die(connection, step, now):
+            def die(connection, step):
                 print("kept all but the events", flush=True)
                 input()
             mutations._tell = die
@@ -275,7 +276,7 @@ def test_a_long_history_is_not_read_by_what_happens_all_the_time(store: SqlStore
         for each in _FILTERS:
             store.requests(each)
             store.requests(replace(each, before="j-1"))
-        store.give_back(lease.id, now=105.0, charge_until=105.0)
+        store.apply_to_lease(lease.id, lifecycle.give_back, now=105.0, charge_until=105.0)
         plans = list(_plans(store, said))
     finally:
         sa.event.remove(sa.Engine, "before_cursor_execute", note)

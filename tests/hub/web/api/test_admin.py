@@ -13,6 +13,7 @@ from carrel.hub.requests.queries import RequestQueries
 from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.transitions import lifecycle
 from carrel.spawners.fake import FakeBackend
 
 from ...doubles import STUDENT1, TEACHER
@@ -288,7 +289,9 @@ def test_running_work_is_warned_with_the_date(site: Site) -> None:
     start = Start(request_id=made.id, devices=("SIM-0",))
     (lease,) = store.grant([start], now=site.clock.now, lease_seconds=30)
     store.launch(lease.id, now=site.clock.now)
-    store.started(lease.id, Handle(pid=1, started_at=1.0), now=site.clock.now)
+    store.apply_to_lease(
+        lease.id, lifecycle.start, Handle(pid=1, started_at=1.0), now=site.clock.now
+    )
     until = site.clock.now + 600
     site.api().put(f"{API}/pool/SIM-0/drain", json={"until": until})
     warning = RequestQueries(site.context).request(STUDENT1, made.id).warning

@@ -17,6 +17,7 @@ from carrel.hub.errors import InvalidInput, Unavailable
 from carrel.hub.runtime.loop_metrics import LoopMetrics
 from carrel.hub.scheduling.model.plan import Plan, Reason, Wait
 from carrel.hub.scheduling.model.states import State
+from carrel.hub.transitions import lifecycle
 from carrel.hub.web.monitoring.readiness import Readiness, going_round
 from carrel.hub.web.security.hub_oauth import METRICS_SCOPE, TokenHolder
 
@@ -62,7 +63,7 @@ class TestMetrics:
         store.submit(session("s"), 100)
         store.submit(job("c"), 100)
         store.submit(job("d"), 100)
-        store.stop("j-d", State.CANCELLED, CANCELLED, now=110)
+        store.apply("j-d", lifecycle.stop, State.CANCELLED, CANCELLED, now=110)
         wait = Wait(request_id="s-s", place=1, reason=Reason.NO_FREE_DEVICE)
         world.context.plan_cache.publish(Plan(waits=(wait,)))
         found = samples(world)

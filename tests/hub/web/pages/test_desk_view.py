@@ -17,6 +17,7 @@ from carrel.hub.requests.queries import RequestQueries
 from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import JobIn
+from carrel.hub.transitions import lifecycle, preemption
 from carrel.hub.web.html.urls import door
 
 from ...doubles import STUDENT1, STUDENT2
@@ -159,7 +160,7 @@ def test_no_extension_is_offered_after_a_preemption_notice(site: Site) -> None:
         stops_at=now + 120,
         group="cs101",
     )
-    site.world.context.store.notify(made.id, notice, now=now)
+    site.world.context.store.apply(made.id, preemption.notify, notice, now=now)
     for path in (PREFIX, f"{PREFIX}requests/{made.id}"):
         page = site.browser(STUDENT2).get(path).text
         assert "cs101 has its devices back." in page
@@ -218,8 +219,8 @@ def test_the_quota_meter_ignores_preempted_requests_in_the_queue(site: Site) -> 
         kind=NoticeKind.GUARANTEE, message="It is.", given_at=now, stops_at=now, group="lab"
     )
     why = Cause(code=CauseCode.PREEMPTED, message="Stopped, as announced.")
-    store.preempt(job.id, why, notice, now=now)
-    store.finish(site.world.lease(job), now=now, charge_until=now)
+    store.apply(job.id, preemption.preempt, why, notice, now=now)
+    store.apply_to_lease(site.world.lease(job), lifecycle.finish, now=now, charge_until=now)
     assert site.world.see(job).state == "queued"
     assert "0 of 2 devices" in text_of(site.desk())
 

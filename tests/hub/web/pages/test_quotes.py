@@ -17,6 +17,7 @@ from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.store import open_store
+from carrel.hub.transitions import lifecycle
 from carrel.hub.web import TokenHolder, build_app
 from carrel.hub.web.security.access import SESSION_COOKIE, SESSION_PURPOSE
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
@@ -72,7 +73,7 @@ def fill(context: Context, *, waiting: int) -> None:
     start = Start(request_id=made.id, devices=("SIM-0",))
     (lease,) = store.grant([start], now=now, lease_seconds=60)
     store.launch(lease.id, now=now)
-    store.started(lease.id, PROCESS, now=now)
+    store.apply_to_lease(lease.id, lifecycle.start, PROCESS, now=now)
     for number in range(waiting):
         clock.now += 1
         JobService(context).submit((STUDENT1, STUDENT2)[number % 2], job(devices=2))

@@ -20,6 +20,7 @@ from carrel.hub.records.usage import DAY, LedgerFilter, UsageBy, UsageRow
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.store import SqlStore, open_store
+from carrel.hub.transitions import lifecycle
 from carrel.hub.usage.aggregation import UsageInterval, added_up, charged, of_one_device, portions
 
 from .....contracts.store_kit import CANCELLED, device, job, running
@@ -81,8 +82,8 @@ def charge(
         at += length
         store.renew([lease.id], now=at, until=at + 30)
         store.charge(now=at)
-    store.stop(new.id, State.CANCELLED, CANCELLED, now=at)
-    store.finish(lease.id, now=at, charge_until=at)
+    store.apply(new.id, lifecycle.stop, State.CANCELLED, CANCELLED, now=at)
+    store.apply_to_lease(lease.id, lifecycle.finish, now=at, charge_until=at)
 
 
 def of(found: Sequence[UsageInterval], which: LedgerFilter, by: UsageBy) -> tuple[UsageRow, ...]:

@@ -1,79 +1,33 @@
-"""What each move makes of a request, as values: both stores keep what these return.
+"""Transitions of the lifecycle: granted, launched, started, stopped, finished, lost.
 
-A move gets the request as it stands, with its newest lease in it, and gives a ``Transition``.
-Nothing here reads or writes anything, so the two stores cannot come to differ in the rules,
-only in how they remember. A ``Transition`` whose request is the one that came in changes nothing.
+Each function takes the request with its newest lease and returns a ``Transition``; it reads and
+writes nothing. A ``Transition`` whose request is the one that came in changes nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
-from ...errors import Conflict, IllegalMove, StaleEpoch
-from ...records.events import NewEvent
-from ...records.json_value import Json
-from ...records.leases import Handle, LeaseRecord, LeaseState
-from ...records.requests import Cause, CauseCode, NewRequest, RequestRecord
-from ...scheduling.model.snapshot import Device
-from ...scheduling.model.states import ENDINGS, MAY_RUN, TERMINAL, Move, State, after
-from ...scheduling.quota import accounting
+from ..errors import Conflict, IllegalMove, StaleEpoch
+from ..records.audit import AuditEntry
+from ..records.events import NewEvent
+from ..records.json_value import Json
+from ..records.leases import Handle, LeaseRecord, LeaseState
+from ..records.requests import Cause, CauseCode, NewRequest, RequestRecord
+from ..scheduling.model.snapshot import Device
+from ..scheduling.model.states import ENDINGS, MAY_RUN, TERMINAL, Move, State, after
+from .transition import COMES_BACK, EventDraft, LeaseInterval, Transition
 
 MOVE_TO: Mapping[State, Move] = MappingProxyType(
     {State.SUCCEEDED: Move.SUCCEED, **{state: move for move, state in ENDINGS.items()}}
 )
 """The move that ends a request in this state."""
-COMES_BACK: Mapping[State, Move] = MappingProxyType(
-    {State.HALTED: Move.HALT, State.PREEMPTED: Move.PREEMPT}
-)
-"""States on the way from ``stopping`` back to the queue, each with the move into it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseInterval:
-    """A span in which a lease held devices, about to be charged."""
-
-    starts_at: float
-    ends_at: float
-    devices: int
-
-    @property
-    def device_seconds(self) -> float:
-        return accounting.device_seconds(self.devices, self.starts_at, self.ends_at)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventDraft:
-    """A line of the history that is no change of state."""
-
-    kind: str
-    data: Mapping[str, Json]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transition:
-    """What a move came to.
-
-    Attributes:
-        request: as it is afterwards, its lease included.
-        entered: the states it went into, in order; each becomes an event.
-        charge: what goes into the ledger in the same transaction.
-        credit: everything that the ledger holds of the lease is taken back.
-        lost: why the attempt was lost, halted or preempted, where the request itself goes on.
-        told: what else becomes an event, after the states.
-    """
-
-    request: RequestRecord
-    entered: tuple[State, ...] = ()
-    charge: LeaseInterval | None = None
-    credit: bool = False
-    lost: Cause | None = None
-    told: tuple[EventDraft, ...] = ()
 
 
 def queued(new: NewRequest, now: float) -> Transition:
-    """A request that was just accepted."""
+    """Create a request in ``queued`` from what was submitted."""
     request = RequestRecord(
         id=new.id,
         kind=new.kind,
@@ -95,7 +49,7 @@ def queued(new: NewRequest, now: float) -> Transition:
         expected=new.expected,
         image=new.image,
     )
-    return Transition(request=request, entered=(State.QUEUED,))
+    return Transition(at=now, request=request, entered=(State.QUEUED,))
 
 
 def grantable(
@@ -104,7 +58,7 @@ def grantable(
     devices: Mapping[str, Device],
     taken: Iterable[str],
 ) -> bool:
-    """Whether a start that was planned a moment ago still holds."""
+    """Return whether a start that was planned a moment ago is still possible."""
     if request is None or request.state is not State.QUEUED:
         return False
     return (
@@ -121,7 +75,7 @@ def _suits(device: Device, request: RequestRecord) -> bool:
 def grant(
     request: RequestRecord, devices: tuple[str, ...], *, node: str, now: float, until: float
 ) -> Transition:
-    """``queued → granted`` under the next epoch."""
+    """``queued → granted`` with a lease of the next epoch."""
     state = after(request.state, Move.GRANT)
     epoch = epoch_of(request) + 1
     lease = LeaseRecord(
@@ -137,30 +91,41 @@ def grant(
         charged_until=now,
     )
     granted = replace(request, state=state, lease=lease, moved_for="", stopped_for="")
-    return Transition(request=granted, entered=(state,))
+    return Transition(at=now, request=granted, entered=(state,))
 
 
 def launch(request: RequestRecord, lease_id: str, *, now: float) -> Transition:
-    """``granted → starting``; from here on something may be running."""
+    """``granted → starting``: from here on a process may exist.
+
+    Raises:
+        StaleEpoch: the lease is released or is not the newest of the request.
+        Conflict: the device is held until its owner claims it.
+        IllegalMove: the request is past ``starting``.
+    """
     lease = newest(request, lease_id)
     if request.state is State.STARTING:
-        return Transition(request=request)
+        return Transition(at=now, request=request)
     if request.unclaimed:
         raise Conflict(
             f"The device of {request.id} is held for its owner.", accepted="Claim it first."
         )
     state = after(request.state, Move.LAUNCH)
     return Transition(
+        at=now,
         request=replace(request, state=state, lease=replace(lease, launched_at=now)),
         entered=(state,),
     )
 
 
-def started(request: RequestRecord, lease_id: str, handle: Handle, *, now: float) -> Transition:
-    """``starting → running``: this process, and no other, is the attempt."""
+def start(request: RequestRecord, lease_id: str, handle: Handle, *, now: float) -> Transition:
+    """``starting → running`` with this process; the same handle again changes nothing.
+
+    Raises:
+        StaleEpoch: the lease is not the newest, or another process runs under it.
+    """
     lease = newest(request, lease_id)
     if lease.handle == handle:
-        return Transition(request=request)
+        return Transition(at=now, request=request)
     if lease.handle is not None:
         raise StaleEpoch(
             f"Process {lease.handle.pid} already runs under the lease {lease_id}; "
@@ -170,7 +135,9 @@ def started(request: RequestRecord, lease_id: str, handle: Handle, *, now: float
     lease = replace(lease, handle=handle, seen_at=max(lease.seen_at, now))
     first = now if request.started_at is None else request.started_at
     return Transition(
-        request=replace(request, state=state, started_at=first, lease=lease), entered=(state,)
+        at=now,
+        request=replace(request, state=state, started_at=first, lease=lease),
+        entered=(state,),
     )
 
 
@@ -181,17 +148,36 @@ def stop(
     *,
     now: float,
     charge_until: float | None = None,
+    audit: AuditEntry | None = None,
 ) -> Transition:
-    """Towards an end; what holds no process ends at once, charged until now or less."""
+    """Ask it to end in ``target``.
+
+    ``queued`` and ``granted`` end at once and release their devices, charged until ``now`` or
+    ``charge_until``; ``starting`` and ``running`` become ``stopping``; in ``stopping`` and in a
+    terminal state nothing changes: the first cause stands. ``audit`` is written with a change.
+    """
+    step = _stop(request, target, cause, now=now, charge_until=charge_until)
+    return step if step.request is request else replace(step, audit=audit)
+
+
+def _stop(
+    request: RequestRecord,
+    target: State,
+    cause: Cause,
+    *,
+    now: float,
+    charge_until: float | None,
+) -> Transition:
     move = _ending(target)
     if request.state is State.STOPPING and request.target in COMES_BACK:
-        # It was to be tried again; whoever ends it now ends it for good.
-        return Transition(request=replace(request, target=target, cause=storable(cause)))
+        # It was to be tried again; now it ends for good.
+        return Transition(at=now, request=replace(request, target=target, cause=storable(cause)))
     if request.state is State.STOPPING or request.state in TERMINAL:
-        return Transition(request=request)
+        return Transition(at=now, request=request)
     if request.state in MAY_RUN:
         state = after(request.state, Move.STOP)
         return Transition(
+            at=now,
             request=replace(request, state=state, target=target, cause=storable(cause)),
             entered=(state,),
         )
@@ -202,9 +188,10 @@ def stop(
 
 
 def halt(request: RequestRecord, cause: Cause, *, now: float) -> Transition:
-    """Towards another attempt, in its old place; what has ended or waits stays as it is.
+    """Stop an attempt so that the request is tried again, in its old place in the queue.
 
-    A job that failed while its device did is on its way out as failed: it is tried again too.
+    ``granted`` is queued at once; ``starting`` and ``running`` become ``stopping``, and so does
+    what is stopping as failed: a job whose device failed. Other states stay as they are.
     """
     if request.state is State.GRANTED:
         state = after(request.state, Move.GIVE_BACK)
@@ -212,20 +199,27 @@ def halt(request: RequestRecord, cause: Cause, *, now: float) -> Transition:
             replace(request, state=state), now=now, upto=now, entered=(state,), forgiven=True
         )
     if request.state is State.STOPPING and request.target is State.FAILED:
-        return Transition(request=replace(request, target=State.HALTED, cause=storable(cause)))
+        return Transition(
+            at=now, request=replace(request, target=State.HALTED, cause=storable(cause))
+        )
     if request.state not in (State.STARTING, State.RUNNING):
-        return Transition(request=request)
+        return Transition(at=now, request=request)
     state = after(request.state, Move.STOP)
     return Transition(
+        at=now,
         request=replace(request, state=state, target=State.HALTED, cause=storable(cause)),
         entered=(state,),
     )
 
 
 def finish(request: RequestRecord, lease_id: str, *, now: float, charge_until: float) -> Transition:
-    """``stopping → target``; what was halted or preempted goes back to the queue."""
+    """``stopping → target`` once no process is left: release the lease and complete its charge.
+
+    A request that was halted or preempted goes on to ``queued``. After a device fault the lease
+    is credited all that it was charged. A released lease changes nothing.
+    """
     if not _holds(request, lease_id):
-        return Transition(request=request)
+        return Transition(at=now, request=request)
     if request.state is not State.STOPPING:
         after(request.state, Move.SUCCEED)  # only ``stopping`` has this move: says so
     if request.target is None:
@@ -247,9 +241,9 @@ def finish(request: RequestRecord, lease_id: str, *, now: float, charge_until: f
 def give_back(
     request: RequestRecord, lease_id: str, *, now: float, charge_until: float
 ) -> Transition:
-    """``granted | starting → queued``."""
+    """``granted | starting → queued``, if nothing ran; a released lease changes nothing."""
     if not _holds(request, lease_id):
-        return Transition(request=request)
+        return Transition(at=now, request=request)
     state = after(request.state, Move.GIVE_BACK)
     waiting = replace(request, state=state)
     return released(waiting, now=now, upto=charge_until, entered=(state,))
@@ -264,9 +258,12 @@ def lose(
     charge_until: float,
     requeue: bool = False,
 ) -> Transition:
-    """``starting | running → lost → failed``, or back to the queue for another attempt."""
+    """``starting | running → lost → failed``: the processes are gone without an end.
+
+    With ``requeue`` the request goes ``lost → queued``, in its old place.
+    """
     if not _holds(request, lease_id):
-        return Transition(request=request)
+        return Transition(at=now, request=request)
     lost = after(request.state, Move.LOSE)
     if requeue:
         state = after(lost, Move.REQUEUE)
@@ -279,20 +276,22 @@ def lose(
     return released(ended, now=now, upto=charge_until, entered=(lost, state))
 
 
-def told(request: RequestRecord, kind: str, data: Mapping[str, Json]) -> Transition:
-    """A line of the history, and nothing else; none where the history is complete."""
+def record_event(
+    request: RequestRecord, kind: str, data: Mapping[str, Json], *, now: float
+) -> Transition:
+    """Add an event to the history; after the end of the request nothing is added."""
     if request.state in TERMINAL:
-        return Transition(request=request)
-    return Transition(request=replace(request), told=(EventDraft(kind=kind, data=data),))
+        return Transition(at=now, request=request)
+    return Transition(at=now, request=replace(request), told=(EventDraft(kind=kind, data=data),))
 
 
 def epoch_of(request: RequestRecord) -> int:
-    """Number of the newest attempt, 0 before the first."""
+    """Return the number of the newest attempt, 0 before the first."""
     return request.lease.epoch if request.lease else 0
 
 
 def newest(request: RequestRecord, lease_id: str) -> LeaseRecord:
-    """The lease, if it may still act.
+    """Return the lease if it is live and the newest of the request.
 
     Raises:
         StaleEpoch: it was released, or the request has a newer one.
@@ -308,17 +307,17 @@ def newest(request: RequestRecord, lease_id: str) -> LeaseRecord:
 
 
 def saved(lease: LeaseRecord, events: Iterable[NewEvent]) -> LeaseRecord:
-    """The lease after its attempt reported these: it knows when its work was last saved."""
+    """Return the lease with the time at which its attempt last saved its work."""
     times = [event.at for event in events if event.kind == "saved"]
     last = max([*times, *([] if lease.saved_at is None else [lease.saved_at])], default=None)
     return replace(lease, saved_at=last)
 
 
 def due(lease: LeaseRecord, upto: float) -> LeaseInterval | None:
-    """What the ledger lacks of a lease up to ``upto``; None where that is nothing.
+    """Return the interval up to ``upto`` that is not charged yet; None if it is empty.
 
-    The end never lies before what is already charged, so that a clock that was set back
-    makes neither a negative entry nor a second one.
+    Its end is never before what is charged already, so that a clock that was set back leads
+    neither to a negative entry nor to a second one.
     """
     if not lease.devices or upto <= lease.charged_until:
         return None
@@ -326,25 +325,12 @@ def due(lease: LeaseRecord, upto: float) -> LeaseInterval | None:
 
 
 def charged(lease: LeaseRecord, upto: float) -> LeaseRecord:
-    """The lease after ``due`` went into the ledger."""
+    """Return the lease as it is after ``due`` was written into the ledger."""
     return replace(lease, charged_until=max(lease.charged_until, upto))
 
 
-def event_data(step: Transition, state: State) -> dict[str, Json]:
-    """What the ``state`` event of one entered state says."""
-    data: dict[str, Json] = {"state": str(state)}
-    cause, lease = step.request.cause, step.request.lease
-    if state in (State.LOST, *COMES_BACK) and step.lost is not None:
-        cause = step.lost
-    if cause is not None:
-        data["cause"] = {"code": str(cause.code), "message": cause.message}
-    if state is State.GRANTED and lease is not None:
-        data |= {"lease": lease.id, "devices": list(lease.devices)}
-    return data
-
-
 def storable(cause: Cause) -> Cause:
-    """Its texts without what no database keeps (they quote logs, and logs hold anything)."""
+    """Return the cause without characters that no database keeps: it may quote logs."""
 
     def clean(text: str) -> str:
         return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
@@ -365,23 +351,24 @@ def released(
     entered: tuple[State, ...],
     forgiven: bool = False,
 ) -> Transition:
-    """The lease, where there is a live one, is released and charged in the same step; with it
-    goes the notice that its devices are asked back.
+    """Release and charge the live lease, if there is one, and remove its preemption notice.
 
-    One that is forgiven is charged nothing more, and gets back what it was charged. Whoever asks
-    may have looked at the clock before the lease was granted: it ends no earlier than it began.
+    With ``forgiven`` the lease is charged nothing more and credited what it was charged. ``now``
+    may be from before the grant: the lease ends no earlier than it began.
     """
     lease = request.lease
     if lease is None or lease.state is LeaseState.RELEASED:
-        return Transition(request=request, entered=entered)
+        return Transition(at=now, request=request, entered=entered)
     request = replace(request, notice=None)
     lease_charged = lease if forgiven else charged(lease, upto)
     at = max(now, lease_charged.charged_until)
     over = replace(lease_charged, state=LeaseState.RELEASED, released_at=at)
     if forgiven:
-        return Transition(request=replace(request, lease=over), entered=entered, credit=True)
+        return Transition(
+            at=now, request=replace(request, lease=over), entered=entered, credit=True
+        )
     return Transition(
-        request=replace(request, lease=over), entered=entered, charge=due(lease, upto)
+        at=now, request=replace(request, lease=over), entered=entered, charge=due(lease, upto)
     )
 
 

@@ -1,0 +1,1 @@
+"""Transitions of one request, as pure functions that ``Store.apply`` runs in a transaction."""

@@ -1,0 +1,50 @@
+"""Transitions of preemption: notice given, notice withdrawn, request preempted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..records.notices import StopNotice
+from ..records.requests import Cause, RequestRecord
+from ..scheduling.model.states import Move, State, after
+from .lifecycle import released, storable
+from .transition import EventDraft, Transition
+
+_HOLDS_DEVICES = frozenset({State.STARTING, State.RUNNING})
+
+
+def notify(request: RequestRecord, notice: StopNotice, *, now: float) -> Transition:
+    """Give notice to a request that holds devices; the first notice stands.
+
+    In states without devices nothing changes.
+    """
+    if request.state not in _HOLDS_DEVICES or request.notice is not None:
+        return Transition(at=now, request=request)
+    told = EventDraft(kind="notice", data=notice.told)
+    return Transition(at=now, request=replace(request, notice=notice), told=(told,))
+
+
+def withdraw_notice(request: RequestRecord, why: str, *, now: float) -> Transition:
+    """Withdraw the notice, unless the request is stopping already."""
+    if request.notice is None or request.state not in _HOLDS_DEVICES:
+        return Transition(at=now, request=request)
+    told = EventDraft(kind="notice_over", data={"why": why})
+    return Transition(at=now, request=replace(request, notice=None), told=(told,))
+
+
+def preempt(request: RequestRecord, cause: Cause, notice: StopNotice, *, now: float) -> Transition:
+    """Stop a request after its notice so that it is tried again, in its old place in the queue.
+
+    ``granted`` is queued at once and not charged; ``starting`` and ``running`` become
+    ``stopping``; other states stay as they are.
+    """
+    marked = replace(request, moved_for=notice.moved_for, stopped_for=notice.stopped_for)
+    if request.state is State.GRANTED and request.lease is not None:
+        state = after(request.state, Move.GIVE_BACK)
+        since = request.lease.granted_at
+        return released(replace(marked, state=state), now=now, upto=since, entered=(state,))
+    if request.state not in _HOLDS_DEVICES:
+        return Transition(at=now, request=request)
+    state = after(request.state, Move.STOP)
+    stopping = replace(marked, state=state, target=State.PREEMPTED, cause=storable(cause))
+    return Transition(at=now, request=stopping, entered=(state,))
