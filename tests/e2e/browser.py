@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import (
     Browser,
@@ -42,6 +43,15 @@ _ASK_MS = 5_000.0
 _SAID_AT_MOST = 60
 _TEXT_AT_MOST = 2_000
 _FIRST_REFUSAL = 400
+
+
+def take_picture(page: Page, name: str, **options: Any) -> None:
+    """Save a screenshot if $CARREL_ARTEFACTS names a folder.
+
+    The browser draws the page again for each one, so that ordinary runs take none.
+    """
+    if os.environ.get("CARREL_ARTEFACTS"):
+        page.screenshot(path=artefacts() / f"{name}.png", **options)
 
 
 def artefacts() -> Path:
@@ -187,7 +197,7 @@ class Person:
         self.page.locator("[id^=stop-s-]").first.click()
 
     def picture(self, title: str) -> None:
-        self.page.screenshot(path=artefacts() / f"{title}.png")
+        take_picture(self.page, title)
 
     def _check_host(self, url: str) -> None:
         if url.startswith(("http", "ws")) and "//127.0.0.1:" not in url:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -15,9 +15,10 @@ from playwright.sync_api import (
     ViewportSize,
     expect,
 )
+from playwright.sync_api import Error as PlaywrightError
 
 from .axe import findings
-from .browser import artefacts
+from .browser import take_picture
 from .every_page import Place
 from .user_input import found_on
 
@@ -81,6 +82,9 @@ class Watch:
         if message.type == "error" and not _REPLACED.match(message.text):
             self.complaints.append(f"console: {message.text}")
 
+    def failed(self, error: PlaywrightError) -> None:
+        self.complaints.append(f"script: {error}")
+
     def asked(self, request: Request) -> None:
         if request.url.startswith(("http", "ws")) and not request.url.startswith(self.allowed):
             self.complaints.append(f"asks another host: {request.url}")
@@ -89,10 +93,12 @@ class Watch:
 @contextmanager
 def watched(page: Page, site: str) -> Iterator[Watch]:
     watch = Watch(allowed=f"{site}/")
-    page.on("console", watch.heard)
-    page.on("pageerror", lambda error: watch.complaints.append(f"script: {error}"))
-    page.on("request", watch.asked)
+    listeners = {"console": watch.heard, "pageerror": watch.failed, "request": watch.asked}
+    for event, listener in listeners.items():
+        page.on(event, listener)  # type: ignore[call-overload]
     yield watch
+    for event, listener in listeners.items():
+        page.remove_listener(event, listener)
 
 
 def go(page: Page, place: Place, site: str, ids: dict[str, str]) -> None:
@@ -133,9 +139,10 @@ def well_formed(page: Page) -> list[str]:
     return wrong
 
 
-def looks(page: Page, name: str, theme: str) -> list[str]:
-    """Take screenshots for a phone and a desktop; return layout errors."""
+def looks(page: Page, name: str, theme: str, rules: Sequence[str] = ()) -> list[str]:
+    """Check one theme on a phone and a desktop; return errors of layout and of axe's rules."""
     wrong = []
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
     expect(page.locator(f'html[data-bs-theme="{theme}"]')).to_have_count(1)
     page.set_viewport_size(PHONE)
     if wide := page.evaluate(_WIDE):
@@ -143,13 +150,11 @@ def looks(page: Page, name: str, theme: str) -> list[str]:
     _picture(page, f"{name}-phone-{theme}")
     page.set_viewport_size(DESKTOP)
     _picture(page, f"{name}-desktop-{theme}")
-    return [*wrong, *(f"{theme}: {found}" for found in findings(page) if found.severe)]
+    return [*wrong, *(f"{theme}: {found}" for found in findings(page, rules) if found.severe)]
 
 
 def _picture(page: Page, name: str) -> None:
-    folder = artefacts() / "pages"
-    folder.mkdir(exist_ok=True)
-    page.screenshot(path=folder / f"{name}.png", full_page=True, animations="disabled")
+    take_picture(page, f"pages/{name}", full_page=True, animations="disabled")
 
 
 def by_keyboard(page: Page, place: Place) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from .browser import Person, another_page, artefacts
+from .browser import Person, another_page, take_picture
 from .listener import Listener
 from .support import Installation
 from .widget_pages import submit, write_notebook
@@ -93,8 +93,7 @@ def looks(person: Person, name: str) -> None:
 
 
 def picture(page: Page, name: str) -> None:
-    path = artefacts() / f"page-{name}.png"
-    page.screenshot(path=path, full_page=True, animations="disabled")
+    take_picture(page, f"page-{name}", full_page=True, animations="disabled")
 
 
 def cell(page: Page, number: int) -> Locator:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from .browser import SESSION_MS, Person, artefacts
+from .browser import SESSION_MS, Person, artefacts, take_picture
 from .support import Installation
 from .user_input import Keyboard, Mouse, UserInput
 
@@ -126,9 +125,4 @@ def reads_why(page: Page, hand: UserInput) -> None:
     expect(main).to_contain_text(re.compile(r"Position\s+1"))
     expect(main).to_contain_text("Not enough devices are free")
     expect(main).to_contain_text("Expected")
-    picture(page)
-
-
-def picture(page: Page) -> None:
-    path: Path = artefacts() / "newcomer-why.png"
-    page.screenshot(path=path, full_page=True)
+    take_picture(page, "newcomer-why", full_page=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from .browser import SESSION_MS, Person, artefacts, chromium
+from .browser import SESSION_MS, Person, chromium, take_picture
 from .support import Installation, installation
 from .widget_pages import Notebook, save, shows, write_notebook
 
@@ -130,7 +130,7 @@ def opens_the_partial_notebook(notebook: Notebook, job: str) -> None:
     written = page.frame_locator("iframe.notebook-frame").locator("body")
     expect(written).to_contain_text("the first cell is done")
     expect(written).to_contain_text("in the middle")
-    page.screenshot(path=artefacts() / "story-job-5-partial.png")
+    take_picture(page, "story-job-5-partial")
     page.close()
 
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from ..promises import in_time
-from .browser import SESSION_MS, Person, artefacts
+from .browser import SESSION_MS, Person, take_picture
 from .support import Installation, eventually
 from .widget_pages import Notebook, save, shows, submit, write_notebook
 
@@ -212,7 +212,7 @@ def test_the_dashboard_shows_pool_queue_and_jobs_as_they_change(
     own.close()
     said = {start_of(each) for each in (*told, site.cli("why", second, user=USER).stdout)}
     assert len(said) == 1, said
-    page.screenshot(path=artefacts() / f"widget-dashboard-{theme}.png", full_page=True)
+    take_picture(page, f"widget-dashboard-{theme}", full_page=True)
     site.api("DELETE", f"/requests/{third}", user=USER)
     site.api("DELETE", f"/requests/{first}", user=USER)
     expect(page.locator(".carrel-job", has_text=second)).to_contain_text("running")

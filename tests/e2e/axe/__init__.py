@@ -7,6 +7,7 @@ debugging protocol, which no Content-Security-Policy blocks: the page is checked
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +19,9 @@ from ...requirements import need
 
 _SEVERE = frozenset({"serious", "critical"})
 _SCRIPT = Path(sys.prefix) / "share" / "carrel" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
-_RUN = """async () => {
-  const found = await axe.run(document, {resultTypes: ["violations"]});
+_RUN = """async (rules) => {
+  const only = rules.length ? {runOnly: {type: "rule", values: rules}} : {};
+  const found = await axe.run(document, {resultTypes: ["violations"], ...only});
   return found.violations.map((each) => ({
     rule: each.id, impact: each.impact, help: each.help,
     nodes: each.nodes.map((node) => ({
@@ -51,10 +53,15 @@ def install() -> None:
     npm_ci(Path(__file__).parent, _SCRIPT.parents[2])
 
 
-def findings(page: Page) -> list[Finding]:
-    """Return all violations, including minor ones."""
+OF_COLOURS = ("color-contrast", "link-in-text-block")
+"""The rules whose result depends on the theme."""
+
+
+def findings(page: Page, rules: Sequence[str] = ()) -> list[Finding]:
+    """Return all violations of the named rules, or of all rules, including minor ones."""
     need("browser", _SCRIPT.is_file(), "axe-core is missing (python -m tests.e2e.axe)")
-    page.evaluate(_SCRIPT.read_text())
+    if not page.evaluate("() => 'axe' in window"):
+        page.evaluate(_SCRIPT.read_text())
     return [
         Finding(
             rule=each["rule"],
@@ -62,6 +69,6 @@ def findings(page: Page) -> list[Finding]:
             target=node["target"],
             summary=node["summary"],
         )
-        for each in page.evaluate(_RUN)
+        for each in page.evaluate(_RUN, list(rules))
         for node in each["nodes"]
     ]
