@@ -315,7 +315,7 @@ _HUB_PAGES = (
         at="/hub/spawn-pending/student3",
         who="student3",
         shows="on its way",
-        main=(LINK, "place in the queue"),
+        main=(LINK, "position in the queue"),
         stays=True,
     ),
     Place(
