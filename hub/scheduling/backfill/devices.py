@@ -158,7 +158,7 @@ class DeviceBackfill:
     def _reserve_for_head(self, placed: Placement) -> None:
         """Take the head's devices out of the spare ones.
 
-        A device that is held as a whole until then gets no room for others beside the head's share.
+        A device held as a whole until then is not opened for others beside the head's share.
         """
         if placed.share is None or self._spare.is_available(placed.devices[0]):
             self._spare.occupy(placed)

@@ -18,7 +18,7 @@ from .dispatch import DispatchHold, dispatch
 FIRST_PAGE = 20
 """Number of queued requests with an estimate: those that users see first."""
 _END_EFFORT, _DISPATCH_EFFORT = 3, 5
-"""What an end costs, and a walk along the queue besides, in requests that are looked at."""
+"""Effort of an end, and of a dispatch in addition to its requests, in requests."""
 
 
 class Effort:

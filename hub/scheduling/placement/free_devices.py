@@ -156,7 +156,7 @@ class FreeDevices:
     def count(self, family: int, node: int) -> int:
         return (self._places[node] & self._topology.masks[family][node]).bit_count()
 
-    def room_for(self, family: int, count: int) -> int:
+    def slots_for(self, family: int, count: int) -> int:
         """How many times ``count`` free devices exist, each time on one node."""
         buckets = self._buckets[family]
         return sum(

@@ -108,8 +108,10 @@ def arrange(
 
 def _may_hold(request: PendingRequest, free: FreeDevices, family: int) -> bool:
     """Whether the minimum of each role would fit alone; a quick check before the search."""
-    room = free.room_for if request.arrangement is Arrangement.PACK else free.nodes_for
-    return all(room(family, role.devices) >= role.minimum for role in request.gang if role.devices)
+    capacity = free.slots_for if request.arrangement is Arrangement.PACK else free.nodes_for
+    return all(
+        capacity(family, role.devices) >= role.minimum for role in request.gang if role.devices
+    )
 
 
 def _from_wanted_to_minimum(roles: tuple[GangRole, ...]) -> Iterator[tuple[int, ...]]:
@@ -179,13 +181,13 @@ def _packed(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes 
         node = free.tightest(family, sum(size * count for size, count in left.items()), allowed)
         if node is None:
             node = free.fullest(family, allowed)
-        room = 0 if node is None else free.count(family, node)
-        if node is None or room < next(iter(left)):
+        capacity = 0 if node is None else free.count(family, node)
+        if node is None or capacity < next(iter(left)):
             return _snug(sizes, free, family, within) if len(sizes) > 1 else None
         for size, count in tuple(left.items()):
-            here = min(count, room // size)
+            here = min(count, capacity // size)
             nodes.setdefault(size, []).extend([node] * here)
-            room -= here * size
+            capacity -= here * size
             left[size] -= here
             if not left[size]:
                 del left[size]
@@ -199,7 +201,7 @@ def _snug(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes | 
     nodes: dict[int, list[int]] = {}
     for size, count in sizes.items():
         for _ in range(count):
-            fitting = [(room, node) for node, room in remaining.items() if room >= size]
+            fitting = [(capacity, node) for node, capacity in remaining.items() if capacity >= size]
             if not fitting:
                 return None
             node = min(fitting)[1]

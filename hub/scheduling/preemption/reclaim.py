@@ -82,8 +82,8 @@ def reclaim(
 
     def is_free(claim: ReclaimClaim, placed: Placement) -> bool:
         """Whether a placement is free already, and no limit of the request needs a preemption."""
-        room = pool.is_available if placed.share is not None else pool.is_free
-        return all(map(room, placed.devices)) and any(
+        available = pool.is_available if placed.share is not None else pool.is_free
+        return all(map(available, placed.devices)) and any(
             pool.fits(fewest) and allowed(form, fewest, pool, tally) for form, fewest in claim.forms
         )
 
