@@ -1,4 +1,4 @@
-"""What the checker of a check and the loop leave behind, without either of them."""
+"""Results of checks, without a worker and without the loop."""
 
 from __future__ import annotations
 

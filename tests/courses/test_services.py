@@ -1,4 +1,4 @@
-"""The services of courses: who may do what, and what comes of it."""
+"""The services of courses: rights and effects."""
 
 from __future__ import annotations
 
@@ -79,9 +79,7 @@ class TestMaking:
             *("group set", "teachers set", "course set", "member add", "roster set")
         }
 
-    def test_a_group_that_is_there_becomes_a_course_and_stays_as_it_is(
-        self, site: CourseSite
-    ) -> None:
+    def test_an_existing_group_becomes_a_course_and_keeps_its_quota(self, site: CourseSite) -> None:
         before = site.services.access.context.store.group("cs101")
         site.create(students="student\nzoe\n")
         assert site.services.access.context.store.group("cs101") == before
@@ -90,7 +88,7 @@ class TestMaking:
         student = Identity(name="student2", groups=frozenset({"cs101"}))
         assert site.services.administration.show(student, "cs101").role == "student"
 
-    def test_only_administrators_make_one_and_only_once(self, site: CourseSite) -> None:
+    def test_only_administrators_create_a_course_and_only_once(self, site: CourseSite) -> None:
         with pytest.raises(Forbidden):
             site.services.administration.create(TEACHER, CourseIn(name="ml"))
         site.create()
@@ -107,7 +105,7 @@ class TestMaking:
             ({"parent": "nowhere"}, InvalidInput),
         ],
     )
-    def test_what_is_refused_leaves_nothing(
+    def test_a_refused_course_leaves_nothing(
         self, site: CourseSite, more: dict[str, object], error: type[CarrelError]
     ) -> None:
         with pytest.raises(error):
@@ -116,18 +114,18 @@ class TestMaking:
         assert site.services.administration.courses(ADMIN).courses == []
         assert site.lines() == []
 
-    def test_nothing_is_made_while_the_hub_is_away(self, site: CourseSite) -> None:
+    def test_no_course_is_created_while_the_hub_is_away(self, site: CourseSite) -> None:
         site.hub.away = True
         with pytest.raises(Unavailable):
             site.create(name="ml", students=ROSTER)
         assert site.lines() == []
 
-    def test_on_the_machine_itself_there_is_one_image(self, site: CourseSite) -> None:
+    def test_without_images_there_is_only_the_local_one(self, site: CourseSite) -> None:
         site.create(name="ml", image="local")
         with pytest.raises(InvalidInput, match="no image 'datascience'"):
             site.create(name="nets", image="datascience")
 
-    def test_its_image_is_pinned_to_the_end_of_the_term(self, site: CourseSite) -> None:
+    def test_the_image_of_a_course_is_pinned_to_the_end_of_the_term(self, site: CourseSite) -> None:
         site.backend.built = CATALOGUE
         store = site.services.access.context.store
         store.put_term(Term(name="winter", first=date(2026, 10, 12), last=date(2027, 2, 15)))
@@ -161,7 +159,7 @@ class TestRights:
         ),
     )
 
-    def test_to_strangers_it_does_not_exist(self, course: CourseSite) -> None:
+    def test_a_course_does_not_exist_for_other_users(self, course: CourseSite) -> None:
         for call in (*self.READS, *self.OF_TEACHERS):
             with pytest.raises(NotFound):
                 call(course, STRANGER)
@@ -169,7 +167,7 @@ class TestRights:
         assert course.services.overview.own_assignments(STRANGER) is None
 
     @pytest.mark.parametrize("who", [STUDENT1, GRADER])
-    def test_what_is_for_teachers_is_forbidden_to_others(
+    def test_calls_for_teachers_are_forbidden_to_others(
         self, course: CourseSite, who: Identity
     ) -> None:
         before = course.lines()
@@ -178,17 +176,17 @@ class TestRights:
                 call(course, who)
         assert course.lines() == before
 
-    def test_what_is_for_administrators_is_forbidden_to_teachers(self, course: CourseSite) -> None:
+    def test_calls_for_administrators_are_forbidden_to_teachers(self, course: CourseSite) -> None:
         for call in self.OF_ADMINISTRATORS:
             with pytest.raises(Forbidden):
                 call(course, TEACHER)
 
-    def test_everybody_of_the_course_reads(self, course: CourseSite) -> None:
+    def test_all_members_read_the_course(self, course: CourseSite) -> None:
         for call in self.READS:
             for who in (STUDENT1, GRADER, TEACHER, ADMIN):
                 call(course, who)
 
-    def test_students_see_themselves_and_graders_all(self, course: CourseSite) -> None:
+    def test_students_see_their_own_work_and_graders_see_all(self, course: CourseSite) -> None:
         course.submit("mine")
         receipt = course.submit("theirs", who=Identity(name="zoe"))
         assert [
@@ -205,13 +203,13 @@ class TestRights:
             course.services.submissions.choose(GRADER, receipt.id, counts=True)
 
     @pytest.mark.parametrize("who", [TEACHER, GRADER, ADMIN])
-    def test_only_students_hand_in(self, course: CourseSite, who: Identity) -> None:
+    def test_only_students_submit(self, course: CourseSite, who: Identity) -> None:
         with pytest.raises(Forbidden, match="Its students submit"):
             course.submit("x", who=who)
 
 
 class TestRoster:
-    def test_it_is_shown_before_it_is_applied(self, course: CourseSite) -> None:
+    def test_a_roster_is_shown_before_it_is_applied(self, course: CourseSite) -> None:
         before = course.lines()
         shown = course.services.roster.update(TEACHER, "cs101", "student\nzoe\nyan\n", dry_run=True)
         assert shown.sentences == [
@@ -223,7 +221,9 @@ class TestRoster:
         assert (shown.saved, shown.changes) == (False, True)
         assert course.lines() == before
 
-    def test_who_leaves_is_out_and_finds_everything_again(self, course: CourseSite) -> None:
+    def test_a_member_who_leaves_and_comes_back_finds_all_work_again(
+        self, course: CourseSite
+    ) -> None:
         receipt = course.submit("x")
         course.services.roster.update(TEACHER, "cs101", "student\nzoe\n")
         assert course.hub.members["cs101"] == {"teacher", "zoe"}
@@ -234,16 +234,14 @@ class TestRoster:
         course.services.roster.update(TEACHER, "cs101", "student\nzoe\nstudent1\n")
         assert course.services.submissions.receipts(STUDENT1, "cs101", "ps1").receipts == [receipt]
 
-    def test_who_left_is_out_even_while_an_old_sign_in_says_otherwise(
-        self, course: CourseSite
-    ) -> None:
+    def test_a_former_member_is_out_even_with_an_old_sign_in(self, course: CourseSite) -> None:
         course.services.roster.update(TEACHER, "cs101", "student\nzoe\n")
         with pytest.raises(NotFound):
             course.services.administration.show(
                 Identity(name="student1", groups=frozenset({"cs101"})), "cs101"
             )
 
-    def test_what_was_interrupted_is_done_by_the_same_roster(
+    def test_the_same_roster_completes_an_interrupted_change(
         self, course: CourseSite, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def broken(*_: object, **__: object) -> None:
@@ -257,7 +255,7 @@ class TestRoster:
         assert not course.services.roster.update(TEACHER, "cs101", "student\nyan\n").changes
         assert course.hub.members["cs101"] == {"teacher", "yan"}
 
-    def test_it_can_name_teachers(self, course: CourseSite) -> None:
+    def test_a_roster_can_name_teachers(self, course: CourseSite) -> None:
         course.services.roster.update(
             TEACHER, "cs101", "student,role\nzoe,student\nstudent2,teacher\n"
         )
@@ -267,7 +265,9 @@ class TestRoster:
 
 
 class TestReleasing:
-    def test_students_get_it_without_solutions_and_hidden_tests(self, course: CourseSite) -> None:
+    def test_students_get_a_release_without_solutions_and_hidden_tests(
+        self, course: CourseSite
+    ) -> None:
         found = course.services.assignments.fetch(STUDENT1, "cs101", "ps1")
         (file,) = found.files
         text = base64.b64decode(file.content).decode()
@@ -278,7 +278,7 @@ class TestReleasing:
         assert (mine.state, mine.fetched_version, mine.due) == ("fetched", 1, DUE_AT)
         assert mine.late_rule.startswith("Up to 24h late costs 10 %")
 
-    def test_before_it_is_released_it_does_not_exist(self, course: CourseSite) -> None:
+    def test_an_unreleased_assignment_does_not_exist_for_students(self, course: CourseSite) -> None:
         for call in (
             lambda: course.services.assignments.fetch(STUDENT1, "cs101", "ps2"),
             lambda: course.submit("x", name="ps2"),
@@ -287,7 +287,7 @@ class TestReleasing:
             with pytest.raises(NotFound):
                 call()
 
-    def test_another_due_time_needs_no_files_and_the_same_files_are_no_new_version(
+    def test_a_new_due_time_needs_no_files_and_the_same_files_are_not_a_new_version(
         self, course: CourseSite
     ) -> None:
         body = ReleaseIn(due="2027-01-21 18:00 Europe/Berlin")
@@ -315,7 +315,7 @@ class TestReleasing:
             ({"files": [], "archive": "not base64"}, InvalidInput),
         ],
     )
-    def test_what_is_refused_is_not_released(
+    def test_a_refused_release_changes_nothing(
         self, course: CourseSite, more: dict[str, object], error: type[CarrelError]
     ) -> None:
         with pytest.raises(error):
@@ -325,7 +325,7 @@ class TestReleasing:
         ] == ["ps1"]
 
     @pytest.mark.parametrize("name", ["../ps1", "a b", "", ".hidden", "x" * 65])
-    def test_names_are_those_of_folders(self, course: CourseSite, name: str) -> None:
+    def test_assignment_names_are_valid_folder_names(self, course: CourseSite, name: str) -> None:
         with pytest.raises(InvalidInput):
             course.release(name=name)
 
@@ -341,7 +341,9 @@ class TestSubmitting:
         assert base64.b64decode(content.files[0].content) == b"mine"
         assert content.sha256 == receipt.sha256
 
-    def test_it_may_be_repeated_and_the_same_again_is_the_same(self, course: CourseSite) -> None:
+    def test_students_submit_repeatedly_and_the_same_files_are_the_same_submission(
+        self, course: CourseSite
+    ) -> None:
         first = course.submit("a")
         course.clock.pass_(60)
         assert course.submit("a") == first
@@ -350,7 +352,9 @@ class TestSubmitting:
         assert [(r.number, r.counts) for r in receipts] == [(1, False), (2, True)]
         assert second.number == 2
 
-    def test_the_last_on_time_is_kept_beside_a_later_late_one(self, course: CourseSite) -> None:
+    def test_the_last_submission_on_time_counts_beside_a_later_late_one(
+        self, course: CourseSite
+    ) -> None:
         course.submit("on time")
         course.clock.now = DUE_AT + HOUR
         late = course.submit("late")
@@ -365,7 +369,9 @@ class TestSubmitting:
         receipts = course.services.submissions.receipts(STUDENT1, "cs101", "ps1").receipts
         assert [r.counts for r in receipts] == [True, False]
 
-    def test_what_is_too_late_is_kept_and_the_teacher_may_take_it(self, course: CourseSite) -> None:
+    def test_a_submission_that_is_too_late_is_stored_and_the_teacher_may_let_it_count(
+        self, course: CourseSite
+    ) -> None:
         course.clock.now = DUE_AT + 25 * HOUR
         receipt = course.submit("x")
         assert (receipt.standing, receipt.counts) == ("too late to count", False)
@@ -417,7 +423,7 @@ class TestSubmitting:
 
 
 class TestMoreTime:
-    def test_a_person_or_a_section_gets_more(self, course: CourseSite) -> None:
+    def test_a_student_or_a_section_gets_an_extension(self, course: CourseSite) -> None:
         said = course.services.deadlines.extend(
             TEACHER, "cs101", "ps1", ExtensionIn(person="student1", seconds=48 * HOUR, why="ill")
         )
@@ -442,7 +448,7 @@ class TestMoreTime:
             ({"person": "zoe", "section": "blue"}, InvalidInput),
         ],
     )
-    def test_nobody_else_does(
+    def test_an_extension_needs_a_student_or_section_of_the_course(
         self, course: CourseSite, whom: dict[str, str], error: type[CarrelError]
     ) -> None:
         with pytest.raises(error):
@@ -450,7 +456,7 @@ class TestMoreTime:
                 TEACHER, "cs101", "ps1", ExtensionIn(seconds=1, **whom)
             )
 
-    def test_it_is_taken_back_and_what_was_handed_in_is_looked_at_anew(
+    def test_withdrawing_an_extension_changes_the_lateness_of_submissions(
         self, course: CourseSite
     ) -> None:
         for hours in (1, 2):
@@ -476,13 +482,13 @@ class TestMoreTime:
             ({"person": "zoe", "section": "blue"}, InvalidInput),
         ],
     )
-    def test_nothing_is_taken_from_who_has_no_more(
+    def test_withdrawing_without_an_extension_is_refused(
         self, course: CourseSite, whom: dict[str, str], error: type[CarrelError]
     ) -> None:
         with pytest.raises(error):
             course.services.deadlines.withdraw_extensions(TEACHER, "cs101", "ps1", **whom)
 
-    def test_only_of_one_assignment_is_listed_where_it_is_named(self, course: CourseSite) -> None:
+    def test_extensions_are_listed_by_assignment(self, course: CourseSite) -> None:
         course.release("ps2")
         given = ExtensionIn(person="student1", seconds=HOUR)
         course.services.deadlines.extend(TEACHER, "cs101", "ps2", given)
@@ -492,7 +498,7 @@ class TestMoreTime:
         with pytest.raises(NotFound):
             course.services.deadlines.extensions(TEACHER, "cs101", "ps9")
 
-    def test_an_outage_moves_what_was_due_for_all(self, course: CourseSite) -> None:
+    def test_an_outage_moves_the_due_times_of_all_courses(self, course: CourseSite) -> None:
         course.clock.now = DUE_AT + 2 * HOUR
         late = course.submit("x")
         assert late.standing == "late"
@@ -511,9 +517,7 @@ class TestMoreTime:
 
 
 class TestCloning:
-    def test_its_assignments_come_along_hidden_and_its_people_do_not(
-        self, course: CourseSite
-    ) -> None:
+    def test_a_clone_has_the_assignments_hidden_and_no_members(self, course: CourseSite) -> None:
         course.services.administration.clone(
             ADMIN, "cs101", CloneIn(name="cs102", teachers=["student2"])
         )

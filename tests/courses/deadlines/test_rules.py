@@ -93,7 +93,7 @@ class TestReading:
             ("2026-10-25 02:30 Europe/Berlin", "Europe/Berlin shows 02:30 twice."),
         ],
     )
-    def test_what_is_none_is_refused_with_what_is(self, text: str, said: str) -> None:
+    def test_a_malformed_due_time_is_refused_with_an_example(self, text: str, said: str) -> None:
         with pytest.raises(InvalidInput) as refused:
             deadline_rules.read_due(text)
         assert refused.value.message.endswith(said)
@@ -133,12 +133,12 @@ class TestReading:
             "x" * 99,
         ],
     )
-    def test_a_rule_that_makes_no_sense_is_refused(self, text: str) -> None:
+    def test_a_malformed_late_rule_is_refused(self, text: str) -> None:
         with pytest.raises(InvalidInput) as refused:
             deadline_rules.read_late(text)
         assert refused.value.field == "late"
 
-    def test_rules_read_well(self) -> None:
+    def test_late_rules_become_sentences(self) -> None:
         assert deadline_rules.late_sentence(LateRule()) == "What comes late does not count."
         assert deadline_rules.late_sentence(deadline_rules.read_late("1h:-5%,2d:-20%")) == (
             "Up to 1h late costs 5 %, up to 2d late costs 20 % of the points; later does not count."
@@ -156,11 +156,11 @@ class TestDue:
         ]
         assert deadline_rules.due_for(PS1, ADA, extensions, []) == 100 * DAY + 49 * HOUR
 
-    def test_nobody_is_in_the_section_without_a_name(self) -> None:
+    def test_an_extension_of_no_section_reaches_no_student(self) -> None:
         alone = Member(course="cs101", person="ben")
         assert deadline_rules.due_for(PS1, alone, [extension(1, person="ada")], []) == 100 * DAY
 
-    def test_what_is_never_due_is_not_extended(self) -> None:
+    def test_an_assignment_without_due_time_is_not_extended(self) -> None:
         never = Assignment(course="cs101", name="ps1")
         assert (
             deadline_rules.due_for(never, ADA, [extension(1, person="ada")], [outage(0, DAY)])
@@ -186,7 +186,7 @@ class TestDue:
         was = outage(base + starts * HOUR, base + ends * HOUR, course)
         assert deadline_rules.due_for(PS1, ADA, [], [was]) == base + more * HOUR
 
-    def test_an_outage_after_an_extension_counts_for_who_has_it(self) -> None:
+    def test_an_outage_after_an_extension_moves_only_the_extended_due_time(self) -> None:
         later = 101.5 * DAY
         was = [outage(later, later + HOUR)]
         assert deadline_rules.due_for(PS1, ADA, [], was) == 100 * DAY
@@ -195,7 +195,7 @@ class TestDue:
         )
 
     @given(st.integers(0, 400), st.lists(SPANS, max_size=5))
-    def test_outages_never_take_time_and_give_no_hour_twice(
+    def test_outages_never_shorten_time_and_overlapping_ones_count_once(
         self, base: int, spans: list[tuple[int, int]]
     ) -> None:
         was = [outage(start * HOUR, (start + length) * HOUR) for start, length in spans]
@@ -216,13 +216,13 @@ class TestLateness:
             (DAY + 1, LatenessState.TOO_LATE, 1.0),
         ],
     )
-    def test_the_due_moment_and_the_last_one_belong_to_it(
+    def test_the_due_moment_is_on_time_and_the_last_moment_of_a_step_counts(
         self, after: int, standing: LatenessState, penalty: float
     ) -> None:
         found = deadline_rules.lateness(1000.0 + after, 1000.0, TENTH)
         assert (found.standing, found.penalty, found.seconds) == (standing, penalty, max(0, after))
 
-    def test_what_is_never_due_is_never_late(self) -> None:
+    def test_without_due_time_no_submission_is_late(self) -> None:
         assert deadline_rules.lateness(1e12, None, LateRule()).counts
 
     @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ class TestLateness:
             ([1000 + 2 * DAY], 1, 1),
         ],
     )
-    def test_the_last_on_time_counts_unless_the_teacher_chose(
+    def test_the_last_submission_on_time_counts_unless_the_teacher_chose(
         self, times: list[int], chosen: int | None, counts: int | None
     ) -> None:
         sent = [submission(number, when) for number, when in enumerate(times, 1)]
@@ -257,7 +257,9 @@ class TestLateness:
         (TENTH, 25, "it is too late to count; your teacher may still take it."),
     ],
 )  # fmt: skip  # a case each
-def test_what_handing_in_now_means_is_said(rule: LateRule, hours: float, sentence: str) -> None:
+def test_a_sentence_says_what_submitting_now_costs(
+    rule: LateRule, hours: float, sentence: str
+) -> None:
     assert deadline_rules.now_sentence(at("2027-02-01") + hours * HOUR, at("2027-02-01"), rule) == (
         f"Handed in now {sentence}"
     )

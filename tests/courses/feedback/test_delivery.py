@@ -1,4 +1,4 @@
-"""Feedback: given back by those who grade, seen by its student and nobody else's."""
+"""Feedback: released by graders, visible to its student only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def site(tmp_path: Path) -> CourseSite:
     return site
 
 
-def test_it_is_seen_by_its_student_and_by_those_who_grade(site: CourseSite) -> None:
+def test_feedback_is_visible_to_its_student_and_to_graders_only(site: CourseSite) -> None:
     sent = site.submit("{}")
     assert site.services.delivery.files(STUDENT1, sent.id) == []
     for text in (b"<p>First.</p>", b"<p>Well done.</p>"):
@@ -41,7 +41,7 @@ def test_it_is_seen_by_its_student_and_by_those_who_grade(site: CourseSite) -> N
     assert site.lines()[-1] == ("gus", "feedback release", "cs101/ps1")
 
 
-def test_who_may_not_and_what_is_nothing_is_refused(site: CourseSite) -> None:
+def test_feedback_of_students_and_without_files_is_refused(site: CourseSite) -> None:
     sent = site.submit("{}")
     with pytest.raises(Forbidden):
         site.services.delivery.deliver_files(STUDENT1, sent.id, PAGE)

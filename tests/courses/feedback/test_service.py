@@ -1,4 +1,4 @@
-"""Feedback of a class: pages of nbgrader's gradebook, with the points as they are given back."""
+"""Feedback of a class: pages of nbgrader's gradebook, with the points of that moment."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def given(site: CourseSite, person: str) -> Mapping[str, bytes]:
     return {file.name: site.services.assignments.blobs.open(file.sha256).read() for file in refs}
 
 
-def test_a_class_gets_its_pages_and_what_it_takes_is_read_once(
+def test_a_class_gets_its_pages_and_shared_files_are_read_once(
     site: CourseSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grade(site, "student1", "student2")
@@ -128,13 +128,13 @@ def test_a_class_gets_its_pages_and_what_it_takes_is_read_once(
         assert b"(Score: 0.0 / 2.0)" in mine["more.html"]
 
 
-def test_before_anything_was_graded_it_says_what_comes_first(site: CourseSite) -> None:
+def test_feedback_before_grading_is_refused_with_the_command_to_grade(site: CourseSite) -> None:
     with pytest.raises(Conflict, match="has been graded") as refused:
         site.services.feedback.release(TEACHER, "cs101", "ps1", "student1")
     assert refused.value.accepted == "First: carrel course grade ps1"
 
 
-def test_what_is_asked_for_is_given_and_no_more(site: CourseSite) -> None:
+def test_feedback_is_released_only_as_far_as_the_generator_is_consumed(site: CourseSite) -> None:
     grade(site, "student1", "student2")
     giving = site.services.feedback.release_to_class(
         TEACHER, "cs101", "ps1", ["student1", "student2"]
@@ -145,7 +145,7 @@ def test_what_is_asked_for_is_given_and_no_more(site: CourseSite) -> None:
     assert given(site, "student2") == {}
 
 
-def test_one_page_is_made_to_be_looked_at_and_nothing_is_given(
+def test_a_preview_writes_one_page_and_releases_nothing(
     site: CourseSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grade(site, "student1")
@@ -166,13 +166,13 @@ def test_one_page_is_made_to_be_looked_at_and_nothing_is_given(
         site.services.feedback.preview(TEACHER, "cs101", "ps1", "student2", "ps1")
 
 
-def test_the_pages_ask_for_no_font(site: CourseSite) -> None:
+def test_feedback_pages_load_no_fonts(site: CourseSite) -> None:
     grade(site, "student1")
     page = site.services.feedback.preview(TEACHER, "cs101", "ps1", "student1", "ps1")
     assert b"@font-face" not in page
 
 
-def test_what_teachers_put_in_its_place_is_not_read_whole(
+def test_an_oversized_file_in_place_of_a_graded_notebook_is_refused(
     site: CourseSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grade(site, "student1")

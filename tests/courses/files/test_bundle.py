@@ -1,4 +1,4 @@
-"""What may be in a bundle; each of the others is refused with a sentence."""
+"""What a bundle may contain; everything else is refused with a sentence."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def special(name: str, kind: int) -> zipfile.ZipInfo:
     return info
 
 
-def test_files_are_kept_by_name() -> None:
+def test_files_are_sorted_by_name() -> None:
     bundle = FileBundle.of([("b/x.csv", b"1"), ("ps1.ipynb", b"{}"), ("a.py", b"")])
     assert list(bundle.files) == ["a.py", "b/x.csv", "ps1.ipynb"]
     assert bundle.size == 3
 
 
-def test_names_are_those_of_unicode_in_its_composed_form() -> None:
+def test_names_are_normalized_to_composed_unicode() -> None:
     assert list(FileBundle.of([("e\u0301te\u0301.csv", b"")]).files) == ["été.csv"]
 
 
@@ -80,9 +80,7 @@ def test_names_are_those_of_unicode_in_its_composed_form() -> None:
         ([], "no file"),
     ],
 )
-def test_names_that_could_lead_elsewhere_or_fall_together_are_refused(
-    names: list[str], said: str
-) -> None:
+def test_unsafe_and_ambiguous_names_are_refused(names: list[str], said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         FileBundle.of((name, b"") for name in names)
     assert said in refused.value.message
@@ -90,7 +88,7 @@ def test_names_that_could_lead_elsewhere_or_fall_together_are_refused(
 
 
 @given(st.lists(NAMES, min_size=1, max_size=4))
-def test_whatever_is_accepted_stays_in_its_folder_and_apart(names: list[str]) -> None:
+def test_accepted_names_stay_in_the_folder_and_do_not_collide(names: list[str]) -> None:
     try:
         bundle = FileBundle.of((name, name.encode("utf-8", "replace")) for name in names)
     except InvalidInput:
@@ -111,13 +109,13 @@ def test_whatever_is_accepted_stays_in_its_folder_and_apart(names: list[str]) ->
         ([(f"f{n}", b"") for n in range(bundle.MAX_FILES + 1)], "more than 500 files"),
     ],
 )
-def test_too_much_is_refused(files: list[tuple[str, bytes]], said: str) -> None:
+def test_bundles_over_the_limits_are_refused(files: list[tuple[str, bytes]], said: str) -> None:
     with pytest.raises(TooLarge) as refused:
         FileBundle.of(files)
     assert said in refused.value.message
 
 
-def test_the_hash_is_one_that_anybody_can_compute(tmp_path: Path) -> None:
+def test_the_hash_is_that_of_sha256sum(tmp_path: Path) -> None:
     bundle = FileBundle.of([("ps1.ipynb", b"{}"), ("data.csv", b"1,2\n")])
     for name, content in bundle.files.items():
         (tmp_path / name).write_bytes(content)
@@ -136,7 +134,7 @@ def _sha256sum(*names: str, cwd: Path) -> str:
 
 
 class TestArchives:
-    def test_its_files_are_the_bundle(self) -> None:
+    def test_the_files_of_an_archive_are_the_bundle(self) -> None:
         made = zipped(("data/", b""), ("data/x.csv", b"1"), ("ps1.ipynb", b"{}"))
         assert dict(unpacked(made).files) == {"data/x.csv": b"1", "ps1.ipynb": b"{}"}
 
@@ -154,7 +152,7 @@ class TestArchives:
         ],
         ids=["link", "pipe", "out", "folder", "alike", "no zip", "empty", "cut"],
     )
-    def test_what_is_none_is_refused(self, archive: bytes, said: str) -> None:
+    def test_an_invalid_archive_is_refused(self, archive: bytes, said: str) -> None:
         with pytest.raises(InvalidInput) as refused:
             unpacked(archive)
         assert said in refused.value.message
@@ -165,13 +163,13 @@ class TestArchives:
         with pytest.raises(TooLarge):
             unpacked(bomb)
 
-    def test_one_that_lies_about_its_size_is_no_better(self) -> None:
+    def test_an_archive_that_lies_about_its_size_is_refused(self) -> None:
         bomb = bytearray(zipped(("a", bytes(64 << 20))))
         central = bomb.rindex(b"PK\x01\x02")
         bomb[central + 24 : central + 28] = (10).to_bytes(4, "little")
         with pytest.raises((TooLarge, InvalidInput)):
             unpacked(bytes(bomb))
 
-    def test_many_entries_are_too_many(self) -> None:
+    def test_an_archive_with_too_many_entries_is_refused(self) -> None:
         with pytest.raises(TooLarge):
             unpacked(zipped(*((f"d{n}/", b"") for n in range(2 * bundle.MAX_FILES + 1))))

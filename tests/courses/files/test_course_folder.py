@@ -1,4 +1,4 @@
-"""The folder of a course: whose it is, and what lies in it."""
+"""The folder of a course: its owner and its files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def services(tmp_path: Path) -> CourseServices:
     return site.services
 
 
-def test_those_who_grade_get_it_made_and_nobody_else_does(
+def test_only_teachers_and_graders_get_the_folder_created(
     services: CourseServices, tmp_path: Path
 ) -> None:
     for person in ("student1", "admin", "stranger"):
@@ -40,7 +40,7 @@ def test_those_who_grade_get_it_made_and_nobody_else_does(
     assert 'course_id = "cs101"' in (folder / "nbgrader_config.py").read_text()
 
 
-def test_what_a_teacher_wrote_stays(services: CourseServices, tmp_path: Path) -> None:
+def test_files_that_a_teacher_wrote_are_kept(services: CourseServices, tmp_path: Path) -> None:
     services.folders.prepare_for("teacher")
     config = tmp_path / "courses" / "cs101" / "nbgrader_config.py"
     config.write_text("# mine\n")
@@ -48,7 +48,7 @@ def test_what_a_teacher_wrote_stays(services: CourseServices, tmp_path: Path) ->
     assert config.read_text() == "# mine\n"
 
 
-def test_a_grader_who_has_left_sees_it_no_more(services: CourseServices) -> None:
+def test_a_grader_who_has_left_does_not_get_the_folder(services: CourseServices) -> None:
     services.roster.update(ADMIN, "cs101", "student\nstudent1\n")
     assert services.folders.prepare_for("gus") == ()
 
@@ -64,7 +64,7 @@ def test_formgrader_finds_what_was_released_there(services: CourseServices, tmp_
     assert written.read_text() == "mine"
 
 
-def test_in_what_teachers_put_there_nothing_is_followed(
+def test_links_that_teachers_create_there_are_not_followed(
     services: CourseServices, tmp_path: Path
 ) -> None:
     elsewhere, folder = tmp_path / "elsewhere", tmp_path / "courses" / "cs101"
@@ -81,7 +81,7 @@ def test_in_what_teachers_put_there_nothing_is_followed(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-def test_it_becomes_theirs_once(services: CourseServices, tmp_path: Path) -> None:
+def test_the_folder_changes_its_owner_once(services: CourseServices, tmp_path: Path) -> None:
     folder = tmp_path / "courses" / "cs101"
     services.folders.prepare_for("teacher")
     (folder / "out").symlink_to(tmp_path)

@@ -1,4 +1,4 @@
-"""nbgrader's own gradebook and formgrader work on what was graded here."""
+"""nbgrader's gradebook and formgrader work on submissions that Carrel graded."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_scores_are_in_the_gradebook_and_formgrader_finds_its_files(
     nbformat.validate(nbformat.read(folder / "problem1.ipynb", as_version=4))
 
 
-def test_a_persons_score_stays_and_lateness_costs(
+def test_a_persons_score_is_kept_and_lateness_costs_points(
     book: CourseGradebook, tmp_path: Path, sandboxes: SandboxEngine, ps1_check: ReleaseCheck
 ) -> None:
     (result,) = grade(sandboxes, ps1_check, {"student1": ps1.SOLUTIONS["right"]})
@@ -102,7 +102,7 @@ def test_a_persons_score_stays_and_lateness_costs(
         assert notebook.late_submission_penalty == pytest.approx(0.1 * notebook.score)
 
 
-def test_cells_of_an_assignment_that_was_graded_stay(
+def test_graded_cells_cannot_change_after_grading(
     book: CourseGradebook, sandboxes: SandboxEngine, ps1_check: ReleaseCheck
 ) -> None:
     (result,) = grade(sandboxes, ps1_check, {"student1": ps1.SOLUTIONS["right"]})

@@ -1,4 +1,4 @@
-"""Points that people give in nbgrader's formgrader count, and Carrel and nbgrader agree on them."""
+"""Manual points of nbgrader's formgrader count, and Carrel and nbgrader agree on them."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def ps1_book(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_given_points_count_and_both_gradebooks_agree(graded: Graded) -> None:
+def test_manual_points_count_and_both_gradebooks_agree(graded: Graded) -> None:
     waiting = [cell for cell in graded.out().cells if cell.word == "needs a person"]
     assert waiting
     assert all(cell.score is None and cell.review for cell in waiting)
@@ -133,7 +133,7 @@ def test_given_points_count_and_both_gradebooks_agree(graded: Graded) -> None:
     assert graded.out().score == pytest.approx(graded.of_nbgrader())
 
 
-def test_a_regrade_keeps_what_people_gave(graded: Graded) -> None:
+def test_grading_again_keeps_manual_points(graded: Graded) -> None:
     waiting = next(cell for cell in graded.out().cells if cell.word == "needs a person")
     graded.give(waiting.cell, waiting.notebook, score=1.0)
     graded.give("squares_invalid_input", "problem1", extra=0.5)
@@ -146,13 +146,13 @@ def test_a_regrade_keeps_what_people_gave(graded: Graded) -> None:
     assert graded.out().score == pytest.approx(graded.of_nbgrader())
 
 
-def test_a_page_about_another_submission_says_nothing(graded: Graded) -> None:
+def test_a_page_of_another_submission_is_ignored(graded: Graded) -> None:
     page = reader.pages(graded.folder, "ps1")["student1"]
     assert page.is_of(SENT.at)
     assert not page.is_of(SENT.at + 3600)
 
 
-def test_a_file_that_is_no_gradebook_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_gradebook_is_refused(tmp_path: Path) -> None:
     assert reader.pages(tmp_path, "ps1") == {}
     (tmp_path / "gradebook.db").write_bytes(b"nothing of the kind" * 100)
     with pytest.raises(Unavailable, match="cannot be read"):
@@ -164,7 +164,9 @@ def test_a_file_that_is_no_gradebook_is_refused(tmp_path: Path) -> None:
         reader.pages(tmp_path, "ps1")
 
 
-def test_what_is_read_is_of_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gradebook_is_read_in_one_consistent_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sqlite_snapshot, "PATIENCE", 0.05)
     path = tmp_path / "gradebook.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as book:
@@ -200,7 +202,7 @@ def journal_that_removes(victim: Path) -> bytes:
     return head.ljust(sector, b"\0") + end
 
 
-def test_a_journal_beside_the_gradebook_removes_nothing(tmp_path: Path) -> None:
+def test_a_journal_beside_the_gradebook_deletes_no_files(tmp_path: Path) -> None:
     gradebook, victim = tmp_path / "gradebook.db", tmp_path / "victim"
     victim.write_text("mine")
     with closing(sqlite3.connect(gradebook)) as book:
@@ -224,7 +226,9 @@ def test_a_journal_beside_the_gradebook_removes_nothing(tmp_path: Path) -> None:
         reader.pages(tmp_path, "ps1")
 
 
-def test_in_nbgraders_name_only_tables_are_opened(graded: Graded, tmp_path: Path) -> None:
+def test_nbgrader_opens_only_copies_without_views_and_triggers(
+    graded: Graded, tmp_path: Path
+) -> None:
     reader.copy(graded.folder, tmp_path / "copy.db")
     with Gradebook(f"sqlite:///{tmp_path / 'copy.db'}", "cs101") as book:
         assert [each.id for each in book.students] == ["student1"]
@@ -234,13 +238,13 @@ def test_in_nbgraders_name_only_tables_are_opened(graded: Graded, tmp_path: Path
         reader.copy(graded.folder, tmp_path / "copy.db")
 
 
-def test_in_a_gradebook_that_is_being_made_is_nothing_yet(tmp_path: Path) -> None:
+def test_a_gradebook_that_is_being_created_is_empty(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "gradebook.db") as book:
         book.execute("create table assignment (id, name)")
     assert reader.pages(tmp_path, "ps1") == {}
 
 
-def test_a_gradebook_that_never_ends_is_given_up(tmp_path: Path) -> None:
+def test_reading_a_gradebook_has_a_limit(tmp_path: Path) -> None:
     """Who may write the file may put anything into it, such as a view in a table's place."""
     columns = "0 as id, 0 as notebook_id, 0 as cell_id, 0 as auto_score"
     with sqlite3.connect(tmp_path / "gradebook.db") as book:

@@ -1,4 +1,4 @@
-"""A gradebook that another process writes: the same, and its errors cross as sentences."""
+"""A gradebook that another process writes: the same, with its errors as sentences."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def says(answer: bytes) -> GradebookProcess:
     return GradebookProcess(line, "cs101")
 
 
-def test_it_is_nbgraders_gradebook(tmp_path: Path) -> None:
+def test_the_process_writes_nbgraders_gradebook(tmp_path: Path) -> None:
     with kept(tmp_path) as book:
         book.save_release(prepare("ps1", ps1.source()), due=None)
         book.record("ps1", RESULT, files={"notes.txt": b"mine"})
@@ -77,7 +77,7 @@ def test_it_is_nbgraders_gradebook(tmp_path: Path) -> None:
         assert [each.student.id for each in found.assignment_submissions("ps1")] == ["student1"]
 
 
-def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+def test_a_failed_write_raises_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "gradebook.db").write_bytes(b"nothing of the kind" * 100)
     with kept(tmp_path) as book, pytest.raises(BackendFailed, match=r"cannot be written: .*not a"):
         book.record("ps1", RESULT)
@@ -94,12 +94,12 @@ def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
         (json.dumps(["surprise"]).encode() + b"\n", "surprise"),
     ],
 )
-def test_its_keeper_is_not_believed(answer: bytes, sentence: str) -> None:
+def test_malformed_answers_of_the_process_are_errors(answer: bytes, sentence: str) -> None:
     with pytest.raises(BackendFailed, match=sentence):
         says(answer).record("ps1", RESULT)
 
 
-def test_a_keeper_does_nothing_else(tmp_path: Path) -> None:
+def test_the_process_executes_no_other_methods(tmp_path: Path) -> None:
     order = pickle.dumps(("close", (), {}))
     answers = io.BytesIO()
     serve(io.BytesIO(len(order).to_bytes(8, "big") + order), answers, tmp_path, "cs101")

@@ -1,4 +1,4 @@
-"""A bench for a grading run that keeps everything in memory."""
+"""A source of work for a grading run that keeps everything in memory."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_hiding_the_traceback_is_noticed_in_the_students_kernel(
 
 
 @pytest.mark.parametrize("name", ["infinite-loop", "side-effects", "open_relative_file"])
-def test_what_a_cell_does_ends_with_its_sandbox(
+def test_the_effects_of_a_cell_end_with_its_sandbox(
     sandboxes: SandboxEngine, key: AssignmentKey, name: str
 ) -> None:
     """Cells of its own come before those of a right answer."""
@@ -121,7 +121,7 @@ def test_no_cheat_gets_points_here(sandboxes: SandboxEngine, secret_check: Relea
     assert (essay.grade_id, essay.word) == ("essay", Word.NEEDS_A_PERSON)
 
 
-def test_what_one_kernel_cannot_prevent_is_known(
+def test_the_cheats_that_one_kernel_cannot_prevent_are_known(
     sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     """As docs/explanation/grading.md says it; the rest is noticed or fails."""

@@ -1,4 +1,4 @@
-"""The notebooks that nbgrader tries itself with: each has the verdict that it should have."""
+"""The notebooks of nbgrader's own tests: each gets the verdict that it should."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .engine_tests import (
     prepared,
     test_each_submission_of_nbgraders_tests_has_its_verdict,
     test_hiding_the_traceback_is_noticed_in_the_students_kernel,
-    test_what_a_cell_does_ends_with_its_sandbox,
+    test_the_effects_of_a_cell_end_with_its_sandbox,
 )
 
 __all__ = [
     "key",
     "test_each_submission_of_nbgraders_tests_has_its_verdict",
     "test_hiding_the_traceback_is_noticed_in_the_students_kernel",
-    "test_what_a_cell_does_ends_with_its_sandbox",
+    "test_the_effects_of_a_cell_end_with_its_sandbox",
 ]
 
 
@@ -36,7 +36,7 @@ def example() -> NotebookKey:
 
 
 @pytest.mark.parametrize("path", sorted(TESTS.rglob("*.ipynb")), ids=lambda path: path.name)
-def test_any_notebook_is_taken_or_refused_with_a_sentence(path: Path) -> None:
+def test_any_notebook_is_accepted_or_refused_with_a_sentence(path: Path) -> None:
     data = path.read_bytes()
     said = []
     for take in (

@@ -1,4 +1,4 @@
-"""A class is graded in parallel: with an estimate, safe to repeat, and stopped by nobody."""
+"""A class is graded in parallel, safe to repeat, and no submission stops the others."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BAD: Mapping[str, tuple[Mapping[str, bytes], Word]] = {
 """What is handed in, and the word of its first test."""
 
 
-def test_bad_submissions_get_verdicts_and_the_others_their_points(
+def test_bad_submissions_get_verdicts_and_others_get_their_points(
     sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     submissions = {name: files for name, (files, _) in BAD.items()}
@@ -48,9 +48,7 @@ def test_bad_submissions_get_verdicts_and_the_others_their_points(
     assert all(sentences)
 
 
-def test_a_loop_that_does_not_end_is_said(
-    sandboxes: SandboxEngine, secret_check: ReleaseCheck
-) -> None:
+def test_an_endless_loop_is_reported(sandboxes: SandboxEngine, secret_check: ReleaseCheck) -> None:
     bench = MemoryBench({"loops": LOOPS})
     limits = SandboxLimits(cell_seconds=1, test_seconds=1)
     terms = Terms(limits=limits, only=frozenset({"test_double"}))
@@ -61,7 +59,7 @@ def test_a_loop_that_does_not_end_is_said(
     assert notebook.notes[0].startswith("Cell 2 was stopped after ")
 
 
-def test_what_ends_the_examiner_ends_it_for_one_submission_only(
+def test_a_submission_that_ends_the_isolated_tests_affects_only_itself(
     sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     loud = "def double(n):\n    print('x' * (n != 1) * (1 << 20))\n    return 2 * n"
@@ -74,7 +72,7 @@ def test_what_ends_the_examiner_ends_it_for_one_submission_only(
     assert verdict.word is Word.PASSED
 
 
-def test_progress_is_told_at_the_start_and_after_each(
+def test_progress_is_reported_at_the_start_and_after_each_submission(
     sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     bench = MemoryBench({f"student{number}": RIGHT for number in range(4)})
@@ -90,7 +88,7 @@ def test_progress_is_told_at_the_start_and_after_each(
     assert [one.seconds for one in bench.told] == [1, 2, 3, 4, 5]
 
 
-def test_an_interrupted_run_goes_on_with_what_has_no_verdict(
+def test_an_interrupted_run_continues_with_submissions_without_verdict(
     sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     bench = MemoryBench({f"student{number}": RIGHT for number in range(6)})
@@ -104,7 +102,7 @@ def test_an_interrupted_run_goes_on_with_what_has_no_verdict(
     assert all(bench.results[student] is result for student, result in before.items())
 
 
-def test_one_question_is_graded_anew_for_all(
+def test_one_question_is_graded_again_for_all(
     sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     bench = MemoryBench({"student1": RIGHT, "student2": cheats.OTHERS["wrong"]})
@@ -127,7 +125,7 @@ class Failing:
     def close(self) -> None: ...
 
 
-def test_an_engine_that_fails_once_costs_nobody_anything(
+def test_an_engine_that_fails_once_costs_no_points(
     sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     bench = MemoryBench({"student1": RIGHT})
@@ -135,7 +133,7 @@ def test_an_engine_that_fails_once_costs_nobody_anything(
     assert bench.scores()["student1"]["test_double"] == 3.0
 
 
-def test_an_engine_that_fails_again_and_again_ends_the_run(
+def test_an_engine_that_fails_repeatedly_ends_the_run(
     sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     bench = MemoryBench({f"student{number}": RIGHT for number in range(9)})

@@ -15,19 +15,21 @@ from .engine_tests import (
     GOLDEN,
     graded,
     test_no_cheat_gets_points_here,
-    test_what_one_kernel_cannot_prevent_is_known,
+    test_the_cheats_that_one_kernel_cannot_prevent_are_known,
 )
 
 __all__ = [
     "test_no_cheat_gets_points_here",
-    "test_what_one_kernel_cannot_prevent_is_known",
+    "test_the_cheats_that_one_kernel_cannot_prevent_are_known",
 ]
 
 SLOW = ("no end",)
 """Tracebacks of a thousand frames take seconds each, here as in nbgrader."""
 
 
-def test_the_example_can_be_released_and_all_its_tests_run_apart(ps1_check: ReleaseCheck) -> None:
+def test_the_example_can_be_released_and_all_its_tests_run_isolated(
+    ps1_check: ReleaseCheck,
+) -> None:
     assert ps1_check.problems == ()
     assert ps1_check.in_kernel == ()
     assert ps1_check.solution_seconds > 0
@@ -50,7 +52,7 @@ def test_endless_recursion_is_scored_as_in_nbgrader(
     assert ours == {student: GOLDEN["ps1"][student] for student in ours}
 
 
-def test_a_cell_that_is_there_twice_stops_nobody(
+def test_a_duplicated_cell_does_not_stop_grading(
     sandboxes: SandboxEngine, ps1_check: ReleaseCheck
 ) -> None:
     bench = graded(sandboxes, ps1_check, ps1.TWICE)
@@ -69,7 +71,7 @@ def test_each_cheat_gets_points_in_nbgrader(name: str) -> None:
     assert sum(cheat.values()) > 0
 
 
-def test_a_students_check_runs_what_was_handed_out(
+def test_a_students_check_runs_the_visible_tests(
     sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     key = key_of_visible(prepare("secret", cheats.source()), secret_check.key)
@@ -81,7 +83,7 @@ def test_a_students_check_runs_what_was_handed_out(
     assert (visible.word, visible.apart) == (Word.PASSED, True)
 
 
-def test_nothing_of_a_hidden_test_is_in_what_students_read(
+def test_sentences_for_students_reveal_no_hidden_test(
     sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
     talkative = "def double(n):\n    raise ValueError(f'I was asked for {n}')"

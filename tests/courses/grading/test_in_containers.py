@@ -19,8 +19,8 @@ from .engine_tests import (
     test_each_submission_of_nbgraders_tests_has_its_verdict,
     test_hiding_the_traceback_is_noticed_in_the_students_kernel,
     test_no_cheat_gets_points_here,
-    test_what_a_cell_does_ends_with_its_sandbox,
-    test_what_one_kernel_cannot_prevent_is_known,
+    test_the_cheats_that_one_kernel_cannot_prevent_are_known,
+    test_the_effects_of_a_cell_end_with_its_sandbox,
 )
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
@@ -30,8 +30,8 @@ __all__ = [
     "test_each_submission_of_nbgraders_tests_has_its_verdict",
     "test_hiding_the_traceback_is_noticed_in_the_students_kernel",
     "test_no_cheat_gets_points_here",
-    "test_what_a_cell_does_ends_with_its_sandbox",
-    "test_what_one_kernel_cannot_prevent_is_known",
+    "test_the_cheats_that_one_kernel_cannot_prevent_are_known",
+    "test_the_effects_of_a_cell_end_with_its_sandbox",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Check: what a student may ask for, what enters it, and what they read of it. Nothing counts."""
+"""Checks of students: who may start them, what is stored, and what they read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..notebook_samples import SOURCE
 
 
 @pytest.fixture
-def kit(tmp_path: Path) -> CourseSite:
+def site(tmp_path: Path) -> CourseSite:
     made = course_site.build_site(tmp_path)
     made.create(students="student\nstudent1\nstudent2\n")
     made.release()
@@ -42,53 +42,53 @@ def cell(name: str, word: str) -> CellScoreIn:
     )
 
 
-def ended(kit: CourseSite, check: CheckOut, result: VerdictIn | None, state: State) -> CheckOut:
-    came_out(kit.services.access.context, check.request, result, state)
-    return kit.services.checks.recent(STUDENT1, "cs101", "ps1").checks[0]
+def ended(site: CourseSite, check: CheckOut, result: VerdictIn | None, state: State) -> CheckOut:
+    came_out(site.services.access.context, check.request, result, state)
+    return site.services.checks.recent(STUDENT1, "cs101", "ps1").checks[0]
 
 
-def test_a_check_is_an_interactive_request_of_its_student(kit: CourseSite) -> None:
-    asked = kit.services.checks.start(STUDENT1, "cs101", "ps1", work())
-    record = kit.services.access.context.store.request(asked.request)
+def test_a_check_is_an_interactive_request_of_its_student(site: CourseSite) -> None:
+    asked = site.services.checks.start(STUDENT1, "cs101", "ps1", work())
+    record = site.services.access.context.store.request(asked.request)
     assert (record.kind, record.owner, record.group) == (Kind.GRADING, "student1", "cs101")
     assert (record.priority, record.seconds) == (PriorityClass.INTERACTIVE, 720)
     assert (asked.state, asked.ended, asked.passed) == ("queued", False, None)
     assert asked.sentence == "Waiting in the queue."
-    assert kit.services.submissions.receipts(STUDENT1, "cs101", "ps1").receipts == []
-    assert kit.services.checks.start(STUDENT1, "cs101", "ps1", work()).request == asked.request
+    assert site.services.submissions.receipts(STUDENT1, "cs101", "ps1").receipts == []
+    assert site.services.checks.start(STUDENT1, "cs101", "ps1", work()).request == asked.request
 
 
-def test_what_enters_is_the_work_and_the_order_of_grading(kit: CourseSite) -> None:
-    asked = kit.services.checks.start(STUDENT1, "cs101", "ps1", work())
-    path = kit.services.access.context.files.input_path(asked.request)
+def test_a_check_is_stored_with_the_work_and_the_grading_order(site: CourseSite) -> None:
+    asked = site.services.checks.start(STUDENT1, "cs101", "ps1", work())
+    path = site.services.access.context.files.input_path(asked.request)
     given = CheckOrderOut.model_validate_json(path.read_bytes())
     assert [base64.b64decode(file.content) for file in given.files] == [b"mine"]
     assert (given.person, given.order.seconds, given.order.works) == ("student1", 600, [])
     assert b"hidden" not in path.read_bytes().lower()
 
 
-def test_without_files_it_is_what_was_handed_in_last(kit: CourseSite) -> None:
+def test_a_check_without_files_runs_the_last_submission(site: CourseSite) -> None:
     with pytest.raises(InvalidInput, match="nothing to check"):
-        kit.services.checks.start(STUDENT1, "cs101", "ps1", SubmitIn())
-    kit.submit("first")
-    receipt = kit.submit("second")
-    asked = kit.services.checks.start(STUDENT1, "cs101", "ps1", SubmitIn())
+        site.services.checks.start(STUDENT1, "cs101", "ps1", SubmitIn())
+    site.submit("first")
+    receipt = site.submit("second")
+    asked = site.services.checks.start(STUDENT1, "cs101", "ps1", SubmitIn())
     assert asked.sha256 == receipt.sha256
 
 
-def test_two_at_a_time_are_the_most(kit: CourseSite) -> None:
+def test_a_student_has_at_most_two_live_checks(site: CourseSite) -> None:
     for text in ("one", "two"):
-        kit.services.checks.start(STUDENT1, "cs101", "ps1", work(text))
+        site.services.checks.start(STUDENT1, "cs101", "ps1", work(text))
     with pytest.raises(Conflict, match="2 checks of yours are under way"):
-        kit.services.checks.start(STUDENT1, "cs101", "ps1", work("three"))
-    assert kit.services.checks.start(STUDENT2, "cs101", "ps1", work("three")).state == "queued"
+        site.services.checks.start(STUDENT1, "cs101", "ps1", work("three"))
+    assert site.services.checks.start(STUDENT2, "cs101", "ps1", work("three")).state == "queued"
 
 
-def test_what_came_out_is_for_its_student_alone_and_for_a_day(kit: CourseSite) -> None:
-    asked = kit.services.checks.start(STUDENT1, "cs101", "ps1", work())
+def test_a_result_is_visible_to_its_student_alone_and_for_a_day(site: CourseSite) -> None:
+    asked = site.services.checks.start(STUDENT1, "cs101", "ps1", work())
     cells = [cell("a", "passed"), cell("b", "failed"), cell("c", "not shown")]
     result = VerdictIn(submission=1, seconds=1.0, cells=cells, notes=["Cell 3 was stopped."])
-    shown = ended(kit, asked, result, State.SUCCEEDED)
+    shown = ended(site, asked, result, State.SUCCEEDED)
     assert (shown.ended, shown.passed) == (True, False)
     assert shown.sentence == "1 of 2 tests that you can see passes."
     assert [(each.cell, each.word) for each in shown.cells] == [
@@ -98,11 +98,11 @@ def test_what_came_out_is_for_its_student_alone_and_for_a_day(kit: CourseSite) -
     ]
     assert shown.notes == ["Cell 3 was stopped."]
     for other in (STUDENT2, TEACHER):
-        assert kit.services.checks.recent(other, "cs101", "ps1").checks == []
-    kit.clock.now += 86401
-    assert kit.services.checks.recent(STUDENT1, "cs101", "ps1").checks == []
-    kit.services.checks.start(STUDENT1, "cs101", "ps1", work("new"))
-    assert not kit.services.access.context.files.keeps(asked.request)
+        assert site.services.checks.recent(other, "cs101", "ps1").checks == []
+    site.clock.now += 86401
+    assert site.services.checks.recent(STUDENT1, "cs101", "ps1").checks == []
+    site.services.checks.start(STUDENT1, "cs101", "ps1", work("new"))
+    assert not site.services.access.context.files.keeps(asked.request)
 
 
 @pytest.mark.parametrize(
@@ -113,18 +113,18 @@ def test_what_came_out_is_for_its_student_alone_and_for_a_day(kit: CourseSite) -
         (State.FAILED, "The check did not come to its end: The engine is away."),
     ],
 )
-def test_a_check_without_a_result_says_why(kit: CourseSite, state: State, sentence: str) -> None:
-    shown = ended(kit, kit.services.checks.start(STUDENT1, "cs101", "ps1", work()), None, state)
+def test_a_check_without_a_result_says_why(site: CourseSite, state: State, sentence: str) -> None:
+    shown = ended(site, site.services.checks.start(STUDENT1, "cs101", "ps1", work()), None, state)
     assert (shown.passed, shown.cells, shown.sentence) == (None, [], sentence)
 
 
-def test_who_may_not_see_an_assignment_checks_nothing(kit: CourseSite) -> None:
-    kit.services.assignments.withdraw(TEACHER, "cs101", "ps1")
+def test_an_invisible_assignment_cannot_be_checked(site: CourseSite) -> None:
+    site.services.assignments.withdraw(TEACHER, "cs101", "ps1")
     with pytest.raises(NotFound):
-        kit.services.checks.start(STUDENT1, "cs101", "ps1", work())
+        site.services.checks.start(STUDENT1, "cs101", "ps1", work())
 
 
-def test_a_test_that_is_all_hidden_is_no_test_that_passes() -> None:
+def test_a_test_without_visible_part_does_not_pass() -> None:
     notebook = json.loads(SOURCE)
     hidden = "### BEGIN HIDDEN TESTS\nassert answer() == 42\n### END HIDDEN TESTS"
     notebook["cells"][1]["source"] = f"# Further tests\n{hidden}"

@@ -1,4 +1,4 @@
-"""What an assignment imports is found in its cells, and is in a sandbox before it opens."""
+"""The imports of an assignment are found in its cells, and loaded before a sandbox opens."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def found(*cells: str, files: tuple[str, ...] = ()) -> set[str]:
         ("this is no Python", set()),
     ],
 )
-def test_what_a_cell_imports(cell: str, names: set[str]) -> None:
+def test_the_imports_of_a_cell_are_found(cell: str, names: set[str]) -> None:
     assert found(cell) == names
 
 
@@ -39,7 +39,7 @@ def test_a_module_of_the_assignment_is_not_that_of_the_environment() -> None:
     assert found(*cells, files=("ps1.ipynb", "helper.py", "parts/one.py")) == {"numpy"}
 
 
-def test_a_module_that_is_missing_or_fails_keeps_no_sandbox_from_opening() -> None:
+def test_sandboxes_open_without_missing_or_failing_modules() -> None:
     need("bwrap", shutil.which("bwrap"), "bubblewrap is not installed")
     # idlelib's idle starts a program as it is imported; in a sandbox there is no display.
     names = ("no_such_module", "idlelib.idle", "wave")

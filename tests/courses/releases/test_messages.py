@@ -1,4 +1,4 @@
-"""How a release tells what was found when it was tried."""
+"""Messages about the check of a release."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ def test_points_time_and_where_each_test_runs() -> None:
     ]
 
 
-def test_what_was_not_tried_says_so() -> None:
+def test_the_report_says_if_a_release_was_not_checked() -> None:
     assert told(None) == ["It was not tried in the grading sandbox before it was released."]

@@ -1,4 +1,4 @@
-"""Before a release the teacher's solution runs in the grading sandbox, and so does the hand-out."""
+"""The solution and the student version run in the grading sandbox before a release."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def bundle(source: bytes) -> FileBundle:
     return FileBundle.of([("ps1.ipynb", source)])
 
 
-def test_what_the_check_found_is_kept_with_the_release() -> None:
+def test_the_result_of_the_check_is_stored_with_the_release() -> None:
     ready = prepare_release("ps1", bundle(SOURCE), sandboxes=local)
     assert ready.tried is not None
     assert ready.tried.seconds > 0
@@ -57,7 +57,7 @@ def test_a_solution_that_fails_is_not_released() -> None:
     )
 
 
-def test_what_nbgrader_has_made_is_tried_by_the_source_that_came_along(tmp_path: Path) -> None:
+def test_files_made_by_nbgrader_are_checked_by_the_source_sent_with_them(tmp_path: Path) -> None:
     site = course_site.build_site(tmp_path, sandboxes=local)
     site.create()
     services = site.services
@@ -74,7 +74,7 @@ def test_what_nbgrader_has_made_is_tried_by_the_source_that_came_along(tmp_path:
     assert {each.name for each in made.files.files} == {"ps1.ipynb", "more.txt"}
 
 
-def test_a_sandbox_that_fails_is_told_and_stops_no_release() -> None:
+def test_a_failing_sandbox_is_a_warning_and_does_not_stop_a_release() -> None:
     ready = prepare_release("ps1", bundle(SOURCE), sandboxes=broken)
     assert ready.tried is None
     assert ready.warnings == (

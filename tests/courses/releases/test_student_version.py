@@ -1,4 +1,4 @@
-"""A source notebook becomes the hand-out that nbgrader would make, or sentences say why not."""
+"""The student version is that of nbgrader, and mistakes are reported in sentences."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def secret() -> NotebookKey:
     return prepare("secret", cheats.source()).key.notebooks[0]
 
 
-def test_the_hand_out_is_that_of_nbgrader() -> None:
+def test_the_student_version_is_that_of_nbgrader() -> None:
     for name in ("problem1.ipynb", "problem2.ipynb"):
         ours = nbformat.reads(prepare("ps1", ps1.source()).files[name].decode(), as_version=4)
         theirs = nbformat.read(ps1.GUIDE / "release/ps1" / name, as_version=4)
@@ -38,7 +38,7 @@ def test_the_hand_out_is_that_of_nbgrader() -> None:
         ]
 
 
-def test_nothing_hidden_is_handed_out_and_all_of_it_is_in_the_key() -> None:
+def test_hidden_parts_are_in_the_key_and_not_in_the_student_version() -> None:
     prepared = prepare(
         "secret", {**cheats.source(), "a/.ipynb_checkpoints/x": b"", "data.csv": b"1"}
     )
@@ -84,7 +84,7 @@ def _role(cell: str, /, **changes: object) -> Callable[[NotebookNode], object]:
         ),
     ],
 )
-def test_what_cannot_be_released_is_said(
+def test_mistakes_of_a_release_are_reported(
     edit: Callable[[NotebookNode], object], sentence: str
 ) -> None:
     with pytest.raises(InvalidInput, match=sentence):
@@ -115,7 +115,7 @@ def test_a_changed_role_is_restored(flag: str, *, value: bool) -> None:
         assert role.get("points", 0) == known.points
 
 
-def test_what_is_missing_twice_or_changed_is_found() -> None:
+def test_missing_duplicated_and_changed_cells_are_found() -> None:
     key = prepare("ps1", ps1.source()).key.notebooks[0]
     data = ps1.submission(
         ps1.RIGHT,
@@ -131,7 +131,7 @@ def test_what_is_missing_twice_or_changed_is_found() -> None:
     assert "ValueError" in ps1.cell_of(sheet.node, "squares_invalid_input").source
 
 
-def test_nothing_hidden_is_in_the_students_phase() -> None:
+def test_no_hidden_part_runs_with_the_students_cells() -> None:
     key = secret()
     sheet = sanitize(cheats.OTHERS["honest"]["secret.ipynb"], key)
     planned = plan(sheet.node, key)

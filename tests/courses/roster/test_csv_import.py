@@ -1,4 +1,4 @@
-"""Rosters: tables of all sorts, their mistakes by line, and what they would change."""
+"""Rosters: tables of all sorts, mistakes by line, and the changes."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ class TestReading:
         ],
         ids=["commas", "semicolons", "tabs from Windows", "another order", "old Macs"],
     )
-    def test_tables_of_all_sorts_say_the_same(self, text: str) -> None:
+    def test_tables_with_all_delimiters_read_the_same(self, text: str) -> None:
         assert read_roster(text) == (ADA, BEN)
 
     def test_names_alone_are_enough(self) -> None:
         assert read_roster("student\nben\n") == (BEN,)
 
-    def test_nobody_is_a_roster_too(self) -> None:
+    def test_a_roster_may_be_empty(self) -> None:
         assert read_roster("student\n") == ()
 
     def test_a_name_may_hold_the_delimiter_in_quotes(self) -> None:
         (row,) = read_roster('student,name\nada,"Lovelace, Ada"\n')
         assert row.full_name == "Lovelace, Ada"
 
-    def test_all_mistakes_are_told_with_their_lines(self) -> None:
+    def test_all_mistakes_are_reported_with_their_lines(self) -> None:
         text = "student,role\nada,\nben,boss\nada,student\nthe dean,\ncy,student,x\n"
         with pytest.raises(InvalidInput) as refused:
             read_roster(text)
@@ -74,23 +74,23 @@ class TestReading:
             ("student,name\nada,A\0da\n", "mistakes: line 2"),
         ],
     )
-    def test_what_is_no_roster_is_refused(self, text: str, said: str) -> None:
+    def test_an_invalid_roster_is_refused(self, text: str, said: str) -> None:
         with pytest.raises(InvalidInput) as refused:
             read_roster(text)
         assert said in refused.value.message
 
-    def test_only_so_many_lines_are_told(self) -> None:
+    def test_the_number_of_reported_lines_is_limited(self) -> None:
         with pytest.raises(InvalidInput, match="and 95 more"):
             read_roster("student\n" + "!\n" * 100)
 
-    def test_one_that_is_too_large_is_refused(self) -> None:
+    def test_a_roster_that_is_too_large_is_refused(self) -> None:
         many = "".join(f"s{n}\n" for n in range(MAX_ROWS + 1))
         with pytest.raises(TooLarge):
             read_roster("student\n" + many)
 
 
 class TestPlan:
-    def test_every_kind_of_change_is_told(self) -> None:
+    def test_every_kind_of_change_has_a_sentence(self) -> None:
         known = [
             member("cy"),
             member("dan", section="red"),
@@ -117,11 +117,11 @@ class TestPlan:
             "dan: section red → blue.",
         ]
 
-    def test_teachers_stay_where_the_roster_names_none(self) -> None:
+    def test_teachers_are_kept_if_the_roster_names_none(self) -> None:
         assert roster_change("cs101", [BEN], [], teachers=["tom"]).former_teachers == ()
 
     @given(PEOPLE, PEOPLE)
-    def test_applied_once_it_changes_nothing_more(
+    def test_applying_a_roster_twice_changes_nothing(
         self,
         before: dict[str, tuple[str, CourseRole]],
         after: dict[str, tuple[str, CourseRole]],

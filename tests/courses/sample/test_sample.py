@@ -102,7 +102,7 @@ def test_a_unit_needs_no_more_than_the_extra_sample_and_no_network(name: str) ->
 
 
 @pytest.mark.parametrize("name", UNITS)
-def test_what_is_handed_out_shows_no_solution_no_hidden_test_and_no_marks(name: str) -> None:
+def test_the_student_version_shows_no_solution_no_hidden_test_and_no_marks(name: str) -> None:
     notebook = made(name, RELEASED)
     text = nbformat.writes(notebook)
     for word in ("BEGIN SOLUTION", "HIDDEN TESTS", "MARK SCHEME", "For whoever grades"):
@@ -126,7 +126,7 @@ def test_the_solution_gets_every_point_in_time(name: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", UNITS)
-def test_an_empty_hand_in_gets_no_point_in_any_test(name: str) -> None:
+def test_an_unchanged_submission_gets_no_point_in_any_test(name: str) -> None:
     points = points_without_a_kernel(made(name, STRIPPED))
     assert {cell for cell, given in points.items() if given} == set()
     assert len(points) == len(graded_cells(unit(name)))
@@ -137,7 +137,7 @@ def _cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def test_every_form_of_grading_comes_in_the_course() -> None:
+def test_the_course_has_every_form_of_grading() -> None:
     cells = [cell for name in UNITS for cell in unit(name).cells]
     assert any(is_task(cell) for cell in cells), "a task"
     assert any(is_grade(cell) and is_solution(cell) for cell in cells), "an answer in words"

@@ -185,7 +185,7 @@ def test_the_same_attack_succeeds_without_a_sandbox(
 # -- one sandbox and another ----------------------------------------------------------------------
 
 
-def test_one_sandbox_sees_nothing_of_another(engine: LocalSandboxes) -> None:
+def test_a_sandbox_cannot_see_another_one(engine: LocalSandboxes) -> None:
     one, other = engine.open(LIMITS), engine.open(LIMITS)
     leave = """
 import os, time
@@ -309,14 +309,14 @@ print("alive" if beat() != before else "silent")
 """
 
 
-def test_what_a_cell_left_running_does_not_live_to_see_a_test(sandbox: Sandbox) -> None:
+def test_processes_left_by_a_cell_end_before_the_tests(sandbox: Sandbox) -> None:
     _, alive, _ = run(sandbox, DAEMON, BEATS.format(seconds=5), "", marked=2)
 
     assert words(alive) == "alive\n"
     assert words(sandbox.test("2", BEATS.format(seconds=0.5))) == "silent\n"
 
 
-def test_a_snapshot_cannot_be_looked_into_by_later_cells(sandbox: Sandbox) -> None:
+def test_later_cells_cannot_inspect_a_snapshot(sandbox: Sandbox) -> None:
     look = """
 import os
 for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
@@ -397,7 +397,7 @@ TAMPERED = {
 
 
 @pytest.mark.parametrize("what", TAMPERED)
-def test_what_was_tampered_with_is_named(sandbox: Sandbox, what: str) -> None:
+def test_changed_functions_are_named(sandbox: Sandbox, what: str) -> None:
     run(sandbox, TAMPERED[what], "", marked=1)
 
     found = sandbox.test("1", "assert all([True])")
@@ -407,7 +407,7 @@ def test_what_was_tampered_with_is_named(sandbox: Sandbox, what: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["isinstance", "len", "open", "dict", "print"])
-def test_who_breaks_the_kernel_by_its_builtins_has_not_passed(sandbox: Sandbox, name: str) -> None:
+def test_a_submission_that_breaks_builtins_does_not_pass(sandbox: Sandbox, name: str) -> None:
     run(sandbox, f"import builtins\nbuiltins.{name} = lambda *a, **k: True", "", marked=1)
 
     found = sandbox.test("1", "assert 1 == 1")
@@ -415,7 +415,7 @@ def test_who_breaks_the_kernel_by_its_builtins_has_not_passed(sandbox: Sandbox, 
     assert found.tampered or found.status is not CellStatus.OK
 
 
-def test_ordinary_work_is_not_taken_for_tampering(sandbox: Sandbox) -> None:
+def test_ordinary_work_is_not_reported_as_tampering(sandbox: Sandbox) -> None:
     usual = """
 import math, random, sys
 import numpy as np

@@ -1,4 +1,4 @@
-"""The data of a course: what runs for it finds them by one name, and cannot write them."""
+"""The data of a course: found under one variable, and read-only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def state(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_is_handed_in_reads_them_in_its_sandbox_and_cannot_write_them(state: Path) -> None:
+def test_submissions_read_course_data_and_cannot_write_them(state: Path) -> None:
     data = StateFolder.at(state).course_data("cs101")
     engine = create(SandboxSettings(data={"/course/cs101": data}))
     try:
@@ -40,7 +40,7 @@ def test_what_is_handed_in_reads_them_in_its_sandbox_and_cannot_write_them(state
     assert (data / "points.csv").read_text() == "1,2\n"
 
 
-def test_processes_of_this_machine_find_them_in_the_state_folder(state: Path) -> None:
+def test_local_processes_find_course_data_in_the_state_folder(state: Path) -> None:
     assert course_data(state, "cs101") == {
         "CARREL_COURSE_DATA": str(state / "courses" / "cs101" / "data")
     }

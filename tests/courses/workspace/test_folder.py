@@ -1,4 +1,4 @@
-"""A student's folder: fetched, worked in, fetched again, handed in."""
+"""A student's folder: fetched, changed, fetched again, submitted."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def lies_in(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_first_fetch_makes_the_folder(tmp_path: Path) -> None:
+def test_the_first_fetch_creates_the_folder(tmp_path: Path) -> None:
     site = Site({"ps1.py": b"todo", "data/x.csv": b"1"})
     given, notes = fetch_into(tmp_path / "ps1", site)
     assert lies_in(tmp_path / "ps1") == site.versions[0]
@@ -59,7 +59,7 @@ def test_a_first_fetch_makes_the_folder(tmp_path: Path) -> None:
     assert (mark.course, mark.assignment, mark.version) == ("cs101", "ps1", 1)
 
 
-def test_what_is_not_released_makes_no_folder(tmp_path: Path) -> None:
+def test_an_unreleased_assignment_creates_no_folder(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         fetch_into(tmp_path / "ps1", Site())
     assert not (tmp_path / "ps1").exists()
@@ -90,7 +90,7 @@ def test_a_new_version_never_overwrites_work(tmp_path: Path) -> None:
     ("mine", "new"),
     [({"data": b"mine"}, {"data/x.csv": b"1"}), ({"data/x.csv": b"mine"}, {"data": b"1"})],
 )
-def test_files_and_folders_of_one_name_make_room_for_each_other(
+def test_a_file_replaces_a_folder_of_its_name_and_the_reverse(
     tmp_path: Path, mine: dict[str, bytes], new: dict[str, bytes]
 ) -> None:
     site = Site({"ps1.py": b"todo"}, {"ps1.py": b"todo", **new})
@@ -113,7 +113,7 @@ def test_a_folder_that_was_never_fetched_is_merged_too(tmp_path: Path) -> None:
     assert sorted(lies_in(tmp_path).values()) == [b"mine", b"todo"]
 
 
-def test_another_assignment_is_not_mixed_in(tmp_path: Path) -> None:
+def test_a_folder_of_another_assignment_is_refused(tmp_path: Path) -> None:
     site = Site({"ps1.py": b"todo"})
     fetch_into(tmp_path, site)
     site.name = "ps2"
@@ -121,7 +121,7 @@ def test_another_assignment_is_not_mixed_in(tmp_path: Path) -> None:
         fetch_into(tmp_path, site)
 
 
-def test_a_link_is_not_written_through(tmp_path: Path) -> None:
+def test_links_are_not_followed(tmp_path: Path) -> None:
     folder, elsewhere = tmp_path / "ps1", tmp_path / "elsewhere"
     folder.mkdir()
     elsewhere.mkdir()
@@ -131,7 +131,7 @@ def test_a_link_is_not_written_through(tmp_path: Path) -> None:
     assert list(elsewhere.iterdir()) == []
 
 
-def test_what_is_handed_in_leaves_out_links_and_what_jupyter_keeps(tmp_path: Path) -> None:
+def test_submitted_files_leave_out_links_and_checkpoints(tmp_path: Path) -> None:
     fetch_into(tmp_path, Site({"ps1.py": b"todo"}))
     (tmp_path / ".ipynb_checkpoints").mkdir()
     (tmp_path / ".ipynb_checkpoints" / "ps1-checkpoint.ipynb").write_bytes(b"old")
@@ -143,7 +143,7 @@ def test_what_is_handed_in_leaves_out_links_and_what_jupyter_keeps(tmp_path: Pat
     ]
 
 
-def test_what_is_no_folder_is_said(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="is not a folder"):
         read(tmp_path / "nowhere")
     assert workspace_folder.fetch_record_of(tmp_path) is None
@@ -152,7 +152,7 @@ def test_what_is_no_folder_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [32 << 20, 2 << 30], ids=["an assignment", "a job"])
-def test_more_than_a_site_takes_is_refused_before_it_is_read(tmp_path: Path, size: int) -> None:
+def test_files_over_the_limit_are_refused_before_they_are_read(tmp_path: Path, size: int) -> None:
     with (tmp_path / "large.bin").open("wb") as file:
         file.truncate(size + 1)  # takes no room on the disk
     with pytest.raises(TooLarge, match=r"500 files, 32 MiB\. Name in .*/\.carrelignore"):

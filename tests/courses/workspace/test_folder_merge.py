@@ -1,4 +1,4 @@
-"""An updated hand-out meets a student's work: nothing is lost, and again changes nothing."""
+"""Merging a new version into a student's folder loses nothing and is idempotent."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ OLD = book(TITLE, TASK, TEST)
 DONE = replace(TASK, source=ANSWER, rest={"outputs": [], "execution_count": 3})
 
 
-def test_each_keeps_what_it_changed_alone() -> None:
+def test_changes_of_one_side_are_kept() -> None:
     better = replace(TEST, source="assert f(1) == 2\nassert f(0) == 0")
     merged = merge_notebook(OLD, book(TITLE, TASK, better), book(TITLE, DONE, TEST))
     assert merged.notebook.cells == (TITLE, DONE, better)
     assert (merged.kept, merged.returned) == (0, 0)
 
 
-def test_what_both_changed_stands_twice_and_the_copy_is_no_part_of_grading() -> None:
+def test_a_cell_that_both_changed_is_kept_twice_and_the_copy_is_not_graded() -> None:
     clearer = replace(TASK, source='def f(x):\n    """Twice x."""\n    raise NotImplementedError()')
     merged = merge_notebook(OLD, book(TITLE, clearer, TEST), book(TITLE, DONE, TEST))
     title, task, copy, test = merged.notebook.cells
@@ -55,7 +55,7 @@ def test_what_both_changed_stands_twice_and_the_copy_is_no_part_of_grading() -> 
     assert merged.kept == 1
 
 
-def test_new_cells_come_to_their_place_and_own_cells_stay_behind_their_neighbour() -> None:
+def test_new_cells_are_inserted_and_own_cells_stay_behind_their_predecessors() -> None:
     mine = book(cell("m0", "import os"), TITLE, cell("m1", "notes"), DONE, TEST, cell("m2", "end"))
     new = book(TITLE, cell("hint", "A hint"), TASK, TEST, cell("more", "More"))
     merged = merge_notebook(OLD, new, mine).notebook
@@ -64,7 +64,7 @@ def test_new_cells_come_to_their_place_and_own_cells_stay_behind_their_neighbour
     ]
 
 
-def test_a_removed_cell_goes_unless_somebody_wrote_in_it() -> None:
+def test_a_removed_cell_is_removed_unless_the_student_changed_it() -> None:
     written = replace(TASK, source=ANSWER)
     assert merge_notebook(OLD, book(TITLE), OLD).notebook == book(TITLE)
     merged = merge_notebook(OLD, book(TITLE), book(TITLE, written, TEST)).notebook
@@ -72,7 +72,7 @@ def test_a_removed_cell_goes_unless_somebody_wrote_in_it() -> None:
     assert merged.cells[1].grade_id == "", "nbgrader would look for it in the gradebook"
 
 
-def test_a_locked_cell_is_the_new_hand_outs_and_a_deleted_one_comes_back() -> None:
+def test_a_locked_cell_is_that_of_the_new_version_and_a_deleted_one_comes_back() -> None:
     new = book(replace(TITLE, source="# One, again"), TASK, TEST)
     weaker = replace(TEST, source="assert True")
     merged = merge_notebook(OLD, new, book(TITLE, DONE, weaker)).notebook
@@ -83,7 +83,7 @@ def test_a_locked_cell_is_the_new_hand_outs_and_a_deleted_one_comes_back() -> No
     assert back.returned == 2
 
 
-def test_deleted_text_stays_away_until_it_is_new_text() -> None:
+def test_deleted_text_stays_deleted_until_it_changes() -> None:
     mine = book(DONE, TEST)
     more = cell("more", "More", "markdown")
     assert [
@@ -113,7 +113,7 @@ def test_metadata_changes_key_by_key() -> None:
     }
 
 
-def test_notebooks_without_ids_are_laid_beside_each_other() -> None:
+def test_notebooks_without_ids_are_matched_by_text() -> None:
     def bare(*cells: NotebookCell) -> NotebookDocument:
         return NotebookDocument(
             cells=tuple(replace(each, id="", metadata={}) for each in cells), minor=4
@@ -127,7 +127,7 @@ def test_notebooks_without_ids_are_laid_beside_each_other() -> None:
     assert merge_notebook(bare(*OLD.cells), new, merged).notebook == merged
 
 
-def test_a_program_that_drops_ids_is_no_loss() -> None:
+def test_dropped_ids_lose_nothing() -> None:
     mine = book(*(replace(each, id="") for each in (TITLE, DONE, TEST)))
     new = book(replace(TITLE, source="# One!"), TASK, TEST)
     merged = merge_notebook(OLD, new, mine).notebook
@@ -176,7 +176,7 @@ def test_other_files() -> None:
     )
 
 
-def test_names_that_one_disk_takes_for_one() -> None:
+def test_names_that_a_file_system_confuses() -> None:
     merged = merge({}, {"data": b"1", "notes.md": b"1"}, {"data/x.csv": b"2", "Notes.md": b"3"})
     assert merged.files == {
         "data": b"1",
@@ -192,7 +192,7 @@ def test_a_copy_never_takes_the_place_of_another_file() -> None:
     assert merged.files == {**mine, "a.txt": b"new", "a.student-copy-2.txt": b"mine"}
 
 
-def test_a_notebook_that_cannot_be_read_is_a_file_like_any() -> None:
+def test_an_unreadable_notebook_is_merged_as_a_file() -> None:
     broken = b"{ half a notebook"
     merged = merge({NAME: b"{}"}, {NAME: document.write(OLD)}, {NAME: broken})
     assert merged.files == {NAME: document.write(OLD), "ps1.student-copy.ipynb": broken}
@@ -303,7 +303,7 @@ def test_nothing_is_lost_and_merging_again_changes_nothing(
 
 
 @given(three())
-def test_whoever_changed_nothing_has_what_the_other_made(
+def test_an_unchanged_side_gets_the_changes_of_the_other(
     found: tuple[NotebookDocument, NotebookDocument, NotebookDocument],
 ) -> None:
     old, new, mine = found
@@ -312,7 +312,7 @@ def test_whoever_changed_nothing_has_what_the_other_made(
 
 
 @given(three())
-def test_the_hand_out_is_whole_and_in_its_order(
+def test_the_new_version_is_complete_and_in_its_order(
     found: tuple[NotebookDocument, NotebookDocument, NotebookDocument],
 ) -> None:
     old, new, mine = found

@@ -1,4 +1,4 @@
-"""A test that runs apart sees the student's code only through questions and plain answers."""
+"""An isolated test reaches the student's code only through questions and plain answers."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def examine(student: Student, test: str) -> None:
         "p = Point(1)\nassert see(p) is not None and see([p])[0].x == 1",
     ],
 )
-def test_what_teachers_write_works(test: str) -> None:
+def test_tests_of_all_forms_work_isolated(test: str) -> None:
     examine(Student(SHAPES), test)
 
 
@@ -107,7 +107,7 @@ def test_what_teachers_write_works(test: str) -> None:
         ("sort(lambda x: x)", TypeError),
     ],
 )
-def test_an_object_of_the_students_is_never_compared_with_what_is_expected(
+def test_expected_values_are_never_sent_to_the_students_objects(
     test: str, error: type[Exception]
 ) -> None:
     student = Student(SHAPES)

@@ -40,7 +40,7 @@ def crossed(value: object) -> object:
 
 
 @given(PLAIN)
-def test_plain_values_come_out_as_they_went_in(value: object) -> None:
+def test_plain_values_are_decoded_as_they_were_encoded(value: object) -> None:
     out = crossed(value)
     assert out == value
     assert type(out) is type(value)
@@ -107,7 +107,7 @@ def _circle() -> object:
     ],
     ids=["own type", "within", "objects", "function", "deep", "circle", "many", "long", "array"],
 )
-def test_anything_else_does_not(make: Callable[[], object]) -> None:
+def test_other_values_do_not_cross(make: Callable[[], object]) -> None:
     with pytest.raises(CannotCross):
         crossed(make())
 

@@ -1,4 +1,4 @@
-"""Sandboxes that an ordinary account makes: no cgroup, no rights; the walls are the same."""
+"""Sandboxes of an ordinary account: no cgroup, no privileges, the same isolation."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def elsewhere() -> Iterator[Path]:
 
 
 @pytest.mark.slow
-def test_an_ordinary_user_makes_sandboxes_with_the_same_walls(elsewhere: Path) -> None:
+def test_an_ordinary_user_runs_sandboxes_with_the_same_isolation(elsewhere: Path) -> None:
     done = subprocess.run(
         [
             *("setpriv", "--reuid", "65533", "--regid", "65533", "--clear-groups"),
@@ -142,7 +142,7 @@ def test_an_ordinary_user_makes_sandboxes_with_the_same_walls(elsewhere: Path) -
     assert found["finding"]["verdict"] == "fine"
 
 
-def test_the_doctor_makes_a_sandbox_to_see_whether_it_can() -> None:
+def test_the_doctor_runs_a_sandbox() -> None:
     need("bwrap", shutil.which("bwrap"), "bubblewrap is not installed")
 
     assert doctor.finding().verdict is Severity.FINE
@@ -166,7 +166,7 @@ def test_where_user_namespaces_are_forbidden_the_sentence_says_who_allows_them()
 
 
 @pytest.mark.parametrize("target", ["course", "/", "/usr", "/course/../etc", "/tmp"])
-def test_course_data_has_a_place_of_its_own(target: str, tmp_path: Path) -> None:
+def test_course_data_cannot_replace_system_folders(target: str, tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     with pytest.raises((InvalidInput, BackendFailed)):
         bubblewrap.command(SandboxSettings(data={target: tmp_path}), orders=3, users=4)
