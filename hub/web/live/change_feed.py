@@ -111,9 +111,9 @@ class ChangeFeed:
         seen = (at for reader, at in self._of_reader.items() if viewer.may_see(*reader))
         return max(seen, default=self._begun)
 
-    async def news(self, told: StreamCursor, request_id: str, who: Identity | None) -> bool:
+    async def news(self, cursor: StreamCursor, request_id: str, who: Identity | None) -> bool:
         """Return whether one request may have changed for this reader since the last call."""
         look = await self.newest()
         clues = self._clues(request_id, look, who)
-        before, told.clues = told.clues, clues
+        before, cursor.clues = cursor.clues, clues
         return clues != before

@@ -67,10 +67,10 @@ class EventStreams:
             return self.requests.events(who, request_id, after)
 
         shown: str | None = None
-        told = StreamCursor()
+        cursor = StreamCursor()
         try:
             async for changed in self.streams.rounds():
-                if not await self.feed.news(told, request_id, who) and changed:
+                if not await self.feed.news(cursor, request_id, who) and changed:
                     yield ALIVE
                     continue
                 # In this order the events are at least as new as the status.

@@ -30,10 +30,10 @@ async def wait_events(
         return view, web.render("sessions/wait_status.html", view=view, csrf=csrf)
 
     shown: str | None = None
-    told = StreamCursor()
+    cursor = StreamCursor()
     try:
         async for changed in web.streams.rounds():
-            if not await web.looks.news(told, request_id, who) and changed:
+            if not await web.looks.news(cursor, request_id, who) and changed:
                 yield ALIVE
                 continue
             view, html = await run_in_threadpool(read)

@@ -54,12 +54,12 @@ def set_group(web: Carrel, visitor: Guest, fields: Form) -> Response:
     check(who)
     save = fields.get("do") == "save"
     try:
-        said = web.administration.set_group(who, form.name, form.body(), dry_run=not save)
+        effect = web.administration.set_group(who, form.name, form.body(), dry_run=not save)
     except CarrelError as error:
         return _quotas(web, visitor, form, error=error)
     if save:
         return RedirectResponse(f"{ADMIN}?edit={form.name}#group-form", SEE_OTHER)
-    return _quotas(web, visitor, form, said=said)
+    return _quotas(web, visitor, form, effect=effect)
 
 
 @router.post("/groups/remove")
@@ -78,7 +78,7 @@ def _quotas(
     visitor: Visitor,
     form: GroupForm | None,
     *,
-    said: ConsequencesOut | None = None,
+    effect: ConsequencesOut | None = None,
     error: CarrelError | None = None,
 ) -> Response:
     page = web.render(
@@ -87,7 +87,7 @@ def _quotas(
         form=form,
         blank=GroupForm(max_devices_per_user="1"),
         models=sorted({device.model for device in web.context.store.devices()}),
-        said=said,
+        effect=effect,
         error=error,
         **_around(web, visitor),
     )
@@ -189,10 +189,10 @@ def mark(web: Carrel, visitor: Guest, fields: Form) -> Response:
     target = fields.get("target", "")
     try:
         until = _until(web, fields) if fields.get("do") in ("preview", "drain") else None
-        said = _marked(web, visitor, target, fields, until)
+        effect = _marked(web, visitor, target, fields, until)
     except CarrelError as error:
         return _pool(web, visitor, target, error=error, filled=fields)
-    return _pool(web, visitor, target, said=said, filled=fields, until=until)
+    return _pool(web, visitor, target, effect=effect, filled=fields, until=until)
 
 
 def _until(web: WebContext, fields: Mapping[str, str]) -> float | None:
@@ -229,7 +229,7 @@ def _pool(
     visitor: Visitor,
     target: str,
     *,
-    said: ConsequencesOut | None = None,
+    effect: ConsequencesOut | None = None,
     error: CarrelError | None = None,
     filled: Mapping[str, str] | None = None,
     until: float | None = None,
@@ -238,7 +238,7 @@ def _pool(
         "admin/pool.html",
         target=target,
         until=until,
-        said=said,
+        effect=effect,
         error=error,
         filled=filled or {},
         **_devices(web, visitor),

@@ -44,8 +44,8 @@ def change(web: Carrel, visitor: Guest, fields: Form) -> Response:
     try:
         if fields.get("do") == "preview":
             body = _reservation(_entries(fields))
-            said = web.administration.preview_reservation(visitor.identity, body)
-            return _page(web, visitor, said=said, filled=fields)
+            effect = web.administration.preview_reservation(visitor.identity, body)
+            return _page(web, visitor, effect=effect, filled=fields)
         _do(web, visitor, fields)
     except CarrelError as error:
         return _page(web, visitor, error=error, filled=fields)
@@ -92,7 +92,7 @@ def _page(
     web: WebContext,
     visitor: Visitor,
     *,
-    said: ReservationPreview | None = None,
+    effect: ReservationPreview | None = None,
     error: CarrelError | None = None,
     filled: Mapping[str, str] | None = None,
 ) -> Response:
@@ -101,7 +101,7 @@ def _page(
         terms=web.administration.agenda.terms(),
         reservations=web.pool.reservations(visitor.identity),
         groups=[group.name for group in web.context.store.groups()],
-        said=said,
+        effect=effect,
         error=error,
         filled=filled or {},
         who=visitor.identity,

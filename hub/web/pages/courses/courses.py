@@ -41,7 +41,7 @@ def create(web: Carrel, visitor: Guest, sent: Uploads) -> Response:
         form = _with_roster(form, sent)
         body = form.body()
         if sent.fields.get("do") != "create":
-            return _page(web, visitor, form, said=web.courses.administration.preview(who, body))
+            return _page(web, visitor, form, effect=web.courses.administration.preview(who, body))
         made = web.courses.administration.create(who, body)
     except CarrelError as error:
         return _page(web, visitor, form, error=error)
@@ -60,7 +60,7 @@ def _page(
     visitor: Visitor,
     form: CourseForm,
     *,
-    said: ConsequencesOut | None = None,
+    effect: ConsequencesOut | None = None,
     made: CourseOut | None = None,
     error: CarrelError | None = None,
 ) -> Response:
@@ -73,7 +73,7 @@ def _page(
         courses=mine,
         others=[name for name in web.usage.teaches(who) if name not in known],
         form=form,
-        said=said,
+        effect=effect,
         made=made,
         error=error,
         groups=groups,

@@ -38,11 +38,11 @@ def teach(web: Carrel, visitor: Guest, course: CourseName) -> Response:
 def change(web: Carrel, visitor: Guest, course: CourseName, fields: Form) -> Response:
     """Grant or revoke an extension, record an outage, archive or copy, depending on the button."""
     try:
-        target, said = _do(web, visitor, course, fields)
+        target, effect = _do(web, visitor, course, fields)
     except CarrelError as error:
         return _overview(web, visitor, course, error=error, filled=fields)
-    if said is not None:
-        return _overview(web, visitor, course, said=said)
+    if effect is not None:
+        return _overview(web, visitor, course, effect=effect)
     return RedirectResponse(course_url(target, "teach") + TOP, SEE_OTHER)
 
 
@@ -81,7 +81,7 @@ def _overview(
     visitor: Visitor,
     course: str,
     *,
-    said: ConsequencesOut | None = None,
+    effect: ConsequencesOut | None = None,
     error: CarrelError | None = None,
     filled: Mapping[str, str] | None = None,
 ) -> Response:
@@ -97,7 +97,7 @@ def _overview(
         left=len(members) - len(here),
         extensions=web.courses.deadlines.extensions(who, course).extensions,
         outages=[o for o in web.courses.deadlines.outages(who).outages if o.course in ("", course)],
-        said=said,
+        effect=effect,
         error=error,
         filled=filled or {},
         who=who,
@@ -128,12 +128,12 @@ def roster(web: Carrel, visitor: Guest, course: CourseName, sent: Uploads) -> Re
             raise InvalidInput(
                 "No roster is selected.", accepted="Select a CSV file.", field="students"
             )
-        said = web.courses.roster.update(visitor.identity, course, table, dry_run=not apply)
+        effect = web.courses.roster.update(visitor.identity, course, table, dry_run=not apply)
     except CarrelError as error:
         return _people(web, visitor, course, error=error)
     if apply:
         return RedirectResponse(course_url(course, "people"), SEE_OTHER)
-    return _people(web, visitor, course, said=said, table=table)
+    return _people(web, visitor, course, effect=effect, table=table)
 
 
 def _people(
@@ -141,7 +141,7 @@ def _people(
     visitor: Visitor,
     course: str,
     *,
-    said: ConsequencesOut | None = None,
+    effect: ConsequencesOut | None = None,
     table: str = "",
     error: CarrelError | None = None,
 ) -> Response:
@@ -153,7 +153,7 @@ def _people(
         teachers=found.teachers,
         sections=by_section([each for each in found.members if each.left_at is None]),
         left=[each for each in found.members if each.left_at is not None],
-        said=said,
+        effect=effect,
         table=table,
         error=error,
         who=who,
