@@ -67,7 +67,7 @@ class CarrelAuthenticator(Authenticator):  # type: ignore[misc]  # jupyterhub ha
 
     @default("admin_users")
     def _administrators(self) -> set[str]:
-        """The hub knows them from its start: also before they sign in they are nobody's student."""
+        """The hub knows them from its start: they exist before they sign in."""
         known = {account.name: account.admin for account in self.accounts.all()}
         if self.demo:
             known = {each.name: each.admin for each in demo_accounts()} | known
@@ -103,7 +103,7 @@ class CarrelAuthenticator(Authenticator):  # type: ignore[misc]  # jupyterhub ha
     async def refresh_user(
         self, user: Any, handler: web.RequestHandler | None = None
     ) -> bool | dict[str, object]:  # ``user`` is JupyterHub's, which has no types
-        """Whoever lost the account is signed out, and a changed role takes effect."""
+        """Sign out users whose account was removed; a changed role takes effect."""
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(self._threads, self.accounts.find, user.name)
         return False if found is None else {"name": found.name, "admin": found.admin}

@@ -92,7 +92,7 @@ class Accounts:
         return Account(name=name, admin=admin, created_at=now, password_at=now)
 
     def set_password(self, name: str, password: str) -> None:
-        """Raises NotFound. Whoever had to wait for failed sign-ins need not any more."""
+        """Raises NotFound. Failed sign-ins of the account are forgotten."""
         name = usernames.parse_name(name)
         passwords.check_new(password)
         hashed = passwords.hash_password(password, self._cost)

@@ -208,7 +208,7 @@ class RequestFactory:
         )
 
     def _internet(self, wanted: bool) -> bool:
-        """Nobody is promised what their engine cannot hold."""
+        """Refuse what the engine cannot enforce."""
         if not wanted and not self.backend.keeps_inside:
             raise InvalidInput(
                 "Jobs are processes of this machine here: nothing keeps them from the internet.",

@@ -1,6 +1,6 @@
 """Copies files into and out of a backup, hashed as they go; databases are copied as databases.
 
-What lies in outputs and homes was written by somebody's job, which may still be at it. Every
+What lies in outputs and homes was written by jobs, which may still be running. Every
 step into it is taken from the folder above, by its descriptor, and never through a link.
 """
 
@@ -35,7 +35,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class CopyProgress(Protocol):
-    """Tells whoever watches how it goes."""
+    """Reports the progress of the copy."""
 
     def say(self, text: str) -> None: ...
 
@@ -183,8 +183,8 @@ def is_database(path: Path) -> bool:
 def copy_database(source: Path, target: Path) -> None:
     """SQLite's online backup: one moment of it, while others read and write.
 
-    All pages are copied in one step. Taken in several, it would begin anew whenever somebody
-    writes in between, and never end beside a busy service.
+    All pages are copied in one step. In several steps it would start again after every
+    write in between, and never end beside a busy service.
 
     Raises:
         BackupFailed: it is damaged, or stays locked.

@@ -3,7 +3,7 @@
 The order makes the copy agree with itself. Carrel's database comes first, at one moment; then,
 later than that moment, what it names:
 
-1. carrel.db        by SQLite's online backup: consistent, and nobody has to wait for it
+1. carrel.db        by SQLite's online backup: consistent, and without a lock
 2. hub/             JupyterHub's database and the accounts likewise; the cookie secret
 3. settings, tokens between the processes, the site's own jupyterhub_config.py
 4. outputs/         of the requests and attempts that the copied database knows, no others

@@ -26,7 +26,7 @@ def attempts(database: Path) -> Mapping[str, int]:
 
 
 def _ask(database: Path, query: str) -> list[tuple[object, ...]]:
-    # Nobody else has this copy: without a lock nothing is written beside it.
+    # No other process has this copy: without a lock nothing is written beside it.
     uri = f"{database.resolve().as_uri()}?mode=ro&immutable=1"
     try:
         with closing(sqlite3.connect(uri, uri=True)) as connection:

@@ -15,7 +15,7 @@ def drafted(target: Path, suffix: str, *, under_way: str, failed: str) -> Iterat
     """A new folder ``TARGET.SUFFIX``, which is gone afterwards unless it was renamed.
 
     Args:
-        under_way: what somebody else does who has such a folder there now.
+        under_way: what another process with such a folder does there now.
         failed: what did not come about where something cannot be written.
 
     Raises:

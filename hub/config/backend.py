@@ -47,7 +47,7 @@ def docker_options(settings: Settings, site: SiteFile) -> DockerOptions:
     if table.home_size is not None and os.geteuid() != 0:
         raise InvalidInput(
             "Homes can have a size (home_size in carrel.toml) only where Carrel runs as root: "
-            "nobody else may mount.",
+            "only root may mount.",
             accepted="Run it as root, or take the key away.",
         )
     named = table.host or settings.docker_host or docker_host_of_environment()

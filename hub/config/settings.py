@@ -34,7 +34,9 @@ IDLE_COUNTDOWN_SECONDS = 600.0
 USE_HALF_LIFE_SECONDS = 7 * 86400.0
 PREEMPTION_GRACE_SECONDS = 120.0
 LOCALHOST = "127.0.0.1"
-CONTACT = "No account, or the password forgotten? Ask whoever runs this site, or your teacher."
+CONTACT = (
+    "No account, or the password forgotten? Ask the administrator of this site, or your teacher."
+)
 SERVICE_PREFIX = "/services/carrel/"
 
 
@@ -57,8 +59,9 @@ class Settings:
         engine: `local` (processes of this account) or `docker` (containers).
         internal_ip: where the hub and the service listen and reach each other; with containers
             the address of this host on the installation's own network. Set by `carrel up`.
-        docker_host: the engine of this machine, with which the last `carrel up` began: whoever
-            stops it may have no DOCKER_HOST, or another one. carrel.toml has the last word.
+        docker_host: the engine of this machine, with which the last `carrel up` began: the
+            shell that stops it may have no DOCKER_HOST, or another one. carrel.toml has the
+            last word.
         docker_subnets: the range out of which the installation's Docker networks are cut; chosen
             at the first start with containers.
         demo: sample accounts and the sample group are made, and pages say that it is a demo.
@@ -68,8 +71,8 @@ class Settings:
         idle_countdown_seconds: between the warning of a session that holds devices and does
             nothing, and its end.
         use_half_life_seconds: after how long past use counts half in who is served next.
-        preemption_grace_seconds: between the notice that devices are asked back and the end of
-            what holds them.
+        preemption_grace_seconds: between a preemption notice and the stop of the
+            preempted request.
         contact: whom to ask for an account or a new password, as the sign-in page says it; plain
             text. A demo says where its sample passwords stand instead.
         log: form of the service's log, `text` or `json`; CARREL_LOG has the last word.

@@ -121,7 +121,7 @@ class NodeTable(_Table):
             raise ValueError("tls_ca, tls_cert and tls_key belong together")
         if self.docker_host.startswith("tcp://") and not all(tls):
             raise ValueError(
-                "a tcp:// host without TLS gives its machine to whoever connects; "
+                "a tcp:// host without TLS gives its machine to everyone who connects; "
                 "name tls_ca, tls_cert and tls_key"
             )
         return self

@@ -75,7 +75,7 @@ class StateFolder:
         return self.courses / safe_name(name)
 
     def course_data(self, group: str) -> Path:
-        """What everybody in the course reads; not there where nobody put anything."""
+        """The data folder that all members of the course read; it may be missing."""
         return self.course(group) / "data"
 
     @property

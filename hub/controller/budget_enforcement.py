@@ -1,9 +1,8 @@
-"""Budgets while work runs: who is warned, and who is stopped.
+"""Enforce budgets on running requests: warn once, then give notice and stop.
 
-What runs is told once, by an event in its history, when little of its budget is left.
-What runs when a budget is used up gets a notice and the grace time, is asked to save, and is
-then stopped; what waits goes on waiting. Between two terms nothing new starts on a budget per
-term, and what runs goes on to its own end.
+A running request gets one event in its history when little of its budget is left. When the
+budget is used up, it gets a notice and the grace period, and is stopped. Queued requests stay
+queued. Between two terms nothing starts on a budget per term, and running requests go on.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ LOW_EVENT = "budget_low"
 
 
 class BudgetEnforcement:
-    """Kept by the loop; what it does is in the store, and what it remembers may be lost."""
+    """Called by the loop; what it remembers may be lost."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._store = context.store
         self._told: set[str] = set()
-        """Requests that know that little is left."""
+        """Requests that were warned."""
 
     def reconcile(self, pairs: Pairs, now: float) -> bool:
-        """Give notice to what runs on a used-up budget, and take it back where there is more."""
+        """Give notice on used-up budgets; withdraw it where the budget has grown."""
         lefts = self._store.budgets(now)
         low = {left.group: left for left in lefts if not used_up(left) and nearly(left)}
         over = {left.group for left in lefts if used_up(left)}
@@ -71,7 +70,7 @@ class BudgetEnforcement:
     def _tell(
         self, low: Mapping[str, BudgetBalance], pairs: Pairs, tree: GroupTree, now: float
     ) -> bool:
-        """What runs on little that is left knows it; a service that comes back asks the history."""
+        """Warn requests whose budget is nearly used up, once; the history says who was warned."""
         changed = False
         for lease, request in pairs:
             if not lease.devices or request.state is not State.RUNNING or request.id in self._told:
@@ -97,12 +96,12 @@ class BudgetEnforcement:
 
 
 def nearly(left: BudgetBalance) -> bool:
-    """Whether people are to be warned that little is left."""
+    """Whether the budget is nearly used up."""
     return left.used >= EARLY * left.budget > 0
 
 
 def used_up(left: BudgetBalance) -> bool:
-    """Whether there was a budget, and it is gone."""
+    """Whether the budget is used up."""
     return left.used >= left.budget > 0
 
 

@@ -1,9 +1,9 @@
-"""What becomes of work whose device fails, or whose device or node is emptied by a date.
+"""Quarantine failed devices, and end the work on devices that failed or were drained.
 
-A device that reports errors, falls off the bus, or vanishes under a lease is put into
-quarantine with its evidence. Jobs on it are tried again in their old place, sessions end; the
-attempt is charged nothing (docs/decisions/0008). A quarantine that an administrator ordered, and
-a drain without a date, leave running work alone.
+A device that reports errors, falls off the bus, or vanishes under a lease is quarantined with
+its evidence. Its jobs are requeued in their old position, its sessions end; the attempt is not
+charged (docs/decisions/0008). A quarantine by an administrator and a drain without a date leave
+running work alone.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ LOOK_SECONDS = 3.0
 _MAY_BE_ITS_DEVICE = frozenset(
     {CauseCode.CELL_ERROR, CauseCode.KERNEL_DIED, CauseCode.COMMAND_FAILED, CauseCode.LOST}
 )
-"""Ends that a broken device brings about, before anybody has noticed the device."""
+"""Causes that a failed device produces before the failure itself is seen."""
 _ALL = 100_000
 
 
 class DeviceFaults:
-    """Kept by the loop; all that it remembers may be lost."""
+    """Called by the loop; what it remembers may be lost."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

@@ -1,4 +1,4 @@
-"""What the loop does to one request: start, end, lose, give back, and talk to the hub about it."""
+"""Start jobs through the backend, and handle their end or loss."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Machines whose engine does not answer take no new work: it waits, and is told why.
+"""Cordon nodes whose engine does not answer: nothing new starts there.
 
-What runs there is neither given up nor charged anew; once the engine answers, it is looked at.
+Running work is neither lost nor charged again; it is reconciled once the engine answers.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ SERVICE = "carrel"
 
 @dataclass(frozen=True, slots=True)
 class NodeHealth:
-    """Kept by the loop; what it finds is a mark on the node, so that everybody sees the same."""
+    """Called by the loop; stores a mark on each node that does not answer."""
 
     context: Context
 
     def reconcile(self, now: float) -> bool:
-        """Mark the nodes as they are now; returns whether anything has changed."""
+        """Update the marks of all nodes; return whether anything changed."""
         store = self.context.store
         states = self.context.backend.nodes()
         if not states:

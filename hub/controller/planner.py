@@ -1,8 +1,8 @@
-"""When the whole queue is decided about, and when a step is enough.
+"""Choose between a full scheduling decision and an incremental step.
 
-``decide`` goes along the whole queue, and gives everybody a place. With thousands that wait this
-takes a while, and whoever submits meanwhile feels it. ``step`` says who starts and who is asked
-to stop in a fraction of that; places may follow a moment later.
+``decide`` dispatches the whole queue and gives every request a position. With thousands of
+queued requests this takes a while, and slows down submissions. ``step`` finds starts and
+preemptions in a fraction of the time; positions may follow a moment later.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Planner:
         anew = events is None or self._scheduler is None
         scheduler = SchedulerState(snapshot, now) if self._scheduler is None else self._scheduler
         self._scheduler, delta = step(scheduler, events or (), now)
-        # Whoever is past the limit pushes the expected start of others on and on.
+        # A request past its limit delays the expected start of others again and again.
         late = any(allocation.until < now for allocation in snapshot.allocations)
         if self._since is None and (anew or events or late or _decided(delta)):
             self._since = self._monotonic()
@@ -91,7 +91,7 @@ class Planner:
         began = self._monotonic()
         plan = decide(snapshot, now)
         self._waits = plan.waits
-        # What waits for devices that were just asked back expects them from now on only.
+        # Requests that wait for devices of new victims expect them from now on only.
         self._since = began if plan.stops else None
         self._took = self._monotonic() - began
         self.rest = max(self.rest, rest_after(self._took))

@@ -1,8 +1,7 @@
-"""Devices that are asked back: notice, grace time, save signal, and the stop at the end of it.
+"""Preempt requests: give notice, request a checkpoint, stop at the end of the grace period.
 
-The notice is in the store, with the time at which it is over. A service that was killed anywhere
-in between goes on from there: telling an attempt twice is telling it once, and whatever ended
-by itself meanwhile has ended.
+Notices are in the store with their end, so that a service that was killed goes on from there.
+To tell an attempt twice is harmless.
 """
 
 from __future__ import annotations
@@ -28,16 +27,15 @@ from .loop_memory import Pairs
 
 log = logging.getLogger(__name__)
 
-SPARE_EVERY = 5.0
-"""How often it is looked at whether all that was asked back is still wanted; at its end in any
-case."""
+WITHDRAWAL_SECONDS = 5.0
+"""How often notices are checked for withdrawal; each is checked at its end in any case."""
 
 Telling = tuple[str, "partial[None]"]
-"""What may take long, under the name by which it is done once at a time."""
+"""An action that may take long, with the key under which it runs once at a time."""
 
 
 class PreemptionController:
-    """Kept by the loop; what it remembers may be lost."""
+    """Called by the loop in every cycle; what it remembers may be lost."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -47,7 +45,7 @@ class PreemptionController:
         self._looked_at = -inf
 
     def ask(self, stops: Iterable[Stop], now: float) -> bool:
-        """Give notice to those whom the plan names; returns whether anything changed."""
+        """Give notice to the victims of the plan; return whether anything changed."""
         changed = False
         for stop in stops:
             before = self._store.request(stop.request_id)
@@ -69,23 +67,23 @@ class PreemptionController:
             else:
                 after = self._store.apply(before.id, preemption.notify, notice, now=now)
             if after != before:
-                log.info("%s is asked back for %s", stop.request_id, stop.for_request)
+                log.info("%s is preempted for %s", stop.request_id, stop.for_request)
                 changed = True
         return changed
 
     def reconcile(self, pairs: Pairs, now: float) -> bool:
-        """Stop whose grace time is over; forget notices that serve nobody any more."""
+        """Stop victims at the end of their grace period; withdraw notices without a preemptor."""
         asked = {
             request.id: (request, request.notice)
             for _, request in pairs
             if request.notice is not None and request.state is not State.STOPPING
         }
-        spared = self._spared({name: notice for name, (_, notice) in asked.items()}, now)
+        withdrawn = self._withdrawn({name: notice for name, (_, notice) in asked.items()}, now)
         changed = False
         for request, notice in asked.values():
-            if request.id in spared:
+            if request.id in withdrawn:
                 after = self._store.apply(
-                    request.id, preemption.withdraw_notice, spared[request.id], now=now
+                    request.id, preemption.withdraw_notice, withdrawn[request.id], now=now
                 )
             elif now < notice.stops_at:
                 continue
@@ -101,8 +99,8 @@ class PreemptionController:
             changed |= after != request
         return changed
 
-    def _spared(self, notices: Mapping[str, StopNotice], now: float) -> dict[str, str]:
-        """Of those that were asked back for somebody, those that may stay, and why."""
+    def _withdrawn(self, notices: Mapping[str, StopNotice], now: float) -> dict[str, str]:
+        """Return the victims whose notice is withdrawn, with the reason."""
         asked = {name: notice.for_request for name, notice in notices.items() if notice.for_request}
         waits = {name for name in set(asked.values()) if self._waits(name)}
         found = {
@@ -112,7 +110,7 @@ class PreemptionController:
         }
         asked = {name: other for name, other in asked.items() if other in waits}
         over = {name for name in asked if now >= notices[name].stops_at}
-        if asked and (over or now >= self._looked_at + SPARE_EVERY):
+        if asked and (over or now >= self._looked_at + WITHDRAWAL_SECONDS):
             self._looked_at = now
             may_stay = withdrawable(
                 SnapshotReader.of(self._context).snapshot(now), asked, now, expired=over
@@ -121,7 +119,7 @@ class PreemptionController:
         return found
 
     def tellings(self, pairs: Pairs) -> list[Telling]:
-        """What attempts of jobs have not been told yet; a session's server asks by itself."""
+        """Return the notices that attempts of jobs do not know yet; a session reads its own."""
         found: list[Telling] = []
         jobs = [(lease, r) for lease, r in pairs if r.kind is not Kind.SESSION]
         for lease, request in jobs:
@@ -151,13 +149,13 @@ class PreemptionController:
 
 
 def kind_of(stop: Stop) -> NoticeKind:
-    """Why its devices are asked back."""
+    """Return the kind of notice for this preemption."""
     if stop.why is not Reason.GUARANTEE:
         return NoticeKind.URGENT
     return NoticeKind.MOVED if stop.relocated else NoticeKind.GUARANTEE
 
 
 def cause_of(notice: StopNotice) -> Cause:
-    """Why it was stopped, once the time is over."""
+    """Return the cause with which a victim is stopped."""
     code = CauseCode.PREEMPTED if notice.comes_back else CauseCode.BUDGET
     return Cause(code=code, message=f"Stopped, as announced: {notice.message}")

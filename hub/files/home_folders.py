@@ -56,7 +56,7 @@ class HomeFolders:
         return home
 
     def use(self, name: str) -> HomeUse | None:
-        """How full it is; None of one without a limit, or that nobody has used since the start."""
+        """How full it is; None for one without a limit, or not used since the start."""
         home = self.root / safe_name(name)
         if self.size is None or not home.is_mount():
             return None

@@ -1,6 +1,6 @@
 """Homes and outputs in the state folder: the ``Files`` port of the local engine.
 
-What lies in an attempt's folder was written by somebody's job, which may still be at it while
+What lies in an attempt's folder was written by a job, which may still be at it while
 it is read. Every step into it is therefore taken from the folder above, by its descriptor, and
 never through a link.
 """

@@ -1,6 +1,6 @@
 """Folders in which strangers write: every step by descriptor, never through a link.
 
-What lies in an attempt's folder or in a home was put there by somebody's programs, which may
+What lies in an attempt's folder or in a home was put there by programs of users, which may
 still be at it while the service reads or writes beside them. A path that was looked at a moment
 ago may lead elsewhere now; a descriptor does not.
 """
@@ -83,7 +83,7 @@ def write_into(folder: Path, name: str, text: str, *, owner: Owner | None = None
 
 
 def add_file(folder: Path, name: str, content: bytes) -> None:
-    """Put a 0600 file there that belongs to whoever has the folder; what is there already stays.
+    """Put a 0600 file there that belongs to the owner of the folder; what is there already stays.
 
     ``name`` may hold folders (``course/notes.md``): those that are missing are made.
     """
@@ -105,7 +105,7 @@ def add_file(folder: Path, name: str, content: bytes) -> None:
 
 
 def add_folder(folder: Path, name: str, *, mode: int = 0o700) -> None:
-    """Make one there that belongs to whoever has the folder; what is there already stays."""
+    """Make one there that belongs to the owner of the folder; what is there already stays."""
     with opened_folder(folder) as above:
         try:
             os.mkdir(name, 0o700, dir_fd=above)
@@ -134,7 +134,7 @@ def _give_to_owner_of(above: int, descriptor: int) -> None:
 
 
 def give_folder(path: Path, owner: Owner) -> None:
-    """Make a folder, and it alone, somebody's."""
+    """Change the owner of a folder alone."""
     with opened_folder(path) as descriptor:
         about = os.fstat(descriptor)
         if (about.st_uid, about.st_gid) != owner:
@@ -142,9 +142,9 @@ def give_folder(path: Path, owner: Owner) -> None:
 
 
 def give_tree(path: Path, owner: Owner) -> None:
-    """Make a folder with all that is in it somebody's, unless it is: the folder itself comes last.
+    """Change the owner of a folder with its content, unless it has it: the folder comes last.
 
-    For one into which nobody but the service could put anything so far.
+    For a folder into which only the service could write so far.
     """
     with opened_folder(path) as top:
         about = os.fstat(top)

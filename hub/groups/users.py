@@ -21,7 +21,7 @@ _SHOWN_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Users(AuditTrail):
-    """The embedded accounts, and whoever else JupyterHub or the ledger knows.
+    """The embedded accounts, and all other users that JupyterHub or the ledger knows.
 
     Each change of an account gets its line in the audit list right after it: accounts are in a
     database of their own.
@@ -122,7 +122,7 @@ class Users(AuditTrail):
         admins = [each.name for each in self._own.all() if each.admin]
         if admins == [name] and not force:
             raise Conflict(
-                f"{name} is the last administrator: nobody could administer this site any more.",
+                f"{name} is the last administrator: this site would have none.",
                 accepted="Make another one first: carrel user add NAME --admin. "
                 "Or, knowing that: carrel user remove --force.",
             )

@@ -84,7 +84,7 @@ CUSTOM_SCOPES = ["custom:carrel:read", "custom:carrel:submit"]
 c.JupyterHub.custom_scopes = {
     "custom:carrel:read": {"description": "See one's own requests, their output and the pool."},
     "custom:carrel:submit": {"description": "Submit and cancel one's own jobs and sessions."},
-    # Nobody has it before the site gives it in a role of its own: figures tell of everybody.
+    # No user has it until the site grants it in a role of its own: metrics cover all users.
     "custom:carrel:metrics": {"description": "Read the metrics of the Carrel service."},
 }
 c.JupyterHub.services = [

@@ -1,4 +1,4 @@
-"""What waits, asked for in a form that starts sooner: it keeps its age in the queue."""
+"""Amend requests: queued ones to start sooner, running ones to run longer."""
 
 from __future__ import annotations
 
@@ -105,10 +105,10 @@ class TimeExtensions:
     ) -> RequestOut:
         """By its owner, a teacher of its group or an administrator, who are those that see it.
 
-        Safe to repeat by whoever says which time limit was ``seen``: it is that one that grows.
+        Safe to repeat with ``seen``, the time limit that is extended.
 
         Raises:
-            Conflict: it does not run, somebody waits whom its devices would serve, or they are
+            Conflict: it does not run, a queued request could use its devices, or they are
                 kept for others: for a reservation, or for what is guaranteed.
             OverMaximum: it would run for longer than its group allows, counted from now.
         """
@@ -144,7 +144,7 @@ class TimeExtensions:
         if blocked_by(snapshot, record.id, now) is not None:
             what = "the device" if record.devices == 1 else "the devices"
             raise Conflict(
-                f"It cannot be extended: somebody in the queue waits for {what} that it holds.",
+                f"It cannot be extended: a queued request waits for {what} that it holds.",
                 accepted="It runs until its time is over. A new request gets a place in the "
                 "queue now.",
             )
@@ -152,8 +152,8 @@ class TimeExtensions:
     def _check_what_is_kept(
         self, record: RequestRecord, seconds: int, snapshot: Snapshot, now: float
     ) -> None:
-        """As for whoever starts: not into a reservation of others, and not on devices that could
-        not be given back to those who are guaranteed them."""
+        """Check it as a new start: not into a reservation of others, and not on devices that are
+        needed for the guaranteed quota of others."""
         ends = record.lease.granted_at + record.seconds if record.lease else now
 
         def kept(until: float) -> Reason | None:

@@ -24,7 +24,7 @@ class RequestQuery:
         labels: each ``name=value``; all must hold.
         node: of the newest lease.
         text: in the id, the session's name, the notebook's name or the command.
-        owner: somebody by name; without one, ``mine`` says whether others' count too.
+        owner: the owner by name; without one, ``mine`` says whether others' count too.
         cursor: id of the last request of the page before.
         brief: without what a long list does not show: lease, charge, cause and warning.
     """
@@ -98,7 +98,7 @@ def _cursor(store: Store, viewer: Viewer, cursor: str) -> str:
         last = store.request(cursor)
     except NotFound:
         last = None
-    # Somebody else's request is answered like none at all: ids tell nothing.
+    # A request of another user is answered like none at all: ids tell nothing.
     if last is None or not viewer.may_see(last.owner, last.group):
         raise InvalidInput(
             f"There is no page after {cursor[:80]!r}.",

@@ -173,7 +173,7 @@ def queue_entry_out(wait: Wait, record: RequestRecord, viewer: Viewer) -> QueueE
         kind=record.kind.value,
         devices=record.devices,
         model=record.model,
-        # What holds somebody else may name a group that is none of the reader's business.
+        # The reason may name a group that the reader may not know.
         sentence=out.sentence if named else position_sentence(out.place),
         why=out.why if named else "",
         expected_at=out.expected_at,

@@ -1,4 +1,4 @@
-"""What all changes by administrators have in common: each has its line in the audit list."""
+"""Base of services that administrators use: every change has an audit entry."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..records.json_value import Json
 
 @dataclass(frozen=True, slots=True)
 class AuditTrail:
-    """Base of what changes the store for an administrator."""
+    """Holds the store and the clock, and makes audit entries."""
 
     store: Store
     clock: Clock
@@ -28,7 +28,7 @@ class AuditTrail:
         before: Mapping[str, Json] | None = None,
         after: Mapping[str, Json] | None = None,
     ) -> AuditEntry:
-        """The line, as of now."""
+        """Make the audit entry of a change, as of now."""
         return AuditEntry(
             at=self.clock(),
             who=who,

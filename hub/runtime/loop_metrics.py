@@ -1,4 +1,4 @@
-"""The signs of life of the scheduling loop: when it last went round, and how long it took."""
+"""Metrics of the scheduling loop: when the last cycle ended, and how long cycles take."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Cycles:
 
 
 class LoopMetrics:
-    """Written by the loop, read by whoever asks how it is; from any thread."""
+    """Written by the loop, read by metrics and readiness checks; from any thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

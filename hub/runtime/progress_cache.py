@@ -1,4 +1,4 @@
-"""How far each job has come: folded from its events, and kept while people look at it."""
+"""Compute the progress of jobs from their events, and cache it."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from .child_process import Component
 
 HUB_CONFIG = Path(__file__).parents[1] / "jupyterhub" / "config.py"
 _ASK_SECONDS = 1.0
-# Whoever starts Carrel from inside a session must not hand that session's identity on.
+# Carrel that is started from inside a session must not inherit that session's identity.
 _NOT_HANDED_ON = ("JUPYTERHUB_", "CONFIGPROXY_", "CARREL_", "JPY_", "MAKE", "MFLAGS")
 
 

@@ -43,7 +43,7 @@ def chosen(state: StateFolder, stored: Settings, wanted: EngineKind | None) -> S
     if engine is not stored.engine:
         left = running(state, stored)
     elif stored.docker_host and host != stored.docker_host:
-        # One that is gone holds nobody; it may be the same engine at another address.
+        # A missing one blocks nothing; it may be the same engine at another address.
         with suppress(Unavailable):
             left = running(state, stored)
     if left:

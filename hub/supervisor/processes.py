@@ -1,7 +1,7 @@
 """Which process is which: identities that survive recycled pids, environments, and stopping.
 
 Read from /proc alone. A process is named by its pid, the tick at which it started and the
-boot in which that tick was counted: no clock that somebody may set is part of it.
+boot in which that tick was counted: no clock that can be set is part of it.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def stop_all(
 
 
 def _environment(pid: int) -> dict[bytes, bytes]:
-    """Empty for a process of somebody else, or one that is gone."""
+    """Empty for a process of another account, or one that has ended."""
     try:
         raw = (_PROC / str(pid) / "environ").read_bytes()
     except OSError:

@@ -71,7 +71,7 @@ class Announcement:
 
     def _people(self) -> list[str]:
         if not self.people:
-            return ["Nobody has an account yet."]
+            return ["There are no accounts yet."]
         new = [one for one in self.people if one.password is not None]
         if not new:
             shown = ", ".join(one.name for one in self.people[:10])
@@ -134,7 +134,7 @@ def command(verb: str, state: StateFolder) -> str:
 
 
 def program() -> str:
-    """``carrel`` as it can be typed here: a checkout's environment is in nobody's PATH."""
+    """``carrel`` as it can be typed here: the environment of a checkout is not in PATH."""
     own = Path(sys.prefix) / "bin" / "carrel"
     found = shutil.which("carrel")
     if found is not None and Path(found).absolute() == own.absolute():

@@ -90,7 +90,7 @@ def is_free(ip: str, port: int) -> bool:
 
 
 def has_address(ip: str) -> bool:
-    """Whether this host has it at all: that of a network that is not made yet is nobody's."""
+    """Whether this host has it at all: not the address of a network that is not created yet."""
     with socket.socket(socket.AF_INET6 if ":" in ip else socket.AF_INET) as probe:
         try:
             probe.bind((ip, 0))

@@ -134,7 +134,7 @@ class UsageReports:
         """How full the pool was and how long waits were, of one group or of all.
 
         Raises:
-            Forbidden: of all groups, by somebody who is no administrator.
+            Forbidden: of all groups, and the caller is not an administrator.
             NotFound: there is no such group, or it is not the asker's to see.
         """
         if group:

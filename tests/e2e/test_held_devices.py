@@ -155,7 +155,7 @@ def test_the_command_line_holds_and_claims_a_device(site: Installation) -> None:
     quote = site.cli("quote", "--devices", "1", "--hours", "1", user="student2").stdout
     assert quote.startswith("1 device: Queued at position 2")
     refused = site.cli("session", "extend", "-", user="student1", check=False)
-    assert "somebody in the queue waits for the device" in refused.stderr
+    assert "a queued request waits for the device" in refused.stderr
     kept = site.cli("session", "keep-place", "-", user="student2").stdout
     assert f"{waits['id']} keeps its position as the session gpu" in kept
     site.cli("session", "stop", "-", user="student1")

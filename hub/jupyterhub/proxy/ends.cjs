@@ -1,4 +1,4 @@
-// Loaded into the proxy, so that nobody waits for a connection that has ended.
+// Loaded into the proxy, so that no client waits for a connection that has ended.
 //
 // An answer whose server died in the middle of it ends for its reader too. The proxy pipes what a
 // server sends into what a browser reads, and a pipe whose source breaks off leaves its target

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.controller.loop import Loop
-from carrel.hub.controller.preemption import SPARE_EVERY
+from carrel.hub.controller.preemption import WITHDRAWAL_SECONDS
 from carrel.hub.requests.amendments import Amendments
 from carrel.hub.requests.jobs import JobService
 from carrel.hub.requests.termination import RequestTermination
@@ -68,7 +68,7 @@ def test_whoever_asks_for_less_than_was_asked_back_has_one_of_them_stopped(
     assert len(warned(world, borrowed)) == 2
 
     Amendments(world.context).change(STUDENT1, wants.id, ChangeIn(devices=1))
-    world.clock.pass_(SPARE_EVERY)
+    world.clock.pass_(WITHDRAWAL_SECONDS)
     world.settle(2)
     (asked,) = warned(world, borrowed)
     assert len(world.backend.notices) == 1, "the other's attempt is told that it may stay"
@@ -104,7 +104,7 @@ def test_for_whom_something_else_holds_at_the_end_of_the_notice_nobody_is_stoppe
     world.context.store.put_group(
         Group(name="cs101", max_devices=1, max_devices_per_user=1, guaranteed=1)
     )
-    world.clock.pass_(SPARE_EVERY)
+    world.clock.pass_(WITHDRAWAL_SECONDS)
     world.settle()
     assert len(warned(world, borrowed)) == 2, "the limit may be raised again"
 
@@ -120,7 +120,7 @@ def test_whoever_may_stay_is_told_why(world: World, borrowed: list[RequestOut]) 
     wants = asks(world, 2)
     asked = warned(world, borrowed)
     Amendments(world.context).change(STUDENT1, wants.id, ChangeIn(devices=1))
-    world.clock.pass_(SPARE_EVERY)
+    world.clock.pass_(WITHDRAWAL_SECONDS)
     world.settle()
 
     (stays,) = (each for each in asked if not world.see(each).warning)

@@ -89,7 +89,7 @@ def test_not_while_somebody_waits_for_its_device(world: World, extending: TimeEx
     made = world.running_session()
     waits = JobService(world.context).submit(STUDENT2, job())
     world.settle()
-    with pytest.raises(Conflict, match="somebody in the queue waits for the device") as refused:
+    with pytest.raises(Conflict, match="a queued request waits for the device") as refused:
         extending.extend(STUDENT1, made.id, 60)
     assert "student2" not in str(refused.value)
     RequestTermination(world.context).cancel(STUDENT2, waits.id)

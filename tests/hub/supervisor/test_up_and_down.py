@@ -110,7 +110,7 @@ class TestUp:
     ) -> None:
         up.up(UpOptions(state=state, port=0))
         text = capsys.readouterr().out
-        assert "Nobody has an account yet." in text
+        assert "There are no accounts yet." in text
         assert f"carrel user add --state {state.root} ada --admin --group lab" in text
 
     def test_a_removed_sample_account_stays_removed(self, state: StateFolder, fakes: None) -> None:

@@ -146,7 +146,7 @@ def test_a_session_is_extended_unless_another_request_waits(
     refused = site.browser(STUDENT2).post(f"{PREFIX}requests/{made.id}/extend")
     assert refused.status_code == 409
     check_page(refused.text)
-    assert "somebody in the queue waits" in text_of(refused.text)
+    assert "a queued request waits" in text_of(refused.text)
     assert "My sessions" in refused.text
 
 
