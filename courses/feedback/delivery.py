@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from ...hub.errors import Forbidden, InvalidInput
 from ...hub.records.audit import AuditAction
 from ...hub.records.identity import Identity
-from ...hub.schemas.courses import ContentOut, ParcelIn
+from ...hub.schemas.courses import BundleIn, ContentOut
 from ...hub.schemas.grading import GradeOut, MyGradeOut
 from ..files.bundle import FileBundle
 from ..files.transfer import bundle_of_body, content_out, contents, store_bundle
@@ -31,7 +31,7 @@ class FeedbackDelivery:
     access: CourseAccess
     blobs: Blobs
 
-    def deliver_files(self, who: Identity, submission_id: int, body: ParcelIn) -> None:
+    def deliver_files(self, who: Identity, submission_id: int, body: BundleIn) -> None:
         """Release files as the feedback on a submission, in place of earlier feedback on it.
 
         Raises:

@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Iterable
 
 from ...hub.errors import InvalidInput, TooLarge
-from ...hub.schemas.courses import ContentOut, FileRefOut, ParcelIn
+from ...hub.schemas.courses import BundleIn, ContentOut, FileRefOut
 from ..model.interfaces import Blobs
 from ..model.records import FileRef, Folder
 from .bundle import MAX_BYTES, FileBundle, folder_sha256, unpacked
@@ -16,7 +16,7 @@ _LONGEST = (MAX_BYTES + 2) // 3 * 4
 """Characters of base64 for ``MAX_BYTES``: checked before decoding."""
 
 
-def bundle_of_body(body: ParcelIn) -> FileBundle | None:
+def bundle_of_body(body: BundleIn) -> FileBundle | None:
     """The checked files of a body; None where it has none.
 
     Raises:

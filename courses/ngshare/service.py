@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ...hub.errors import Conflict, Forbidden, NotFound
 from ...hub.records.identity import Identity
-from ...hub.schemas.courses import ParcelIn, ReceiptOut, ReleaseIn, SubmitIn
+from ...hub.schemas.courses import BundleIn, ReceiptOut, ReleaseIn, SubmitIn
 from ...hub.schemas.ngshare import SentOut, TakenOut, TreeOut, WhoOut
 from ..files.transfer import bundle_of_body, content_out
 from ..model.records import CourseRole
@@ -90,7 +90,7 @@ class NgshareService:
                 f"Assignment already exists. {name} of {course} is released.",
                 accepted="Release it again by force, or withdraw it first.",
             )
-        stripped = bundle_of_body(ParcelIn(files=sent_files(form.files)))
+        stripped = bundle_of_body(BundleIn(files=sent_files(form.files)))
         assert stripped is not None, "sent_files refuses an empty list"
         body = ReleaseIn(files=sent_files(form.source) if form.source else [], due=form.due)
         self.services.assignments.release(who, course, name, body, stripped=stripped)
@@ -151,7 +151,7 @@ class NgshareService:
         found = self._submission(who, course, name, student, form.wanted_timestamp())
         with said(_DENIED, Forbidden):
             self.services.delivery.deliver_files(
-                who, found.id, ParcelIn(files=sent_files(form.files))
+                who, found.id, BundleIn(files=sent_files(form.files))
             )
 
     def feedback(

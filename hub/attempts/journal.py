@@ -1,6 +1,6 @@
 """The journal: an attempt's events, one JSON object per line, on disk before they are sent.
 
-Whoever reads it after a crash must expect that its last line is torn, and that the job, whose
+A reader after a crash must expect that its last line is torn, and that the job, whose
 file it is, wrote anything into it.
 """
 

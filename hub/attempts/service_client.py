@@ -159,7 +159,7 @@ class Delivery(threading.Thread):
     """Sends events in their order, in the background, for as long as it takes.
 
     What is not delivered when the runner ends stays in the journal, and the service reads it
-    there. What waits is bounded as the journal is: the runner limits what it reports.
+    there. The queue is bounded as the journal is: the runner limits what it reports.
     """
 
     def __init__(

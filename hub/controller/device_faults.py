@@ -49,7 +49,7 @@ class DeviceFaults:
     def found(self, seen: Sequence[Device], *, began: float) -> None:
         """Put into quarantine what the inventory shows as broken."""
         reported = {device.id for device in seen}
-        held = {name for holding in self._store.holdings() for name in holding.devices}
+        held = {name for holding in self._store.allocations() for name in holding.devices}
         for device in self._store.devices():
             if device.quarantine is None and _failed(device, reported, held):
                 self._set_aside(device)

@@ -157,7 +157,7 @@ class Store(UsageStore, ImagePinStore, Protocol):
     def queued(self, owner: str) -> frozenset[str]:
         """Ids of the requests of this person that wait."""
 
-    def holdings(self) -> tuple[Allocation, ...]:
+    def allocations(self) -> tuple[Allocation, ...]:
         """Every lease that is not released, as in the snapshot; without reading the queue."""
 
     def waiting_for_devices(self) -> int:
@@ -270,6 +270,6 @@ class Store(UsageStore, ImagePinStore, Protocol):
         """Device-seconds in the ledger by request; a request without any is 0."""
 
     def glance(self, after: int | None) -> ChangeDigest:
-        """What all event streams look at with every beat; None: from now on, nothing touched."""
+        """Return what all event streams read when they are notified; None: nothing touched yet."""
 
     def close(self) -> None: ...

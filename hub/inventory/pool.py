@@ -46,7 +46,7 @@ class PoolQueries:
         store = self.store
         viewer = viewer_of(store, who)
         with store.together():
-            seen = store.devices(), store.holdings(), store.waiting_for_devices()
+            seen = store.devices(), store.allocations(), store.waiting_for_devices()
         devices = pool_of(*seen, viewer)
         return devices.model_copy(update={"reservations": reserved[:RESERVED_SHOWN]})
 
@@ -95,10 +95,10 @@ def why_not_lent(device: Device) -> str:
 
 
 def pool_of(
-    devices: Sequence[Device], holdings: Iterable[Allocation], waiting: int, viewer: Viewer
+    devices: Sequence[Device], allocations: Iterable[Allocation], waiting: int, viewer: Viewer
 ) -> PoolOut:
     """Return the pool as the viewer may see it."""
-    held = {name: holding for holding in holdings for name in holding.devices}
+    held = {name: holding for holding in allocations for name in holding.devices}
     tiles = [device_out(device, held.get(device.id), viewer) for device in devices]
     return PoolOut(
         devices=tiles,

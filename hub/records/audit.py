@@ -47,7 +47,7 @@ class AuditEntry:
     """One line of the list.
 
     Attributes:
-        who: the person; ``cli:NAME`` for somebody at the command line of the machine itself,
+        who: the person; ``cli:NAME`` for a user at the command line of the machine itself,
             whom the operating system calls so; ``carrel`` for the service.
         target: name of the group (with ``/`` and an assignment of it), the person, the device or
             node, or the id of the request.
@@ -82,4 +82,4 @@ class ChangeFilter:
 
 
 SERVICE = "carrel"
-"""Who changed something that nobody asked for: the service itself, on a fault."""
+"""The author of changes that the service makes by itself, on a fault."""

@@ -25,7 +25,7 @@ class EventRecord:
 
     Kinds: ``state`` (data: state, cause), what people do to it: ``kept``, ``claimed``,
     ``extended``, ``changed``, of an idle session ``idle_warning``, ``idle_over``
-    and ``idle_kept``, ``notice`` where its devices are asked back, ``budget_low`` where little
+    and ``idle_kept``, ``notice`` where it is to be preempted, ``budget_low`` where little
     is left of its group's budget, and what the runner reports: ``cells``,
     ``cell_started``, ``cell_output``, ``cell_failed``, ``cell_finished``,
     ``progress``, ``cut``, ``saved``, ``ended``.
@@ -51,7 +51,7 @@ class Touched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeDigest:
-    """Enough to know for whom there is news, whoever asks; read in one transaction.
+    """Enough to know for which users there is news; read in one transaction.
 
     Attributes:
         last: id of the newest event of all.
@@ -65,6 +65,6 @@ class ChangeDigest:
     touched: tuple[Touched, ...]
     suspect: frozenset[str]
     devices: tuple[Device, ...]
-    holdings: tuple[Allocation, ...]
+    allocations: tuple[Allocation, ...]
     waiting: int
     taught: Mapping[str, frozenset[str]]

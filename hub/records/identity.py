@@ -22,7 +22,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewer:
-    """Somebody who looks, with the groups in which they are a teacher.
+    """A user who reads, with the groups in which they are a teacher.
 
     ``identity`` is None for the hub itself, which sees everything.
     """

@@ -27,7 +27,7 @@ class Image:
         digest: ``sha256:`` and 64 hexadecimal digits.
         packages: the ones to choose it by, with their versions: ``numpy 2.4.6``.
         nodes: whose engines have it.
-        default: of the name that is taken where nobody chooses.
+        default: of the name that is taken if no image is chosen.
     """
 
     name: str
@@ -83,7 +83,7 @@ class ImageUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """What somebody wrote: a name, and perhaps a digest or its beginning."""
+    """An image as it was written: a name, and perhaps a digest or its beginning."""
 
     name: str
     digest: str = ""

@@ -1,4 +1,4 @@
-"""What whoever holds devices is told before they are taken back."""
+"""Preemption notices: what a request is told before it is stopped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class NoticeKind(StrEnum):
-    """Why devices are asked back."""
+    """Why a request is preempted."""
 
     GUARANTEE = "guarantee"
     """Its group borrows what another group is guaranteed."""
@@ -27,7 +27,7 @@ class StopNotice:
         message: the sentence that people read; the time stands beside it.
         stops_at: when the grace time is over.
         group: whose guarantee, whose urgent request, or whose budget.
-        for_request: whom it makes room for; empty where nobody waits for it.
+        for_request: the preemptor; empty if no request is waiting for the devices.
     """
 
     kind: NoticeKind
@@ -44,7 +44,7 @@ class StopNotice:
 
     @property
     def stopped_for(self) -> str:
-        """The request that it makes room for otherwise."""
+        """The preemptor in all other cases."""
         return "" if self.kind is NoticeKind.MOVED else self.for_request
 
     @property

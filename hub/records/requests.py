@@ -37,7 +37,7 @@ class CauseCode(StrEnum):
     DEVICE_FAULT = "device_fault"
     """A device of its lease failed; that attempt is charged nothing."""
     PREEMPTED = "preempted"
-    """Its devices were asked back for somebody; it is queued again."""
+    """It was preempted; it is queued again."""
     BUDGET = "budget"
     """Its group has used its budget of this period."""
     DRAINED = "drained"
@@ -89,7 +89,7 @@ class NewRequest:
         server_name: of a session: the JupyterHub server name, "" for the default server.
         idempotency_key: unique for its owner; the same key returns the first request.
         claim: of a session: once granted, it is held until its owner claims it.
-        preemptible: whether it may be stopped and queued again for somebody's guarantee.
+        preemptible: whether it may be preempted for the guaranteed quota of another group.
         deadline: when it should have ended.
         expected: seconds that it is expected to run, from what ran before it; None: unknown.
         image: ``NAME@sha256:…``, empty on an engine without images.
@@ -157,7 +157,7 @@ class RequestRecord:
     expected: float | None = None
     image: str = ""
     notice: StopNotice | None = None
-    """Of an attempt that holds devices: they are asked back."""
+    """The preemption notice of an attempt that holds devices."""
     changes: int = 0
     """How often its owner changed what it asks for while it waited."""
     moved_for: str = ""
@@ -220,5 +220,5 @@ class RequestFilter:
 
 
 def more_than_now(request: RequestRecord, seconds: int, seen: int | None) -> int:
-    """How much an extension adds: whoever says which limit was ``seen`` may repeat it."""
+    """Return the seconds that an extension adds; with ``seen`` a repeated one adds none."""
     return seconds if seen is None else max(0, seen + seconds - request.seconds)

@@ -132,7 +132,7 @@ class Granted(NamedTuple):
 class WaitRow:
     """How long those waited for devices who were first granted them in one part of a window.
 
-    Both figures are waits that somebody had (nearest rank), in seconds.
+    Both figures are real wait times (nearest rank), in seconds.
     """
 
     bucket: int

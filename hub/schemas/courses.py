@@ -61,14 +61,14 @@ class FileIn(In):
     content: Annotated[str, Field(description="In base64.")]
 
 
-class ParcelIn(In):
+class BundleIn(In):
     """Files, single or as a .zip (in base64); not both."""
 
     files: Annotated[list[FileIn], Field(max_length=2000)] = []
     archive: str = ""
 
 
-class SubmitIn(ParcelIn):
+class SubmitIn(BundleIn):
     """Body of ``POST …/assignments/{assignment}/submissions``; safe to repeat.
 
     ``version`` is the version of the hand-out that it answers, if known.
@@ -77,7 +77,7 @@ class SubmitIn(ParcelIn):
     version: Annotated[int, Field(ge=0, le=LARGEST)] = 0
 
 
-class ReleaseIn(ParcelIn):
+class ReleaseIn(BundleIn):
     """Body of ``POST …/assignments/{assignment}/release``.
 
     The files are the source notebooks, with solutions and tests. Without files the newest hand-out

@@ -124,7 +124,7 @@ class TestCourses:
         assert site.courses.members("cs102") == ()
         assert site.lines() == [("roster set", "cs101")]
 
-    def test_somebody_may_be_in_several(self, site: Site) -> None:
+    def test_a_person_may_be_in_several_courses(self, site: Site) -> None:
         site.courses.put_course(replace(COURSE, name="cs102"))
         other = replace(ADA, course="cs102", section="")
         site.courses.put_members("cs102", [other])
@@ -252,7 +252,7 @@ class TestMoreTime:
             site.courses.extend(replace(given[0], assignment="ps9"))
         assert site.lines() == [("extend", "cs101")] * 2
 
-    def test_time_is_taken_back_from_one_and_from_nobody_else(self, site: Site) -> None:
+    def test_an_extension_is_removed_for_one_member_only(self, site: Site) -> None:
         site.courses.put_assignment(replace(PS1, name="ps2"))
         given = [
             Extension(
@@ -302,7 +302,7 @@ class TestFeedback:
         assert site.courses.feedback("cs101", "ps2") == {}
         assert set(site.courses.feedback("cs101")) == {first.id, other.id}
         assert site.courses.feedback("cs101", person=first.person) == site.courses.feedback("cs101")
-        assert site.courses.feedback("cs101", "ps1", "somebody else") == {}
+        assert site.courses.feedback("cs101", "ps1", "another person") == {}
         with pytest.raises(NotFound):
             site.courses.give_back(replace(given, submission=99))
         assert site.lines() == [("feedback release", "cs101")] * 2

@@ -153,7 +153,7 @@ def test_a_cell_does_what_it_does_in_a_notebook(open_sandbox: Open) -> None:
     assert wrong == []
 
 
-def test_nobody_is_asked_and_asking_is_an_error(open_sandbox: Open) -> None:
+def test_input_of_a_cell_is_an_error(open_sandbox: Open) -> None:
     (found,) = run(open_sandbox(), "input('Your name? ')")
 
     assert errors(found) == ["RuntimeError"]

@@ -44,7 +44,7 @@ def test_a_lost_attempt_goes_back_to_the_queue(store: Store) -> None:
     assert told[0]["cause"] == {"code": "lost", "message": DEAD.message}
     assert store.charged(["j-a"])["j-a"] == 20
     second = granted(store, job("a"), "D0", at=140)
-    assert (second.epoch, store.holdings()[0].devices) == (2, ("D0",))
+    assert (second.epoch, store.allocations()[0].devices) == (2, ("D0",))
     assert (
         store.apply_to_lease(first.id, lifecycle.lose, DEAD, now=150, charge_until=150).state
         is State.GRANTED
@@ -96,7 +96,7 @@ def test_a_glance_tells_what_happened_since_and_who_may_hear_of_it(store: Store)
     store.set_teachers("lab", ["tina", "tom"])
     store.submit(job("a"), 100.0)
     first = store.glance(None)
-    assert (first.touched, first.waiting, first.holdings) == ((), 1, ())
+    assert (first.touched, first.waiting, first.allocations) == ((), 1, ())
     assert first.taught == {"tina": frozenset({"lab"}), "tom": frozenset({"lab"})}
     assert first.last == store.events("j-a")[-1].id
     assert store.glance(first.last).touched == ()
@@ -113,4 +113,4 @@ def test_a_glance_tells_what_happened_since_and_who_may_hear_of_it(store: Store)
         store.events(name)[-1].id for name in ("j-b", "j-a")
     ]
     assert (second.last, second.suspect) == (store.events("j-a")[-1].id, {"j-a"})
-    assert (second.devices, second.holdings) == (store.devices(), store.holdings())
+    assert (second.devices, second.allocations) == (store.devices(), store.allocations())

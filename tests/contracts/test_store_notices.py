@@ -1,4 +1,4 @@
-"""Asking devices back: notice, withdrawal, and the way back into the queue."""
+"""Contract of the store: preemption notices, their withdrawal, and the return to the queue."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_what_is_moved_waits_as_such_until_it_is_granted_devices_again(store: St
     assert waiting.moved_for == "j-y"
 
 
-def test_whoever_was_stopped_for_others_waits_as_such_until_it_is_granted_devices_again(
+def test_a_preempted_request_keeps_its_mark_until_it_is_granted_devices_again(
     store: Store,
 ) -> None:
     lease = running(store, job("a"), "D0")

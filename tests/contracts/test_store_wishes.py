@@ -110,7 +110,7 @@ class TestClaim:
         with pytest.raises(Conflict, match="starts by itself"):
             store.apply("s-a", owner_changes.claim, now=101)
 
-    def test_what_nobody_claims_ends_and_is_charged_for_the_window(self, store: Store) -> None:
+    def test_an_unclaimed_lease_ends_and_is_charged_for_the_window(self, store: Store) -> None:
         lease = granted(store, held(), "D0")
         ended = store.apply(
             "s-a", owner_changes.cancel_unclaimed, UNCLAIMED, now=130, charge_until=110
@@ -123,7 +123,7 @@ class TestClaim:
             == ended
         )
 
-    def test_whoever_claims_a_moment_before_keeps_it(self, store: Store) -> None:
+    def test_a_claim_just_in_time_keeps_the_lease(self, store: Store) -> None:
         granted(store, held(), "D0")
         claimed = store.apply("s-a", owner_changes.claim, now=109.9)
         assert (
@@ -155,7 +155,7 @@ class TestExtend:
             {"seconds": 5400, "added": 1800, "by": "ada"},
             {"seconds": 5460, "added": 60, "by": "tom"},
         ]
-        assert store.holdings()[0].until == 100 + 5460
+        assert store.allocations()[0].until == 100 + 5460
 
     def test_who_says_what_was_seen_adds_to_that_alone(self, store: Store) -> None:
         running(store, session("a"), "D0")

@@ -106,7 +106,7 @@ class Surroundings(RuleBasedStateMachine):
 
     def is_within_limits(self, request: RequestRecord) -> None:
         group = self.store.group(request.group)
-        held = [h for h in self.store.holdings() if h.group == group.name]
+        held = [h for h in self.store.allocations() if h.group == group.name]
         assert sum(len(h.devices) for h in held) <= group.max_devices
         own = [h for h in held if h.owner == request.owner]
         assert sum(len(h.devices) for h in own) <= group.max_devices_per_user

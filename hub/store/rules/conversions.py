@@ -141,7 +141,7 @@ def holding(request: RequestRecord, lease: LeaseRecord) -> Allocation:
 
 
 def leaving(noticed: bool, state: State) -> bool:
-    """Whether the devices of a lease were asked back, or are on their way."""
+    """Return whether a lease is under a preemption notice or stopping."""
     return noticed or state is State.STOPPING
 
 
@@ -160,7 +160,7 @@ _MOMENT = 60.0
 def moment_of_use(now: float) -> float:
     """What past use is decayed to: the end of this minute, so that it is the same for a while.
 
-    Nothing in the ledger lies after it, and between two moments nobody passes anybody: all use
+    Nothing in the ledger lies after it, and between two moments the order does not change: all use
     fades by the same factor.
     """
     return (now // _MOMENT + 1) * _MOMENT
@@ -173,9 +173,9 @@ class CapacityCheck:
     left out, and the next cycle plans anew.
     """
 
-    def __init__(self, groups: Iterable[Group], holdings: Iterable[Allocation]) -> None:
+    def __init__(self, groups: Iterable[Group], allocations: Iterable[Allocation]) -> None:
         self._tree = tree.GroupTree(groups)
-        self._tally = tree.Tally(self._tree, holdings)
+        self._tally = tree.Tally(self._tree, allocations)
 
     def allows(self, request: RequestRecord) -> bool:
         return limit_reached(waiting(request), self._tree, self._tally) is None

@@ -19,7 +19,7 @@ def glance(connection: Connection, after: int | None, queue: Queue) -> ChangeDig
         touched=() if after is None or after >= last else _touched(connection, after),
         suspect=frozenset(connection.scalars(_SUSPECT)),
         devices=tuple(read_devices(connection, read_marks(connection)).values()),
-        holdings=queries.holdings(connection),
+        allocations=queries.allocations(connection),
         waiting=sum(each.devices > 0 for each in queue.read(connection)),
         taught=_taught(connection),
     )

@@ -77,7 +77,7 @@ def grant(
 ) -> tuple[LeaseRecord, ...]:
     marks = read_marks(connection)
     devices = read_devices(connection, marks)
-    room = CapacityCheck(read_groups(connection).values(), queries.holdings(connection))
+    room = CapacityCheck(read_groups(connection).values(), queries.allocations(connection))
     known = connection.scalars(select(nodes.c.name)).all()
     places = Nodes(known, marks, queries.held_by_node(connection))
     granted = []

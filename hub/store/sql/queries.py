@@ -71,7 +71,7 @@ def snapshot(
         devices=tuple(read_devices(connection, marks).values()),
         groups=known,
         pending=queue.read(connection),
-        allocations=holdings(connection),
+        allocations=allocations(connection),
         use=use.read(connection, now),
         budgets=budgets.read(connection, known, now),
         reserved=reserved(read_reservations(connection), groups, now, conversions.horizon(known)),
@@ -81,7 +81,7 @@ def snapshot(
 _LIVE_LEASES = LEASES.where(leases.c.released_at.is_(None))
 
 
-def holdings(connection: Connection) -> tuple[Allocation, ...]:
+def allocations(connection: Connection) -> tuple[Allocation, ...]:
     """Every lease that is not released, oldest first."""
     found: dict[str, Allocation] = {}
     for row in connection.execute(_HELD):

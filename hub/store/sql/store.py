@@ -167,8 +167,8 @@ class SqlStore(SqlCalendar, SqlImagePins):
             groups = self.groups()
             return self._read(lambda c: self._budgets.read(c, groups, now))
 
-    def holdings(self) -> tuple[Allocation, ...]:
-        return self._read(queries.holdings)
+    def allocations(self) -> tuple[Allocation, ...]:
+        return self._read(queries.allocations)
 
     def waiting_for_devices(self) -> int:
         return sum(each.devices > 0 for each in self._waiting())

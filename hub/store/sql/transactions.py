@@ -2,7 +2,7 @@
 
 SQLite lets one writer in at a time. A write therefore says so with its first word (``BEGIN
 IMMEDIATE``): what it reads cannot change before it writes, and it never fails half way because
-somebody else wrote first. Threads of one process queue at a lock, which is fair and quick;
+another transaction wrote first. Threads of one process queue at a lock, which is fair and quick;
 other processes are waited for inside SQLite (``busy_timeout``), within a bound.
 
 ``synchronous`` is FULL: with less, WAL mode may lose the last commits when the power fails. A

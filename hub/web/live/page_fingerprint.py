@@ -75,12 +75,12 @@ class PageFingerprint:
 
     async def _look_at_pool(self, look: FeedView, viewer: Viewer) -> None:
         glance = look.glance
-        standing = (glance.devices, glance.holdings, glance.waiting, viewer.teaches)
+        standing = (glance.devices, glance.allocations, glance.waiting, viewer.teaches)
         if standing == self._standing:
             return
         self._standing = standing
         pool = await run_in_threadpool(
-            pool_of, glance.devices, glance.holdings, glance.waiting, viewer
+            pool_of, glance.devices, glance.allocations, glance.waiting, viewer
         )
         self._pool = pool.model_dump_json()
         self.charging = any(tile.state == "yours" for tile in pool.devices)

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import Conflict, Forbidden, InvalidInput, NotFound
-from carrel.hub.schemas.courses import ParcelIn
+from carrel.hub.schemas.courses import BundleIn
 
 from ...hub.doubles import STRANGER, STUDENT1, STUDENT2, TEACHER
 from ..course_site import GRADER, CourseSite, build_site, files
 
 ROSTER = "student,name,role\nstudent1,Ada,\nstudent2,Ben,\ngus,,grader\n"
-PAGE = ParcelIn(files=files({"ps1.html": b"<p>Well done.</p>"}))
+PAGE = BundleIn(files=files({"ps1.html": b"<p>Well done.</p>"}))
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_feedback_is_visible_to_its_student_and_to_graders_only(site: CourseSite
     assert site.services.delivery.files(STUDENT1, sent.id) == []
     for text in (b"<p>First.</p>", b"<p>Well done.</p>"):
         site.services.delivery.deliver_files(
-            GRADER, sent.id, ParcelIn(files=files({"ps1.html": text}))
+            GRADER, sent.id, BundleIn(files=files({"ps1.html": text}))
         )
     for who in (STUDENT1, TEACHER, GRADER):
         (page,) = site.services.delivery.files(who, sent.id)
@@ -45,7 +45,7 @@ def test_feedback_of_students_and_without_files_is_refused(site: CourseSite) -> 
     sent = site.submit("{}")
     with pytest.raises(Forbidden):
         site.services.delivery.deliver_files(STUDENT1, sent.id, PAGE)
-    for nothing in (ParcelIn(), ParcelIn(files=files({"../ps1.html": b"x"}))):
+    for nothing in (BundleIn(), BundleIn(files=files({"../ps1.html": b"x"}))):
         with pytest.raises(InvalidInput):
             site.services.delivery.deliver_files(TEACHER, sent.id, nothing)
     site.services.administration.archive(TEACHER, "cs101")

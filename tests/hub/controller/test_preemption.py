@@ -177,4 +177,4 @@ def test_a_job_says_when_its_work_is_saved(world: World) -> None:
     runs = world.running_job()
     event = NewEvent(seq=1, at=world.clock.now, kind="saved")
     AttemptReports(world.context).store_events(world.lease(runs), [event])
-    assert world.context.store.holdings()[0].saved_at == world.clock.now
+    assert world.context.store.allocations()[0].saved_at == world.clock.now

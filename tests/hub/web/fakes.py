@@ -325,7 +325,7 @@ class FakeService:
             touched=() if after is None else tuple(self._touched[after:]),
             suspect=frozenset(),
             devices=(),
-            holdings=(),
+            allocations=(),
             waiting=self.waiting,
             taught=self.teachers,
         )

@@ -226,7 +226,7 @@ requests = Table(
         sqlite_where=_NOT_ENDED,
         postgresql_where=_NOT_ENDED,
     ),
-    # Mostly empty: whoever keeps the queue in memory asks it what to read again.
+    # Mostly empty: the cached queue reads it to see what has changed.
     Index("requests_changed", "number", sqlite_where=CHANGED, postgresql_where=CHANGED),
     Index("requests_of_owner", "owner", "number"),
     # Not of those that live, which have an index of their own to be found by.

@@ -248,7 +248,7 @@ class TestRefusals:
             open_store(database)
         assert database.read_bytes() == before
 
-    def test_somebody_elses_database_is_left_alone(self, database: Path) -> None:
+    def test_a_database_of_another_program_is_left_alone(self, database: Path) -> None:
         _execute(database, "CREATE TABLE recipes (name TEXT)")
         with pytest.raises(Refused, match="tables that Carrel did not make: recipes"):
             open_store(database)

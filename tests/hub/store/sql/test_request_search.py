@@ -64,7 +64,7 @@ class Site:
 
 @examples(12, 500, database=None)
 @given(steps=STEPS)
-def test_whoever_has_read_them_before_finds_what_a_newcomer_finds(steps: list[str]) -> None:
+def test_a_cached_search_finds_what_a_new_one_finds(steps: list[str]) -> None:
     with TemporaryDirectory() as folder:
         store, newcomer = (open_store(Path(folder) / "carrel.db") for _ in range(2))
         site = Site(store)

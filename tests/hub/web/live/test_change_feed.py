@@ -35,7 +35,7 @@ class CountingStore(SqlStore):
         self.reads: Counter[str] = Counter()
 
     def __getattribute__(self, name: str) -> Any:
-        if name in ("glance", "requests", "request", "devices", "holdings", "taught_by"):
+        if name in ("glance", "requests", "request", "devices", "allocations", "taught_by"):
             self.reads[name] += 1
         return super().__getattribute__(name)
 
