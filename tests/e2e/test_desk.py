@@ -68,7 +68,7 @@ def test_a_student_goes_from_the_quote_to_a_cpu_session_and_the_claimed_device(
     expect(held.locator("time")).to_have_text(re.compile(r"^\d?\d:\d\d$"))
     expect(page).to_have_title("(1) Your device is ready · Carrel")
     assert page.evaluate("window.told") == [
-        "1 device is held for you. Claim it on the desk before the time is over."
+        "1 device is held for you. Claim it on the desk before the time runs out."
     ]  # the script notifies before it changes the title
     person.picture("page-desk-held")
     page.get_by_role("button", name="Claim").click()
