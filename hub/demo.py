@@ -7,7 +7,7 @@ import threading
 
 from ..courses.files.bundle import FileBundle
 from ..courses.files.transfer import store_bundle
-from ..courses.model.records import Assignment, Course, HandOut, LateRule, LateStep, Member
+from ..courses.model.records import Assignment, Course, LateRule, LateStep, Member, ReleasedVersion
 from ..courses.sample import FIRST_UNIT, copy_course_into, copy_into, first_unit
 from ..courses.services import CourseServices
 from .accounts.demo import DEMO_GROUP, demo_accounts
@@ -102,7 +102,7 @@ def prepare_course(courses: CourseServices) -> None:
         due=(now // _DAY + _OPEN_DAYS) * _DAY + 18 * 3600,
         late=LateRule(steps=(LateStep(seconds=86400, penalty=0.1),)),
     )
-    made = HandOut(
+    made = ReleasedVersion(
         course=DEMO_GROUP,
         assignment=FIRST_UNIT,
         version=0,

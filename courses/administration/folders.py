@@ -53,7 +53,7 @@ class CourseFolders:
             make(folder, course, self.owner)
             for each in store.assignments(course):
                 if each.version and not (folder / SOURCE / each.name).exists():
-                    made = store.hand_out(course, each.name)
+                    made = store.released_version(course, each.name)
                     add_source(folder, each.name, contents(self.blobs, made.source.files))
         except OSError as error:
             raise Unavailable(f"The folder of {course} cannot be created: {error}.") from error

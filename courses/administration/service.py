@@ -121,7 +121,7 @@ class CourseAdministration:
                 who, AuditAction.ASSIGNMENT_SET, target, after={"of": source}
             )
             if each.version:
-                made = self.access.store.hand_out(source, each.name)
+                made = self.access.store.released_version(source, each.name)
                 self.access.store.release(copy, replace(made, course=body.name), change=change)
             else:
                 self.access.store.put_assignment(copy, change=change)

@@ -15,7 +15,7 @@ from ..deadlines import rules as deadline_rules
 from ..files.bundle import FileBundle
 from ..files.transfer import bundle_of_body, content_out, ref_out, store_bundle
 from ..model.interfaces import Blobs
-from ..model.records import Assignment, CourseRole, Fetched, HandOut
+from ..model.records import Assignment, CourseRole, Fetched, ReleasedVersion
 from ..releases.graded_cells import report
 from ..releases.release import PreparedRelease, check_assignment_name, prepare_release
 from ..roster.access import GRADERS, TEACHERS, CourseAccess, check_not_archived
@@ -63,10 +63,10 @@ class AssignmentService:
         ready = self._prepare(assignment, bundle_of_body(body), stripped)
         warnings: tuple[str, ...] = ()
         if ready is None:
-            made = store.hand_out(course, name)
+            made = store.released_version(course, name)
         else:
             warnings = ready.warnings
-            made = HandOut(
+            made = ReleasedVersion(
                 course=course,
                 assignment=name,
                 version=0,
@@ -94,7 +94,7 @@ class AssignmentService:
         """
         membership = self.access.membership(who, course, GRADERS)
         assignment = self.access.assignment(membership, name)
-        return self._released(assignment, self.access.store.hand_out(course, name), ())
+        return self._released(assignment, self.access.store.released_version(course, name), ())
 
     def withdraw(self, who: Identity, course: str, name: str) -> None:
         """Hide an assignment from students until it is released again; nothing is deleted."""
@@ -116,7 +116,7 @@ class AssignmentService:
         """
         membership = self.access.membership(who, course)
         assignment, store = self.access.assignment(membership, name), self.access.store
-        made = store.hand_out(course, name, version)
+        made = store.released_version(course, name, version)
         if membership.role is CourseRole.STUDENT and membership.course.archived_at is None:
             fetched = Fetched(
                 course=course,
@@ -125,7 +125,7 @@ class AssignmentService:
                 version=made.version,
                 at=self.access.context.clock(),
             )
-            store.note_fetched(fetched)
+            store.put_fetched(fetched)
         return HandOutOut(
             course=course,
             assignment=name,
@@ -139,7 +139,7 @@ class AssignmentService:
     # -- internal -------------------------------------------------------------------------
 
     def _released(
-        self, assignment: Assignment, made: HandOut, warnings: Sequence[str]
+        self, assignment: Assignment, made: ReleasedVersion, warnings: Sequence[str]
     ) -> ReleasedOut:
         return ReleasedOut(
             course=made.course,

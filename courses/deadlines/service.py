@@ -122,7 +122,7 @@ class DeadlineService:
             after={"for": whom, "seconds": 0},
         )
         whose = {"person": person, "section": section}
-        self.access.store.take_time_back(course, name, **whose, change=change)
+        self.access.store.remove_extensions(course, name, **whose, change=change)
         said = f"{whom} had {units.duration(seconds)} more for {name}: taken back."
         return ConsequencesOut(sentences=[said], saved=True)
 

@@ -58,7 +58,7 @@ class FeedbackDelivery:
             *(who, AuditAction.FEEDBACK_RELEASE, target),
             after={"person": submission.person, "number": submission.number},
         )
-        self.access.store.give_back(feedback, change=change)
+        self.access.store.put_feedback(feedback, change=change)
 
     def files(self, who: Identity, submission_id: int) -> list[ContentOut]:
         """The files of the feedback on a submission; none before it is released."""

@@ -174,7 +174,7 @@ class FeedbackService:
             raise Conflict(
                 f"Nothing in {name} has been graded.", accepted=f"First: carrel course grade {name}"
             )
-        source = contents(self.blobs, store.hand_out(course, name).source.files)
+        source = contents(self.blobs, store.released_version(course, name).source.files)
         with TemporaryDirectory() as scratch:
             gradebook = Path(scratch) / reader.NAME
             reader.copy(folder, gradebook)

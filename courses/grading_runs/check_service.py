@@ -68,7 +68,7 @@ class CheckService:
         assignment = self.access.assignment(membership, name)
         bundle = bundle_of_body(body)
         files, sha256 = _packed(bundle) if bundle else self._last_submission(who, assignment)
-        made = self.access.store.hand_out(course, name)
+        made = self.access.store.released_version(course, name)
         order = order_of(assignment, made, image=self.access.image_of(membership.course))
         limit = self.access.max_seconds(course)
         seconds = int(min(assignment.seconds + _START, LONGEST, limit))

@@ -41,8 +41,8 @@ from ..model.records import (
     Assignment,
     CellScore,
     GradingRun,
-    HandOut,
     Member,
+    ReleasedVersion,
     Submission,
     SubmissionVerdict,
 )
@@ -93,7 +93,7 @@ class GradingService:
         check_not_archived(membership.course)
         assignment = self.access.assignment(membership, name)
         self.access.image_of(membership.course)  # refuses a missing image before it is queued
-        made = self.store.hand_out(course, name)
+        made = self.store.released_version(course, name)
         if body.question:
             self._check_question(made, body.question)
         same = self._runs_of(made, body)
@@ -140,7 +140,7 @@ class GradingService:
         self.context.notifier.notify()
         return self._progress(self.store.run(record.id), record, verdicts)
 
-    def _check_question(self, made: HandOut, question: str) -> None:
+    def _check_question(self, made: ReleasedVersion, question: str) -> None:
         known = self._cells_of(made)
         if question not in known:
             raise InvalidInput(
@@ -149,10 +149,10 @@ class GradingService:
                 field="question",
             )
 
-    def _cells_of(self, made: HandOut) -> list[str]:
+    def _cells_of(self, made: ReleasedVersion) -> list[str]:
         return list(dict.fromkeys(each.cell for each in graded_cells(self.blobs, made)))
 
-    def _runs_of(self, made: HandOut, body: GradeIn) -> list[GradingRun]:
+    def _runs_of(self, made: ReleasedVersion, body: GradeIn) -> list[GradingRun]:
         found = self.store.runs(made.course, made.assignment)
         scope = body.person, body.question
         return [run for run in found if (run.person, run.question) == scope]
@@ -186,7 +186,7 @@ class GradingService:
     def _run(
         self,
         who: Identity,
-        made: HandOut,
+        made: ReleasedVersion,
         body: GradeIn,
         submissions: Collection[Submission],
         *,
@@ -205,7 +205,9 @@ class GradingService:
             expected=expected,
         )
 
-    def _expected(self, made: HandOut, verdicts: Iterable[SubmissionVerdict], count: int) -> float:
+    def _expected(
+        self, made: ReleasedVersion, verdicts: Iterable[SubmissionVerdict], count: int
+    ) -> float:
         """Seconds, by the pace of earlier runs of this version, else of the release check."""
         whole = self._runs_of(made, GradeIn())
         runs = {run.request for run in whole if run.version == made.version}
@@ -228,7 +230,7 @@ class GradingService:
         """What the worker with this lease has to grade. Raises NotFound."""
         run = self.store.run(self.context.store.lease(lease_id).request_id)
         assignment = self.store.assignment(run.course, run.assignment)
-        made = self.store.hand_out(run.course, run.assignment, run.version)
+        made = self.store.released_version(run.course, run.assignment, run.version)
         done = _verdict_times(run, self.store.verdicts(run.course, run.assignment))
         member = self.class_list.lookup(run.course)
         shifts = DeadlineShifts.read(self.store, run.course)
@@ -281,7 +283,7 @@ class GradingService:
         newest = self._newest(self.store.runs(course, name))
         shifts = DeadlineShifts.read(self.store, course)
         verdicts, feedback = self.store.verdicts(course, name), self.store.feedback(course, name)
-        made = self.store.hand_out(course, name) if assignment.version else None
+        made = self.store.released_version(course, name) if assignment.version else None
         pages = pages_of(self.root, course, name)
         return GradesOut(
             course=course,
@@ -325,7 +327,7 @@ class GradingService:
 
 def order_of(
     assignment: Assignment,
-    made: HandOut,
+    made: ReleasedVersion,
     *,
     image: str,
     question: str = "",

@@ -13,10 +13,10 @@ from .records import (
     Feedback,
     Fetched,
     GradingRun,
-    HandOut,
     Member,
     NewSubmission,
     Outage,
+    ReleasedVersion,
     Submission,
     SubmissionVerdict,
 )
@@ -59,8 +59,8 @@ class CourseStore(Protocol):
         """Create or change an assignment, but not its version. Raises NotFound."""
 
     def release(
-        self, assignment: Assignment, hand_out: HandOut, *, change: AuditEntry | None = None
-    ) -> HandOut:
+        self, assignment: Assignment, version: ReleasedVersion, *, change: AuditEntry | None = None
+    ) -> ReleasedVersion:
         """Change an assignment and release a version, which gets its number here.
 
         With the source and files of the newest version, that version is returned.
@@ -69,10 +69,12 @@ class CourseStore(Protocol):
             NotFound: there is no such course.
         """
 
-    def hand_out(self, course: str, assignment: str, version: int | None = None) -> HandOut:
+    def released_version(
+        self, course: str, assignment: str, version: int | None = None
+    ) -> ReleasedVersion:
         """A released version, by default the newest. Raises NotFound."""
 
-    def note_fetched(self, fetched: Fetched) -> None:
+    def put_fetched(self, fetched: Fetched) -> None:
         """Store the version that a student fetched last."""
 
     def fetched(
@@ -132,7 +134,7 @@ class CourseStore(Protocol):
 
     # -- feedback -------------------------------------------------------------------------
 
-    def give_back(self, feedback: Feedback, *, change: AuditEntry | None = None) -> None:
+    def put_feedback(self, feedback: Feedback, *, change: AuditEntry | None = None) -> None:
         """Store feedback, in place of earlier feedback. Raises NotFound."""
 
     def feedback(
@@ -145,7 +147,7 @@ class CourseStore(Protocol):
     def extend(self, extension: Extension, *, change: AuditEntry | None = None) -> None:
         """Raises NotFound where there is no such assignment."""
 
-    def take_time_back(
+    def remove_extensions(
         self,
         course: str,
         assignment: str,

@@ -147,7 +147,7 @@ class TrialResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HandOut:
+class ReleasedVersion:
     """A released version of an assignment.
 
     Attributes:

@@ -71,7 +71,7 @@ class NgshareService:
         """The files of the newest version; listing them is not stored as a fetch."""
         self._assignment(who, course, name)
         if list_only:
-            files = self.services.access.store.hand_out(course, name).files.files
+            files = self.services.access.store.released_version(course, name).files.files
             found = [content_out(self.services.assignments.blobs, file) for file in files]
         else:
             found = self.services.assignments.fetch(who, course, name).files

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...hub.schemas.courses import NotebookTestsOut, ReleaseReportOut
 from ..model.interfaces import Blobs
-from ..model.records import HandOut, TrialResult
+from ..model.records import ReleasedVersion, TrialResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +31,12 @@ class GradedCell:
     test: bool
 
 
-def graded_cells(blobs: Blobs, made: HandOut) -> tuple[GradedCell, ...]:
+def graded_cells(blobs: Blobs, made: ReleasedVersion) -> tuple[GradedCell, ...]:
     """The graded cells of a version, in the order of the notebooks."""
     return tuple(_graded_cells(blobs, made))
 
 
-def _graded_cells(blobs: Blobs, made: HandOut) -> Iterator[GradedCell]:
+def _graded_cells(blobs: Blobs, made: ReleasedVersion) -> Iterator[GradedCell]:
     for file in made.source.files:
         stem, _, kind = file.name.rpartition(".")
         if kind == "ipynb" and "/" not in file.name:
@@ -67,7 +67,7 @@ def _cells(notebook: bytes) -> list[dict[str, Any]]:
     return [cell for cell in cells if isinstance(cell, dict)] if isinstance(cells, list) else []
 
 
-def report(blobs: Blobs, made: HandOut) -> ReleaseReportOut:
+def report(blobs: Blobs, made: ReleasedVersion) -> ReleaseReportOut:
     """The result of the check of a version in the sandbox, test by test."""
     found = graded_cells(blobs, made)
     names = dict.fromkeys(each.notebook for each in found)

@@ -16,7 +16,7 @@ def no_assignment(course: str, name: str) -> NotFound:
     )
 
 
-def no_hand_out(course: str, assignment: str, version: int | None) -> NotFound:
+def no_released_version(course: str, assignment: str, version: int | None) -> NotFound:
     if version is None:
         return NotFound(f"{assignment[:80]} of {course[:80]} is not released yet.")
     return NotFound(f"{assignment[:80]} of {course[:80]} has no version {version}.")

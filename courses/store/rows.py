@@ -20,11 +20,11 @@ from ..model.records import (
     Folder,
     GradingPace,
     GradingRun,
-    HandOut,
     LateRule,
     LateStep,
     Member,
     Outage,
+    ReleasedVersion,
     Submission,
     SubmissionVerdict,
     TrialResult,
@@ -62,9 +62,9 @@ def assignment_data(value: Assignment) -> dict[str, object]:
     return asdict(value) | {"late": late}
 
 
-def hand_out(row: Found) -> HandOut:
+def released_version(row: Found) -> ReleasedVersion:
     given = {**row._mapping, "files": folder(row.files), "source": folder(row.source)}
-    return HandOut(**given | {"tried": None if row.tried is None else _tried(row.tried)})
+    return ReleasedVersion(**given | {"tried": None if row.tried is None else _tried(row.tried)})
 
 
 def _tried(data: dict[str, Any]) -> TrialResult:
@@ -74,7 +74,7 @@ def _tried(data: dict[str, Any]) -> TrialResult:
     )
 
 
-def hand_out_data(value: HandOut) -> dict[str, object]:
+def released_version_data(value: ReleasedVersion) -> dict[str, object]:
     folders = {"files": folder_data(value.files), "source": folder_data(value.source)}
     return {"course": value.course, "assignment": value.assignment, "version": value.version} | {
         "released_at": value.released_at,

@@ -19,16 +19,16 @@ from ..model.records import (
     Feedback,
     Fetched,
     GradingRun,
-    HandOut,
     Member,
     NewSubmission,
     Outage,
+    ReleasedVersion,
     Submission,
     SubmissionVerdict,
     TrialResult,
 )
 from . import rows
-from .not_found import no_assignment, no_course, no_hand_out, no_run, no_submission
+from .not_found import no_assignment, no_course, no_released_version, no_run, no_submission
 
 
 class SqlCourseStore:
@@ -102,32 +102,38 @@ class SqlCourseStore:
         self._write(work)
 
     def release(
-        self, assignment: Assignment, hand_out: HandOut, *, change: AuditEntry | None = None
-    ) -> HandOut:
-        def work(connection: Connection) -> HandOut:
+        self, assignment: Assignment, version: ReleasedVersion, *, change: AuditEntry | None = None
+    ) -> ReleasedVersion:
+        def work(connection: Connection) -> ReleasedVersion:
             kept = _put_assignment(connection, assignment)
             note(connection, change)
-            known = _hand_out(connection, kept, kept.version) if kept.version else None
-            if known and (known.files, known.source) == (hand_out.files, hand_out.source):
-                return _tried_again(connection, known, hand_out.tried)
-            made = replace(hand_out, version=kept.version + 1)
-            connection.execute(insert(tables_courses.hand_outs).values(rows.hand_out_data(made)))
+            known = _released_version(connection, kept, kept.version) if kept.version else None
+            if known and (known.files, known.source) == (version.files, version.source):
+                return _tried_again(connection, known, version.tried)
+            made = replace(version, version=kept.version + 1)
+            connection.execute(
+                insert(tables_courses.hand_outs).values(rows.released_version_data(made))
+            )
             _write_assignment(connection, replace(kept, version=made.version))
             return made
 
         return self._write(work)
 
-    def hand_out(self, course: str, assignment: str, version: int | None = None) -> HandOut:
-        def work(connection: Connection) -> HandOut:
+    def released_version(
+        self, course: str, assignment: str, version: int | None = None
+    ) -> ReleasedVersion:
+        def work(connection: Connection) -> ReleasedVersion:
             known = _assignment(connection, course, assignment)
-            found = _hand_out(connection, known, known.version if version is None else version)
+            found = _released_version(
+                connection, known, known.version if version is None else version
+            )
             if found is None:
-                raise no_hand_out(course, assignment, version)
+                raise no_released_version(course, assignment, version)
             return found
 
         return self._read(work)
 
-    def note_fetched(self, fetched: Fetched) -> None:
+    def put_fetched(self, fetched: Fetched) -> None:
         def work(connection: Connection) -> None:
             _assignment(connection, fetched.course, fetched.assignment)
             key = ("course", "assignment", "person")
@@ -246,7 +252,7 @@ class SqlCourseStore:
 
     # -- what goes back -------------------------------------------------------------------
 
-    def give_back(self, feedback: Feedback, *, change: AuditEntry | None = None) -> None:
+    def put_feedback(self, feedback: Feedback, *, change: AuditEntry | None = None) -> None:
         def work(connection: Connection) -> None:
             _submission(connection, feedback.submission)
             _put(connection, tables_courses.feedback, rows.feedback_data(feedback), "submission")
@@ -273,7 +279,7 @@ class SqlCourseStore:
 
         self._write(work)
 
-    def take_time_back(
+    def remove_extensions(
         self,
         course: str,
         assignment: str,
@@ -347,22 +353,26 @@ def _write_assignment(connection: Connection, assignment: Assignment) -> None:
     _put(connection, tables_courses.assignments, values, "course", "name")
 
 
-def _hand_out(connection: Connection, assignment: Assignment, version: int) -> HandOut | None:
+def _released_version(
+    connection: Connection, assignment: Assignment, version: int
+) -> ReleasedVersion | None:
     table = tables_courses.hand_outs
     query = select(table).where(
         _of(table, assignment.course, assignment.name), table.c.version == version
     )
     row = connection.execute(query).one_or_none()
-    return None if row is None else rows.hand_out(row)
+    return None if row is None else rows.released_version(row)
 
 
-def _tried_again(connection: Connection, known: HandOut, tried: TrialResult | None) -> HandOut:
+def _tried_again(
+    connection: Connection, known: ReleasedVersion, tried: TrialResult | None
+) -> ReleasedVersion:
     """The same version, with what was found the last time that it was tried."""
     if tried is None:
         return known
     made, table = replace(known, tried=tried), tables_courses.hand_outs
     key = {"course": made.course, "assignment": made.assignment, "version": made.version}
-    values = {"tried": rows.hand_out_data(made)["tried"]}
+    values = {"tried": rows.released_version_data(made)["tried"]}
     connection.execute(update(table).where(*_same(table, key)).values(values))
     return made
 

@@ -11,7 +11,7 @@ from ..deadlines import rules as deadline_rules
 from ..deadlines.shifts import DeadlineShifts
 from ..files.transfer import ref_out
 from ..model.interfaces import CourseStore
-from ..model.records import Assignment, HandOut, Member, Submission
+from ..model.records import Assignment, Member, ReleasedVersion, Submission
 
 _NOTEBOOK = ".ipynb"
 
@@ -21,12 +21,12 @@ class SubmissionReceipts:
     """The submissions of all students to one assignment, or those of one student.
 
     Attributes:
-        hand_out: the newest version; None before a release, and without any submission.
+        newest_version: the newest version; None before a release, and without any submission.
         chosen: numbers of the submissions that teachers chose, by student.
     """
 
     assignment: Assignment
-    hand_out: HandOut | None
+    newest_version: ReleasedVersion | None
     submissions: tuple[Submission, ...]
     chosen: Mapping[str, int]
     shifts: DeadlineShifts
@@ -54,7 +54,9 @@ class SubmissionReceipts:
         course, name = assignment.course, assignment.name
         return cls(
             assignment=assignment,
-            hand_out=store.hand_out(course, name) if sent and assignment.version else None,
+            newest_version=store.released_version(course, name)
+            if sent and assignment.version
+            else None,
             submissions=sent,
             chosen=store.chosen(course, name) if sent else {},
             shifts=shifts,
@@ -106,7 +108,7 @@ class SubmissionReceipts:
 
     def _missing(self, sent: Submission) -> list[str]:
         names = {file.name for file in sent.files.files}
-        wanted = () if self.hand_out is None else self.hand_out.files.files
+        wanted = () if self.newest_version is None else self.newest_version.files.files
         missing = (file.name for file in wanted if file.name not in names)
         return [name for name in missing if name.endswith(_NOTEBOOK)]
 

@@ -20,12 +20,12 @@ from carrel.courses.model.records import (
     FileRef,
     Folder,
     GradingRun,
-    HandOut,
     LateRule,
     LateStep,
     Member,
     NewSubmission,
     Outage,
+    ReleasedVersion,
     SubmissionVerdict,
     TrialResult,
 )
@@ -86,8 +86,8 @@ def sent(content: str, *, person: str = "ada", at: float = 5.0) -> NewSubmission
     )
 
 
-def hand_out(content: str, *, at: float = 2.0) -> HandOut:
-    return HandOut(
+def hand_out(content: str, *, at: float = 2.0) -> ReleasedVersion:
+    return ReleasedVersion(
         course="cs101",
         assignment="ps1",
         version=0,
@@ -138,8 +138,8 @@ class TestCourses:
             lambda: site.courses.put_members("cs102", [replace(ADA, course="cs102")], change=line),
             lambda: site.courses.assignment("cs101", "ps9"),
             lambda: site.courses.put_assignment(replace(PS1, course="cs102"), change=line),
-            lambda: site.courses.hand_out("cs101", "ps1"),
-            lambda: site.courses.hand_out("cs101", "ps9"),
+            lambda: site.courses.released_version("cs101", "ps1"),
+            lambda: site.courses.released_version("cs101", "ps9"),
             lambda: site.courses.submission(4711),
             lambda: site.courses.submit(replace(sent("a"), assignment="ps9")),
         ]
@@ -167,14 +167,14 @@ class TestAssignments:
         second = site.courses.release(later, hand_out("b", at=4.0))
         assert first == again == replace(hand_out("a"), version=1)
         assert second == replace(hand_out("b", at=4.0), version=2)
-        assert site.courses.hand_out("cs101", "ps1") == second
-        assert site.courses.hand_out("cs101", "ps1", 1) == first
+        assert site.courses.released_version("cs101", "ps1") == second
+        assert site.courses.released_version("cs101", "ps1", 1) == first
         assert site.courses.assignment("cs101", "ps1") == replace(later, version=2)
         site.courses.put_assignment(PS1)
         assert site.courses.assignment("cs101", "ps1").version == 2
         for missing in (0, 3):
             with pytest.raises(NotFound):
-                site.courses.hand_out("cs101", "ps1", missing)
+                site.courses.released_version("cs101", "ps1", missing)
 
     def test_a_release_makes_the_assignment_where_there_is_none(self, site: Site) -> None:
         made = replace(hand_out("a"), assignment="ps2")
@@ -186,7 +186,7 @@ class TestAssignments:
             return Fetched(course="cs101", assignment="ps1", person=person, version=version, at=3.0)
 
         for person, version in (("ben", 1), ("ada", 1), ("ada", 2)):
-            site.courses.note_fetched(fetched(person, version))
+            site.courses.put_fetched(fetched(person, version))
         assert site.courses.fetched("cs101", "ps1") == (fetched("ada", 2), fetched("ben", 1))
         assert site.courses.fetched("cs101", "ps1", "ben") == (fetched("ben", 1),)
         assert site.courses.fetched("cs101", "ps1", "cy") == ()
@@ -272,9 +272,11 @@ class TestMoreTime:
         ]
         for each in given:
             site.courses.extend(each)
-        site.courses.take_time_back("cs101", "ps1", person="ada", change=change(AuditAction.EXTEND))
+        site.courses.remove_extensions(
+            "cs101", "ps1", person="ada", change=change(AuditAction.EXTEND)
+        )
         assert site.courses.extensions("cs101") == (given[1], given[3])
-        site.courses.take_time_back("cs101", "ps1", section="ada")
+        site.courses.remove_extensions("cs101", "ps1", section="ada")
         assert site.courses.extensions("cs101") == (given[3],)
         assert site.lines() == [("extend", "cs101")]
 
@@ -295,16 +297,16 @@ class TestFeedback:
         )
         assert site.courses.feedback("cs101", "ps1") == {}
         for each in (replace(given, files=folder("d")), given):
-            site.courses.give_back(each, change=change(AuditAction.FEEDBACK_RELEASE))
+            site.courses.put_feedback(each, change=change(AuditAction.FEEDBACK_RELEASE))
         assert site.courses.feedback("cs101", "ps1") == {first.id: given}
-        site.courses.give_back(replace(given, submission=other.id))
+        site.courses.put_feedback(replace(given, submission=other.id))
         assert set(site.courses.feedback("cs101", "ps1")) == {first.id, other.id}
         assert site.courses.feedback("cs101", "ps2") == {}
         assert set(site.courses.feedback("cs101")) == {first.id, other.id}
         assert site.courses.feedback("cs101", person=first.person) == site.courses.feedback("cs101")
         assert site.courses.feedback("cs101", "ps1", "another person") == {}
         with pytest.raises(NotFound):
-            site.courses.give_back(replace(given, submission=99))
+            site.courses.put_feedback(replace(given, submission=99))
         assert site.lines() == [("feedback release", "cs101")] * 2
 
 
@@ -336,7 +338,7 @@ class TestGrading:
     def test_what_the_check_before_a_release_found_is_kept(self, site: Site) -> None:
         tried = TrialResult(seconds=1.5, apart={"p1": ("q1", "q2")})
         made = site.courses.release(PS1, replace(hand_out("a"), tried=tried))
-        assert site.courses.hand_out("cs101", "ps1") == made
+        assert site.courses.released_version("cs101", "ps1") == made
         assert made.tried == tried
 
     def test_what_is_released_again_has_what_was_found_the_last_time(self, site: Site) -> None:
@@ -345,7 +347,7 @@ class TestGrading:
         again = site.courses.release(PS1, replace(hand_out("a"), tried=tried))
         assert again == replace(untried, tried=tried)
         assert site.courses.release(PS1, hand_out("a")) == again
-        assert site.courses.hand_out("cs101", "ps1") == again
+        assert site.courses.released_version("cs101", "ps1") == again
 
 
 def run(request: str, *submissions: int) -> GradingRun:

@@ -70,7 +70,7 @@ def test_a_unit_that_its_teacher_has_withdrawn_stays_so(desk: CourseServices) ->
     desk.assignments.withdraw(Identity(name="teacher"), DEMO_GROUP, FIRST_UNIT)
     demo.prepare_demo(desk, threading.Event())
     assert not desk.access.store.assignment(DEMO_GROUP, FIRST_UNIT).open
-    assert desk.access.store.hand_out(DEMO_GROUP, FIRST_UNIT).version == 1
+    assert desk.access.store.released_version(DEMO_GROUP, FIRST_UNIT).version == 1
 
 
 def test_what_ships_of_the_first_unit_is_what_nbgrader_makes_of_it() -> None:

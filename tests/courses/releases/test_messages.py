@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from carrel.courses.files.bundle import FileBundle
 from carrel.courses.files.transfer import store_bundle
-from carrel.courses.model.records import HandOut, TrialResult
+from carrel.courses.model.records import ReleasedVersion, TrialResult
 from carrel.courses.releases.graded_cells import report
 from carrel.courses.releases.messages import sentences
 
@@ -17,7 +17,7 @@ def told(tried: TrialResult | None) -> list[str]:
     source = store_bundle(
         blobs, FileBundle.of([("ps1.ipynb", SOURCE), ("more/x.ipynb", b"not looked into")])
     )
-    made = HandOut(
+    made = ReleasedVersion(
         course="cs101",
         assignment="ps1",
         version=1,

@@ -68,7 +68,7 @@ def test_files_made_by_nbgrader_are_checked_by_the_source_sent_with_them(tmp_pat
 
     right = ReleaseIn(files=files({"ps1.ipynb": SOURCE}), due="")
     services.assignments.release(TEACHER, "cs101", "ps1", right, stripped=stripped)
-    made = services.access.store.hand_out("cs101", "ps1")
+    made = services.access.store.released_version("cs101", "ps1")
     assert made.tried is not None
     assert made.tried.pace.each > 0
     assert {each.name for each in made.files.files} == {"ps1.ipynb", "more.txt"}

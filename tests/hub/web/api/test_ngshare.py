@@ -112,7 +112,7 @@ class TestAssignments:
         source = {"ps1.ipynb": SOURCE}
         due = "2027-01-20 18:00 UTC"
         assert site.release(source=tree(source), due=due).status_code == 200
-        made = site.store.hand_out("cs101", "ps1")
+        made = site.store.released_version("cs101", "ps1")
         assert [file.size for file in made.source.files] == [len(SOURCE)]
         assert site.store.assignment("cs101", "ps1").due == 1_800_468_000.0
         for who in (STUDENT1, TEACHER):
