@@ -83,7 +83,7 @@ class Announcement:
             ]
         width = max(len(one.name) for one in new)
         return [
-            "Sign in as one of these. The passwords are shown this once.",
+            "Sign in as one of these. The passwords are shown only once.",
             *(f"  {one.name:<{width}}  {one.password}  ({one.role})" for one in new),
         ]
 
