@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..errors import CarrelError, Refused
 from ..groups.membership import Membership
-from ..messages.requests import OwnUsage, quote_sentence
+from ..messages.wait_reasons import OwnUsage, quote_sentence
 from ..records.identity import Identity
 from ..runtime.context import Context
 from ..runtime.snapshots import SnapshotReader

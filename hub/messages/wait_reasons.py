@@ -1,146 +1,152 @@
-"""Sentences that explain why a request waits and what would help."""
+"""Say why a queued request waits and when it starts, in one sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import islice
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 
-from ..scheduling.explanation.explanation import Explanation, Precedence, QuotaState, RequestsAhead
-from ..scheduling.explanation.what_if import SuggestedChange, Suggestion
-from ..scheduling.model.plan import Reason
-from ..scheduling.model.snapshot import BudgetBalance, PendingRequest
-from ..scheduling.model.text import hours
-from .requests import OwnUsage, usage_sentence, wait_sentence
-from .units import count, devices, duration
+from ..scheduling.model.plan import Reason, Wait
+from .units import coming, count
 
-_MAX_RULES = 4
+_REASONS: Mapping[Reason, tuple[str, str]] = MappingProxyType(
+    {
+        Reason.BORROWING: (
+            "It would exceed what {} may borrow beyond its guaranteed quota.",
+            "It would exceed what its group may borrow beyond its guaranteed quota.",
+        ),
+        Reason.GUARANTEE: (
+            "The free devices are kept for the guaranteed quota of {}.",
+            "The free devices are kept for the guaranteed quotas of other groups.",
+        ),
+        Reason.RESERVATION: (
+            "The free devices are kept for a reservation of {}.",
+            "The free devices are kept for a reservation.",
+        ),
+        Reason.BUDGET: (
+            "{} has used up its budget for this period.",
+            "Its group has used up its budget for this period.",
+        ),
+        Reason.GROUP_MAXIMUM: (
+            "It would exceed the max quota of {}.",
+            "It would exceed the max quota of its group.",
+        ),
+        Reason.USER_MAXIMUM: (
+            "Its owner would exceed the maximum number of devices per member of {}.",
+            "Its owner would exceed the maximum number of devices per member.",
+        ),
+        Reason.SESSIONS: (
+            "Its owner already has the maximum number of sessions with devices per member of {}.",
+            "Its owner already has the maximum number of sessions with devices per member.",
+        ),
+        Reason.RECLAIMING: (
+            "Devices that {} borrowed are being preempted for it; it starts when the grace period "
+            "ends.",
+            "Devices in use are being preempted for it; it starts when the grace period ends.",
+        ),
+    }
+)
+"""Each sentence with the name of a group, and without it where no group is known."""
 
-MayNameGroup = Callable[[str], bool]
-"""Whether the reader may see the name of a group."""
+
+_OWN_REASONS: Mapping[Reason, tuple[str, str]] = MappingProxyType(
+    {
+        Reason.USER_MAXIMUM: (
+            "You would exceed your maximum number of devices in {}.",
+            "You would exceed your maximum number of devices.",
+        ),
+        Reason.SESSIONS: (
+            "You already have your maximum number of sessions with devices in {}.",
+            "You already have your maximum number of sessions with devices.",
+        ),
+    }
+)
+"""The sentences that the owner reads instead."""
 
 
-def why_sentences(explanation: Explanation, *, yours: bool = False) -> list[str]:
-    """Return the rule that holds the request and the numbers behind it.
+_WOULD_PREEMPT = "Borrowed devices would be preempted for it, after a notice to their users."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnUsage:
+    """The devices that the reader uses in a group, and the maximum per member of the group."""
+
+    group: str
+    used: float
+    maximum: float
+
+
+def wait_sentence(wait: Wait, *, yours: bool = False) -> str:
+    """Return position and reason: ``Queued at position 2. 1 request is ahead of it.``
 
     ``yours``: the reader is the owner.
     """
-    sentences = [wait_sentence(explanation.wait, yours=yours)]
-    if explanation.quota is not None:
-        sentences.append(_quota(explanation.quota, yours=yours))
-    if explanation.budget is not None:
-        sentences.append(_budget(explanation.budget))
-    if explanation.request.nodes is not None:
-        nodes = " and ".join(sorted(explanation.request.nodes)) or "no node that accepts work now"
-        sentences.append(f"Its image is on {nodes}.")
-    if explanation.request.devices and explanation.wait.reason is not Reason.ABOVE_MAXIMUM:
-        sentences.append(_free(explanation))
-    return sentences
+    reason = wait_reason(wait, yours=yours)
+    return f"{position_sentence(wait.place)} {reason}" if _has_position(wait) else reason
 
 
-def _budget(left: BudgetBalance) -> str:
-    """Return what is used of the budget; views show the time of its renewal beside it."""
-    later = "" if left.refills_at is not None else " No later term is defined."
-    if not left.budget:
-        return f"{left.group} has no budget now.{later}"
-    used, whole = hours(left.used), hours(left.budget)
-    return f"{left.group} has used {used} of its budget of {whole} device-hours.{later}"
+def position_sentence(position: int) -> str:
+    """``Queued at position 2.``"""
+    return f"Queued at position {position}."
 
 
-def _free(explanation: Explanation) -> str:
-    request = explanation.request
-    model = f"{request.model} " if request.model else ""
-    requested = "part of a device" if request.share else devices(request.devices)
-    verb = "is" if explanation.free == 1 else "are"
-    return (
-        f"It requests {requested}; {explanation.free} of {explanation.lendable} {model}"
-        f"{'device' if explanation.lendable == 1 else 'devices'} {verb} free now."
-    )
+def wait_reason(wait: Wait, *, yours: bool = False) -> str:
+    """Return the reason without the position, for views that show the position elsewhere."""
+    return _reason(wait, yours=yours) if _has_position(wait) else "It starts now."
 
 
-def _quota(quota: QuotaState, *, yours: bool) -> str:
-    used, maximum = f"{quota.held:g}", f"{quota.most:g}"
-    match quota.reason:
-        case Reason.USER_MAXIMUM if yours:
-            usage = OwnUsage(group=quota.group, used=quota.held, maximum=quota.most)
-            return usage_sentence(usage)
-        case Reason.USER_MAXIMUM:
-            return (
-                f"Its owner uses {used} of at most {maximum} devices per member of {quota.group}."
-            )
-        case Reason.SESSIONS:
-            who = "You have" if yours else "Its owner has"
-            return (
-                f"{who} {used} of at most {maximum} sessions with devices per member of "
-                f"{quota.group}."
-            )
-        case Reason.BORROWING:
-            return (
-                f"{quota.group} uses {used} devices: its guaranteed quota is {quota.guaranteed}, "
-                f"and its maximum with borrowing is {maximum}."
-            )
+def _has_position(wait: Wait) -> bool:
+    return wait.reason is not Reason.STARTING and wait.place > 0
+
+
+def _reason(wait: Wait, *, yours: bool) -> str:
+    sentences = _OWN_REASONS if yours and wait.reason in _OWN_REASONS else _REASONS
+    if wait.reason in sentences:
+        return sentences[wait.reason][0 if wait.detail else 1].format(wait.detail)
+    match wait.reason:
+        case Reason.NO_FREE_DEVICE:
+            fitting = f"{wait.detail} devices" if wait.detail else "devices"
+            return f"Not enough {fitting} are free; it gets the next ones that are released."
+        case Reason.BEHIND_OTHERS:
+            ahead = count(wait.ahead, "request")
+            verb = "is" if wait.ahead == 1 else "are"
+            return f"{ahead} {verb} ahead of it."
+        case Reason.ABOVE_MAXIMUM:
+            group = wait.detail or "its group"
+            return f"It requests more than {group} now allows, so it cannot start. Change it."
+        case Reason.POOL_TOO_SMALL:
+            model = f"{wait.detail} " if wait.detail else ""
+            return f"Not enough {model}devices are in service; it starts when enough are."
+        case Reason.ENGINE:
+            return f"{wait.detail} It starts when that is resolved."
+        case Reason.DRAINING:
+            return "All nodes are draining; it starts when one accepts work again."
         case _:
-            return f"{quota.group} uses {used} of its max quota of {maximum} devices."
+            return "It starts now."
 
 
-def ahead_sentences(ahead: tuple[RequestsAhead, ...], may_name: MayNameGroup) -> list[str]:
-    """Return how many requests are ahead by each rule: the first rules, then the rest as one."""
-    sentences = [_ahead(each, may_name) for each in islice(ahead, _MAX_RULES)]
-    if left := sum(each.count for each in ahead[_MAX_RULES:]):
-        sentences.append(f"{count(left, 'more request')} by the same rules.")
-    return sentences
+def quote_sentence(wait: Wait, now: float, usage: OwnUsage | None = None) -> str:
+    """Return what to expect of a request before it is submitted.
+
+    ``usage``: of the owner, where the maximum per member is what holds the request.
+    """
+    if wait.place < 1:
+        return "Starts immediately."
+    if wait.reason is Reason.RECLAIMING:
+        why = _WOULD_PREEMPT
+    elif wait.reason is Reason.USER_MAXIMUM and usage is not None:
+        why = usage_sentence(usage)
+    else:
+        why = _reason(wait, yours=True)
+    if wait.estimate is None:
+        return f"{position_sentence(wait.place)} {why}"
+    return f"Queued at position {wait.place}, starts {coming(wait.estimate.at - now)}. {why}"
 
 
-def _ahead(ahead: RequestsAhead, may_name: MayNameGroup) -> str:
-    one = ahead.count == 1
-    known = bool(ahead.group) and may_name(ahead.group)
-    group = ahead.group if known else "another group"
-    requests = f"{count(ahead.count, 'request')}{f' of {group}' if ahead.group else ''}"
-    first = "goes first" if one else "go first"
-    it, its = ("it", "its") if one else ("them", "their")
-    group = group if known else "The other group"
-    match ahead.rule:
-        case Precedence.PROMISED:
-            return f"{requests} {first}: devices were preempted for {it}."
-        case Precedence.MOVED:
-            return f"{requests} {first}: {'it was' if one else 'they were'} relocated."
-        case Precedence.RESERVATION:
-            return f"{requests} {first}: a reservation for {it} is active."
-        case Precedence.PRIORITY:
-            return f"{requests} {first}: {its} priority is higher."
-        case Precedence.GUARANTEE:
-            return f"{requests} {first}: {group} is within its guaranteed quota."
-        case Precedence.LESS_USE if ahead.group:
-            return f"{requests} {first}: {group} has used less of its fair share."
-        case Precedence.LESS_USE:
-            return f"{requests} of other users in its group {first}: they have used less."
-        case Precedence.SHORTER:
-            return f"{requests} of the same owner {first}: {its} remaining time is shorter."
-        case Precedence.DEADLINE:
-            return f"{requests} in its group {first}: a deadline is close."
-        case Precedence.OLDER:
-            return f"{requests} of the same owner {first}: submitted earlier."
-
-
-def suggestion_sentence(explanation: Explanation, suggestion: Suggestion) -> str:
-    """``With 1 device instead of 2 it starts now.``"""
-    return f"{_change(explanation.request, suggestion)} {_effect(explanation, suggestion)}"
-
-
-def _effect(explanation: Explanation, suggestion: Suggestion) -> str:
-    before = explanation.wait.estimate
-    if suggestion.expected is None or before is None:
-        return "it starts now."
-    return f"it is expected to start {duration(before.at - suggestion.expected.at)} sooner."
-
-
-def _change(request: PendingRequest, suggestion: Suggestion) -> str:
-    match suggestion.change:
-        case SuggestedChange.FEWER_DEVICES:
-            return f"With {devices(suggestion.devices or 0)} instead of {request.devices}"
-        case SuggestedChange.ANY_MODEL:
-            return f"With a device of any model instead of {request.model}"
-        case SuggestedChange.SHORTER_LIMIT:
-            shorter = duration(suggestion.seconds or 0.0)
-            return f"With a time limit of {shorter} instead of {duration(request.seconds)}"
-        case SuggestedChange.OTHER_GROUP:
-            return f"In the group {suggestion.group}"
+def usage_sentence(usage: OwnUsage) -> str:
+    """``You already use your maximum of 2 devices in cs101.``"""
+    noun = "device" if usage.maximum == 1 else "devices"
+    maximum = f"your maximum of {usage.maximum:g} {noun} in {usage.group}"
+    if usage.used >= usage.maximum:
+        return f"You already use {maximum}."
+    return f"You use {usage.used:g} of {maximum}."

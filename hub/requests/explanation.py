@@ -8,12 +8,7 @@ from dataclasses import asdict, dataclass
 from ..errors import NotFound, Unavailable
 from ..groups.membership import Membership, viewer_of
 from ..messages import requests as request_messages
-from ..messages.wait_reasons import (
-    MayNameGroup,
-    ahead_sentences,
-    suggestion_sentence,
-    why_sentences,
-)
+from ..messages.explanation import MayNameGroup, ahead_sentences, suggestion_sentence, why_sentences
 from ..records.identity import Identity
 from ..records.requests import RequestRecord
 from ..runtime.context import Context

@@ -10,15 +10,8 @@ from collections.abc import Mapping
 
 from ..interfaces.files import OutputFiles
 from ..inventory.pool import device_out
-from ..messages.requests import (
-    drain_warning,
-    idle_warning,
-    position_sentence,
-    session_name,
-    wait_reason,
-    wait_sentence,
-    work_title,
-)
+from ..messages.requests import drain_warning, idle_warning, session_name, work_title
+from ..messages.wait_reasons import position_sentence, wait_reason, wait_sentence
 from ..records.events import EventRecord
 from ..records.identity import Viewer
 from ..records.json_value import plain

@@ -26,7 +26,7 @@ from ...hub.errors import InvalidInput
 from ...hub.records.json_value import Json
 from ...hub.records.requests import CauseCode
 from ..processes.lease_processes import wait_gone
-from .attempt import outcome
+from .attempt import outcome_messages as outcome
 from .attempt.attempt import AttemptMonitor
 from .attempt.log import Log
 from .attempt.reporter import EventReporter, Report
@@ -180,7 +180,7 @@ def prepare(order: AttemptSpec, folder: Path, report: Report, warm: WarmRunner |
         if warm is not None:
             warm.worker.submit(warm.spare.end)
         return CommandAttempt(order, folder, reporter, log)
-    from .notebook.execution import NotebookAttempt  # noqa: PLC0415
+    from .notebook.attempt import NotebookAttempt  # noqa: PLC0415
 
     attempt = NotebookAttempt(report, order, folder, reporter, log)
     attempt.spare = warm.spare if warm is not None else None

@@ -45,7 +45,7 @@ def worker() -> ThreadPoolExecutor:
 def prepare_runner(folder: Path) -> WarmRunner:
     """Import and start everything, and return when there is a job."""
     from .kernels.start import Spare  # noqa: PLC0415
-    from .notebook import execution  # noqa: F401, PLC0415  # imported ahead of the job
+    from .notebook import attempt as execution  # noqa: F401, PLC0415  # imported ahead of the job
 
     executor = worker()
     ready = WarmRunner(worker=executor, spare=executor.submit(Spare).result())

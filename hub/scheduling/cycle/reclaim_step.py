@@ -15,7 +15,7 @@ from ..placement.device_pool import DevicePool
 from ..placement.gangs import least
 from ..preemption.reclaim import has_no_victims, reclaim
 from ..preemption.reclaim_rounds import ReclaimPlan
-from ..preemption.victim_search import cost
+from ..preemption.victim_cost import cost
 from ..queue.cycle_state import CycleState
 from ..queue.fair_share import FairShare
 from ..queue.order import QueueOrder, fair_share_of

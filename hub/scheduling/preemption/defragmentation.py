@@ -15,8 +15,9 @@ from ..placement.gangs import largest_member
 from ..queue.queues import rank
 from ..quota.guarantees import Entitlement
 from ..quota.tree import diverging_group, size
+from .cheapest_victims import Candidate
 from .reclaim_rounds import PreemptiblePool
-from .victim_search import Candidate, cost, lost, part
+from .victim_cost import cost, lost, part
 
 MAX_LOST_SECONDS = 300.0
 """Most work on each device that a relocation may lose, in seconds."""

@@ -14,6 +14,15 @@ from ..queue.queues import rank
 from ..queue.running_set import allocation_of
 from ..quota.guarantees import Entitlement
 from ..quota.tree import THOUSAND, Tally, diverging_group, size
+from .cheapest_victims import (
+    Candidate,
+    Chosen,
+    Surplus,
+    cheapest_first,
+    cheapest_on_one_node,
+    deduct,
+    drop_unneeded,
+)
 from .defragmentation import as_pending, movable
 from .reclaim_rounds import (
     ClaimShape,
@@ -22,17 +31,7 @@ from .reclaim_rounds import (
     ReclaimClaim,
     reclaim_rounds,
 )
-from .victim_search import (
-    Candidate,
-    Chosen,
-    Surplus,
-    cheapest_first,
-    cheapest_on_one_node,
-    cost,
-    deduct,
-    drop_unneeded,
-    lost,
-)
+from .victim_cost import cost, lost
 
 Allowed = Callable[[PendingRequest, PendingRequest, DevicePool, Tally], bool]
 """Whether a form of a request may start with its minimum, given this pool and tally."""

@@ -1,4 +1,4 @@
-"""Form the body of every container that an engine is asked to create: pure, one template for all.
+"""Form the body of every container of a user: pure, one template for jobs, sessions and grading.
 
 A user's container can do nothing to its host: it has no capability, no new privileges, a read-only
 root, bounded memory, processes and temporary files, the engine's own seccomp filter, and no device

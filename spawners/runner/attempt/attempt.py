@@ -14,7 +14,7 @@ from typing import Final
 from ....hub.attempts.spec import NOTICE, PROGRESS, SAVED, AttemptSpec
 from . import memory
 from .log import Log
-from .outcome import AttemptOutcome
+from .outcome_messages import AttemptOutcome
 from .progress import ProgressFile
 from .reporter import EventReporter
 

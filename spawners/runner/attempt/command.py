@@ -9,10 +9,10 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from . import outcome
+from . import outcome_messages as outcome
 from .attempt import Attempt
 from .log import drain
-from .outcome import AttemptOutcome, StartFailed
+from .outcome_messages import AttemptOutcome, StartFailed
 from .progress import step_of_bar
 from .working_folder import working_folder
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ....hub.attempts.output_limits import OutputLimits, size_words
 from ....hub.records.json_value import Json
-from .outcome import plain
+from .outcome_messages import plain
 from .text import KeptText, Lines, left_out, storable, utf8_size
 
 if TYPE_CHECKING:

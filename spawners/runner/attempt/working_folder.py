@@ -10,7 +10,7 @@ from typing import Final
 
 from ....hub.attempts.output_limits import OutputLimits, size_words
 from ....hub.attempts.spec import WORK, AttemptSpec
-from .outcome import StartFailed
+from .outcome_messages import StartFailed
 
 _MAX_READ: Final = 1 << 20
 """tarfile copies files in smaller pieces; only a malicious header needs more."""

@@ -24,7 +24,7 @@ from papermill.log import logger
 
 from ....hub.records.json_value import Json
 from ....hub.records.requests import CauseCode
-from ..attempt.outcome import AttemptOutcome, plain
+from ..attempt.outcome_messages import AttemptOutcome, plain
 from ..attempt.outputs import CellOutputs, bounded_bundle
 from ..attempt.progress import step_of_bar
 from ..attempt.text import left_out, storable, utf8_size

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from carrel.hub.messages import requests as request_messages
-from carrel.hub.messages import units
+from carrel.hub.messages import units, wait_reasons
 from carrel.hub.scheduling.model.plan import Estimate, Reason, Wait
 from carrel.hub.scheduling.model.states import State
 
@@ -43,23 +43,23 @@ from carrel.hub.scheduling.model.states import State
     ],
 )
 def test_a_wait_has_position_and_reason(wait: Wait, sentence: str) -> None:
-    assert request_messages.wait_sentence(wait) == sentence
+    assert wait_reasons.wait_sentence(wait) == sentence
     place = f"Queued at position {wait.place}. " if wait.place else ""
-    assert f"{place}{request_messages.wait_reason(wait)}" == sentence
+    assert f"{place}{wait_reasons.wait_reason(wait)}" == sentence
 
 
 @pytest.mark.parametrize("reason", list(Reason))
 def test_every_reason_has_a_sentence(reason: Reason) -> None:
     wait = Wait(request_id="a", place=1, reason=reason)
-    assert request_messages.wait_sentence(wait).endswith(".")
-    assert "owner" not in request_messages.wait_sentence(wait, yours=True), "who reads is the owner"
+    assert wait_reasons.wait_sentence(wait).endswith(".")
+    assert "owner" not in wait_reasons.wait_sentence(wait, yours=True), "who reads is the owner"
 
 
 def test_the_owner_is_addressed_as_you() -> None:
     wait = Wait(request_id="a", place=1, reason=Reason.USER_MAXIMUM, detail="cs101")
     said = "You would exceed your maximum number of devices in cs101."
-    assert request_messages.wait_sentence(wait, yours=True) == f"Queued at position 1. {said}"
-    assert request_messages.quote_sentence(wait, 0.0) == f"Queued at position 1. {said}"
+    assert wait_reasons.wait_sentence(wait, yours=True) == f"Queued at position 1. {said}"
+    assert wait_reasons.quote_sentence(wait, 0.0) == f"Queued at position 1. {said}"
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_a_quote_says_how_much_of_the_maximum_is_used(
         detail="cs101",
         estimate=Estimate(at=7170.0, latest=7170.0),
     )
-    usage = request_messages.OwnUsage(group="cs101", used=used, maximum=maximum)
-    assert request_messages.quote_sentence(wait, 0.0, usage) == (
+    usage = wait_reasons.OwnUsage(group="cs101", used=used, maximum=maximum)
+    assert wait_reasons.quote_sentence(wait, 0.0, usage) == (
         f"Queued at position 2, starts in about 2 h. {sentence}"
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import NotFound
-from carrel.hub.messages.wait_reasons import ahead_sentences, why_sentences
+from carrel.hub.messages.explanation import ahead_sentences, why_sentences
 from carrel.hub.requests.explanation import WaitExplanations
 from carrel.hub.requests.jobs import JobService
 from carrel.hub.requests.queries import RequestQueries

@@ -15,7 +15,7 @@ from carrel.hub.errors import InvalidInput
 from carrel.hub.records.events import NewEvent
 from carrel.hub.records.requests import CauseCode
 from carrel.spawners.runner.__main__ import main, take_claim
-from carrel.spawners.runner.attempt import outcome
+from carrel.spawners.runner.attempt import outcome_messages as outcome
 
 ORDER = AttemptSpec(
     lease_id="j-1.1",

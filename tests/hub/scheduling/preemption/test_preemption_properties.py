@@ -21,10 +21,10 @@ from carrel.hub.scheduling.model.snapshot import (
 )
 from carrel.hub.scheduling.placement.device_pool import DevicePool
 from carrel.hub.scheduling.placement.gangs import largest_member
-from carrel.hub.scheduling.preemption import victim_search
+from carrel.hub.scheduling.preemption import victim_cost
 from carrel.hub.scheduling.preemption.defragmentation import MAX_LOST_SECONDS
 from carrel.hub.scheduling.preemption.reclaim import reclaim
-from carrel.hub.scheduling.preemption.victim_search import lost
+from carrel.hub.scheduling.preemption.victim_cost import lost
 from carrel.hub.scheduling.queue.queues import rank
 from carrel.hub.scheduling.quota.tree import GroupTree, Tally, guarantees
 
@@ -176,7 +176,7 @@ def subsets(allocations: Sequence[Allocation]) -> Iterable[tuple[Allocation, ...
 def cost(chosen: Iterable[Allocation]) -> tuple[bool, float, int]:
     every = list(chosen)
     beyond = any(each.priority is not PriorityClass.OPPORTUNISTIC for each in every)
-    return beyond, sum(victim_search.cost(each, NOW) for each in every), len(every)
+    return beyond, sum(victim_cost.cost(each, NOW) for each in every), len(every)
 
 
 def check_victims_make_room_and_none_of_them_goes_in_vain(

@@ -13,8 +13,8 @@ from nbformat import NotebookNode
 from papermill.exceptions import PapermillExecutionError
 
 from ....hub.attempts.spec import AttemptSpec
-from ..attempt import outcome
-from ..attempt.outcome import AttemptOutcome, StartFailed
+from ..attempt import outcome_messages as outcome
+from ..attempt.outcome_messages import AttemptOutcome, StartFailed
 from ..attempt.working_folder import working_folder
 from ..kernels.start import DEFAULT_KERNEL, can_use_spare
 from .engine import ENGINE, NotebookManager, register
