@@ -1,4 +1,4 @@
-"""Quotas that lend and share, and what may be stopped for somebody's guarantee."""
+"""Lending and borrowing of quota, and whether a request may be preempted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def upgrade() -> None:
     ):
         op.add_column("requests", column)
     op.add_column("attempts", sa.Column("saved_at", sa.Double(), nullable=True))
-    # Nobody asked for a job that stays: jobs give way from now on, as new ones do.
+    # No owner chose a job that cannot be preempted: jobs are preemptible now, as new ones are.
     op.execute("UPDATE requests SET preemptible = true WHERE kind = 'job' AND ended_at IS NULL")
     op.create_table(
         "terms",

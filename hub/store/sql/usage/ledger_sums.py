@@ -26,7 +26,7 @@ EVERYTHING = LedgerFilter()
 
 
 @dataclass(slots=True)
-class _Known:
+class _LedgerCache:
     """What the lines up to ``last`` add up to."""
 
     last: int = 0
@@ -39,7 +39,7 @@ class LedgerSums:
     def __init__(self) -> None:
         # Readers are threads, and the sums grow in place.
         self._lock = Lock()
-        self._known = _Known()
+        self._known = _LedgerCache()
 
     def by_person(
         self, connection: Connection, owner: str | None
@@ -78,7 +78,7 @@ class LedgerSums:
     def _up_to_date(self, connection: Connection) -> DailySums:
         last = connection.scalar(LAST_LINE) or 0
         if last < self._known.last:  # an older view than the last reader's, or another ledger
-            self._known = _Known()
+            self._known = _LedgerCache()
         if last > self._known.last:
             found = list(_newer(connection, self._known.last))
             for day, owner, group, new in found:

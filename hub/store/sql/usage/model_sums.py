@@ -52,7 +52,7 @@ def lines(connection: Connection, *conditions: ColumnElement[bool]) -> Iterator[
 
 
 @dataclass(slots=True)
-class _Known:
+class _ModelCache:
     """What the lines up to ``last`` add up to by model, while devices have these models."""
 
     models: Mapping[str, str] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class ModelSums:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._known = _Known()
+        self._known = _ModelCache()
 
     def used(
         self, connection: Connection, which: LedgerFilter, days: range | None
@@ -88,7 +88,7 @@ class ModelSums:
         models = {row.id: row.model for row in connection.execute(_MODELS)}
         last = connection.scalar(LAST_LINE) or 0
         if last < self._known.last or models != self._known.models:
-            self._known = _Known(models=models)
+            self._known = _ModelCache(models=models)
         if last > self._known.last:
             found = list(_newer(connection, self._known.last))
             for model, day, owner, group, new in found:
