@@ -184,22 +184,6 @@ def bucket_of(window: Window, at: float) -> int:
     return int((at - window.since) / window.width)
 
 
-def flow(window: Window, moments: Iterable[tuple[float, float]]) -> tuple[Flow, ...]:
-    """Moments with amounts, by the part of the window they fall into."""
-    found: dict[int, list[tuple[float, float]]] = {}
-    for at, amount in moments:
-        begun = max(at, window.since)
-        found.setdefault(bucket_of(window, begun), []).append((begun - window.since, amount))
-    return tuple(
-        Flow(
-            bucket=bucket,
-            amount=fsum(amount for _, amount in found[bucket]),
-            offset=fsum(offset * amount for offset, amount in found[bucket]),
-        )
-        for bucket in sorted(found)
-    )
-
-
 def mean_levels(
     window: Window, begun: Sequence[Flow], ended: Sequence[Flow], now: float
 ) -> tuple[float, ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import fsum
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.records.usage import DAY, Capacity, UsageRow, Window
+from carrel.hub.records.usage import DAY, Capacity, Flow, UsageRow, Window
 from carrel.hub.usage import aggregation
 from carrel.hub.usage.reports import window_of
 
@@ -27,8 +28,8 @@ def test_levels_are_the_means_of_what_there_was(
     window = Window(since=200, until=800, buckets=buckets)
     lasting = [(min(a, b), max(a, b), n) for a, b, n in spans if max(a, b) <= now]
     inside = [span for span in lasting if span[0] < window.until and span[1] > window.since]
-    begun = aggregation.flow(window, [(a, n) for a, _, n in inside])
-    ended = aggregation.flow(window, [(b, n) for _, b, n in inside if b < window.until])
+    begun = flow(window, [(a, n) for a, _, n in inside])
+    ended = flow(window, [(b, n) for _, b, n in inside if b < window.until])
     means = aggregation.mean_levels(window, begun, ended, now)
     for number, mean in enumerate(means):
         start = window.since + number * window.width
@@ -36,6 +37,24 @@ def test_levels_are_the_means_of_what_there_was(
         seconds = fsum(n * max(0.0, min(b, end) - max(a, start)) for a, b, n in lasting)
         assert mean == pytest.approx(seconds / (end - start), abs=1e-6)
     assert len(means) == sum(window.since + n * window.width < now for n in range(buckets))
+
+
+def flow(window: Window, moments: Iterable[tuple[float, float]]) -> tuple[Flow, ...]:
+    """Sum amounts by the part of the window that their moments fall into."""
+    found: dict[int, list[tuple[float, float]]] = {}
+    for at, amount in moments:
+        begun = max(at, window.since)
+        found.setdefault(aggregation.bucket_of(window, begun), []).append(
+            (begun - window.since, amount)
+        )
+    return tuple(
+        Flow(
+            bucket=bucket,
+            amount=fsum(amount for _, amount in found[bucket]),
+            offset=fsum(offset * amount for offset, amount in found[bucket]),
+        )
+        for bucket in sorted(found)
+    )
 
 
 def test_parts_of_an_amount_add_up_to_it() -> None:
