@@ -10,6 +10,8 @@ import subprocess
 import tarfile
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -28,8 +30,12 @@ from .kit import Site
 
 pytestmark = pytest.mark.docker
 
-INSTALLS = (recipes.HERE / "datascience" / "Dockerfile").read_text()
-"""Those of the images above base do what this one does."""
+INSTALLS = (
+    (recipes.HERE / "datascience" / "Dockerfile")
+    .read_text()
+    .replace("FROM ${FROM}\n", "FROM ${FROM}\nENV PIP_NO_INDEX=1\n")
+)
+"""Those of the images above base do what this one does; here without asking a package index."""
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +45,31 @@ def engine(docker_engine: DockerEngine) -> Docker:
 
 @pytest.fixture
 def shelf(engine: Docker, base_image: str, tmp_path: Path) -> Iterator[Shelf]:
+    with shelf_in(tmp_path, engine, base_image) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def series(
+    engine: Docker, base_image: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Series]:
+    """Three builds of one image, which several tests look at; the last test removes the first."""
+    with shelf_in(tmp_path_factory.mktemp("series"), engine, base_image) as made:
+        builds = [made.build(made.recipe(version)) for version in ("1.0", "2.0", "3.0")]
+        yield Series(
+            shelf=made,
+            old=builds[0],
+            middle=builds[1],
+            newest=builds[2],
+            steps=tuple(made.steps),
+            log=tuple(made.log),
+        )
+
+
+@contextmanager
+def shelf_in(folder: Path, engine: Docker, base_image: str) -> Iterator[Shelf]:
     engine.ask("tag", base_image, "carrel/base:latest")
-    made = Shelf(engine, tmp_path)
+    made = Shelf(engine, folder)
     yield made
     for image in engine.images():
         if image.name == made.name:
@@ -78,6 +107,18 @@ class Shelf:
         return build(self.engine, order, self.log.append, self.steps.append)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """An image in three versions, of which each has another lock file."""
+
+    shelf: Shelf
+    old: ListedImage
+    middle: ListedImage
+    newest: ListedImage
+    steps: tuple[str, ...]
+    log: tuple[str, ...]
+
+
 def tiny(folder: Path, name: str, version: str) -> Path:
     """A wheel of one empty module; the same bytes each time."""
     wheel = folder / f"{name}-{version}-py3-none-any.whl"
@@ -100,8 +141,18 @@ def inside(engine: Docker, image: str, *words: str) -> str:
     return engine.ask(*run, *rest)
 
 
+def layers(engine: Docker, image: str) -> list[str]:
+    """The digests of their content, from the lowest up."""
+    found = engine.ask("image", "inspect", "--format", "{{json .RootFS.Layers}}", image)
+    return [str(layer) for layer in json.loads(found)]
+
+
 def holds(engine: Docker, image: str, what: bytes) -> bool:
-    """Whether any layer of an image, or what is written about it, has these bytes in it."""
+    """Whether an image has these bytes in a layer of its own, or in its metadata.
+
+    The layers of the base image were there before these bytes, so that they are not read.
+    """
+    below = {layer.partition(":")[2] for layer in layers(engine, "carrel/base:latest")}
     with subprocess.Popen(
         [engine.program, "save", image], env=engine.environment, stdout=subprocess.PIPE
     ) as saving:
@@ -109,7 +160,8 @@ def holds(engine: Docker, image: str, what: bytes) -> bool:
         found = False
         with tarfile.open(fileobj=saving.stdout, mode="r|") as saved:
             for member in saved:
-                content = saved.extractfile(member) if member.isfile() else None
+                known = not below.isdisjoint(Path(member.name).parts)
+                content = saved.extractfile(member) if member.isfile() and not known else None
                 if content is not None and _within(content.read(), what):
                     found = True
     assert saving.returncode == 0
@@ -199,36 +251,31 @@ class TestSecrets:
 
 class TestBuilds:
     def test_the_same_lock_gives_the_same_image_and_another_one_a_new(
-        self, engine: Docker, shelf: Shelf
+        self, engine: Docker, series: Series
     ) -> None:
-        first = shelf.build(shelf.recipe("1.0"))
-        assert shelf.build(shelf.recipe("1.0")).digest == first.digest
-        second = shelf.build(shelf.recipe("2.0"))
+        shelf, first, second = series.shelf, series.middle, series.newest
+        assert shelf.build(shelf.recipe("3.0")).digest == second.digest
         assert second.digest != first.digest
         assert first.labels[labels.LOCK] != second.labels[labels.LOCK]
-        assert second.labels[labels.PACKAGES] == f"{shelf.name}pkg 2.0"
+        assert second.labels[labels.PACKAGES] == f"{shelf.name}pkg 3.0"
         assert second.labels[labels.BASE_DIGEST] == engine.inspect(["carrel/base:latest"])[0].digest
         assert [i.digest for i in engine.images() if i.name == shelf.name] == [
             second.digest,
             first.digest,
+            series.old.digest,
         ]
 
     def test_it_shares_the_layers_of_its_base(
-        self, engine: Docker, shelf: Shelf, base_image: str
+        self, engine: Docker, series: Series, base_image: str
     ) -> None:
-        built = shelf.build(shelf.recipe("1.0"))
-        below, above = (
-            json.loads(engine.ask("image", "inspect", "--format", "{{json .RootFS.Layers}}", each))
-            for each in (base_image, built.digest)
-        )
+        below, above = layers(engine, base_image), layers(engine, series.newest.digest)
         assert above[: len(below)] == below
         assert len(above) > len(below)
 
-    def test_progress_is_reported_step_by_step(self, shelf: Shelf) -> None:
-        shelf.build(shelf.recipe("1.0"))
-        assert any(step.startswith("[2/2] RUN") for step in shelf.steps)
-        assert shelf.steps[-1].startswith("[2/2] done in")
-        assert any(f"{shelf.name}pkg" in line for line in shelf.log)
+    def test_progress_is_reported_step_by_step(self, series: Series) -> None:
+        assert any(step.startswith("[2/2] RUN") for step in series.steps)
+        assert series.steps[-1].startswith("[2/2] done in")
+        assert any(f"{series.shelf.name}pkg" in line for line in series.log)
 
     def test_a_build_that_fails_shows_the_end_of_its_log(self, shelf: Shelf) -> None:
         recipe = shelf.recipe("1.0")
@@ -242,7 +289,7 @@ class TestBuilds:
         order = BuildOrder(recipe=recipes.find("torch"), base="datascience")
         if engine.has("carrel/datascience:latest"):
             pytest.skip("this engine has it")
-        with pytest.raises(InvalidInput, match="First: carrel images build datascience"):
+        with pytest.raises(InvalidInput, match="Run first: carrel images build datascience"):
             build(engine, order, print, print)
 
 
@@ -261,32 +308,15 @@ class TestVerify:
 
 
 class TestPrune:
-    def test_only_unneeded_builds_are_removed(self, engine: Docker, shelf: Shelf) -> None:
-        old, pinned, newest = (shelf.build(shelf.recipe(v)) for v in ("1.0", "2.0", "3.0"))
-        mine = [image for image in engine.images() if image.name == shelf.name]
-        found = retention.retention_decisions(mine, {pinned.reference: "Pinned for cs101."})
-        assert {fate.image.digest: fate.why for fate in found} == {
-            newest.digest: f"It is the newest build of {shelf.name}.",
-            pinned.digest: "Pinned for cs101.",
-            old.digest: "",
-        }
-        # The tag that `old` had when it was built is that of the newest by now.
-        retention.remove(engine, old)
-        assert {image.digest for image in engine.images() if image.name == shelf.name} == {
-            newest.digest,
-            pinned.digest,
-        }
-
-    def test_the_engines_own_prune_removes_no_build(self, engine: Docker, shelf: Shelf) -> None:
-        builds = [shelf.build(shelf.recipe(version)) for version in ("1.0", "2.0")]
+    def test_the_engines_own_prune_removes_no_build(self, engine: Docker, series: Series) -> None:
         found = engine.ask("image", "ls", "--quiet", "--no-trunc", "--filter", "dangling=true")
+        builds = (series.old, series.middle, series.newest)
         assert not {image.digest for image in builds} & set(found.split())
 
     def test_an_image_used_by_a_container_is_not_removed(
-        self, engine: Docker, shelf: Shelf
+        self, engine: Docker, series: Series
     ) -> None:
-        old = shelf.build(shelf.recipe("1.0"))
-        shelf.build(shelf.recipe("2.0"))
+        old = series.old
         container = engine.ask("create", "--network", "none", old.digest, "true").strip()
         try:
             with pytest.raises(ImageFailed):
@@ -294,6 +324,22 @@ class TestPrune:
             assert engine.inspect([old.digest])
         finally:
             engine.ask("rm", container)
+
+    def test_only_unneeded_builds_are_removed(self, engine: Docker, series: Series) -> None:
+        old, pinned, newest, name = series.old, series.middle, series.newest, series.shelf.name
+        mine = [image for image in engine.images() if image.name == name]
+        found = retention.retention_decisions(mine, {pinned.reference: "Pinned for cs101."})
+        assert {fate.image.digest: fate.why for fate in found} == {
+            newest.digest: f"It is the newest build of {name}.",
+            pinned.digest: "Pinned for cs101.",
+            old.digest: "",
+        }
+        # The tag that `old` had when it was built is that of the newest by now.
+        retention.remove(engine, old)
+        assert {image.digest for image in engine.images() if image.name == name} == {
+            newest.digest,
+            pinned.digest,
+        }
 
 
 def test_an_executed_notebook_names_its_image(site: Site) -> None:
