@@ -202,7 +202,7 @@ def test_what_is_suggested_is_done_with_the_printed_command_and_comes_true(
     assert command == ["carrel", "change", waits.id, "--model", "any"]
 
     done = carrel(*command[1:])
-    assert done.output == f"{waits.id} asks for 1 device, 10 min at most, in the group cs101.\n"
+    assert done.output == f"{waits.id} now requests 1 device, 10 min at most, in the group cs101.\n"
     world.settle()
 
     after = world.see(waits)
@@ -212,7 +212,7 @@ def test_what_is_suggested_is_done_with_the_printed_command_and_comes_true(
 
 def test_it_is_changed_to_another_model(world: World, waits: RequestOut, carrel: Terminal) -> None:
     done = carrel("change", waits.id, "--model", OLD)
-    assert f"asks for 1 device ({OLD})" in done.output
+    assert f"now requests 1 device ({OLD})" in done.output
     world.settle()
     assert model_of(world, waits) == OLD
 

@@ -23,7 +23,7 @@ def world() -> World:
 @pytest.mark.parametrize(
     ("body", "message", "accepted"),
     [
-        (b"\xff\xfe{}", "The body is not UTF-8: byte 0 cannot be read.", "JSON in UTF-8"),
+        (b"\xff\xfe{}", "The body is not UTF-8: byte 0 is invalid.", "JSON in UTF-8"),
         (b"{", "The body is not valid JSON", "one JSON object"),
         (b'{"group": "\\ud800"}', "The body is not valid JSON", "one JSON object"),
         (b"[" * 100_000, "The body is not valid JSON", "one JSON object"),
