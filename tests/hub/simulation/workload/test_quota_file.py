@@ -67,7 +67,9 @@ def test_a_group_without_tenants_is_named() -> None:
             "[groups.lab]\nmax_seconds = 60\n", r"max_seconds is 60\. Text", id="a bare number"
         ),
         pytest.param(
-            '[groups.lab]\nmax_seconds = "2 weeks"\n', "max_seconds: Invalid duration: '2 weeks'", id="no time"
+            '[groups.lab]\nmax_seconds = "2 weeks"\n',
+            "max_seconds: Invalid duration: '2 weeks'",
+            id="no time",
         ),
         pytest.param(
             '[groups.lab]\nbudget = "3h/day"\n',

@@ -120,7 +120,7 @@ def test_known_users_continue_while_jupyterhub_is_away(hub: ThreadingHTTPServer)
         oauth.cache.clear()
         oauth.api_url = "http://127.0.0.1:9/hub/api"  # nobody listens there
         assert await sign_in.person("ada", "session-1") == first
-        with pytest.raises(Unavailable, match="does not answer"):
+        with pytest.raises(Unavailable, match="is not responding"):
             await sign_in.person("ada", "session-2")
         with pytest.raises(Unavailable):
             await sign_in.person("stranger")
