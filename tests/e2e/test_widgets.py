@@ -194,7 +194,7 @@ def test_the_dashboard_shows_pool_queue_and_jobs_as_they_change(
     expect(page.locator(".carrel-mine").first).to_contain_text("slow.ipynb")
     expect(page.locator(".carrel-job", has_text=first)).to_contain_text("running")
     # The reason is fetched when it is opened: in each own row, and in the job's own view.
-    queue, asks = page.locator(".carrel-queue"), "It asks for 1 device; 0 of 1 device are free now."
+    queue, asks = page.locator(".carrel-queue"), "It requests 1 device; 0 of 1 device are free now."
     for job in (second, third):
         row = queue.locator("tr", has=page.locator(f'a[href$="{job}"]'))
         row.get_by_role("button", name="Why, and what would help").click()
