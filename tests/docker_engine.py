@@ -20,6 +20,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -174,7 +175,8 @@ def shared_engine(run: str) -> Iterator[DockerEngine]:
     finally:
         with locked(folder / "lock"):
             mine.unlink()
-            if not any(folder.glob("used-by-*")):
+            users = (int(each.name.rpartition("-")[2]) for each in folder.glob("used-by-*"))
+            if not any(map(psutil.pid_exists, users)):
                 _stop(folder)
 
 
@@ -282,8 +284,19 @@ def content() -> str:
 
 
 def _own_path() -> str:
-    return os.pathsep.join([str(Path(os.sys.executable).parent), os.environ.get("PATH", "")])
+    return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
 
 def _cache() -> Path:
     return Path.home() / ".cache" / "carrel-tests" / "docker"
+
+
+def build_images() -> None:
+    """Build what is missing of both images, so that tests which need them do not wait."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # and with it the engine
+    with docker_engine() as engine:
+        grading_image(engine, base_image(engine))
+
+
+if __name__ == "__main__":
+    build_images()

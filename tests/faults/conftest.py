@@ -31,16 +31,18 @@ def desk(shared: Installation) -> Iterator[Installation]:
     assert {part: shared.pid_of(part) for part in parts} == parts, "a part has died"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """A module's own, whose parts it may kill and restart."""
+    """One whose parts tests may kill and restart."""
     with installation(tmp_path_factory.mktemp("own") / "state", "--simulated-devices", "2") as made:
         yield made
 
 
 @pytest.fixture
 def site(installed: Installation) -> Iterator[Installation]:
-    """The module's own with all parts well, before and after; unless a test has taken it down."""
+    """That one with all parts well, before and after; unless the test takes it down."""
+    if installed.process is None:
+        installed.up()
     healthy(installed)
     yield installed
     if installed.process is not None:

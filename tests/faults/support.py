@@ -112,6 +112,8 @@ def release_everything(site: Installation) -> None:
     for request in read(site.state).requests:
         if not request.ended:
             site.api("DELETE", f"/requests/{request.id}", user=request.owner)
+    for path in (site.state / "homes").glob("*/told.txt"):
+        path.unlink()
     nothing_left(site)
 
 
