@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ..errors import InvalidInput
 from ..files.safe_fs import Owner, write_into
-from ..records.json_value import Json
+from ..records.requests import JobSpec
 from .output_limits import OutputLimits
 
 ORDER: Final = "order.json"
@@ -25,6 +25,8 @@ SAVED: Final = "saved"
 WORK: Final = "work"
 BELL: Final = "bell"
 """Beside the folder of an attempt that is waited for (``waiting``)."""
+_KEPT_BY_SERVICE: Final = frozenset({"archive", "retries", "internet"})
+"""Fields of a job that the service and the backend carry out; the file does not have them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +37,9 @@ class AttemptSpec:
         service_url: where it reports to, without a trailing slash.
         devices: names for people, for the output notebook.
         device_ids: the same devices by id.
-        command: program and arguments, in place of a notebook.
-        workdir: working folder below the home, or below the uploaded folder.
+        job: what to execute; its fields are top-level keys of the file, which runners in older
+            images read.
         archive_path: the uploaded .tar.gz; empty without one.
-        memory_bytes: resident memory that the job's processes may hold together; 0 for any.
         image: what all of it runs in, as ``NAME@sha256:…``; empty outside of images.
         owner, course_data: for a runner that was started before it was anybody's.
     """
@@ -49,17 +50,11 @@ class AttemptSpec:
     token: str
     service_url: str
     input_path: str
-    notebook_name: str
-    output_name: str
-    parameters: Mapping[str, Json]
-    kernel: str
     home: str
     devices: tuple[str, ...]
     device_ids: tuple[str, ...]
-    command: tuple[str, ...] = ()
-    workdir: str = ""
+    job: JobSpec
     archive_path: str = ""
-    memory_bytes: int = 0
     image: str = ""
     owner: str = ""
     course_data: str = ""
@@ -67,7 +62,11 @@ class AttemptSpec:
 
     def write(self, folder: Path, *, owner: Owner | None = None) -> None:
         """Whole or not at all, readable for its owner only."""
-        write_into(folder, ORDER, json.dumps(asdict(self), indent=2) + "\n", owner=owner)
+        job = {k: v for k, v in self.job.as_json().items() if k not in _KEPT_BY_SERVICE}
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        del values["job"]
+        values |= {**job, "limits": asdict(self.limits)}
+        write_into(folder, ORDER, json.dumps(values, indent=2) + "\n", owner=owner)
 
     @classmethod
     def read(cls, folder: Path) -> AttemptSpec:
@@ -78,16 +77,17 @@ class AttemptSpec:
         """
         try:
             found = json.loads((folder / ORDER).read_text(encoding="utf-8"))
-            for name in ("devices", "device_ids", "command"):
+            for name in ("devices", "device_ids"):
                 found[name] = tuple(found.get(name, ()))
+            job = JobSpec.from_json(_known(JobSpec, found))
             limits = OutputLimits(**_known(OutputLimits, found.get("limits", {})))
-            return cls(**{**_known(cls, found), "limits": limits})
+            return cls(**{**_known(cls, found), "job": job, "limits": limits})
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise InvalidInput(f"{folder / ORDER} is no order: {error}.") from error
 
 
 def _known(
-    kind: type[AttemptSpec] | type[OutputLimits],
+    kind: type[AttemptSpec | JobSpec | OutputLimits],
     found: Mapping[str, Any],  # JSON
 ) -> dict[str, Any]:
     names = {each.name for each in fields(kind)}

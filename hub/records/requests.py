@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from typing import Any
 
 from ..scheduling.model.idleness import IdleWarning
 from ..scheduling.model.snapshot import Kind, PriorityClass
@@ -79,6 +80,16 @@ class JobSpec:
     memory_bytes: int = 0
     retries: int = 0
     internet: bool = True
+
+    def as_json(self) -> dict[str, Json]:
+        """Return every field by its name, as JSON: the form in the database and in files."""
+        values: dict[str, Json] = {each.name: getattr(self, each.name) for each in fields(self)}
+        return values | {"parameters": dict(self.parameters), "command": list(self.command)}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> JobSpec:
+        """Read that form; a field that is missing, as in older rows and files, has its default."""
+        return cls(**{**values, "command": tuple(values.get("command", ()))})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -146,17 +146,11 @@ class LocalBackend:
             token=order.token,
             service_url=self._settings.service_url,
             input_path=str(order.input_path.resolve()),
-            notebook_name=order.job.notebook_name,
-            output_name=order.job.output_name,
-            parameters=order.job.parameters,
-            kernel=order.job.kernel,
             home=str(order.home.resolve()),
             devices=tuple(readable(device) for device in order.devices),
             device_ids=tuple(device.id for device in order.devices),
-            command=order.job.command,
-            workdir=order.job.workdir,
+            job=order.job,
             archive_path=str(order.archive_path.resolve()) if order.archive_path else "",
-            memory_bytes=order.job.memory_bytes,
             limits=self._limits,
         )
 

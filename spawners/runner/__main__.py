@@ -174,7 +174,7 @@ def prepare(order: AttemptSpec, folder: Path, report: Report, warm: WarmRunner |
     (folder / FILES).mkdir(mode=0o700, exist_ok=True)
     # Imported late: the claim must not wait for half a second of imports, and a command does not
     # need papermill.
-    if order.command:
+    if order.job.command:
         from .attempt.command import CommandAttempt  # noqa: PLC0415
 
         if warm is not None:

@@ -82,7 +82,7 @@ class Attempt(ABC):
         self.counter.mark()
         # Checked soon after the process dies: judge() may run seconds later.
         self._killed_for_memory = self._killed_for_memory or self._was_just_killed()
-        limit = self.order.memory_bytes
+        limit = self.order.job.memory_bytes
         if limit and not self.memory_used:
             memory_used = memory.resident_bytes(os.getpid())
             if memory_used > limit:

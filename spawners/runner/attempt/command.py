@@ -34,7 +34,7 @@ class CommandAttempt(Attempt):
     """Runs the command of an order in its own process group."""
 
     def execute(self) -> None:
-        command = self.order.command
+        command = self.order.job.command
         os.chdir(working_folder(self.order, self.folder))
         if shutil.which(command[0]) is None:
             raise StartFailed(
@@ -57,11 +57,11 @@ class CommandAttempt(Attempt):
         self.reporter.settle()
 
     def judge(self, error: BaseException | None) -> AttemptOutcome:
-        command, process = self.order.command, self.process
+        command, process = self.order.job.command, self.process
         if isinstance(error, StartFailed):
             return outcome.start_failed(str(error))
         if self.memory_used:
-            return outcome.out_of_memory(self.memory_used, self.order.memory_bytes)
+            return outcome.out_of_memory(self.memory_used, self.order.job.memory_bytes)
         if error is not None or process is None or process.returncode is None:
             return outcome.runner_failed(error)
         if process.returncode == 0:

@@ -19,7 +19,7 @@ _MAX_READ: Final = 1 << 20
 def working_folder(order: AttemptSpec, folder: Path) -> Path:
     """Return the working folder. Raises StartFailed if the job may not use it."""
     if not order.archive_path:
-        return below_home(Path(order.home), order.workdir)
+        return below_home(Path(order.home), order.job.workdir)
     work = folder / WORK
     work.mkdir(mode=0o700)
     try:
@@ -30,7 +30,7 @@ def working_folder(order: AttemptSpec, folder: Path) -> Path:
     except StartFailed:
         shutil.rmtree(work, ignore_errors=True)
         raise
-    return below_home(work, order.workdir)
+    return below_home(work, order.job.workdir)
 
 
 def below_home(home: Path, workdir: str) -> Path:

@@ -46,7 +46,7 @@ class NotebookAttempt(NotebookState):
         papermill.execute_notebook(
             notebook,
             None,
-            parameters=dict(order.parameters),
+            parameters=dict(order.job.parameters),
             engine_name=ENGINE,
             kernel_name=kernel.name,
             language=kernel.language,
@@ -58,7 +58,7 @@ class NotebookAttempt(NotebookState):
     def judge(self, error: BaseException | None) -> AttemptOutcome:
         manager = self.manager
         if self.memory_used:
-            return outcome.out_of_memory(self.memory_used, self.order.memory_bytes)
+            return outcome.out_of_memory(self.memory_used, self.order.job.memory_bytes)
         if manager is not None and self.failure is not None:
             return _of_cell(manager, *self.failure)
         # Papermill also raises for errors that a tag of the cell expects.
@@ -95,7 +95,7 @@ def load(order: AttemptSpec) -> NotebookNode:
         nbformat.validate(notebook)
     except (OSError, ValueError, KeyError, AttributeError, nbformat.ValidationError) as error:
         first = str(error).strip().splitlines()[:1] or [type(error).__name__]
-        raise StartFailed(f"{order.notebook_name} cannot be read: {first[0]}") from error
+        raise StartFailed(f"{order.job.notebook_name} cannot be read: {first[0]}") from error
     return notebook
 
 
@@ -107,7 +107,7 @@ def choose_kernel(order: AttemptSpec, notebook: NotebookNode) -> ChosenKernel:
     """
     specs = KernelSpecManager()
     installed = sorted(specs.find_kernel_specs())
-    name = order.kernel or notebook.metadata.get("kernelspec", {}).get("name", DEFAULT_KERNEL)
+    name = order.job.kernel or notebook.metadata.get("kernelspec", {}).get("name", DEFAULT_KERNEL)
     if name not in installed:
         raise StartFailed(
             f'the kernel "{name}" is not installed; installed are: {", ".join(installed) or "none"}'

@@ -83,8 +83,8 @@ class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # paperm
     def notebook_start(self, **_: object) -> None:
         order = self.attempt.order
         # Papermill puts its arguments here, which would be paths of the server.
-        self.nb.metadata.papermill["input_path"] = order.notebook_name
-        self.nb.metadata.papermill["output_path"] = order.output_name
+        self.nb.metadata.papermill["input_path"] = order.job.notebook_name
+        self.nb.metadata.papermill["output_path"] = order.job.output_name
         self.nb.metadata["carrel"] = {
             "request": order.request_id,
             "epoch": order.epoch,

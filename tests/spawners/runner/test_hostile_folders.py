@@ -15,6 +15,7 @@ from carrel.hub.files.home_folders import HomeFolders
 from carrel.hub.files.local import LocalFiles
 from carrel.hub.files.safe_fs import add_file, give_folder, lies_in, write_into
 from carrel.hub.records.notices import NoticeKind, StopNotice
+from carrel.hub.records.requests import JobSpec
 from carrel.spawners.common import notice_file
 
 EVENT = '{"seq": 1, "at": 1.0, "kind": "ended", "data": {}}\n'
@@ -51,13 +52,10 @@ def order() -> AttemptSpec:
         token="the-token",
         service_url="http://127.0.0.1:1",
         input_path="",
-        notebook_name="",
-        output_name="",
-        parameters={},
-        kernel="",
         home="",
         devices=(),
         device_ids=(),
+        job=JobSpec(notebook_name=""),
     )
 
 

@@ -13,7 +13,7 @@ from carrel.hub.attempts.journal import Journal, read_journal
 from carrel.hub.attempts.spec import AttemptSpec
 from carrel.hub.errors import InvalidInput
 from carrel.hub.records.events import NewEvent
-from carrel.hub.records.requests import CauseCode
+from carrel.hub.records.requests import CauseCode, JobSpec
 from carrel.spawners.runner.__main__ import main, take_claim
 from carrel.spawners.runner.attempt import outcome_messages as outcome
 
@@ -24,13 +24,10 @@ ORDER = AttemptSpec(
     token="token",
     service_url="http://127.0.0.1:9",
     input_path="/in.ipynb",
-    notebook_name="in.ipynb",
-    output_name="",
-    parameters={"lr": 0.5, "deep": {"list": [1, None, "ü"]}},
-    kernel="",
     home="/home",
     devices=("Simulated GPU 0 (simulated)",),
     device_ids=("SIM-1",),
+    job=JobSpec(notebook_name="in.ipynb", parameters={"lr": 0.5, "deep": {"list": [1, None, "ü"]}}),
 )
 
 
@@ -38,6 +35,34 @@ def test_an_order_survives_the_file_which_is_private(tmp_path: Path) -> None:
     ORDER.write(tmp_path)
     assert AttemptSpec.read(tmp_path) == ORDER
     assert (tmp_path / "order.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_keys_of_an_order_are_those_that_runners_in_older_images_read(tmp_path: Path) -> None:
+    ORDER.write(tmp_path)
+    told = json.loads((tmp_path / "order.json").read_text())
+    assert told | {"limits": {}} == {
+        "lease_id": "j-1.1",
+        "request_id": "j-1",
+        "epoch": 1,
+        "token": "token",
+        "service_url": "http://127.0.0.1:9",
+        "input_path": "/in.ipynb",
+        "notebook_name": "in.ipynb",
+        "output_name": "",
+        "parameters": {"lr": 0.5, "deep": {"list": [1, None, "ü"]}},
+        "kernel": "",
+        "home": "/home",
+        "devices": ["Simulated GPU 0 (simulated)"],
+        "device_ids": ["SIM-1"],
+        "command": [],
+        "workdir": "",
+        "archive_path": "",
+        "memory_bytes": 0,
+        "image": "",
+        "owner": "",
+        "course_data": "",
+        "limits": {},
+    }
 
 
 def test_an_order_of_a_later_carrel_is_understood_in_an_older_image(tmp_path: Path) -> None:

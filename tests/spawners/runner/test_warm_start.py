@@ -13,6 +13,7 @@ import pytest
 from nbformat import NotebookNode
 
 from carrel.hub.attempts.spec import BELL, LOG, OUTPUT, AttemptSpec
+from carrel.hub.records.requests import JobSpec
 
 from ...fake_service import eventually
 from ..fake_service import FakeService
@@ -58,15 +59,11 @@ class Seat:
             token="the-token",
             service_url=self.service.url,
             input_path=str(path),
-            notebook_name="in.ipynb",
-            output_name="",
-            parameters={},
-            kernel="",
             home=str(self.home),
             owner="ada",
             devices=(),
             device_ids=(),
-            command=command,
+            job=JobSpec(notebook_name="in.ipynb", command=command),
         )
 
     def ring(self, order: AttemptSpec) -> None:

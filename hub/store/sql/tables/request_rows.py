@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, and_, bindparam, func, select
@@ -169,7 +169,7 @@ def _request(row: Row[*tuple[object, ...]], held: Mapping[str, tuple[str, ...]])
         model=row.model,
         priority=_CLASSES[row.priority],
         server_name=row.server_name,
-        job=None if row.job is None else _job(row.job),
+        job=None if row.job is None else JobSpec.from_json(row.job),
         labels=row.labels,
         state=_STATES[row.state],
         submitted_at=row.submitted_at,
@@ -201,7 +201,7 @@ def request_columns(request: RequestRecord) -> dict[str, object]:
         "owner": request.owner,
         "idempotency_key": request.idempotency_key,
         "priority": str(request.priority),
-        "job": None if request.job is None else _job_columns(request.job),
+        "job": None if request.job is None else request.job.as_json(),
         "labels": dict(request.labels),
         "submitted_at": request.submitted_at,
         "preemptible": request.preemptible,
@@ -209,16 +209,6 @@ def request_columns(request: RequestRecord) -> dict[str, object]:
         "image": request.image,
         **request_changes(request),
     }
-
-
-def _job_columns(job: JobSpec) -> dict[str, object]:
-    columns = {each.name: getattr(job, each.name) for each in fields(job)}
-    return columns | {"parameters": dict(job.parameters), "command": list(job.command)}
-
-
-def _job(columns: Mapping[str, Any]) -> JobSpec:
-    """Rows of an older Carrel lack some of the fields."""
-    return JobSpec(**{**columns, "command": tuple(columns.get("command", ()))})
 
 
 def _warning(columns: Mapping[str, Any]) -> IdleWarning:
