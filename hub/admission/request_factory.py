@@ -21,6 +21,7 @@ from ..records.requests import JobSpec, NewRequest
 from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind, PriorityClass
 from ..schemas import JobIn, SessionIn
+from . import job_fields
 from .archive import read_archive
 from .notebook import check_kernel, check_name, check_notebook, check_parameters
 from .policy import ResourceRequest, admit, class_of, seconds_of
@@ -71,14 +72,14 @@ class RequestFactory:
         """Raises a ``Refused`` that says what would be accepted."""
         owner = who.name
         spec = self._notebook(owner, body) if body.notebook else _command(body)
-        spec = replace(
-            spec,
-            workdir=self._workdir(owner, body),
-            archive=bool(body.archive),
-            memory_bytes=check_memory(body.memory_bytes),
-            retries=check_retries(body.retries),
-            internet=self._internet(body.internet),
-        )
+        checked = {
+            "workdir": self._workdir(owner, body),
+            "archive": bool(body.archive),
+            "memory_bytes": check_memory(body.memory_bytes),
+            "retries": check_retries(body.retries),
+            "internet": self._internet(body.internet),
+        }
+        spec = replace(spec, **{**job_fields.options(body), **checked})
         labels = check_labels(body.labels)
         check_text(body.idempotency_key, "idempotency_key")
         group = self.membership.choose_group(owner, body.group)

@@ -6,12 +6,12 @@ import base64
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..admission import job_fields
 from ..admission.request_factory import RequestFactory
 from ..errors import NotFound
 from ..groups.membership import viewer_of
 from ..interfaces.files import Files
 from ..records.identity import Identity
-from ..records.json_value import plain
 from ..records.requests import RequestRecord
 from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind, PriorityClass
@@ -78,22 +78,16 @@ def same_job(record: RequestRecord, files: Files) -> JobIn:
         archive = base64.b64encode(_read(files.archive_path(record.id), record.id)).decode()
     return JobIn.model_validate(
         {
+            **job_fields.body_fields(job),
             "group": record.group,
             "devices": record.devices,
             "model": record.model,
             "seconds": int(record.seconds),
             "notebook": notebook,
-            "command": list(job.command),
             "archive": archive,
-            "workdir": job.workdir,
-            "memory_bytes": job.memory_bytes,
-            "retries": job.retries,
-            "internet": job.internet,
             "priority": "normal" if record.priority not in _REPEATED else record.priority.value,
             "preemptible": record.preemptible,
             "image": record.image,
-            "parameters": plain(job.parameters),
-            "kernel": job.kernel,
             "output": job.output_name if job.notebook_name else "",
             "labels": dict(record.labels),
         }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..admission.job_fields import view_fields
 from ..interfaces.files import OutputFiles
 from ..inventory.pool import device_out
 from ..messages.requests import drain_warning, idle_warning, session_name, work_title
@@ -34,6 +35,8 @@ from ..schemas import (
 )
 
 _LONGEST_TITLE = 120
+_COMPOSED = ("cause", "lease", "claim", "warning")
+"""Fields that a view of a request has under the stored name, but in another form."""
 
 
 def request_out(
@@ -50,33 +53,12 @@ def request_out(
     lease = record.lease
     job = record.job
     return RequestOut(
-        id=record.id,
-        kind=record.kind.value,
-        owner=record.owner,
-        group=record.group,
-        devices=record.devices,
-        model=record.model,
-        seconds=record.seconds,
-        state=record.state.value,
-        submitted_at=record.submitted_at,
-        started_at=record.started_at,
-        ended_at=record.ended_at,
+        **view_fields(record, RequestOut, without=_COMPOSED),
+        **(view_fields(job, RequestOut) if job else {}),
         ends_by=lease.granted_at + record.seconds if lease and lease.released_at is None else None,
-        server_name=record.server_name,
         notebook=job.notebook_name if job else "",
         output=job.output_name if job else "",
-        parameters=plain(job.parameters) if job else {},
-        command=list(job.command) if job else [],
-        workdir=job.workdir if job else "",
-        memory_bytes=job.memory_bytes if job else 0,
-        retries=job.retries if job else 0,
-        internet=job.internet if job else True,
-        priority=record.priority.value,
-        preemptible=record.preemptible,
-        image=record.image,
-        deadline=record.deadline,
         expected_seconds=record.expected,
-        labels=dict(record.labels),
         wait=wait_out(wait, yours=viewer.speaks_to(record.owner)) if wait else None,
         cause=CauseOut(
             code=record.cause.code.value,

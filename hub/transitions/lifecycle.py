@@ -7,7 +7,7 @@ writes nothing. A ``Transition`` whose request is the one that came in changes n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import MappingProxyType
 
 from ..errors import Conflict, IllegalMove, StaleEpoch
@@ -29,25 +29,9 @@ MOVE_TO: Mapping[State, Move] = MappingProxyType(
 def queued(new: NewRequest, now: float) -> Transition:
     """Create a request in ``queued`` from what was submitted."""
     request = RequestRecord(
-        id=new.id,
-        kind=new.kind,
-        owner=new.owner,
-        group=new.group,
-        devices=new.devices,
-        seconds=new.seconds,
-        idempotency_key=new.idempotency_key,
-        model=new.model,
-        priority=new.priority,
-        server_name=new.server_name,
-        job=new.job,
-        labels=new.labels,
+        **{each.name: getattr(new, each.name) for each in fields(new)},
         state=State.QUEUED,
         submitted_at=now,
-        claim=new.claim,
-        preemptible=new.preemptible,
-        deadline=new.deadline,
-        expected=new.expected,
-        image=new.image,
     )
     return Transition(at=now, request=request, entered=(State.QUEUED,))
 
