@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from ...hub.admission.policy import ResourceRequest, admit
+from ...hub.admission.policy import admit
 from ...hub.admission.request_factory import grading_request, new_id
 from ...hub.errors import Conflict, InvalidInput
 from ...hub.messages import requests as request_messages
@@ -74,9 +74,9 @@ class CheckService:
         seconds = int(min(assignment.seconds + _START, LONGEST, limit))
         admit(
             self.access.context.store,
-            ResourceRequest(
-                owner=who.name, group=course, devices=assignment.devices, seconds=seconds
-            ),
+            group=course,
+            devices=assignment.devices,
+            seconds=seconds,
         )
         labels = _MARK | {"course": course, "assignment": name, "sha256": sha256}
         with _ONE_BY_ONE:

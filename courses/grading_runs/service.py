@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...hub.admission.policy import ResourceRequest, admit
+from ...hub.admission.policy import admit
 from ...hub.admission.request_factory import grading_request, new_id
 from ...hub.errors import InvalidInput, NotFound, StaleEpoch
 from ...hub.records.audit import AuditAction
@@ -108,9 +108,9 @@ class GradingService:
         seconds = self._seconds(assignment, run)
         admit(
             self.context.store,
-            ResourceRequest(
-                owner=who.name, group=course, devices=assignment.devices, seconds=seconds
-            ),
+            group=course,
+            devices=assignment.devices,
+            seconds=seconds,
         )
         target = f"{course}/{name}"
         after: dict[str, Json] = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..errors import InvalidInput, OverMaximum
@@ -29,20 +28,16 @@ _FIELDS: Mapping[Rule, str] = MappingProxyType(
 """The field that a rule is about, where it is not the number of devices."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceRequest:
-    """The resources of a request of any kind, with the owner and group that ask for them."""
-
-    owner: str
-    group: str
-    devices: int
-    seconds: int
-    model: str | None = None
-    kind: Kind = Kind.JOB
-    preemptible: bool = False
-
-
-def admit(store: Store, ask: ResourceRequest) -> None:
+def admit(
+    store: Store,
+    *,
+    group: str,
+    devices: int,
+    seconds: float,
+    model: str | None = None,
+    kind: Kind = Kind.JOB,
+    preemptible: bool = False,
+) -> None:
     """Refuse what could never run with the groups and devices of now.
 
     Raises:
@@ -50,24 +45,43 @@ def admit(store: Store, ask: ResourceRequest) -> None:
         OverMaximum: more than the group, the user or the pool may ever have, or than is left
             beside the guaranteed quota of others.
     """
-    check_ask(ask, store.groups(), store.devices())
+    check_resources(
+        store.groups(),
+        store.devices(),
+        group=group,
+        devices=devices,
+        seconds=seconds,
+        model=model,
+        kind=kind,
+        preemptible=preemptible,
+    )
 
 
-def check_ask(ask: ResourceRequest, groups: Iterable[Group], devices: Iterable[Device]) -> None:
-    """The same with these groups and devices; raises as ``admit`` does."""
-    refusal = AdmissionRules(groups, devices).refusal(
-        group=ask.group,
-        devices=ask.devices,
-        seconds=ask.seconds,
-        kind=ask.kind,
-        preemptible=ask.preemptible,
-        model=ask.model,
+def check_resources(
+    groups: Iterable[Group],
+    pool: Iterable[Device],
+    *,
+    group: str,
+    devices: int,
+    seconds: float,
+    model: str | None = None,
+    kind: Kind = Kind.JOB,
+    preemptible: bool = False,
+) -> None:
+    """Check a request against these groups and devices; raises as ``admit`` does."""
+    refusal = AdmissionRules(groups, pool).refusal(
+        group=group,
+        devices=devices,
+        seconds=seconds,
+        kind=kind,
+        preemptible=preemptible,
+        model=model,
     )
     if refusal is None:
         return
-    kind = InvalidInput if refusal.rule in admission_rules.MALFORMED else OverMaximum
+    error = InvalidInput if refusal.rule in admission_rules.MALFORMED else OverMaximum
     field = _FIELDS.get(refusal.rule, "devices")
-    raise kind(refusal.message, accepted=refusal.accepted, field=field)
+    raise error(refusal.message, accepted=refusal.accepted, field=field)
 
 
 def class_of(kind: Kind) -> PriorityClass:

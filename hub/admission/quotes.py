@@ -16,7 +16,7 @@ from ..scheduling.model.plan import Reason, Wait
 from ..scheduling.model.snapshot import Kind, PendingRequest, Snapshot
 from ..scheduling.quota.tree import GroupTree, Tally
 from ..schemas import QuoteIn, QuoteOut
-from .policy import ResourceRequest, check_ask, class_of
+from .policy import check_resources, class_of
 
 
 @dataclass(slots=True)
@@ -60,31 +60,25 @@ class Quotes:
         for number, each in enumerate(asked):
             try:
                 group = groups.of(each.group)
-                check_ask(_ask(who.name, group, each), snapshot.groups, snapshot.devices)
+                request = _waiting(number, who.name, group, each, now)
+                check_resources(
+                    snapshot.groups,
+                    snapshot.devices,
+                    group=group,
+                    devices=request.devices,
+                    seconds=request.seconds,
+                    model=request.model,
+                    kind=request.kind,
+                    preemptible=request.preemptible,
+                )
             except Refused as refusal:
                 answers.append(_refused(each, refusal))
                 continue
             answers.append(None)
-            admitted.append(_waiting(number, who.name, group, each, now))
+            admitted.append(request)
         waits = iter(quotes(snapshot, admitted, now) if admitted else ())
         requests = iter(admitted)
         return [each or _admitted(next(requests), next(waits), snapshot, now) for each in answers]
-
-
-def _ask(owner: str, group: str, asked: QuoteIn) -> ResourceRequest:
-    return ResourceRequest(
-        owner=owner,
-        group=group,
-        devices=asked.devices,
-        seconds=asked.seconds,
-        model=asked.model,
-        kind=Kind(asked.kind),
-        preemptible=_is_preemptible(asked),
-    )
-
-
-def _is_preemptible(asked: QuoteIn) -> bool:
-    return asked.preemptible and Kind(asked.kind) is Kind.JOB
 
 
 def _waiting(number: int, owner: str, group: str, asked: QuoteIn, now: float) -> PendingRequest:
@@ -99,7 +93,7 @@ def _waiting(number: int, owner: str, group: str, asked: QuoteIn, now: float) ->
         submitted_at=now,
         model=asked.model,
         priority=class_of(kind),
-        preemptible=_is_preemptible(asked),
+        preemptible=asked.preemptible and kind is Kind.JOB,
     )
 
 

@@ -24,7 +24,7 @@ from ..schemas import JobIn, SessionIn
 from . import job_fields
 from .archive import read_archive
 from .notebook import check_kernel, check_name, check_notebook, check_parameters
-from .policy import ResourceRequest, admit, class_of, seconds_of
+from .policy import admit, class_of, seconds_of
 
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 _ID_LENGTH = 8
@@ -85,14 +85,11 @@ class RequestFactory:
         group = self.membership.choose_group(owner, body.group)
         admit(
             self.store,
-            ResourceRequest(
-                owner=owner,
-                group=group,
-                devices=body.devices,
-                seconds=body.seconds,
-                model=body.model,
-                preemptible=body.preemptible,
-            ),
+            group=group,
+            devices=body.devices,
+            seconds=body.seconds,
+            model=body.model,
+            preemptible=body.preemptible,
         )
         image = self.images.choose(group, body.image, body.devices)
         if body.notebook:
@@ -127,14 +124,11 @@ class RequestFactory:
         group = self.membership.choose_group(owner, options.group)
         admit(
             self.store,
-            ResourceRequest(
-                owner=owner,
-                group=group,
-                devices=options.devices,
-                seconds=seconds,
-                model=options.model,
-                kind=Kind.SESSION,
-            ),
+            group=group,
+            devices=options.devices,
+            seconds=seconds,
+            model=options.model,
+            kind=Kind.SESSION,
         )
         if options.claim and options.devices == 0:
             raise InvalidInput(

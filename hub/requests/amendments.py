@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ..admission.policy import ResourceRequest, admit
+from ..admission.policy import admit
 from ..errors import Conflict, OverMaximum
 from ..groups.membership import Membership
 from ..records.identity import Identity
@@ -68,15 +68,12 @@ class Amendments:
         """As if it were submitted there now."""
         admit(
             self.context.store,
-            ResourceRequest(
-                owner=record.owner,
-                group=group,
-                devices=wanted.devices or record.devices,
-                seconds=wanted.seconds or record.seconds,
-                model=record.model if wanted.model is None else wanted.model or None,
-                kind=record.kind,
-                preemptible=record.preemptible,
-            ),
+            group=group,
+            devices=wanted.devices or record.devices,
+            seconds=wanted.seconds or record.seconds,
+            model=record.model if wanted.model is None else wanted.model or None,
+            kind=record.kind,
+            preemptible=record.preemptible,
         )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, time
+from functools import partial
 
 import pytest
 
-from carrel.hub.admission.policy import ResourceRequest, check_ask
+from carrel.hub.admission.policy import admit
 from carrel.hub.errors import InvalidInput, NotFound, OverMaximum
 from carrel.hub.interfaces.store import Store
 from carrel.hub.records.audit import AuditAction, AuditEntry, ChangeFilter
@@ -149,10 +150,10 @@ class TestBudgets:
         self, store: Store
     ) -> None:
         store.put_group(replace(LAB, budget=budget(1, Period.WEEK)))
-        ask = ResourceRequest(owner="ada", group="lab", devices=2, seconds=1800)
-        check_ask(ask, store.groups(), store.devices())
+        check = partial(admit, store, group="lab", devices=2)
+        check(seconds=1800)
         with pytest.raises(OverMaximum, match="lab has a budget of 1") as refused:
-            check_ask(replace(ask, seconds=3600), store.groups(), store.devices())
+            check(seconds=3600)
         assert refused.value.accepted == "Ask for at most 30 minutes, or for at most 1 device."
         monday = at("2026-11-16T00:00")
         lease = running(store, job("a"), "D0", at=monday)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given
 
-from carrel.hub.admission.policy import ResourceRequest, check_ask
+from carrel.hub.admission.policy import check_resources
 from carrel.hub.errors import OverMaximum, Refused
 from carrel.hub.scheduling.cycle.decision import decide
-from carrel.hub.scheduling.model.snapshot import Health, Kind, Snapshot
+from carrel.hub.scheduling.model.snapshot import Health, Kind, PendingRequest, Snapshot
 
 from ..scheduling import rich
 from ..scheduling.values import NOW, group, node
@@ -22,8 +23,16 @@ def test_whoever_is_admitted_starts_in_an_empty_pool(asked: Snapshot) -> None:
     for request in asked.pending:
         if request.gang or request.share or request.nodes is not None or not request.devices:
             continue
-        ask = ResourceRequest(
-            owner=request.owner,
+        alone = Snapshot(devices=devices, groups=asked.groups, pending=(request,))
+        starts = bool(decide(alone, NOW).starts)
+        assert starts == is_admitted(request, alone)
+
+
+def is_admitted(request: PendingRequest, state: Snapshot) -> bool:
+    try:
+        check_resources(
+            state.groups,
+            state.devices,
             group=request.group,
             devices=request.devices,
             seconds=1,
@@ -31,14 +40,6 @@ def test_whoever_is_admitted_starts_in_an_empty_pool(asked: Snapshot) -> None:
             kind=request.kind,
             preemptible=request.preemptible,
         )
-        alone = Snapshot(devices=devices, groups=asked.groups, pending=(request,))
-        starts = bool(decide(alone, NOW).starts)
-        assert starts == is_admitted(ask, alone)
-
-
-def is_admitted(ask: ResourceRequest, state: Snapshot) -> bool:
-    try:
-        check_ask(ask, state.groups, state.devices)
     except Refused:
         return False
     return True
@@ -47,10 +48,9 @@ def is_admitted(ask: ResourceRequest, state: Snapshot) -> bool:
 def test_no_node_has_as_many_of_the_models_that_a_group_may_use() -> None:
     groups = (replace(group("cs101"), models=frozenset({"A100"})),)
     devices = (*node("a", 2, model="A100"), *node("b", 8, model="H200"))
-    ask = ResourceRequest(owner="ada", group="cs101", devices=3, seconds=60)
 
     with pytest.raises(OverMaximum) as refused:
-        check_ask(ask, groups, devices)
+        check_resources(groups, devices, group="cs101", devices=3, seconds=60)
 
     assert str(refused.value) == (
         "No node has more than 2 devices that cs101 may use; you asked for 3. Ask for 0 to 2."
@@ -59,15 +59,15 @@ def test_no_node_has_as_many_of_the_models_that_a_group_may_use() -> None:
 
 def test_a_session_with_devices_is_refused_where_members_may_have_none() -> None:
     groups = (replace(group("cs"), max_sessions=0), group("cs101", parent="cs"))
-    ask = ResourceRequest(owner="ada", group="cs101", devices=1, seconds=60, kind=Kind.SESSION)
+    check = partial(check_resources, groups, node("a", 2), group="cs101", devices=1, seconds=60)
 
     with pytest.raises(OverMaximum) as refused:
-        check_ask(ask, groups, node("a", 2))
+        check(kind=Kind.SESSION)
 
     assert str(refused.value) == (
         "cs allows no sessions with devices; you asked for 1. Ask for 0 (CPU only)."
     )
-    check_ask(replace(ask, kind=Kind.JOB), groups, node("a", 2))
+    check(kind=Kind.JOB)
 
 
 def test_what_a_group_may_hold_leaves_those_below_it_what_they_are_guaranteed() -> None:
@@ -75,12 +75,12 @@ def test_what_a_group_may_hold_leaves_those_below_it_what_they_are_guaranteed() 
         replace(group("cs"), borrowing=0),
         replace(group("cs101", parent="cs"), guaranteed=2),
     )
-    ask = ResourceRequest(owner="ada", group="cs101", devices=2, seconds=60)
+    check = partial(check_resources, groups, node("a", 4), group="cs101", seconds=60)
 
-    check_ask(ask, groups, node("a", 4))
+    check(devices=2)
 
     with pytest.raises(OverMaximum) as refused:
-        check_ask(replace(ask, devices=3), groups, node("a", 4))
+        check(devices=3)
     assert str(refused.value) == (
         "cs may hold at most 2 devices at one time: 2 guaranteed, and 0 borrowed; you asked for 3. "
         "Ask for 0 to 2."
