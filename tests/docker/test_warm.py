@@ -153,7 +153,7 @@ def test_killed_between_the_claim_and_the_job_it_has_not_run_and_runs_once(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as killed:
-        killed.setattr(DockerClient, "move", die)
+        killed.setattr(DockerClient, "change_network", die)
         with pytest.raises(KeyboardInterrupt):
             site.backend.start(order)
     assert ids(site)[order.lease_id] == waiting
