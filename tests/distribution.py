@@ -54,7 +54,7 @@ LONGEST = (
     "tests/faults/test_bad_input.py",
     "tests/faults/test_kills.py",
     "tests/e2e/test_widgets.py",
-    "tests/e2e/test_a_place_that_is_kept.py",
+    "tests/e2e/test_held_devices.py",
     "tests/e2e/test_reclaim.py",
     "tests/e2e/test_a_course.py",
     "tests/e2e/test_desk.py",

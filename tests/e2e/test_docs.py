@@ -138,6 +138,7 @@ def reader(site: Printed, tmp_path: Path) -> Reader:
 
 
 @pytest.mark.browser
+@pytest.mark.slow
 def test_pictures_of_the_tutorial(site: Printed) -> None:
     """Saved to $CARREL_ARTEFACTS; the pages show the copies in docs/images."""
     with chromium() as browser:

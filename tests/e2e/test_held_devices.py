@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from .. import plain_http
+from ..faults.support import release_everything
 from .support import Installation, eventually, installation
 
 WINDOW = 300.0
@@ -28,10 +29,17 @@ def with_window(state: Path, seconds: float) -> Iterator[Installation]:
         yield made
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Installation]:
-    with with_window(tmp_path / "state", WINDOW) as made:
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    with with_window(tmp_path_factory.mktemp("window") / "state", WINDOW) as made:
         yield made
+
+
+@pytest.fixture
+def site(installed: Installation) -> Iterator[Installation]:
+    """The device is free, before and after."""
+    yield installed
+    release_everything(installed)
 
 
 @pytest.fixture

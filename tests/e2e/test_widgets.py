@@ -180,7 +180,7 @@ def start_of(text: str) -> str:
     return re.sub(rf"{clock}( \(in about \d+ (min|s)\))?|any moment", "(a time)", words)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_the_dashboard_shows_pool_queue_and_jobs_as_they_change(
     site: Installation, person: Person, home: Path, theme: str
 ) -> None:
