@@ -360,7 +360,7 @@ class DockerSession(LeaseMixin, ContainerSpawner):
         self._keep_log(container)
         self.engine.remove(container)
 
-    def _keep_log(self, container: str) -> str:
+    def _keep_log(self, container: str) -> str | None:
         text = self.engine.logs(container, lines=session_log.KEPT_LINES)
         session_log.keep(session_log.path_of(self.site.state, self.user.name, self.name), text)
         return text

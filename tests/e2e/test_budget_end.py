@@ -165,7 +165,7 @@ def test_running_work_is_warned_saved_and_stopped_when_the_budget_ends(
     eventually(lambda: "not saved by hand" in text(home / "work.ipynb"), "the notebook is saved")
     eventually((home / "long" / f"{job}.checkpoint").exists, "the job has saved")
     person.picture("budget-end-lab")
-    assert "cs101 has used up its budget of this week: nothing new starts" in usage(site)
+    assert "cs101 has used up its budget for this week: no request starts" in usage(site)
 
     for each, when in zip((session, job), stops_at, strict=True):
         is_stopped_as_announced(site, each, when)
@@ -173,6 +173,6 @@ def test_running_work_is_warned_saved_and_stopped_when_the_budget_ends(
     assert budget["used"] == pytest.approx(sum(charged(site).values()), abs=0.01)
     assert (budget["running"], budget["left"]) == (0, 0)
     person.page.goto(f"{site.service}/usage")
-    expect(person.page.locator("#budgets")).to_contain_text("has used up its budget of this week")
+    expect(person.page.locator("#budgets")).to_contain_text("has used up its budget for this week")
     person.picture("budget-end-usage")
     assert person.complaints == []

@@ -21,14 +21,20 @@ def path_of(state: Path, owner: str, server: str) -> Path:
     return state / "logs" / "sessions" / f"{name}.log"
 
 
-def keep(path: Path, text: str) -> None:
-    """Write the log of the last session, replacing the one before."""
+def keep(path: Path, text: str | None) -> None:
+    """Write the log of the last session, replacing the one before.
+
+    The service and the hub both remove the container of a session that ended. The second of them
+    finds no container and has no text, and must not replace what the first has kept.
+    """
+    if text is None:
+        return
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(text)
 
 
-def tail(text: str) -> str:
+def tail(text: str | None) -> str:
     """Return the last lines, which say why the session ended."""
-    return "\n".join(text.rstrip().splitlines()[-TAIL_LINES:])
+    return "\n".join((text or "").rstrip().split("\n")[-TAIL_LINES:])

@@ -162,12 +162,13 @@ class DockerClient:
         except (_Missing, Unavailable):
             return None
 
-    def logs(self, container: str, *, lines: int) -> str:
+    def logs(self, container: str, *, lines: int) -> str | None:
+        """Return the last lines of its output; None if the container is removed."""
         try:
             with self._calling() as client:
                 text = client.logs(container, stdout=True, stderr=True, tail=lines)
         except (_Missing, NameTaken):
-            return ""  # it is removed, or being removed
+            return None
         return cast(bytes, text).decode(errors="replace")
 
     def run_inside(self, container: str, command: Sequence[str]) -> None:
@@ -208,7 +209,7 @@ class DockerClient:
         try:
             self.start(container)
             status = self.wait(container, seconds)
-            return status, self.logs(container, lines=2000)
+            return status, self.logs(container, lines=2000) or ""
         finally:
             self.remove(container)
 

@@ -155,8 +155,8 @@ class Node:
             known = self.engine.inspect(listed.id)
             if known is not None and (known.handle is not None) == listed.running:
                 if not listed.running and listed.labels.get(KIND) == session_log.KIND:
-                    said = self.engine.logs(listed.id, lines=session_log.TAIL_LINES)
-                    known = replace(known, log_tail=session_log.tail(said))
+                    text = self.engine.logs(listed.id, lines=session_log.TAIL_LINES)
+                    known = replace(known, log_tail=session_log.tail(text))
                 with self._lock:
                     self._inspected[key] = known
         return known
