@@ -20,6 +20,8 @@ _TIMEOUT_SECONDS = 10.0
 _CHECK_SECONDS = 2.0
 _PAGE = 200
 _AT_ONCE = 25
+_TRY_AGAIN = frozenset({408, 425, 429})
+"""Statuses that say "later": JupyterHub's limit of servers that start together answers 429."""
 _NOBODY_READ: tuple[float, tuple[HubUser, ...]] = (-inf, ())
 
 
@@ -142,7 +144,7 @@ class HubApi:
         words = _words(answer)
         if answer.status_code == HTTPStatus.NOT_FOUND:
             raise missing or NotFound(f"JupyterHub knows no such thing: {words}")
-        if answer.is_server_error:
+        if answer.is_server_error or answer.status_code in _TRY_AGAIN:
             raise Unavailable(f"JupyterHub failed: {words}")
         raise Refused(f"JupyterHub refused: {words}")
 

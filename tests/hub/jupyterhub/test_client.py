@@ -7,7 +7,7 @@ import json
 import httpx
 import pytest
 
-from carrel.hub.errors import NotFound
+from carrel.hub.errors import NotFound, Refused, Unavailable
 from carrel.hub.jupyterhub.client import HubApi
 
 from ..doubles import Clock
@@ -18,6 +18,16 @@ def test_a_user_who_is_gone_is_named() -> None:
     gone = httpx.MockTransport(lambda _: httpx.Response(404, json={"message": None}))
     with pytest.raises(NotFound, match=r"^JupyterHub knows no user ben\. An administrator can"):
         HubApi("http://hub/api", "token", transport=gone).user("ben")
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"), [(429, Unavailable), (503, Unavailable), (403, Refused)]
+)
+def test_only_a_final_answer_refuses_a_start(status: int, expected: type[Exception]) -> None:
+    """A full spawn limit (429) is tried again; a server that may not start is not."""
+    hub = httpx.MockTransport(lambda _: httpx.Response(status, json={"message": "no"}))
+    with pytest.raises(expected):
+        HubApi("http://hub/api", "token", transport=hub).start_server("ada", "", {})
 
 
 class Site:
