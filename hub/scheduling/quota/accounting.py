@@ -2,36 +2,15 @@
 
 A share is charged for the part of the device that counts against a quota (``tree.size``): its
 compute, in thousandths.
-
-Charges are consecutive intervals without gap or overlap. A clock that jumps back makes an empty
-interval, never a negative one, and nothing is charged twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from math import exp, fsum, log
+from math import exp, log
 from typing import Protocol
 
 from ..model.snapshot import Share
 from .tree import THOUSAND, size
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Charge:
-    """One interval of one lease, and its cost."""
-
-    starts_at: float
-    ends_at: float
-    device_seconds: float
-
-
-class Charged(Protocol):
-    """Anything with a charge: a ledger entry, or a charge that is not written yet."""
-
-    @property
-    def device_seconds(self) -> float: ...
 
 
 def device_seconds(
@@ -41,28 +20,15 @@ def device_seconds(
     return size(devices, share) / THOUSAND * max(0.0, ends_at - starts_at)
 
 
-def next_charge(
-    *, devices: int, charged_until: float, until: float, share: Share | None = None
-) -> Charge | None:
-    """The interval that the ledger lacks, or None if it is complete up to ``until``.
-
-    A lease without devices is charged 0: its ledger shows when it ran.
-    """
-    if until <= charged_until:
-        return None
-    return Charge(
-        starts_at=charged_until,
-        ends_at=until,
-        device_seconds=device_seconds(devices, charged_until, until, share=share),
-    )
-
-
 HALF_LIFE = 7 * 86400.0
 """Default half-life of past use."""
 
 
-class ChargeInterval(Charged, Protocol):
-    """A charge with its interval."""
+class ChargeInterval(Protocol):
+    """A charge: an entry of the ledger, or an interval that is not written yet."""
+
+    @property
+    def device_seconds(self) -> float: ...
 
     @property
     def starts_at(self) -> float: ...
@@ -87,8 +53,3 @@ def decayed(charge: ChargeInterval, at: float, half_life: float) -> float:
     newest = exp((charge.ends_at - at) * per_second)
     oldest = exp((charge.starts_at - at) * per_second)
     return devices / per_second * (newest - oldest)
-
-
-def total(charges: Iterable[Charged]) -> float:
-    """The exact sum, the same in any order of the charges."""
-    return fsum(charge.device_seconds for charge in charges)

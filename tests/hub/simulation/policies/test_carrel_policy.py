@@ -10,13 +10,14 @@ import pytest
 
 from carrel.hub.errors import InvalidInput
 from carrel.hub.scheduling.model.snapshot import Device, Group, Kind, Share
-from carrel.hub.scheduling.quota.accounting import Charge, decayed
+from carrel.hub.scheduling.quota.accounting import decayed
 from carrel.hub.simulation.policies.carrel_policy import CARREL
 from carrel.hub.simulation.policies.policy import Schedules, SimulatedSite
 from carrel.hub.simulation.workload.job_run import request_of
 from carrel.hub.simulation.workload.jobs import TraceJob
 from carrel.hub.simulation.workload.quota_file import unlimited_group
 from carrel.hub.simulation.workload.usage import SimulatedUsage
+from carrel.hub.transitions.transition import LeaseInterval
 
 from ...scheduling.values import node
 from ..kit import job, played, site, spans
@@ -125,8 +126,8 @@ def test_use_decays_as_the_ledger_of_the_live_service_does() -> None:
     past.change(request, -2.0, 400.0)
     past.change(request, 1.0, 600.0)
     expected = sum(
-        decayed(Charge(starts_at=start, ends_at=end, device_seconds=spent), 900.0, 1000.0)
-        for start, end, spent in ((100.0, 400.0, 600.0), (600.0, 900.0, 300.0))
+        decayed(LeaseInterval(starts_at=start, ends_at=end, devices=devices), 900.0, 1000.0)
+        for start, end, devices in ((100.0, 400.0, 2), (600.0, 900.0, 1))
     )
     (use,) = past.uses(900.0)
     assert (use.group, use.owner, use.device_seconds) == ("lab", "lab", pytest.approx(expected))
