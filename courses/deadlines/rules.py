@@ -219,7 +219,7 @@ def now_sentence(now: float, due: float | None, rule: LateRule) -> str:
         return "It is never due."
     late = lateness(now, due, rule)
     if not late.counts:
-        return "Handed in now it is too late to count; your teacher may still take it."
+        return "Submitted now, it is too late to count; your teacher may still accept it."
     costs = [(due + step.seconds, step.penalty) for step in rule.steps]
     coming = [(due, late.penalty), *costs] if now <= due else [c for c in costs if c[0] >= now]
     until = coming[0][0]
@@ -227,9 +227,9 @@ def now_sentence(now: float, due: float | None, rule: LateRule) -> str:
     span = messages_units.duration(max(1.0, until - now))
     then = "it does not count any more" if after is None else f"it costs {_percent(after)}"
     if late.standing is LatenessState.ON_TIME:
-        return f"Handed in now it is on time; in {span} {then}."
+        return f"Submitted now, it is on time; in {span} {then}."
     behind = f"{messages_units.duration(max(1.0, late.seconds))} late"
-    return f"Handed in now it is {behind} and costs {_percent(late.penalty)}; in {span} {then}."
+    return f"Submitted now, it is {behind} and costs {_percent(late.penalty)}; in {span} {then}."
 
 
 def _percent(part: float) -> str:

@@ -21,7 +21,7 @@ from ..roster.access import GRADERS, CourseAccess, check_not_archived
 GRADE = ".grade.json"
 """The points as they were released, stored beside the pages. Not listed as one of the files."""
 _NOT_YET = "Your teacher has not released feedback yet."
-_IN_PAGES = "Your points stand in the feedback."
+_IN_PAGES = "Your points are in the feedback."
 
 
 @dataclass(frozen=True, slots=True)

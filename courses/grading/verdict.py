@@ -129,7 +129,7 @@ def of_stop(run: CellRun) -> TestOutcome | None:
 def of_answer(cell: NotebookNode, *, is_task: bool) -> TestOutcome:
     """The outcome of a cell that a person grades."""
     if not is_task and determine_grade(cell)[0] == 0:
-        sentence = "You left this answer as it was handed out."
+        sentence = "You left this answer as it was released."
         return TestOutcome(word=Word.NO_ANSWER, sentence=sentence, score=0.0)
     sentence = "A person grades this."
     return TestOutcome(word=Word.NEEDS_A_PERSON, sentence=sentence, score=None, review=True)

@@ -16,7 +16,7 @@ def sentences(report: ReleaseReportOut) -> Iterator[str]:
     if report.points:
         yield (
             f"Tried in the grading sandbox: the solution gets all {report.points:g} points that "
-            "tests give, the hand-out none."
+            "tests give, the released version none."
         )
     yield f"Grading one submission takes about {_seconds(report.seconds)}."
     for each in report.notebooks:

@@ -94,7 +94,7 @@ def _check_points(problems: Sequence[str]) -> None:
     if problems:
         raise InvalidInput(
             "\n".join(problems),
-            accepted="A solution that gets all points, and a hand-out that gets none.",
+            accepted="A solution that gets all points, and a released version that gets none.",
             field="files",
         )
 

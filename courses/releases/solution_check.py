@@ -17,7 +17,7 @@ from ..grading.verdict import CellVerdict, Word
 from ..sandbox.interface import SandboxEngine, SandboxLimits
 from .student_version import Prepared
 
-_SOLUTION, _STUDENT_VERSION = "the solution", "the hand-out"
+_SOLUTION, _STUDENT_VERSION = "the solution", "the released version"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ def _too_little(one: CellVerdict) -> str:
 
 def _too_much(one: CellVerdict) -> str:
     return (
-        f"The hand-out without solutions gets {one.score:g} points for {one.grade_id!r} of "
+        f"The released version without solutions gets {one.score:g} points for {one.grade_id!r} of "
         f"{one.notebook}.ipynb: a student who does nothing would, too."
     )
 

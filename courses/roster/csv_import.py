@@ -1,7 +1,7 @@
 """Read a roster (CSV), and compute the changes to the class before they are applied.
 
 A roster lists the whole class: members who are not on it leave. Leaving deletes nothing; a member
-who comes back finds all work again.
+who returns finds all earlier work.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class RosterChange:
     Attributes:
         added: new members.
         noted: members of the group who were on no roster before.
-        returned: former members who come back.
+        returned: former members who return.
         changed: members with another section, role or full name; before and after.
         leaving: members who are not on the roster.
         new_teachers, former_teachers: of the course.
@@ -73,7 +73,7 @@ class RosterChange:
     def sentences(self) -> Iterator[str]:
         """The changes in sentences, the important ones (members who leave) first."""
         for member in self.leaving:
-            yield f"{_full_name(member)} leaves; what was handed in stays."
+            yield f"{_full_name(member)} leaves; the submissions are kept."
         for name in self.former_teachers:
             yield f"{name} is no longer a teacher of {self.course}."
         for name in self.new_teachers:
@@ -83,7 +83,7 @@ class RosterChange:
         for member in self.noted:
             yield f"{_full_name(member)} was in the group already{_role_and_section(member)}."
         for member in self.returned:
-            yield f"{_full_name(member)} comes back{_role_and_section(member)}."
+            yield f"{_full_name(member)} returns{_role_and_section(member)}."
         for before, after in self.changed:
             yield f"{_full_name(before)}: {', '.join(_differences(before, after))}."
 

@@ -125,7 +125,7 @@ def _sentence(late: deadline_rules.Lateness, sent: Submission, counts: Submissio
         ),
     }[late.standing]
     if counts is None:
-        return f"{standing}; your teacher may still take it."
+        return f"{standing}; your teacher may still accept it."
     if counts.number == sent.number:
         return f"{standing}; this one is graded."
     return f"{standing}; submission {counts.number} is graded."

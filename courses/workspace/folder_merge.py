@@ -40,7 +40,7 @@ def merge(old: Mapping[str, bytes], new: Mapping[str, bytes], mine: Mapping[str,
         else:
             folder.files[name] = content
             if name in old:
-                folder.notes.append(f"{name} was missing, and is there again.")
+                folder.notes.append(f"{name} was missing and was restored.")
     for name, content in mine.items():
         if name not in new and content != old.get(name):
             folder.keep_own(name, content)
@@ -63,13 +63,13 @@ class _Folder:
         elif not (name.endswith(_NOTEBOOK) and self._notebook(name, old, new, mine)):
             self.files[name] = new
             kept = self._aside(name, mine)
-            self.notes.append(f"{name} was changed in the hand-out and by you: yours is {kept}.")
+            self.notes.append(f"{name} was changed in the release and by you: yours is {kept}.")
 
     def keep_own(self, name: str, content: bytes) -> None:
         """Keep a file of the student, under another name where a new file has its name."""
         if _collides(name, self.new):
             kept = self._aside(name, content)
-            self.notes.append(f"{name} stands in the way of the new hand-out: it is {kept} now.")
+            self.notes.append(f"{name} has the name of a released file: yours is {kept}.")
         else:
             self.files[name] = content
 
@@ -86,11 +86,11 @@ class _Folder:
             self.files[name] = document.write(found.notebook)
         if found.kept:
             self.notes.append(
-                f"{name}: {_cells(found.kept)} changed in the hand-out and by you; yours stands "
-                "below the new one, marked."
+                f"{name}: {_cells(found.kept)} changed in the release and by you; yours is "
+                "below the new one, with a mark."
             )
         if found.returned:
-            self.notes.append(f"{name}: {_cells(found.returned)} missing, and back again.")
+            self.notes.append(f"{name}: {_cells(found.returned)} missing and restored.")
         return True
 
     def _aside(self, name: str, content: bytes) -> str:

@@ -69,7 +69,7 @@ class ExchangeSubmit(Exchange, abc.ExchangeSubmit):  # type: ignore[misc]
                 f"Assignment {self.assignment} not submitted. "
                 f"There are missing notebooks for the submission: {', '.join(missing)}"
             )
-        for what, names in (("Missing", missing), ("Not handed out", extra)):
+        for what, names in (("Missing", missing), ("Not released", extra)):
             if names:
                 self.log.warning("%s notebooks: %s", what, ", ".join(names))
 

@@ -7,11 +7,11 @@ later than that moment, what it names:
 2. hub/             JupyterHub's database and the accounts likewise; the cookie secret
 3. settings, tokens between the processes, the site's own jupyterhub_config.py
 4. outputs/         of the requests and attempts that the copied database knows, no others
-5. courses/         what was handed out and in, and what courses share
-6. homes/           only where they are asked for
+5. courses/         released and submitted files, and course data
+6. homes/           only on request
 
 An input is on disk before its request is in the database, as contents are before their
-submission, and neither these nor outputs are taken away: so everything that the copy of the
+submission, and neither these nor outputs are deleted: so everything that the copy of the
 database names is there. What came after that moment is left out, except what a running attempt
 had written by the time it was copied: after a restore that is read like the journal of an
 attempt whose service was down.

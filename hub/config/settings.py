@@ -11,7 +11,7 @@ Everything lies in one folder:
     STATE/homes/USER      homes
     STATE/disks/USER.ext4 homes of a fixed size, where the site has set one
     STATE/courses/GROUP/data   what sessions and jobs of a group read below /course (containers)
-    STATE/courses/.blobs  what was handed out and in, by the SHA-256 of each content
+    STATE/courses/.blobs  released and submitted files, by the SHA-256 of their contents
     STATE/outputs/ID      inputs, outputs and logs of requests
     STATE/logs            logs of the three processes and of sessions
     STATE/run             lock, process ids

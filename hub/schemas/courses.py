@@ -71,7 +71,7 @@ class BundleIn(In):
 class SubmitIn(BundleIn):
     """Body of ``POST …/assignments/{assignment}/submissions``; safe to repeat.
 
-    ``version`` is the version of the hand-out that it answers, if known.
+    ``version`` is the released version that it answers, if known.
     """
 
     version: Annotated[int, Field(ge=0, le=LARGEST)] = 0
@@ -80,7 +80,7 @@ class SubmitIn(BundleIn):
 class ReleaseIn(BundleIn):
     """Body of ``POST …/assignments/{assignment}/release``.
 
-    The files are the source notebooks, with solutions and tests. Without files the newest hand-out
+    The files are the source notebooks, with solutions and tests. Without files the newest release
     is kept; other omitted fields keep their values, and an empty ``due`` removes the due date.
     """
 
@@ -216,7 +216,7 @@ class NotebookTestsOut(Out):
 
 class ReleaseReportOut(Out):
     """The result of the validation before a release: the solution gets all ``points`` of the tests,
-    and the hand-out none.
+    and the released version none.
 
     ``tried`` is false if it did not run, and ``seconds`` is the duration of grading one submission.
     """
@@ -261,7 +261,7 @@ class ReceiptOut(Out):
 
     ``sha256`` is over all names and contents: of the lines that ``sha256sum`` prints for the files,
     sorted by name. ``standing`` is ``on time``, ``late`` or ``too late to count``; ``counts`` says
-    that this one is graded. ``missing`` are notebooks of the hand-out that it lacks.
+    that this one is graded. ``missing`` are released notebooks that it lacks.
     """
 
     id: int

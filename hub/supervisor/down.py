@@ -39,7 +39,7 @@ def down(state: StateFolder, say: Callable[[str], None]) -> None:
     if not state.settings.exists():
         raise InvalidInput(f"There is no Carrel in {state.root}, so nothing was stopped.")
     running = _stop_supervisor(state, say)
-    # From here on no supervisor can start and hand out what is being stopped.
+    # From here on no supervisor can start and adopt what is being stopped.
     with locked(state):
         running = bool(stop_stale(state, say)) or running
         settings = Settings.load(state)

@@ -213,9 +213,9 @@ class TestRoster:
         before = course.lines()
         shown = course.services.roster.update(TEACHER, "cs101", "student\nzoe\nyan\n", dry_run=True)
         assert shown.sentences == [
-            "gus leaves; what was handed in stays.",
-            "student1 (Ada L.) leaves; what was handed in stays.",
-            "student2 leaves; what was handed in stays.",
+            "gus leaves; the submissions are kept.",
+            "student1 (Ada L.) leaves; the submissions are kept.",
+            "student2 leaves; the submissions are kept.",
             "yan is new.",
         ]
         assert (shown.saved, shown.changes) == (False, True)
@@ -375,7 +375,7 @@ class TestSubmitting:
         course.clock.now = DUE_AT + 25 * HOUR
         receipt = course.submit("x")
         assert (receipt.standing, receipt.counts) == ("too late to count", False)
-        assert receipt.sentence.endswith("too late to count; your teacher may still take it.")
+        assert receipt.sentence.endswith("too late to count; your teacher may still accept it.")
         assert course.services.submissions.choose(TEACHER, receipt.id, counts=True).counts
 
     def test_notebooks_that_are_missing_are_named(self, course: CourseSite) -> None:

@@ -42,7 +42,7 @@ def test_the_teacher_gets_the_course_and_students_do_not(
     assert [each.name for each in students.iterdir()] == ["digits.ipynb"]
     course = teacher / COURSE_FOLDER
     assert (teacher / "digits.ipynb").is_file()
-    assert "Handing out" in (course / "TEACHING.md").read_text()
+    assert "## Release" in (course / "TEACHING.md").read_text()
     for unit in unit_names():
         nbformat.validate(nbformat.read(course / "source" / unit / f"{unit}.ipynb", as_version=4))
     assert context.store.group(DEMO_GROUP).max_devices == 4

@@ -85,8 +85,8 @@ def fetch_command(
             folder, lambda version: client.hand_out(name, assignment, version=version)
         )
     if as_json:
-        told = {"folder": str(folder), "version": made.version, "notes": list(notes)}
-        display.as_json({"course": name, "assignment": assignment, **told})
+        fetched = {"folder": str(folder), "version": made.version, "notes": list(notes)}
+        display.as_json({"course": name, "assignment": assignment, **fetched})
         return
     click.echo(f"Fetched {assignment} of {name}, version {made.version}, into {folder}.")
     for note in notes:
@@ -141,7 +141,7 @@ def _receipt(receipt: ReceiptOut) -> None:
     for file in receipt.files:
         click.echo(f"         {plain(file.name)} ({units.size(file.size)})")
     for name in receipt.missing:
-        click.echo(f"{plain(name)} of the hand-out is missing.", err=True)
+        click.echo(f"{plain(name)} of the release is missing.", err=True)
 
 
 @click.command("receipts", cls=ClientCommand)

@@ -222,7 +222,7 @@ def take_time_back(
 
 @router.post(
     "/courses/{course}/assignments/{assignment}/submissions",
-    summary="Hand in",
+    summary="Submit an assignment",
     openapi_extra=body_of(SubmitIn),
 )
 def submit(

@@ -44,14 +44,14 @@ BODIES: dict[str, dict[str, dict[str, Any]]] = {
             },
         },
         "due time": {
-            "summary": "Another due time for what is handed out already",
+            "summary": "Another due time for a released assignment",
             "value": {"due": "2027-02-03 18:00 Europe/Berlin"},
         },
     },
     "SubmitIn": {"notebook": {"summary": "One notebook", "value": {"files": _FILES, "version": 1}}},
     "GradeIn": {
         "all": {"summary": "The whole class", "value": {}},
-        "question": {"summary": "One question anew", "value": {"question": "squares"}},
+        "question": {"summary": "Grade one question again", "value": {"question": "squares"}},
     },
     "FeedbackIn": {"person": {"summary": "For one student", "value": {"person": "ada"}}},
     "ExtensionIn": {

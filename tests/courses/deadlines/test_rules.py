@@ -254,13 +254,13 @@ class TestLateness:
                    "more."),
         (deadline_rules.read_late("1h:-5%,24h:-20%"), 0.5,
          "it is 30 min late and costs 5 % of the points; in 30 min it costs 20 % of the points."),
-        (TENTH, 25, "it is too late to count; your teacher may still take it."),
+        (TENTH, 25, "it is too late to count; your teacher may still accept it."),
     ],
 )  # fmt: skip  # a case each
 def test_a_sentence_says_what_submitting_now_costs(
     rule: LateRule, hours: float, sentence: str
 ) -> None:
     assert deadline_rules.now_sentence(at("2027-02-01") + hours * HOUR, at("2027-02-01"), rule) == (
-        f"Handed in now {sentence}"
+        f"Submitted now, {sentence}"
     )
     assert deadline_rules.now_sentence(0.0, None, rule) == "It is never due."

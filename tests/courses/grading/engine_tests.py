@@ -45,7 +45,7 @@ def key(sandboxes: SandboxEngine) -> AssignmentKey:
     found = check_release(sandboxes, prepared(), submitted("submitted-changed"))
     # nbgrader's own example gives a point for nothing: a release is refused for it.
     assert [said.partition(" of ")[0] for said in found.problems] == [
-        "The hand-out without solutions gets 1 points for 'foo'"
+        "The released version without solutions gets 1 points for 'foo'"
     ]
     return found.key
 

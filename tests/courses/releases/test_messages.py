@@ -33,7 +33,7 @@ def told(tried: TrialResult | None) -> list[str]:
 def test_points_time_and_where_each_test_runs() -> None:
     assert told(TrialResult(seconds=0.84, apart={"ps1": ("test-answer",)})) == [
         "Tried in the grading sandbox: the solution gets all 2 points that tests give, "
-        "the hand-out none.",
+        "the released version none.",
         "Grading one submission takes about 0.8 s.",
         "ps1: apart from the student's kernel run test-answer.",
     ]

@@ -107,13 +107,13 @@ class TestPlan:
         inside = [member("hal"), member("ida")]
         plan = roster_change("cs101", rows, known, unlisted=inside, teachers=["tom"])
         assert list(plan.sentences()) == [
-            "cy leaves; what was handed in stays.",
-            "ida leaves; what was handed in stays.",
+            "cy leaves; the submissions are kept.",
+            "ida leaves; the submissions are kept.",
             "tom is no longer a teacher of cs101.",
             "grace becomes a teacher.",
             "ada (Ada L.) is new, section blue.",
             "hal was in the group already, section red.",
-            "eve comes back, as grader.",
+            "eve returns, as grader.",
             "dan: section red → blue.",
         ]
 

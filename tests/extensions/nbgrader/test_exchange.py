@@ -130,7 +130,7 @@ def test_a_missing_notebook_is_reported_and_refused_in_strict_mode(
     with caplog.at_level(logging.WARNING, logger="traitlets"):
         ask(STUDENT1, "Submit")
     assert "Missing notebooks: ps1.ipynb" in caplog.text
-    assert "Not handed out notebooks: mine.ipynb" in caplog.text
+    assert "Not released notebooks: mine.ipynb" in caplog.text
     assert len(sent(site)) == 1
 
 

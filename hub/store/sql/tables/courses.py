@@ -1,7 +1,7 @@
 """The tables of courses, in the same database as everything else.
 
-Nothing that a student handed in is ever taken away here: there is no cascade. What a course is
-called is the name of its group, and files are named by the SHA-256 of their contents.
+Submissions are never deleted: there is no cascade. The name of a course is the name of its group,
+and files are named by the SHA-256 of their contents.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def release_feedback(
         missed = _missed(web, visitor, course, assignment, since) if tried == len(due) else []
     except CarrelError as error:
         return _page(web, visitor, course, assignment, CellChoice(), error=error)
-    told = {
+    progress = {
         "left": len(due) - tried,
         "after": due[tried - 1] if tried else "",
         "missed": {each: problems.get(each, "") for each in missed},
@@ -144,8 +144,8 @@ def release_feedback(
         "csrf": _csrf(web, visitor),
     }
     if request.headers.get("hx-request"):
-        return html(web.render("courses/grading_feedback.html", told=told))
-    return _page(web, visitor, course, assignment, CellChoice(), told=told)
+        return html(web.render("courses/grading_feedback.html", progress=progress))
+    return _page(web, visitor, course, assignment, CellChoice(), progress=progress)
 
 
 def _since(web: WebContext, fields: Mapping[str, str]) -> float | None:
@@ -222,13 +222,13 @@ def _page(
     chosen: CellChoice,
     *,
     error: CarrelError | None = None,
-    told: Mapping[str, object] | None = None,
+    progress: Mapping[str, object] | None = None,
 ) -> Response:
     page = web.render(
         "courses/grading.html",
         **_shown(web, visitor, course, assignment, chosen),
         error=error,
-        told=told,
+        progress=progress,
         who=visitor.identity,
         csrf=_csrf(web, visitor),
     )

@@ -256,7 +256,7 @@ def test_a_roster_is_applied_after_the_preview(course: Carrel, tmp_path: Path) -
     (tmp_path / "new.csv").write_text("student\nstudent1\nzoe\n")
     refused = course(TEACHER, "roster", "cs101", "new.csv", input="n\n")
     assert refused.exit_code == 1
-    assert "student2 leaves; what was handed in stays.\nzoe is new.\n" in refused.output
+    assert "student2 leaves; the submissions are kept.\nzoe is new.\n" in refused.output
     assert "left" not in course(TEACHER, "roster", "cs101").output
     assert (
         "Nothing was changed." in course(TEACHER, "roster", "cs101", "new.csv", "--dry-run").output
@@ -286,7 +286,7 @@ def test_a_teacher_lets_a_late_submission_count(course: Carrel, site: Site) -> N
     assert late["standing"] == "too late to count"
     taken = course(TEACHER, "count", str(late["id"]))
     assert "this one is graded" in taken.output
-    assert "still take it" in course(TEACHER, "count", str(late["id"]), "--undo").output
+    assert "still accept it" in course(TEACHER, "count", str(late["id"]), "--undo").output
 
 
 def test_a_grader_need_not_name_the_course_either(course: Carrel, tmp_path: Path) -> None:

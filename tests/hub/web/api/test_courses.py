@@ -102,7 +102,7 @@ def test_a_roster_is_shown_before_it_is_applied(course: Site) -> None:
     body = {"students": "student\nstudent1\n"}
     shown = course.api(TEACHER).put(f"{COURSE}/roster", json=body, params={"dry_run": "true"})
     assert shown.json()["sentences"] == [
-        "student2 leaves; what was handed in stays.",
+        "student2 leaves; the submissions are kept.",
         "student1: section blue → none.",
     ]
     assert ask(course, "PUT", f"{COURSE}/roster", body, STUDENT1) == 403

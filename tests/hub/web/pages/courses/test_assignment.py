@@ -62,7 +62,7 @@ def test_the_page_shows_the_state_of_the_assignment(course: Site, browser: Clien
     for words in (
         '<time datetime="2027-02-01T18:00:00Z" data-show="date">',
         "You have 1 h more.",
-        "Handed in now it is on time; in 17 d 10 h it does not count any more.",
+        "Submitted now, it is on time; in 17 d 10 h it does not count any more.",
         "Your teacher has not released feedback yet.",
         "You have not submitted anything yet.",
         "You have no checks in the last day.",

@@ -222,7 +222,7 @@ def test_a_clone_has_the_assignments_hidden(course: Site) -> None:
 
 def test_a_roster_is_shown_with_what_it_changes_and_then_applied(course: Site) -> None:
     page = shown(send(course, PEOPLE, do="preview", roster=roster()))
-    assert "student2 leaves; what was handed in stays." in page
+    assert "student2 leaves; the submissions are kept." in page
     assert "zoe (Zoe) is new, section red." in page
     assert 'id="apply-roster"' in page
     assert len(course.api(TEACHER).get(f"{API}/courses/cs101/members").json()["members"]) == 2
