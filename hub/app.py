@@ -9,7 +9,6 @@ import fcntl
 import logging
 import sys
 import threading
-import time
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
@@ -38,6 +37,7 @@ from .jupyterhub.client import HubApi
 from .runtime.context import Context
 from .runtime.loop_metrics import LoopMetrics
 from .runtime.progress_cache import ProgressCache
+from .runtime.service_clock import ServiceClock
 from .store import open_store
 from .web.app import Server, build_app
 from .web.security.hub_oauth import HubSignIn
@@ -71,6 +71,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
     """Build everything, then serve until SIGTERM."""
     secrets = Secrets.ensure(state)
     store = open_store(state.database, half_life=settings.use_half_life_seconds)
+    clock = ServiceClock(store.clock_offset())
     accounts = Accounts(state.accounts)
     hub = HubApi(settings.hub_api_url, secrets.service_token)
     backend = choose_backend(state, settings)
@@ -80,14 +81,14 @@ def serve(state: StateFolder, settings: Settings) -> None:
         hub=hub,
         files=LocalFiles(homes=homes, outputs=state.outputs),
         backend=backend,
-        clock=time.time,
+        clock=clock,
         progress=ProgressCache(store),
         claim_seconds=settings.claim_seconds,
         grace_seconds=settings.preemption_grace_seconds,
     )
     idle_culling = IdleCulling(context, settings.idle_countdown_seconds)
     metrics = LoopMetrics()
-    loop = Loop(context, node=NODE, idle_culling=idle_culling, metrics=metrics)
+    loop = Loop(context, node=NODE, idle_culling=idle_culling, metrics=metrics, service_clock=clock)
     loop.inventory()
     stopping = threading.Event()
     courses = CourseServices.build(
@@ -116,6 +117,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
         context,
         HubSignIn.of(settings, secrets.service_token),
         settings,
+        clock=clock,
         hub_token=secrets.hub_token,
         crypt_key=secrets.crypt_key,
         lifespan=lifespan,

@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
+from math import inf
 from typing import Protocol
 
 from ...hub.errors import CarrelError, Conflict, Forbidden, NotFound, NotSignedIn
@@ -45,22 +46,22 @@ class SessionStatus:
 
     async def run(self) -> None:
         """Report to the service again and again."""
-        due = 0.0
+        elapsed, due = asyncio.get_running_loop().time, -inf
         while True:
             self.kernels.refresh()
-            if self.clock() >= due:
+            if elapsed() >= due:
                 try:
-                    due = self.clock() + await self._report()
+                    due = elapsed() + await self._report()
                 except (Conflict, Forbidden, NotFound, NotSignedIn) as error:
                     # Also while the session is starting or stopping.
                     self.log.debug("Carrel does not accept reports: %s", error)
-                    due = self.clock() + AFTER_AN_ERROR_SECONDS
+                    due = elapsed() + AFTER_AN_ERROR_SECONDS
                     self._publish(None)
                 except CarrelError as error:
                     self.log.info("Carrel does not answer: %s", error)
-                    due = self.clock() + AFTER_AN_ERROR_SECONDS
+                    due = elapsed() + AFTER_AN_ERROR_SECONDS
             # New kernels do not announce themselves, so check for them.
-            await asyncio.sleep(min(REFRESH_SECONDS, max(0.1, due - self.clock())))
+            await asyncio.sleep(min(REFRESH_SECONDS, max(0.1, due - elapsed())))
 
     async def keep(self) -> None:
         """Keep the session; raises what the service answers."""

@@ -82,6 +82,10 @@ class IdleCulling:
             # its time, and people act meanwhile.
             self._act(c.store.request(request.id), watch, idle_seconds.get(request.group, 0))
 
+    def forget(self) -> None:
+        """Drop all samples, as a restart does; they are gathered again."""
+        self._began, self._watches = None, {}
+
     def _act(self, request: RequestRecord, watch: IdleWatch, idle_seconds: float) -> None:
         c, now = self.context, watch.last.at
         match idleness.decision(

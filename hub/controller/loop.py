@@ -27,12 +27,14 @@ from ..records.leases import LeaseRecord
 from ..records.requests import Cause, CauseCode, RequestFilter, RequestRecord
 from ..runtime.context import Context
 from ..runtime.loop_metrics import LoopMetrics
+from ..runtime.service_clock import ServiceClock
 from ..runtime.snapshots import SnapshotReader
 from ..scheduling.model.snapshot import Device, Kind
 from ..scheduling.model.states import HOLDS_DEVICES, State
 from ..sessions.server_start import start_server
 from ..transitions import lifecycle
 from .budget_enforcement import BudgetEnforcement
+from .clock_steps import ClockSteps
 from .device_faults import DeviceFaults
 from .idle_culling import IdleCulling
 from .jobs import JobController
@@ -83,6 +85,7 @@ class Loop:
         node: str,
         idle_culling: IdleCulling | None = None,
         metrics: LoopMetrics | None = None,
+        service_clock: ServiceClock | None = None,
     ) -> None:
         self._context = context
         self._store = context.store
@@ -90,20 +93,27 @@ class Loop:
         self._plan_cache = context.plan_cache
         self._jobs = JobController(context)
         self._sessions = SessionController(context)
-        self._device_faults = DeviceFaults(context)
         self._node_health = NodeHealth(context)
         self._snapshots = SnapshotReader.of(context)
         self._node = node
         self._idle_culling = idle_culling
         self._metrics = metrics or LoopMetrics()
-        self._memory = LoopMemory()
-        self._reconciler = Reconciler(context, self._device_faults, self._memory)
+        self._clock_steps = ClockSteps(context, service_clock)
         self._time_limits = TimeLimits(context)
-        self._planner = Planner()
-        self._preemption = PreemptionController(context)
         self._budgets = BudgetEnforcement(context)
         self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="act")
         self._in_flight: dict[str, Future[None]] = {}
+        self._start_afresh()
+
+    def _start_afresh(self) -> None:
+        """Forget everything that is not in the store, as a restart does."""
+        self._memory = LoopMemory()
+        self._device_faults = DeviceFaults(self._context)
+        self._reconciler = Reconciler(self._context, self._device_faults, self._memory)
+        self._planner = Planner()
+        self._preemption = PreemptionController(self._context)
+        if self._idle_culling is not None:
+            self._idle_culling.forget()
 
     async def run(self) -> None:
         """Cycle until cancelled."""
@@ -132,6 +142,8 @@ class Loop:
 
     def cycle(self) -> float:
         """Run one cycle; return how long to wait for a notification before the next."""
+        if self._clock_steps.follow():
+            self._start_afresh()
         now = self._context.clock()
         changed = self._node_health.reconcile(now)
         changed |= self._device_faults.reconcile(now)

@@ -7,10 +7,10 @@ preemptions in a fraction of the time; positions may follow a moment later.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from ..interfaces.clock import Instant, MonotonicClock, monotonic
 from ..scheduling.cycle.decision import decide
 from ..scheduling.cycle.incremental import (
     AllocationEnded,
@@ -45,13 +45,13 @@ class Planner:
     and newcomers have none yet. A short queue is decided about with every change.
     """
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._monotonic = monotonic
+    def __init__(self, clock: MonotonicClock = monotonic) -> None:
+        self._clock = clock
         self._scheduler: SchedulerState | None = None
         self._fixed = Snapshot()
         """What of the last snapshot a standing cannot follow."""
         self._waits: tuple[Wait, ...] = ()
-        self._since: float | None = None
+        self._since: Instant | None = None
         """Since when the last whole plan lacks something."""
         self._took = 0.0
         self.rest = 0.0
@@ -67,7 +67,7 @@ class Planner:
         # A request past its limit delays the expected start of others again and again.
         late = any(allocation.until < now for allocation in snapshot.allocations)
         if self._since is None and (anew or events or late or _decided(delta)):
-            self._since = self._monotonic()
+            self._since = self._clock()
         if anew or (self._since is not None and self.due_in() <= 0):
             return self._whole(snapshot, now)
         gone = any(isinstance(event, RequestWithdrawn) for event in events or ())
@@ -77,7 +77,7 @@ class Planner:
         """Seconds until the last whole plan has lacked something for long enough."""
         if self._since is None:
             return LONGEST_REST
-        return self._since + rest_after(self._took) - self._monotonic()
+        return rest_after(self._took) - (self._clock() - self._since)
 
     def _follow(self, snapshot: Snapshot, now: float) -> list[Event] | None:
         """What has changed since the last step; None where a new standing has to be made."""
@@ -88,12 +88,12 @@ class Planner:
         return list(changes(self._scheduler, snapshot))
 
     def _whole(self, snapshot: Snapshot, now: float) -> Plan:
-        began = self._monotonic()
+        began = self._clock()
         plan = decide(snapshot, now)
         self._waits = plan.waits
         # Requests that wait for devices of new victims expect them from now on only.
         self._since = began if plan.stops else None
-        self._took = self._monotonic() - began
+        self._took = self._clock() - began
         self.rest = max(self.rest, rest_after(self._took))
         return plan
 

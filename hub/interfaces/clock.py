@@ -1,8 +1,31 @@
-"""The clock that the service is given."""
+"""The two clocks of the service, of different types, so that neither passes for the other."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 Clock = Callable[[], float]
-"""Seconds since the epoch (UTC)."""
+"""Seconds since the epoch (UTC): for everything that is stored or shown."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Instant:
+    """A reading of the monotonic clock: for intervals within the life of one process.
+
+    It is not a number, so that it cannot be stored or compared with epoch time.
+    """
+
+    seconds: float
+
+    def __sub__(self, earlier: Instant) -> float:
+        return self.seconds - earlier.seconds
+
+
+MonotonicClock = Callable[[], Instant]
+
+
+def monotonic() -> Instant:
+    """Read the monotonic clock, which neither steps nor runs while the machine is suspended."""
+    return Instant(time.monotonic())

@@ -12,6 +12,7 @@ from typing import Concatenate, ParamSpec, Protocol
 
 from ..records.audit import AuditEntry, ChangeFilter
 from ..records.calendar import Reservation, Term
+from ..records.clock import ClockOffset
 from ..records.events import ChangeDigest, EventRecord, NewEvent
 from ..records.leases import LeaseRecord
 from ..records.ledger import LedgerEntry, Usage
@@ -240,6 +241,17 @@ class Store(UsageStore, ImagePinStore, Protocol):
 
     def charge(self, *, now: float) -> None:
         """Write the ledger up to ``seen_at`` for every live lease."""
+
+    def clock_offset(self) -> ClockOffset | None:
+        """Return the offset that the last life of the service kept; None on a new site."""
+
+    def keep_clock_offset(self, offset: ClockOffset) -> None: ...
+
+    def move_times(self, step: float, offset: ClockOffset) -> None:
+        """Move the times of all running work by ``step`` seconds and keep the new offset.
+
+        The rule is ``transitions.clock_step``. Both in one transaction: a crash repeats neither.
+        """
 
     def add_events(self, lease_id: str, events: Sequence[NewEvent]) -> tuple[EventRecord, ...]:
         """Append what is new; a ``seq`` seen before is dropped. Returns what was added.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from math import inf
@@ -12,7 +11,7 @@ from urllib.parse import quote
 import httpx
 
 from ..errors import NotFound, Refused, Unavailable
-from ..interfaces.clock import Clock
+from ..interfaces.clock import Instant, MonotonicClock, monotonic
 from ..interfaces.jupyterhub import HubServer, HubUser
 from ..records.json_value import Json
 
@@ -22,7 +21,7 @@ _PAGE = 200
 _AT_ONCE = 25
 _TRY_AGAIN = frozenset({408, 425, 429})
 """Statuses that say "later": JupyterHub's limit of servers that start together answers 429."""
-_NOBODY_READ: tuple[float, tuple[HubUser, ...]] = (-inf, ())
+_NOTHING_READ: tuple[Instant, tuple[HubUser, ...]] = (Instant(-inf), ())
 
 
 class HubApi:
@@ -34,10 +33,10 @@ class HubApi:
         token: str,
         *,
         transport: httpx.BaseTransport | None = None,
-        clock: Clock = time.monotonic,
+        clock: MonotonicClock = monotonic,
     ) -> None:
         self._clock = clock
-        self._users = _NOBODY_READ
+        self._users = _NOTHING_READ
         self._changes = 0
         self._client = httpx.Client(
             base_url=base_url.rstrip("/"),
@@ -138,7 +137,7 @@ class HubApi:
         finally:
             if method != "GET":
                 self._changes += 1
-                self._users = _NOBODY_READ
+                self._users = _NOTHING_READ
         if answer.is_success or answer.status_code in fine:
             return answer
         words = _words(answer)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_left
-from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
+
+from ..interfaces.clock import Instant, MonotonicClock, monotonic
 
 CYCLE_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds, in seconds, of the classes into which cycles are counted."""
@@ -25,10 +25,10 @@ class Cycles:
 class LoopMetrics:
     """Written by the loop, read by metrics and readiness checks; from any thread."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: MonotonicClock = monotonic) -> None:
         self._clock = clock
         self._lock = Lock()
-        self._last: float | None = None
+        self._last: Instant | None = None
         self._classes = [0] * (len(CYCLE_BOUNDS) + 1)
         self._seconds = 0.0
         self._failed = 0

@@ -41,7 +41,13 @@ class ChangeNotifier:
         if self.version == seen:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.add(waiter)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(waiter, timeout)
-            self._waiters.discard(waiter)
+            try:
+                # Not ``asyncio.wait_for``: on Python 3.11 it swallows a cancellation that comes
+                # in the moment in which the waiter is woken, and its caller runs on for ever.
+                async with asyncio.timeout(timeout):
+                    await waiter
+            except TimeoutError:
+                pass
+            finally:
+                self._waiters.discard(waiter)
         return self.version

@@ -11,6 +11,7 @@ import pytest
 
 from carrel.hub.errors import Conflict, IllegalMove, InvalidInput, NotFound, StaleEpoch
 from carrel.hub.interfaces.store import Store
+from carrel.hub.records.clock import ClockOffset
 from carrel.hub.records.events import EventRecord, NewEvent
 from carrel.hub.records.json_value import Json
 from carrel.hub.records.leases import Handle, LeaseRecord, LeaseState
@@ -38,6 +39,7 @@ from .store_kit import (
     PROCESS,
     charges,
     device,
+    furnish,
     granted,
     job,
     running,
@@ -769,6 +771,35 @@ class TestCharging:
             ),
         )
         assert store.ledger(owner="bob") == ()
+
+    @pytest.mark.parametrize("step", [7200.0, -7200.0])
+    def test_case_11_times_of_running_work_move_with_the_clock(
+        self, store: Store, step: float
+    ) -> None:
+        furnish(store)
+        lease = running(store, job("a"), "D0", at=100)
+        done = running(store, job("b"), "D1", at=100)
+        store.apply("j-b", lifecycle.stop, State.SUCCEEDED, DONE, now=105)
+        store.apply_to_lease(done.id, lifecycle.finish, now=105, charge_until=105)
+        ended = store.request("j-b")
+        store.renew([lease.id], now=110, until=140)
+        store.charge(now=110)
+        offset = ClockOffset(boot="one", seconds=5.0 + step)
+        store.move_times(step, offset)
+        assert store.clock_offset() == offset
+        assert store.request("j-b") == ended, "what is over stays as it was"
+        moved = store.request("j-a")
+        assert moved.started_at == 100 + step
+        assert moved.lease == replace(
+            store.lease(lease.id),
+            granted_at=100 + step,
+            seen_at=110 + step,
+            expires_at=140 + step,
+            charged_until=110 + step,
+        )
+        store.apply("j-a", lifecycle.stop, State.SUCCEEDED, DONE, now=120 + step)
+        store.apply_to_lease(lease.id, lifecycle.finish, now=120 + step, charge_until=120 + step)
+        assert [entry[3] for entry in charges(store) if entry[0] == lease.id] == [10, 10]
 
     def test_case_12_a_repeated_end_charges_once(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")

@@ -11,6 +11,7 @@ from carrel.hub.errors import NotFound, Unavailable
 from carrel.hub.files.home_folders import HomeFolders
 from carrel.hub.files.local import LocalFiles
 from carrel.hub.interfaces.backend import Backend
+from carrel.hub.interfaces.clock import Instant
 from carrel.hub.interfaces.jupyterhub import HubServer, HubUser
 from carrel.hub.interfaces.store import Store
 from carrel.hub.records.identity import Identity
@@ -92,6 +93,19 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+    def pass_(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@dataclass
+class Stopwatch:
+    """A monotonic clock that tests advance."""
+
+    now: float = 0.0
+
+    def __call__(self) -> Instant:
+        return Instant(self.now)
 
     def pass_(self, seconds: float) -> None:
         self.now += seconds

@@ -8,6 +8,7 @@ from typing import Concatenate, ParamSpec
 from sqlalchemy import Connection, select
 
 from ...records.audit import AuditEntry, ChangeFilter
+from ...records.clock import ClockOffset
 from ...records.events import ChangeDigest, EventRecord, NewEvent
 from ...records.leases import LeaseRecord
 from ...records.ledger import LedgerEntry, Usage
@@ -38,7 +39,7 @@ from ...scheduling.model.snapshot import (
 from ...scheduling.quota.accounting import HALF_LIFE
 from ...transitions.transition import Transition
 from ...usage.rollup import MADE_OF, regrouped
-from . import calendar, change_digest, marks_and_audit, mutations, pool, queries
+from . import calendar, change_digest, marks_and_audit, mutations, pool, queries, service_clock
 from .calendar import SqlCalendar
 from .image_pins import SqlImagePins
 from .queue import Queue
@@ -239,6 +240,15 @@ class SqlStore(SqlCalendar, SqlImagePins):
 
     def charge(self, *, now: float) -> None:
         self._write(lambda c: mutations.charge(c, now=now))
+
+    def clock_offset(self) -> ClockOffset | None:
+        return self._read(service_clock.offset)
+
+    def keep_clock_offset(self, offset: ClockOffset) -> None:
+        self._write(lambda c: service_clock.keep_offset(c, offset))
+
+    def move_times(self, step: float, offset: ClockOffset) -> None:
+        self._write(lambda c: service_clock.move_times(c, step, offset))
 
     def add_events(self, lease_id: str, events: Sequence[NewEvent]) -> tuple[EventRecord, ...]:
         return self._write(lambda c: mutations.add_events(c, lease_id, events))

@@ -7,9 +7,8 @@ store are cached for ten seconds.
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
@@ -23,6 +22,7 @@ from prometheus_client.core import (
 from prometheus_client.exposition import generate_latest
 
 from .... import __version__
+from ...interfaces.clock import Instant, MonotonicClock, monotonic
 from ...records.usage import WAIT_BOUNDS, Census
 from ...runtime.context import Context
 from ...runtime.loop_metrics import CYCLE_BOUNDS, LoopMetrics
@@ -41,9 +41,9 @@ class Metrics:
     context: Context
     vitals: LoopMetrics
     streams: Streams
-    clock: Callable[[], float] = time.monotonic
+    clock: MonotonicClock = monotonic
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _known: tuple[float, Census, Snapshot] | None = None
+    _known: tuple[Instant, Census, Snapshot] | None = None
 
     def text(self) -> bytes:
         registry = CollectorRegistry(auto_describe=False)
@@ -71,7 +71,8 @@ class Metrics:
         with self._lock:
             now = self.clock()
             if self._known is None or now - self._known[0] >= _FRESH_SECONDS:
-                self._known = (now, self.context.store.census(), self.context.store.snapshot(now))
+                store, epoch_now = self.context.store, self.context.clock()
+                self._known = (now, store.census(), store.snapshot(epoch_now))
             return self._known[1:]
 
     def _queue(self, snapshot: Snapshot) -> Metric:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pydantic import BaseModel
 
 from ...errors import CarrelError, Unavailable
+from ...interfaces.clock import Instant, MonotonicClock, monotonic
 from ...runtime.loop_metrics import LoopMetrics
 
 Check = Callable[[], None]
@@ -34,9 +34,9 @@ class Readiness:
     """Check each part; a result is cached for two seconds."""
 
     checks: Mapping[str, Check] = field(default_factory=dict)
-    clock: Callable[[], float] = time.monotonic
+    clock: MonotonicClock = monotonic
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _known: tuple[float, ReadyOut] | None = None
+    _known: tuple[Instant, ReadyOut] | None = None
 
     def look(self) -> ReadyOut:
         with self._lock:

@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-import time
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Protocol, Self
 from urllib.parse import urlencode
 
@@ -22,6 +21,7 @@ from tornado.web import HTTPError
 
 from ...config.settings import SERVICE_PREFIX, Settings
 from ...errors import NotSignedIn, Unavailable
+from ...interfaces.clock import Instant, MonotonicClock, monotonic
 from ...records.identity import Identity
 
 SERVICE_NAME = "carrel"
@@ -74,13 +74,16 @@ class SignIn(Protocol):
         """The URL of the sign-in."""
 
 
+_NOTHING: tuple[Instant, TokenHolder | None] = (Instant(-inf), None)
+
+
 class HubSignIn:
     """``SignIn`` through JupyterHub."""
 
-    def __init__(self, oauth: HubOAuth, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, oauth: HubOAuth, *, clock: MonotonicClock = monotonic) -> None:
         self._oauth = oauth
         self._clock = clock
-        self._known: OrderedDict[tuple[str, str], tuple[float, TokenHolder]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], tuple[Instant, TokenHolder]] = OrderedDict()
 
     @classmethod
     def of(cls, settings: Settings, service_token: str) -> Self:
@@ -104,9 +107,9 @@ class HubSignIn:
 
     async def person(self, token: str, session_id: str = "") -> TokenHolder | None:
         key = (session_id, hashlib.sha256(token.encode("utf-8", "replace")).hexdigest())
-        since, known = self._known.get(key, (0.0, None))
+        read_at, known = self._known.get(key, _NOTHING)
         in_session = known is not None and known.in_session
-        if in_session and self._clock() - since <= _SESSION_SECONDS:
+        if in_session and self._clock() - read_at <= _SESSION_SECONDS:
             return known
         try:
             async with asyncio.timeout(_HUB_SECONDS):
@@ -126,8 +129,8 @@ class HubSignIn:
         return person
 
     def _remembered(self, key: tuple[str, str], error: Exception) -> TokenHolder:
-        since, person = self._known.get(key, (0.0, None))
-        if person is None or self._clock() - since > _AWAY_SECONDS:
+        read_at, person = self._known.get(key, _NOTHING)
+        if person is None or self._clock() - read_at > _AWAY_SECONDS:
             raise Unavailable(
                 "JupyterHub is not responding, so you cannot sign in now.",
                 accepted="It restarts automatically; try again in a few seconds.",

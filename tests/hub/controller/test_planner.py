@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.hub.controller.planner import LONGEST_REST, Planner
+from carrel.hub.interfaces.clock import Instant
 from carrel.hub.scheduling.cycle.decision import decide
 from carrel.hub.scheduling.model.plan import Plan, Reason
 from carrel.hub.scheduling.model.snapshot import (
@@ -31,9 +32,9 @@ class SlowTime:
 
     now: float = 0.0
 
-    def __call__(self) -> float:
+    def __call__(self) -> Instant:
         self.now += 1.0
-        return self.now
+        return Instant(self.now)
 
 
 class FrozenTime(SlowTime):
@@ -41,8 +42,8 @@ class FrozenTime(SlowTime):
 
     slow = True
 
-    def __call__(self) -> float:
-        return super().__call__() if self.slow else self.now
+    def __call__(self) -> Instant:
+        return super().__call__() if self.slow else Instant(self.now)
 
 
 def waits(plan: Plan | None) -> list[str]:
@@ -129,7 +130,7 @@ def test_one_that_leaves_the_queue_or_an_overdue_lease_makes_a_new_plan() -> Non
 
 
 def test_a_short_queue_is_planned_with_every_change() -> None:
-    planner = Planner(lambda: 0.0)
+    planner = Planner(lambda: Instant(0.0))
     planner.plan(FULL, NOW)
     longer = replace(FULL, pending=(*FULL.pending, job(3)))
     assert planner.plan(longer, NOW) == decide(longer, NOW)

@@ -10,7 +10,7 @@ import pytest
 from carrel.hub.errors import NotFound, Refused, Unavailable
 from carrel.hub.jupyterhub.client import HubApi
 
-from ..doubles import Clock
+from ..doubles import Stopwatch
 
 
 def test_a_user_who_is_gone_is_named() -> None:
@@ -35,7 +35,7 @@ class Site:
 
     def __init__(self) -> None:
         self.names, self.asked = ["ada"], 0
-        self.clock = Clock()
+        self.clock = Stopwatch()
         transport = httpx.MockTransport(self._answer)
         self.hub = HubApi("http://hub/api", "token", transport=transport, clock=self.clock)
 

@@ -328,6 +328,16 @@ ledger = Table(
     Index("ledger_of_time", "ends_at", "starts_at", "owner", "group_name", "device_seconds"),
 )
 
+# The offset between the clocks of the service, for its next life: one line.
+service_clock = Table(
+    "service_clock",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("boot", String, nullable=False),
+    Column("seconds", Double, nullable=False),
+    CheckConstraint("id = 1", name="one"),
+)
+
 # How many devices were healthy from a moment on: a line for each change.
 capacity = Table(
     "capacity",

@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from carrel.hub.config import log as config_log
 from carrel.hub.config.log import LogForm
 from carrel.hub.errors import InvalidInput, Unavailable
+from carrel.hub.interfaces.clock import Instant
 from carrel.hub.runtime.loop_metrics import LoopMetrics
 from carrel.hub.scheduling.model.plan import Plan, Reason, Wait
 from carrel.hub.scheduling.model.states import State
@@ -79,6 +80,17 @@ class TestMetrics:
         assert found["carrel_event_streams"] == 0
         assert "carrel_cycle_seconds_bucket le=+Inf" in found
 
+    def test_a_ledger_with_charges_of_today_is_read_at_the_time_of_the_service(
+        self, world: World
+    ) -> None:
+        """The monotonic clock was given where epoch time is wanted: 500 after the first charge."""
+        store, now = world.service.store, world.context.clock()
+        furnish(store)
+        lease = running(store, job("a"), "D0", at=now - 600)
+        store.renew([lease.id], now=now, until=now + 30)
+        store.charge(now=now)
+        assert samples(world)["carrel_leases kind=job"] == 1
+
     def test_metrics_need_a_token(self, world: World) -> None:
         hub_token = TokenHolder(identity=ADA, scopes=frozenset({*ALL_SCOPES, METRICS_SCOPE}))
         world.sign_in.people["ada-monitors"] = hub_token
@@ -113,14 +125,16 @@ class TestProbes:
 
     def test_it_is_ready_while_every_part_responds(self) -> None:
         now = 0.0
-        vitals = LoopMetrics(clock=lambda: now)
+        vitals = LoopMetrics(clock=lambda: Instant(now))
         broken: list[str] = []
 
         def hub() -> None:
             if broken:
                 raise Unavailable("JupyterHub does not answer.")
 
-        ready = Readiness({"loop": lambda: going_round(vitals), "hub": hub}, clock=lambda: now)
+        ready = Readiness(
+            {"loop": lambda: going_round(vitals), "hub": hub}, clock=lambda: Instant(now)
+        )
         vitals.cycled(0.01)
         assert ready.look().ready
         broken.append("hub")

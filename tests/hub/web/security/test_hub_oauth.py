@@ -13,6 +13,7 @@ import pytest
 
 from carrel.hub.config.settings import Settings
 from carrel.hub.errors import NotSignedIn, Unavailable
+from carrel.hub.interfaces.clock import Instant
 from carrel.hub.records.identity import Identity
 from carrel.hub.web.security.hub_oauth import (
     ACCESS_SCOPE,
@@ -81,8 +82,8 @@ class Clock:
     def __init__(self) -> None:
         self.now = 1000.0
 
-    def __call__(self) -> float:
-        return self.now
+    def __call__(self) -> Instant:
+        return Instant(self.now)
 
 
 def sign_in_at(server: ThreadingHTTPServer) -> HubSignIn:
