@@ -24,6 +24,7 @@ from .accounts.store import Accounts
 from .config import backend as config_backend
 from .config import garbage_collection
 from .config import log as config_log
+from .config.lost_state import refuse_lost_state
 from .config.secrets import Secrets
 from .config.settings import Settings
 from .config.state_folder import StateFolder
@@ -157,7 +158,9 @@ def only_one(state: StateFolder) -> Iterator[None]:
 
     Raises:
         StateInUse: another service works on it.
+        Refused: its database is lost or damaged.
     """
+    refuse_lost_state(state)
     state.create()
     with Path(state.run / "service.lock").open("w") as lock:
         try:

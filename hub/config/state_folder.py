@@ -55,6 +55,10 @@ class StateFolder:
         return self.hub / "accounts.db"
 
     @property
+    def hub_database(self) -> Path:
+        return self.hub / "jupyterhub.sqlite"
+
+    @property
     def database(self) -> Path:
         return self.root / "carrel.db"
 

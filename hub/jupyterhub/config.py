@@ -46,9 +46,9 @@ c.ConfigurableHTTPProxy.check_running_interval = 5
 c.JupyterHub.last_activity_interval = 30
 
 # -- state ------------------------------------------------------------------------------------
-c.JupyterHub.db_url = sa.URL.create(
-    "sqlite", database=str(state.hub / "jupyterhub.sqlite")
-).render_as_string(hide_password=False)
+c.JupyterHub.db_url = sa.URL.create("sqlite", database=str(state.hub_database)).render_as_string(
+    hide_password=False
+)
 c.JupyterHub.upgrade_db = True
 c.JupyterHub.cookie_secret_file = str(state.hub / "cookie_secret")
 c.JupyterHub.cleanup_servers = False

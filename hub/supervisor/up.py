@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from ..accounts import demo
 from ..accounts.store import Accounts
+from ..config.lost_state import refuse_lost_state
 from ..config.secrets import Secrets
 from ..config.settings import EngineKind, Settings
 from ..config.state_folder import StateFolder
@@ -49,6 +50,7 @@ class UpOptions:
 def up(options: UpOptions) -> None:
     """Run until a signal. Raises CarrelError where it cannot start."""
     state = options.state
+    refuse_lost_state(state)
     state.create()
     say = note if options.json else print_now
     with locked(state):

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import click
 
+from ...config.lost_state import refuse_lost_state
 from ...config.secrets import Secrets
 from ...config.settings import Settings
 from ...config.state_folder import DEFAULT_STATE, StateFolder
@@ -36,7 +37,9 @@ def existing(state: StateFolder) -> Settings:
 
     Raises:
         InvalidInput: the folder contains no installation.
+        Refused: its database is lost or damaged.
     """
+    refuse_lost_state(state)
     return Settings.load(state)
 
 

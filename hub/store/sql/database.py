@@ -69,12 +69,17 @@ def open_store(
         transactions.write(migrate)
     except DatabaseError as error:
         transactions.close()
-        if "not a database" not in str(error.orig):
-            raise
-        raise Refused(
-            f"The file {url.database} is not a database.",
-            accepted="Name a file that Carrel made, or one that does not exist yet.",
-        ) from error
+        if "not a database" in str(error.orig):
+            raise Refused(
+                f"The file {url.database} is not a database.",
+                accepted="Name a file that Carrel made, or one that does not exist yet.",
+            ) from error
+        if "malformed" in str(error.orig):
+            raise Refused(
+                f"The database {url.database} is damaged.",
+                accepted="Restore the newest backup: carrel restore BACKUP --replace.",
+            ) from error
+        raise
     except BaseException:
         transactions.close()
         raise

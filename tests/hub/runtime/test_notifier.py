@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from pathlib import Path
 
 import pytest
 
 from carrel.hub.runtime.notifier import ChangeNotifier
 
-from ..world import World, world  # noqa: F401
+from ..world import World
 
 
 def test_a_cancellation_in_the_moment_of_a_notification_is_not_lost() -> None:
@@ -42,8 +43,9 @@ def test_a_wait_returns_the_new_version_or_the_old_one_after_its_time() -> None:
     asyncio.run(scenario())
 
 
-def test_the_scheduling_loop_ends_when_cancelled_in_200_tries_under_load(world: World) -> None:
+def test_the_scheduling_loop_ends_when_cancelled_in_200_tries_under_load(tmp_path: Path) -> None:
     """The shutdown of the service waits for this task."""
+    world = World.over(tmp_path)
     notifier, over = world.context.notifier, threading.Event()
 
     def notify_again_and_again() -> None:
@@ -68,3 +70,4 @@ def test_the_scheduling_loop_ends_when_cancelled_in_200_tries_under_load(world: 
     finally:
         over.set()
         load.join()
+        world.loop.close()
