@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .drawing import Picture, wrap
-from .test_architecture import LAYERS, modules
+from .source_tree import LAYERS, modules
 
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "rooms.svg"
 

@@ -1,198 +1,44 @@
-"""The direction of imports: packages in layers, lowest first, never upward and in no circle."""
+"""The architecture: layers of packages, directions of imports, and rules for the tests."""
 
 from __future__ import annotations
 
-import ast
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Mapping, Set
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-
-# Packages (and the few modules of the root of ``hub``), lowest layer first. A package imports
-# packages of lower layers only, never another one of its own layer. The name of a layer is what
-# the picture of the packages says.
-LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("errors", ("hub.errors",)),
-    ("pure decisions", ("hub.scheduling", "hub.schemas", "images")),
-    ("stored values", ("hub.records",)),
-    ("transitions", ("hub.transitions",)),
-    ("protocols and messages", ("hub.interfaces", "hub.messages")),
-    ("ground", ("hub.accounts", "hub.files", "hub.runtime", "hub.simulation")),
-    ("one installation", ("hub.attempts", "hub.client", "hub.config", "hub.groups")),
-    ("pool and past", ("hub.inventory", "hub.jupyterhub", "hub.plugins", "hub.usage")),
-    ("store", ("hub.administration", "hub.insight", "hub.store")),
-    ("admission", ("hub.admission",)),
-    ("requests", ("hub.requests", "courses")),
-    ("sessions", ("hub.sessions", "hub.supervisor", "hub.demo", "extensions")),
-    ("loop, pages, engines", ("hub.controller", "hub.web", "hub.backup", "spawners")),
-    ("put together", ("hub.app", "hub.cli")),
+from .source_tree import (
+    HOLDERS,
+    LAYERS,
+    ROOT,
+    below,
+    imports,
+    layer,
+    loaded_with,
+    modules,
+    others_of,
+    package,
+    place,
 )
+
 MOST_IN_A_LAYER = 5
 MOST_IN_A_PACKAGE = 20
 # Schemas have one module per feature, migrations one per change.
 LARGE_PACKAGES = frozenset({"hub.store.migrations.versions"})
-# JupyterHub and nbgrader run these by their paths: there is no package to be relative to.
+# JupyterHub and nbgrader run these by path, so that relative imports do not work in them.
 RUN_BY_PATH = ("hub.jupyterhub.config", "extensions.nbgrader.etc.nbgrader_config")
-# They only hold others, and import nothing of ours.
-HOLDERS = ("", "hub")
-# No clock, files, processes or chance in the core.
+# Modules of the standard library that the scheduler core must not import.
 IMPURE = frozenset(
     {"asyncio", "logging", "os", "pathlib", "random", "socket", "subprocess", "threading", "time"}
 )
-# What installs without extras: these modules, and all that they import when they are imported.
+# The plain install, without extras, must be enough to import these.
 CLIENT_SIDE = ("hub.client", "hub.cli")
-# The runner lives inside the image of a session, far from the hub.
+# The runner runs inside the image of a session, where the hub is not installed.
 RUNNER = "spawners.runner"
 ONLY_IN_THE_HUB = frozenset({"alembic", "fastapi", "jupyterhub", "sqlalchemy", "uvicorn"})
-OUTSIDE_THE_PACKAGE = frozenset({"tests", "docs", "build", "dist", "node_modules"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Import:
-    """One imported module: ``name`` is ours without ``carrel.``, or that of somebody else.
-
-    Attributes:
-        late: inside a function: made when it is called, not when the module is imported.
-        typing: for type checkers only.
-        absolute: written as ``carrel.…``.
-    """
-
-    name: str
-    ours: bool
-    late: bool
-    typing: bool
-    absolute: bool = False
-
-
-@cache
-def modules() -> dict[str, Path]:
-    """Every module of the package by its name below ``carrel``; the root's is empty."""
-    found: dict[str, Path] = {}
-    for path in ROOT.rglob("*.py"):
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        if parts[0] in OUTSIDE_THE_PACKAGE or any(part.startswith(".") for part in parts):
-            continue
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
-
-
-@cache
-def imports(module: str) -> tuple[Import, ...]:
-    path = modules()[module]
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
-    return tuple(_imports(tree, package, late=False, typing=False))
-
-
-def _imports(node: ast.AST, package: str, *, late: bool, typing: bool) -> Iterator[Import]:
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        for name, relative in _targets(node, package):
-            head, _, rest = name.partition(".")
-            absolute = not relative and head == "carrel"
-            yield Import(
-                name=rest if absolute else name,
-                ours=relative or absolute,
-                late=late,
-                typing=typing,
-                absolute=absolute,
-            )
-        return
-    late = late or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-    for child in ast.iter_child_nodes(node):
-        guarded = (
-            isinstance(node, ast.If)
-            and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
-            and child not in node.orelse
-        )
-        yield from _imports(child, package, late=late, typing=typing or guarded)
-
-
-def _targets(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[tuple[str, bool]]:
-    """The modules that a statement names, and whether they were named relatively."""
-    if isinstance(node, ast.Import):
-        yield from ((alias.name, False) for alias in node.names)
-        return
-    if node.level == 0:
-        base, prefix = node.module or "", "carrel."
-    else:
-        parts = package.split(".") if package else []
-        parts = parts[: len(parts) - (node.level - 1)]
-        base = ".".join([*parts, *filter(None, [node.module])])
-        prefix = ""
-    for alias in node.names:
-        below = f"{base}.{alias.name}".removeprefix(".")
-        is_module = below.removeprefix(prefix) in modules()
-        yield (below if is_module else base), node.level > 0
-
-
-def place(module: str) -> str:
-    """The package of the table that a module belongs to; "" for the root and for ``hub`` itself.
-
-    Both only hold others: everything may import them, and they import nothing.
-    """
-    if module in HOLDERS:
-        return ""
-    for _, names in LAYERS:
-        for name in names:
-            if module == name or module.startswith(f"{name}."):
-                return name
-    pytest.fail(f"{module} is in no layer: give it one in {Path(__file__).name}")
-
-
-def layer(module: str) -> int:
-    """The number of a module's layer; holders are below everything."""
-    name = place(module)
-    return next((at for at, (_, names) in enumerate(LAYERS) if name in names), -1)
-
-
-def package(module: str) -> str:
-    """The folder of a module; the modules in the root of ``hub`` stand for themselves."""
-    own = modules()[module].name == "__init__.py"
-    holder = module if own else module.rpartition(".")[0]
-    return module if holder in HOLDERS else holder
-
-
-def loaded_with(begin: str) -> set[str]:
-    """Our modules that are imported when this one is, their packages included."""
-    found: set[str] = set()
-    edge = {begin}
-    while edge:
-        edge |= {
-            ".".join(module.split(".")[:depth])
-            for module in edge
-            for depth in range(module.count(".") + 1)
-        }
-        found |= edge
-        edge = {
-            each.name
-            for module in edge
-            for each in imports(module)
-            if each.ours and not each.late and not each.typing
-        } - found
-    return found
-
-
-def others_of(module: str) -> set[str]:
-    """Top-level names that a module imports when it is imported, ours and Python's left out."""
-    return {
-        each.name.partition(".")[0]
-        for each in imports(module)
-        if not each.ours and not each.late and not each.typing
-    } - sys.stdlib_module_names
-
-
-def below(prefix: str) -> list[str]:
-    found = [name for name in modules() if name == prefix or name.startswith(f"{prefix}.")]
-    assert found, f"There is no module {prefix}: has it moved?"
-    return sorted(found)
 
 
 def test_the_reader_of_imports_resolves_relative_ones() -> None:
@@ -275,7 +121,8 @@ def test_the_hub_finds_engines_by_entry_point_and_never_imports_them() -> None:
     assert not hub
 
 
-def test_the_scheduler_core_needs_only_the_standard_library() -> None:
+def test_the_scheduler_core_is_pure() -> None:
+    """It imports nothing installed, and nothing of the standard library with side effects."""
     foreign = {
         (module, each.name)
         for module in below("hub.scheduling")
@@ -286,7 +133,7 @@ def test_the_scheduler_core_needs_only_the_standard_library() -> None:
         (module, each.name)
         for module in below("hub.scheduling")
         for each in imports(module)
-        if not each.ours and each.name.partition(".")[0] not in sys.stdlib_module_names
+        if not each.ours and each.name.partition(".")[0] not in sys.stdlib_module_names - IMPURE
     }
     assert foreign | installed == set()
 

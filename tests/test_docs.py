@@ -16,7 +16,7 @@ from carrel.hub.cli.admin.calendar import GroupFirst
 
 from . import config_reference, diagram, pictures, rooms
 from .e2e.every_page import PAGES
-from .test_architecture import LAYERS, ROOT
+from .source_tree import LAYERS, ROOT
 
 DOCS = ROOT / "docs"
 LINK = re.compile(r"\]\(([^)\s]+)\)")

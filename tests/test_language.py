@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .test_architecture import ROOT, modules, package
+from .source_tree import ROOT, modules, package
 
 # Phrases of the project's early dialect → what the field says. Each is looked for in code,
 # comments, pages, scripts and documentation, without regard to case.

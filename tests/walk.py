@@ -26,7 +26,7 @@ from carrel.spawners.fake import FakeBackend
 from .hub.doubles import STUDENT1, Clock, FakeHub, build
 from .hub.notebooks import notebook
 from .hub.web.fakes import ALL_SCOPES, API, HUB_TOKEN, FakeSignIn
-from .test_architecture import OUTSIDE_THE_PACKAGE, ROOT
+from .source_tree import OUTSIDE_THE_PACKAGE, ROOT
 
 JOB = {
     "group": "cs101",
