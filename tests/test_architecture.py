@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 import tomllib
 from collections import Counter
@@ -10,6 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
+from .code_rules import code_of_tests, foreign_private_names, imported_tests
 from .source_tree import (
     HOLDERS,
     LAYERS,
@@ -173,3 +175,32 @@ def test_the_packages_in_pyproject_are_those_of_the_tree() -> None:
     ]
 
     assert sorted(listed) == sorted(packages)
+
+
+def test_no_module_imports_a_test_module() -> None:
+    found = {name: imported for name, tree in code_of_tests() if (imported := imported_tests(tree))}
+    assert not found, "move what they share into a module of its own"
+
+
+def test_tests_use_public_names() -> None:
+    found = {name: used for name, tree in code_of_tests() if (used := foreign_private_names(tree))}
+    assert not found, "use a public name, or test the outcome"
+
+
+def test_the_rules_for_test_code_find_violations() -> None:
+    assert imported_tests(ast.parse("from .e2e.test_desk import at")) == ["test_desk"]
+    assert imported_tests(ast.parse("import tests.test_docs")) == ["test_docs"]
+    code = """
+from carrel.hub.app import _service
+loop._decide()
+monkeypatch.setattr("carrel.hub.app._SECONDS", 1.0)
+class Fake:
+    def __init__(self):
+        self._own = 1
+made._own = made.__dict__
+"""
+    assert foreign_private_names(ast.parse(code)) == [
+        "line 2: _service",
+        "line 3: _decide",
+        "line 4: _SECONDS",
+    ]

@@ -90,7 +90,8 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
         self._notebook: NotebookIn | None = None
         self._fields: dict[str, ParameterField] = {}
         self._parameters: dict[str, FieldRow] = {}
-        self._rows = self._resource_rows()
+        self.rows = self._resource_rows()
+        """The rows below the parameters, by the field of the job that each one sets."""
         self._path = FieldRow(_path_field(notebook))
         self._parameter_box = ipywidgets.VBox([])
         self._size = Sentence(margin="auto 0.5rem")
@@ -106,7 +107,7 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
             [
                 self._path,
                 self._parameter_box,
-                *self._rows.values(),
+                *self.rows.values(),
                 actions,
                 self._problem,
                 self._views,
@@ -220,16 +221,16 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
         }
         for name, read in readers.items():
             try:
-                entries[name] = read(str(self._rows[name].value).strip())
+                entries[name] = read(str(self.rows[name].value).strip())
             except CarrelError as error:
-                self._rows[name].error = str(error)
+                self.rows[name].error = str(error)
         parameters = self._parameter_values()
         if self._notebook is None or len(entries) < len(readers) or parameters is None:
             return None
-        resources = {name: self._rows[name].value for name in ("devices", "internet")}
-        if (model := self._rows.get("model")) is not None and model.value is not None:
+        resources = {name: self.rows[name].value for name in ("devices", "internet")}
+        if (model := self.rows.get("model")) is not None and model.value is not None:
             resources["model"] = model.value
-        group = str(self._rows["group"].value or "")
+        group = str(self.rows["group"].value or "")
         what = {"group": group, "notebook": self._notebook, "parameters": parameters}
         return job_builder.job(entries | resources | what, maker="form")
 
@@ -251,7 +252,7 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
         """Show the error beside its field, or below the form."""
         field = error.field or ("group" if isinstance(error, NotAMember) else "")
         name = field.removeprefix("parameters.").removeprefix("parameter-")
-        row = self._parameters.get(name) or self._rows.get(field)
+        row = self._parameters.get(name) or self.rows.get(field)
         if field in ("notebook", "path"):
             row = self._path
         if row is None:
@@ -261,7 +262,7 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
 
     def _clear(self) -> None:
         self._problem.show("")
-        for row in (self._path, *self._rows.values(), *self._parameters.values()):
+        for row in (self._path, *self.rows.values(), *self._parameters.values()):
             row.error = ""
 
 

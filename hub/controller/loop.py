@@ -18,7 +18,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from functools import partial
 
 from ..errors import CarrelError, Unavailable
@@ -76,7 +76,11 @@ _BY_ITSELF = frozenset(
 
 
 class Loop:
-    """One instance acts on one store; the lock of the state folder guarantees that."""
+    """One instance acts on one store; the lock of the state folder guarantees that.
+
+    Args:
+        threads: run the actions that may take long; by default threads of the loop's own.
+    """
 
     def __init__(
         self,
@@ -86,6 +90,7 @@ class Loop:
         idle_culling: IdleCulling | None = None,
         metrics: LoopMetrics | None = None,
         service_clock: ServiceClock | None = None,
+        threads: Executor | None = None,
     ) -> None:
         self._context = context
         self._store = context.store
@@ -101,7 +106,7 @@ class Loop:
         self._clock_steps = ClockSteps(context, service_clock)
         self._time_limits = TimeLimits(context)
         self._budgets = BudgetEnforcement(context)
-        self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="act")
+        self._threads = threads or ThreadPoolExecutor(max_workers=16, thread_name_prefix="act")
         self._in_flight: dict[str, Future[None]] = {}
         self._start_afresh()
 
@@ -136,6 +141,10 @@ class Loop:
             await asyncio.sleep(self._planner.rest)
             await notifier.wait(seen, pause)
 
+    def wait_for_actions(self, seconds: float) -> bool:
+        """Wait at most so long for the actions in flight; return whether all have ended."""
+        return not wait(list(self._in_flight.values()), timeout=seconds).not_done
+
     def close(self) -> None:
         """Wait for started actions; running work goes on."""
         self._threads.shutdown(wait=True, cancel_futures=True)
@@ -154,7 +163,7 @@ class Loop:
         if self._memory.due("budgets", BUDGETS_EVERY, now):
             changed |= self._budgets.reconcile(pairs, now)
         changed |= self._preemption.reconcile(pairs, now)
-        changed |= self._decide()
+        changed |= self.decide()
         for key, tell in self._preemption.tellings(pairs):
             self._once(key, tell)
         stopping = self._act(now)
@@ -165,7 +174,8 @@ class Loop:
 
     # -- 3 decide -------------------------------------------------------------------------
 
-    def _decide(self) -> bool:
+    def decide(self) -> bool:
+        """Grant leases and give preemption notices; return whether anything changed."""
         snapshot = self._snapshots.snapshot(self._context.clock())
         # Later than the release of all devices that are free in this snapshot: leases of one
         # device then follow each other, and no moment of it is charged twice.

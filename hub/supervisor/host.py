@@ -17,7 +17,8 @@ from .processes import leased
 
 _BOOT_SECONDS = 120.0
 """How long an engine that was there before may take to come up with the machine."""
-_ASK_SECONDS = 1.0
+RETRY_SECONDS = 1.0
+"""Seconds between two checks whether a Docker engine answers yet."""
 
 
 def chosen(state: StateFolder, stored: Settings, wanted: EngineKind | None) -> Settings:
@@ -77,7 +78,7 @@ def grounded(state: StateFolder, settings: Settings, say: Callable[[str], None])
             if not waiting:
                 say(f"{error} Carrel waits for it.")
             waiting = True
-            time.sleep(_ASK_SECONDS)
+            time.sleep(RETRY_SECONDS)
         else:
             return settings.changed(internal_ip=found.internal_ip, docker_subnets=found.subnets)
 

@@ -290,8 +290,8 @@ class DockerSession(LeaseMixin, ContainerSpawner):
     # -- private ------------------------------------------------------------------------------
 
     def _leased(self) -> LeaseOut:
-        assert self._lease is not None
-        return self._lease
+        assert self.lease is not None
+        return self.lease
 
     def _host_of(self, lease: LeaseOut) -> DockerHost:
         """Return the host of a lease."""

@@ -62,7 +62,8 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
     request_id = ""
     lease_id = ""
     _starting = False
-    _lease: LeaseOut | None = None
+    lease: LeaseOut | None = None
+    """The lease on which the server starts or runs; None before the grant."""
     _group = ""
     _opening: asyncio.Task[RequestOut] | None = None
 
@@ -175,10 +176,10 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
     def get_env(self) -> dict[str, str]:
         """Set the lease's variables last, so that users cannot replace them."""
         env: dict[str, str] = super().get_env()
-        if self._lease is None:
+        if self.lease is None:
             return env
         return env | lease_environment(
-            self._lease,
+            self.lease,
             request_id=self.request_id,
             state_root=self.state_root,
             carrel_url=self.carrel_url,
@@ -282,7 +283,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
 
     async def _launch(self, request: RequestOut, lease: LeaseOut, found: Address | None) -> Address:
         """Start the server, unless it was found running, and wait for its answer."""
-        self._lease, self.lease_id, self._group = lease, lease.id, request.group
+        self.lease, self.lease_id, self._group = lease, lease.id, request.group
         self._progress.say(60, "The lease is granted; the session starts.")
         try:
             async with asyncio.timeout(self.launch_timeout):

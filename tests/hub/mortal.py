@@ -6,10 +6,10 @@ Nothing here depends on time or threads: the same steps always make the same his
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
+from typing import ParamSpec, TypeVar, cast
 
 from carrel.hub.errors import CarrelError, Unavailable
 from carrel.hub.interfaces.backend import Backend, LaunchOrder
@@ -19,6 +19,9 @@ from carrel.hub.records.requests import RequestFilter
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.states import State
 from carrel.spawners.fake import FakeAttempt, FakeBackend
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 ACTS = frozenset(
     {"submit", "grant", "launch", "apply", "apply_to_lease", "renew", "suspect", "charge"}
@@ -70,28 +73,31 @@ def mortal(context: Context, fuse: Fuse) -> Context:
     )
 
 
-@dataclass(slots=True)
-class Hands:
-    """In place of the loop's threads: what takes long is done when it is told to."""
+class ManualExecutor(Executor):
+    """Replaces the threads of the loop: an action runs when the test calls ``work``."""
 
-    waiting: list[tuple[Future[None], Callable[[], None]]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], None]] = []
 
-    def submit(self, act: Callable[[], None]) -> Future[None]:
-        future: Future[None] = Future()
-        self.waiting.append((future, act))
+    def submit(self, action: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        future: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                result = action(*args, **kwargs)
+            except CarrelError as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        self.waiting.append(run)
         return future
 
     def work(self, pick: int = 0) -> None:
-        """One of those that wait."""
-        future, act = self.waiting.pop(pick % len(self.waiting))
-        try:
-            act()
-        except CarrelError as error:
-            future.set_exception(error)
-        else:
-            future.set_result(None)
+        """Run one of the submitted actions."""
+        self.waiting.pop(pick % len(self.waiting))()
 
-    def shutdown(self, **_: object) -> None:
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self.waiting.clear()
 
 

@@ -31,7 +31,7 @@ from carrel.hub.schemas import EventIn, EventsIn, StartedIn
 
 from ..stores import new_store
 from .doubles import Clock, FakeHub, build, device
-from .mortal import EVERY, Fuse, Guarded, Hands, mortal
+from .mortal import EVERY, Fuse, Guarded, ManualExecutor, mortal
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -55,7 +55,7 @@ class Surroundings(RuleBasedStateMachine):
         where = Path(self.folder.name)
         self.context = build(self.store, self.backend, self.hub, self.clock, where, devices=DEVICES)
         self.ordinary_limits()
-        self.hands = Hands()
+        self.executor = ManualExecutor()
         self.loop = self.service()
         self.jumped = False
         self.ended: dict[str, RequestRecord] = {}
@@ -68,7 +68,7 @@ class Surroundings(RuleBasedStateMachine):
     def service(self) -> Loop:
         """A new one: only the store and the engine are what they were."""
         self.fuse.left = None
-        self.hands = Hands()
+        self.executor = ManualExecutor()
         self.context = replace(
             self.context,
             plan_cache=PlanCache(),
@@ -78,9 +78,7 @@ class Surroundings(RuleBasedStateMachine):
             notifier=ChangeNotifier(),
             progress=ProgressCache(self.store),
         )
-        loop = Loop(mortal(self.context, self.fuse), node="local")
-        loop._threads = self.hands  # type: ignore[assignment]  # of what it has, one is used
-        return loop
+        return Loop(mortal(self.context, self.fuse), node="local", threads=self.executor)
 
     def ordinary_limits(self) -> None:
         for name, guaranteed in (("cs101", 1), ("lab", 2)):
@@ -112,8 +110,8 @@ class Surroundings(RuleBasedStateMachine):
         assert sum(len(h.devices) for h in own) <= group.max_devices_per_user
 
     def work_all(self) -> None:
-        while self.hands.waiting:
-            self.hands.work()
+        while self.executor.waiting:
+            self.executor.work()
 
     def witness(self) -> None:
         """Who holds something now has held it until now."""

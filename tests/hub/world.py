@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -47,7 +46,7 @@ class World:
         """Cycle, and let everything that a cycle began come to its end."""
         for _ in range(cycles):
             self.loop.cycle()
-            assert not wait(list(self.loop._in_flight.values()), timeout=60).not_done
+            assert self.loop.wait_for_actions(60)
 
     def restart(self) -> None:
         """kill -9 of the service: only the store and the engine are left."""

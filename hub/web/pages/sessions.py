@@ -132,7 +132,8 @@ def keep_form(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) 
     return RedirectResponse(SERVICE_PREFIX, SEE_OTHER)
 
 
-_SOON_SECONDS = 1.0
+SPAWNER_SECONDS = 1.0
+"""How long the waiting page waits for JupyterHub's spawner to submit the session."""
 
 
 @router.post("/sessions")
@@ -170,7 +171,7 @@ async def _session_soon(web: WebContext, who: Identity, server_name: str) -> Req
     """The browser can be faster than JupyterHub's spawner: wait a moment for a live request."""
     found: RequestOut | None = None
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_SOON_SECONDS), aclosing(web.streams.rounds()) as rounds:
+        async with asyncio.timeout(SPAWNER_SECONDS), aclosing(web.streams.rounds()) as rounds:
             async for _ in rounds:
                 found = await run_in_threadpool(
                     session_of, web.requests, who, server_name, now=web.clock()

@@ -77,6 +77,24 @@ class SignIn(Protocol):
 _NOTHING: tuple[Instant, TokenHolder | None] = (Instant(-inf), None)
 
 
+def hub_oauth(settings: Settings, service_token: str) -> HubOAuth:
+    """Return JupyterHub's OAuth client for an installation, without reading the environment."""
+    return HubOAuth(
+        api_url=settings.hub_api_url,
+        api_token=service_token,
+        base_url=SERVICE_PREFIX,
+        hub_host="",
+        hub_prefix="/hub/",
+        oauth_client_id=CLIENT_ID,
+        oauth_redirect_uri=f"{SERVICE_PREFIX}oauth_callback",
+        oauth_authorization_url="/hub/api/oauth2/authorize",
+        oauth_token_url=f"{settings.hub_api_url}/oauth2/token",
+        access_scopes={ACCESS_SCOPE},
+        cookie_options={},
+        cache_max_age=_CACHE_SECONDS,
+    )
+
+
 class HubSignIn:
     """``SignIn`` through JupyterHub."""
 
@@ -87,23 +105,8 @@ class HubSignIn:
 
     @classmethod
     def of(cls, settings: Settings, service_token: str) -> Self:
-        """Create it for an installation; nothing is read from the environment."""
-        return cls(
-            HubOAuth(
-                api_url=settings.hub_api_url,
-                api_token=service_token,
-                base_url=SERVICE_PREFIX,
-                hub_host="",
-                hub_prefix="/hub/",
-                oauth_client_id=CLIENT_ID,
-                oauth_redirect_uri=f"{SERVICE_PREFIX}oauth_callback",
-                oauth_authorization_url="/hub/api/oauth2/authorize",
-                oauth_token_url=f"{settings.hub_api_url}/oauth2/token",
-                access_scopes={ACCESS_SCOPE},
-                cookie_options={},
-                cache_max_age=_CACHE_SECONDS,
-            )
-        )
+        """Create it for an installation."""
+        return cls(hub_oauth(settings, service_token))
 
     async def person(self, token: str, session_id: str = "") -> TokenHolder | None:
         key = (session_id, hashlib.sha256(token.encode("utf-8", "replace")).hexdigest())

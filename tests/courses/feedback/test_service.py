@@ -8,14 +8,18 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from nbformat import NotebookNode
 
+from carrel.courses.feedback import page as feedback_pages
 from carrel.courses.feedback import service
 from carrel.courses.feedback.delivery import GRADE
 from carrel.courses.files.course_folder import folder_of
 from carrel.courses.gradebook import reader
 from carrel.courses.gradebook.gradebook import CourseGradebook
+from carrel.courses.grading.answer_key import NotebookKey
 from carrel.courses.grading.submission_grader import NotebookResult, SubmissionResult
 from carrel.courses.grading.verdict import CellVerdict, Word
 from carrel.courses.model.records import CellScore, Submission, SubmissionVerdict
@@ -150,12 +154,13 @@ def test_a_preview_writes_one_page_and_releases_nothing(
 ) -> None:
     grade(site, "student1")
     made_of: list[str] = []
-    real = service._GradedClass._page
-    monkeypatch.setattr(
-        service._GradedClass,
-        "_page",
-        lambda self, sent, key: made_of.append(key.name) or real(self, sent, key),
-    )
+    real = feedback_pages.feedback_page
+
+    def recorded(node: NotebookNode, key: NotebookKey, **more: Any) -> str:
+        made_of.append(key.name)
+        return real(node, key, **more)
+
+    monkeypatch.setattr(feedback_pages, "feedback_page", recorded)
     page = site.services.feedback.preview(TEACHER, "cs101", "ps1", "student1", "more")
     assert b"(Score: 0.0 / 2.0)" in page
     assert made_of == ["more"]

@@ -20,12 +20,12 @@ def test_a_model_is_chosen_where_the_pool_has_several(tmp_path: Path) -> None:
     pool = {"devices": devices, "total": 2, "free": 2, "waiting": 0, "simulated": True}
     with FakeService() as service:
         client = Client(service.url, "t")
-        assert "model" not in SubmitForm(client=client)._rows, "no pool, no choice"
+        assert "model" not in SubmitForm(client=client).rows, "no pool, no choice"
         path = "/services/carrel/api/v1/pool"
         service.extra["GET", path] = lambda handler: handler.say(200, pool)
         form = SubmitForm(tmp_path / "a.ipynb", client=client)
         for model in (None, "old"):
-            form._rows["model"].field.value = model
+            form.rows["model"].field.value = model
             assert form.submit() is not None
         assert [s.get("model") for s in service.called("POST", "requests")] == [None, "old"]
 
@@ -36,10 +36,10 @@ def test_a_refused_internet_choice_is_shown_beside_its_field(tmp_path: Path) -> 
     with FakeService() as service:
         service.problems = True
         form = SubmitForm(tmp_path / "a.ipynb", client=Client(service.url, "t"))
-        form._rows["internet"].field.value = False
+        form.rows["internet"].field.value = False
         service.refuse = (400, error)
         assert form.submit() is None
-        assert "Nothing keeps it inside." in form._rows["internet"].error
+        assert "Nothing keeps it inside." in form.rows["internet"].error
         service.refuse = None
         assert form.submit() is not None
         assert [sent["internet"] for sent in service.called("POST", "requests")] == [False, False]

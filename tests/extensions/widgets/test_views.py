@@ -75,7 +75,7 @@ def test_an_explanation_is_fetched_when_it_is_opened(service: FakeService) -> No
     client = Client(service.url, "t")
     for view in (JobView("j-1", client=client), QueueView(client=client)):
         assert view.why is None
-        view._handle_message(view, {"do": "why", "request_id": "j-1"}, [])
+        view._handle_custom_msg({"do": "why", "request_id": "j-1"}, [])
         eventually(lambda view=view: view.why)
         assert view.why == {
             "request_id": "j-1",

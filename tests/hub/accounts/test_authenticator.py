@@ -16,7 +16,7 @@ PASSWORD = "a long password"
 
 
 def request(**headers: str) -> SimpleNamespace:
-    """As much of a handler as signing in looks at."""
+    """A stand-in for a handler, with what sign-in reads of it."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return SimpleNamespace(request=SimpleNamespace(headers=named, remote_ip="127.0.0.1"))
 
@@ -27,9 +27,7 @@ def authenticator(tmp_path: Path) -> CarrelAuthenticator:
     accounts = Accounts(path, cost=Cost(n=2**4, r=1, p=1))
     accounts.add("ada", PASSWORD, admin=True)
     accounts.add("ben", PASSWORD, admin=False)
-    found = CarrelAuthenticator(database=str(path))
-    found._accounts = accounts
-    return found
+    return CarrelAuthenticator(database=str(path))
 
 
 def sign_in(authenticator: CarrelAuthenticator, name: str, password: str, **headers: str) -> object:
@@ -88,17 +86,25 @@ def test_a_wait_is_a_sentence_on_the_page(authenticator: CarrelAuthenticator) ->
     [
         ({}, ""),
         ({"X_Forwarded_For": "192.0.2.7"}, "192.0.2.7"),
-        # What stands further left, and X-Real-IP, is made up by the caller.
+        # Clients can forge the entries further left, and X-Real-IP.
         ({"X_Forwarded_For": "198.51.100.1, 192.0.2.7", "X_Real_IP": "198.51.100.2"}, "192.0.2.7"),
-        # The department's own front end, which is named in the configuration.
+        # A reverse proxy of the department, named in the configuration.
         ({"X_Forwarded_For": "192.0.2.7, 10.0.0.9"}, "192.0.2.7"),
     ],
 )
-def test_the_address_is_the_last_hop_that_is_not_ours(
-    authenticator: CarrelAuthenticator, headers: dict[str, str], address: str
+def test_sign_in_limits_count_by_the_last_hop_that_is_not_a_trusted_proxy(
+    authenticator: CarrelAuthenticator,
+    headers: dict[str, str],
+    address: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    addresses: list[str] = []
+    monkeypatch.setattr(
+        authenticator.accounts, "sign_in", lambda *_, address: addresses.append(address)
+    )
     authenticator.trusted_proxies = ["10.0.0.9"]
-    assert authenticator._address(request(**headers)) == address
+    sign_in(authenticator, "ada", PASSWORD, **headers)
+    assert addresses == [address]
 
 
 def test_who_loses_the_account_is_signed_out(

@@ -131,7 +131,7 @@ class TestTheAddress:
     def ground(self, monkeypatch: pytest.MonkeyPatch) -> SlowGround:
         made = SlowGround()
         monkeypatch.setattr("carrel.hub.plugins.load_host_setup", lambda *_: made)
-        monkeypatch.setattr(supervisor_host, "_ASK_SECONDS", 0.0)
+        monkeypatch.setattr(supervisor_host, "RETRY_SECONDS", 0.0)
         return made
 
     def test_an_engine_of_an_earlier_start_is_waited_for(

@@ -152,7 +152,7 @@ def test_a_failed_device_takes_away_no_start_that_may_come_to_nothing(
         else JobService(world.context).submit(STUDENT1, job(devices=1))
     )
     if not started:
-        world.loop._decide()  # Granted, and its device fails before anything is started.
+        world.loop.decide()  # Granted, and its device fails before anything is started.
     fail(world)
     world.backend.refuse_starts = "No space left on device."
     world.settle(9)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import wait
+import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 from carrel.hub.controller.idle_culling import SETTLE_SECONDS, IdleCulling
 from carrel.hub.controller.loop import Loop
 from carrel.hub.errors import Conflict, Forbidden, NotFound
+from carrel.hub.interfaces.backend import ActivitySample
+from carrel.hub.records.leases import Handle
 from carrel.hub.requests.queries import RequestQueries
 from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.scheduling.model.idleness import ActivityLevel, DeviceActivity
@@ -56,26 +59,39 @@ def test_a_session_without_work_is_warned_and_stopped_with_what_was_seen(room: R
     assert room.history() == ["idle_warning"]
 
 
-def test_the_loop_looks_in_a_thread_as_often_as_the_groups_need_it(room: Room) -> None:
+def test_the_loop_samples_in_a_thread_as_often_as_the_groups_need_it(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+    activity = FakeBackend.activity
+
+    def recorded(backend: FakeBackend, leases: Mapping[str, Handle | None]) -> ActivitySample:
+        threads.append(threading.current_thread())
+        return activity(backend, leases)
+
+    monkeypatch.setattr(FakeBackend, "activity", recorded)
     loop = Loop(room.context, node="local", idle_culling=room.culling)
-    room.backend.uses["SIM-0"] = DeviceActivity(name="GPU", use=ActivityLevel.WORKED)
-    for _ in range(2):
-        room.clock.pass_(30)
+    for _ in range(4):
+        room.clock.pass_(15)
         room.activity.report(STUDENT1, room.session, NOTHING)
         loop.cycle()
-        assert not wait(list(loop._in_flight.values()), timeout=60).not_done
+        assert loop.wait_for_actions(60)
     loop.close()
     assert room.culling.every == 30
-    assert room.culling._watches[room.lease].work == "GPU worked."
+    assert len(threads) == 2
+    assert threading.current_thread() not in threads
 
 
-def test_a_look_that_finds_nothing_wakes_nobody(room: Room) -> None:
-    room.pass_(30)
-    loop, beats = Loop(room.context, node="local"), room.context.notifier.version
-    loop._once("idle", room.culling.reconcile)
-    assert not wait(list(loop._in_flight.values()), timeout=60).not_done
+def test_a_sample_without_consequence_notifies_no_subscriber(room: Room) -> None:
+    loop = Loop(room.context, node="local", idle_culling=room.culling)
+    loop.cycle()
+    assert loop.wait_for_actions(60)
+    version = room.context.notifier.version
+    room.clock.pass_(room.culling.every)
+    loop.cycle()
+    assert loop.wait_for_actions(60)
     loop.close()
-    assert room.context.notifier.version == beats
+    assert room.context.notifier.version == version
 
 
 def test_a_silent_cell_is_work_and_so_is_cpu_without_any_cell(room: Room) -> None:

@@ -62,7 +62,7 @@ def test_a_finished_request_is_never_admitted_again(world: World) -> None:
 
 def test_case_01_killed_between_the_lease_and_the_start(world: World) -> None:
     made = JobService(world.context).submit(STUDENT1, job())
-    world.loop._decide()  # the lease is written, and that was its last act
+    world.loop.decide()  # the lease is written, and that was its last act
     assert world.see(made).state == "granted"
     world.restart()
     world.settle()
@@ -72,7 +72,7 @@ def test_case_01_killed_between_the_lease_and_the_start(world: World) -> None:
 
 def test_case_01_killed_between_the_intent_and_the_start(world: World) -> None:
     made = JobService(world.context).submit(STUDENT1, job())
-    world.loop._decide()
+    world.loop.decide()
     first = world.lease(made)
     world.context.store.launch(first, now=world.clock.now, token_hash="x")
     world.clock.pass_(50)
@@ -491,8 +491,9 @@ def test_a_start_that_finishes_while_the_engine_is_asked_is_not_taken_for_dead(
     world = World(context, backend, FakeHub(), Clock(), Loop(context, node="local"))
     made = JobService(context).submit(STUDENT1, job())
     world.loop.cycle()
-    starting = world.loop._in_flight[world.lease(made)]
-    starting.add_done_callback(lambda _: backend.started.set())
+    threading.Thread(
+        target=lambda: world.loop.wait_for_actions(60) and backend.started.set(), daemon=True
+    ).start()
     eventually_starting(world, made)
     world.loop.cycle()
     assert world.see(made).state == "starting"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.controller.loop import Loop
+from carrel.hub.controller.preemption import PreemptionController
 from carrel.hub.records.events import NewEvent
 from carrel.hub.records.leases import LeaseRecord
 from carrel.hub.records.requests import RequestRecord
@@ -47,7 +48,7 @@ def ask(world: World, victim: RequestOut, waits: RequestOut, *, moved: bool = Fa
         lost=1.0,
         relocated=moved,
     )
-    world.loop._preemption.ask([stop], world.clock())
+    PreemptionController(world.context).ask([stop], world.clock())
 
 
 def pair(world: World) -> tuple[RequestOut, RequestOut]:
@@ -127,7 +128,7 @@ def test_a_service_killed_in_between_goes_on_from_there(world: World, killed: st
         world.settle()
     world.clock.pass_(GRACE)
     if killed == "stopping":
-        world.loop._preemption.reconcile(pairs_of(world), world.clock())
+        PreemptionController(world.context).reconcile(pairs_of(world), world.clock())
         assert world.see(runs).state == "stopping"
         world.restart()
     world.settle(4)

@@ -231,8 +231,8 @@ class Lives(Surroundings):
     @rule(pick=PICK)
     def slow_work_is_done(self, pick: int) -> None:
         """A start, a stop or a look; others go on meanwhile."""
-        if self.hands.waiting:
-            self.hands.work(pick)
+        if self.executor.waiting:
+            self.executor.work(pick)
 
     @rule(acts=st.integers(0, 12), cycles=st.integers(1, 2))
     def the_service_is_killed(self, acts: int, cycles: int) -> None:

@@ -16,6 +16,7 @@ from carrel.hub.errors import (
     NotFound,
     OverMaximum,
     TooLarge,
+    Unavailable,
 )
 from carrel.hub.requests.jobs import JobService
 from carrel.hub.requests.queries import RequestQueries
@@ -209,7 +210,7 @@ def test_a_session_survives_a_hub_that_is_away_after_admission(
 ) -> None:
     def away(user: str, server: str, options: object) -> None:
         hub.away = True
-        hub._answer()
+        raise Unavailable("JupyterHub does not answer.")
 
     hub.start_server = away  # type: ignore[method-assign, assignment]
     made = SessionLifecycle(context).start(STUDENT1, "", SessionIn())

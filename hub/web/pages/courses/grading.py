@@ -27,7 +27,8 @@ from ...html.urls import course_url
 from ...security.access import Visitor
 from .class_view import CellChoice, counted, due_feedback, interrupted, rows_of
 
-_PATIENCE_SECONDS = 4.0
+RELEASE_SECONDS = 4.0
+"""How long one request releases feedback; the page continues with further requests."""
 
 router = APIRouter(include_in_schema=False, prefix="/course/{course}/grading/{assignment}")
 
@@ -165,7 +166,7 @@ def _released(
     web: WebContext, visitor: Visitor, found: GradesOut, due: list[str]
 ) -> tuple[int, dict[str, str]]:
     """Return the number of students done before the time ran out, and the errors by student."""
-    until, problems = time.monotonic() + _PATIENCE_SECONDS, dict[str, str]()
+    until, problems = time.monotonic() + RELEASE_SECONDS, dict[str, str]()
     giving = web.courses.feedback.release_to_class(
         visitor.identity, found.course, found.assignment, due
     )

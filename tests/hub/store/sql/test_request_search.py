@@ -9,13 +9,14 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import Engine, event
+from sqlalchemy import URL, Engine, event
 
 from carrel.hub.interfaces.store import Store
 from carrel.hub.records.requests import RequestFilter
 from carrel.hub.scheduling.model.states import TERMINAL, State
 from carrel.hub.store import open_store
 from carrel.hub.store.sql import request_search
+from carrel.hub.store.sql.transactions import Transactions
 from carrel.hub.transitions import lifecycle
 
 from ....contracts.store_kit import CANCELLED, DONE, furnish, job, running, session
@@ -113,10 +114,12 @@ def test_rows_that_stay_as_they_are_are_read_once(tmp_path: Path) -> None:
 
 def test_no_more_is_remembered_than_there_is_room_for(tmp_path: Path) -> None:
     store = open_store(tmp_path / "carrel.db")
+    transactions = Transactions(URL.create("sqlite", database=str(tmp_path / "carrel.db")))
     site, kept = Site(store), request_search.RequestSearch(most=2)
     for step in ("submit", "cancel") * 4:
         site.step(step)
-        found = store._read(lambda c: kept.find(c, RequestFilter()))
+        found = transactions.read(lambda c: kept.find(c, RequestFilter()))
         assert found == store.requests(RequestFilter())
         assert len(kept) <= 2
+    transactions.close()
     store.close()

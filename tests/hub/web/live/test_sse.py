@@ -286,7 +286,7 @@ def test_a_message_keeps_its_line_breaks_and_cannot_be_split() -> None:
 def test_a_browser_faster_than_the_spawner_gets_the_waiting_page(
     live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("carrel.hub.web.pages.sessions._SOON_SECONDS", 60.0)
+    monkeypatch.setattr("carrel.hub.web.pages.sessions.SPAWNER_SECONDS", 60.0)
     service = live.world.service
     asked, seen = threading.Event(), service.requests
 

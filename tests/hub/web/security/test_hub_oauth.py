@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from jupyterhub.services.auth import HubOAuth
 
 from carrel.hub.config.settings import Settings
 from carrel.hub.errors import NotSignedIn, Unavailable
@@ -21,6 +22,7 @@ from carrel.hub.web.security.hub_oauth import (
     SUBMIT_SCOPE,
     HubSignIn,
     TokenHolder,
+    hub_oauth,
 )
 
 USERS = {
@@ -86,8 +88,12 @@ class Clock:
         return Instant(self.now)
 
 
+def oauth_at(server: ThreadingHTTPServer) -> HubOAuth:
+    return hub_oauth(Settings(hub_port=server.server_address[1]), "service-token")
+
+
 def sign_in_at(server: ThreadingHTTPServer) -> HubSignIn:
-    return HubSignIn.of(Settings(hub_port=server.server_address[1]), "service-token")
+    return HubSignIn(oauth_at(server))
 
 
 def test_a_token_is_a_person_with_scopes(hub: ThreadingHTTPServer) -> None:
@@ -112,7 +118,7 @@ def test_unknown_tokens_and_services_are_not_users(hub: ThreadingHTTPServer) -> 
 
 def test_known_users_continue_while_jupyterhub_is_away(hub: ThreadingHTTPServer) -> None:
     clock = Clock()
-    oauth = sign_in_at(hub)._oauth
+    oauth = oauth_at(hub)
     oauth.cache_max_age = 1
     sign_in = HubSignIn(oauth, clock=clock)
 
@@ -136,7 +142,7 @@ def test_a_sessions_token_ends_with_it(
     hub: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
-    sign_in = HubSignIn(sign_in_at(hub)._oauth, clock=clock)
+    sign_in = HubSignIn(oauth_at(hub), clock=clock)
 
     async def story() -> None:
         known = [await sign_in.person(token) for token in ("session", "ada")]

@@ -48,14 +48,12 @@ def networks(engine: Made, subnets: str = "10.192.0.0/20") -> Networks:
     )
 
 
-def test_people_begin_their_search_at_different_places() -> None:
-    engine = Made()
-    made = networks(engine)
-    for number in range(20):
-        made.ensure(f"student{number}")
-    # A class that comes at once competes for no number, or nearly so.
-    first = {next(made._numbers(each.name)) for each in engine.there}
-    assert len(first) >= 18
+def test_each_user_has_another_preferred_subnet() -> None:
+    """Users who start at the same time then rarely compete for one."""
+    engines = [Made() for _ in range(20)]
+    for number, engine in enumerate(engines):
+        networks(engine).ensure(f"student{number}")
+    assert len({engine.there[0].subnets for engine in engines}) >= 18
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,8 +30,8 @@ BY_UUID = [{"Driver": "nvidia", "DeviceIDs": [GPU], "Capabilities": [["gpu"]]}]
 BY_NAME = [{"Driver": "cdi", "DeviceIDs": [f"nvidia.com/gpu={GPU}"]}]
 
 
-class Told:
-    """An engine, as far as it tells about itself."""
+class EngineInfo:
+    """The part of an engine client that returns the engine's information."""
 
     node = "local"
 
@@ -41,29 +42,45 @@ class Told:
         return self._info
 
 
-class Sent(DockerSession):
-    """A session whose create call is looked at."""
+class Created(DockerSession):
+    """A session that records the body of the call that creates its container."""
 
     engine = cast(DockerClient, None)
+    body: Mapping[str, Json]
+
+    @property
+    def client(self) -> SimpleNamespace:
+        return SimpleNamespace(
+            create_container_config=dict, create_container_from_config=self.record
+        )
+
+    def record(self, body: Mapping[str, Json], _name: str) -> None:
+        self.body = body
 
     def get_env(self) -> dict[str, str]:
         return {"NVIDIA_VISIBLE_DEVICES": "all"}
 
 
-def session(folder: Path, info: Mapping[str, Json], *, simulated: bool = False) -> Sent:
+def created(made: Created) -> Mapping[str, Json]:
+    """Create the container; return the body of the call."""
+    asyncio.run(made.docker("create_container", name="carrel-1"))
+    return made.body
+
+
+def session(folder: Path, info: Mapping[str, Json], *, simulated: bool = False) -> Created:
     options = DockerOptions(
         hosts=(DockerHost(node="local", url="unix:///nowhere"),),
         subnets="", internal_ip="", hub_port=1, service_port=2, image="base", uid=1000,
         memory=1 << 30, cpus=1.0, pids=64, tmp=1 << 20,
     )  # fmt: skip  # grouped by meaning
     settings = BackendSettings(state=folder, service_url="", installation="abc123", docker=options)
-    made = Sent(site=settings, user=SimpleNamespace(name="ada"), image="sha256:1")
-    made.engine = cast(DockerClient, Told(info))
+    made = Created(site=settings, user=SimpleNamespace(name="ada"), image="sha256:1")
+    made.engine = cast(DockerClient, EngineInfo(info))
     device = DeviceOut(
         id=GPU, node="local", index=0, model="H200", memory_bytes=1, simulated=simulated,
         state="yours",
     )  # fmt: skip  # as above
-    made._lease = LeaseOut(id="s-1.1", epoch=1, state="live", devices=[device], granted_at=0.0)
+    made.lease = LeaseOut(id="s-1.1", epoch=1, state="live", devices=[device], granted_at=0.0)
     return made
 
 
@@ -73,7 +90,7 @@ def session(folder: Path, info: Mapping[str, Json], *, simulated: bool = False) 
 def test_a_session_asks_for_its_device_as_its_engine_gives_them(
     tmp_path: Path, info: Mapping[str, Json], asked: Json, variable: str
 ) -> None:
-    body = session(tmp_path, info)._body({})
+    body = created(session(tmp_path, info))
     host = cast(Mapping[str, Json], body["HostConfig"])
     assert host["DeviceRequests"] == asked
     environment = dict(each.split("=", 1) for each in cast(list[str], body["Env"]))
@@ -84,7 +101,7 @@ def test_a_session_asks_for_its_device_as_its_engine_gives_them(
 def test_an_engine_is_not_asked_for_simulated_devices(tmp_path: Path) -> None:
     made = session(tmp_path, NEW, simulated=True)
     made.engine = cast(DockerClient, None)
-    host = cast(Mapping[str, Json], made._body({})["HostConfig"])
+    host = cast(Mapping[str, Json], created(made)["HostConfig"])
     assert host["DeviceRequests"] == []
     device = Device(id="SIM-1", node="n", index=0, model="", memory_bytes=1, simulated=True)
     assert cdi.names(made.engine, (device,)) == frozenset()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +14,9 @@ from carrel.hub.interfaces.backend import ProcessState
 from carrel.hub.interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
 from carrel.hub.records.leases import Handle
 from carrel.spawners.docker.backend import DockerBackend
+from carrel.spawners.docker.containers.networks import Networks
 from carrel.spawners.docker.nodes.node import Node
+from carrel.spawners.docker.nodes.warm_pool import WarmPool
 
 from ...conftest import Desk
 
@@ -51,10 +54,10 @@ def test_a_start_that_returns_during_a_survey_is_not_taken_for_dead(
     """The engine's answer may be older than the container."""
     begun, go_on = threading.Event(), threading.Event()
 
-    def launch(_self: DockerBackend, _node: Node, _order: object) -> Handle:
+    def start(_self: WarmPool, _order: object, **_: object) -> SimpleNamespace:
         begun.set()
         assert go_on.wait(PATIENCE)
-        return Handle(pid=1, started_at=1.0)
+        return SimpleNamespace(handle=Handle(pid=1, started_at=1.0))
 
     def survey(_self: Node, _seconds: float | None = None) -> dict[str, list[object]]:
         if threading.current_thread() is not starting:
@@ -62,9 +65,12 @@ def test_a_start_that_returns_during_a_survey_is_not_taken_for_dead(
             starting.join(PATIENCE)
         return {}
 
-    monkeypatch.setattr(DockerBackend, "_launch", launch)
+    monkeypatch.setattr(WarmPool, "start", start)
+    monkeypatch.setattr(Networks, "ensure", lambda *_, **__: "network")
+    monkeypatch.setattr(Node, "require_firewall", lambda *_: None)
+    monkeypatch.setattr(Node, "digest_of", lambda *_: "sha256:1")
     monkeypatch.setattr(Node, "survey", survey)
-    order = desk.order()
+    order = desk.order(devices=0)
     starting = threading.Thread(target=backend.start, args=(order,))
     starting.start()
     assert begun.wait(PATIENCE)

@@ -210,7 +210,7 @@ def test_feedback_goes_to_all_graded_students_and_lists_errors(
 def test_a_long_feedback_release_continues_by_itself(
     graded: Site, giving: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("carrel.hub.web.pages.courses.grading._PATIENCE_SECONDS", -1.0)
+    monkeypatch.setattr("carrel.hub.web.pages.courses.grading.RELEASE_SECONDS", -1.0)
     fields, rounds = {"since": "now"}, 0
     while True:
         graded.clock.pass_(1)
