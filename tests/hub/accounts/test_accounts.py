@@ -60,7 +60,7 @@ class TestAccounts:
         assert accounts.sign_in("ADA", PASSWORD) == made
 
     @pytest.mark.parametrize("password", ["", "wrong", PASSWORD + " ", "\ud800"])
-    def test_a_wrong_password_does_not(self, accounts: Accounts, password: str) -> None:
+    def test_a_wrong_password_is_refused(self, accounts: Accounts, password: str) -> None:
         accounts.add("ada", PASSWORD, admin=False)
         assert accounts.sign_in("ada", password) is None
 
@@ -82,20 +82,20 @@ class TestAccounts:
             "é",
         ],
     )
-    def test_what_is_no_name_is_refused_and_signs_nobody_in(
+    def test_an_invalid_name_is_refused_and_signs_no_user_in(
         self, accounts: Accounts, name: str
     ) -> None:
         with pytest.raises(InvalidInput, match="is not a name"):
             accounts.add(name, PASSWORD, admin=False)
         assert accounts.sign_in(name, PASSWORD) is None
 
-    def test_a_second_account_of_a_name_is_refused(self, accounts: Accounts) -> None:
+    def test_a_second_account_with_the_same_name_is_refused(self, accounts: Accounts) -> None:
         accounts.add("ada", PASSWORD, admin=False)
         with pytest.raises(Conflict, match="carrel user passwd ada"):
             accounts.add("Ada", PASSWORD, admin=True)
 
     @pytest.mark.parametrize("password", ["", "seven77", "x" * 2000])
-    def test_a_password_has_a_length(self, accounts: Accounts, password: str) -> None:
+    def test_a_password_has_a_minimum_length(self, accounts: Accounts, password: str) -> None:
         with pytest.raises(InvalidInput, match="at least 8"):
             accounts.add("ada", password, admin=False)
         assert accounts.all() == ()
@@ -109,7 +109,7 @@ class TestAccounts:
         assert found is not None
         assert (found.created_at, found.password_at) == (clock.now - 10, clock.now)
 
-    def test_who_is_unknown_is_told_whom_there_is(self, accounts: Accounts) -> None:
+    def test_an_error_about_an_unknown_account_lists_the_accounts(self, accounts: Accounts) -> None:
         accounts.add("ada", PASSWORD, admin=False)
         with pytest.raises(NotFound, match="There are: ada"):
             accounts.remove("ben")
@@ -121,7 +121,7 @@ class TestAccounts:
         accounts.remove("ada")
         assert (accounts.find("ada"), accounts.sign_in("ada", PASSWORD)) == (None, None)
 
-    def test_nothing_in_the_file_is_the_password_and_only_its_owner_reads_it(
+    def test_the_file_is_private_and_contains_no_password(
         self, accounts: Accounts, path: Path
     ) -> None:
         accounts.add("ada", PASSWORD, admin=False)
@@ -142,7 +142,7 @@ class TestAccounts:
         assert len(made) == 50
         assert all(len(password) == 19 for password in made)
 
-    def test_the_demo_makes_what_is_missing_and_resets_nothing(self, accounts: Accounts) -> None:
+    def test_the_demo_creates_missing_accounts_and_resets_none(self, accounts: Accounts) -> None:
         first = make_demo_accounts(accounts)
         assert set(first) == {one.name for one in DEMO_ACCOUNTS}
         assert make_demo_accounts(accounts) == {}
@@ -157,7 +157,7 @@ class TestSignInLimits:
     def ada(self, accounts: Accounts) -> None:
         accounts.add("ada", PASSWORD, admin=False)
 
-    def test_five_failures_make_even_the_right_password_wait(
+    def test_after_five_failures_even_the_right_password_is_refused_for_a_while(
         self, accounts: Accounts, clock: Clock
     ) -> None:
         fail(accounts, 5)
@@ -179,7 +179,7 @@ class TestSignInLimits:
             clock.now += refused.value.seconds
         assert waits == [30, 60, 120, 240, 480, 900, 900]
 
-    def test_a_wait_is_not_made_longer_by_trying_again(
+    def test_attempts_during_the_wait_do_not_extend_it(
         self, accounts: Accounts, clock: Clock
     ) -> None:
         fail(accounts, 5)
@@ -189,12 +189,12 @@ class TestSignInLimits:
         clock.now += 30
         assert accounts.sign_in("ada", PASSWORD) is not None
 
-    def test_a_right_password_clears_the_name(self, accounts: Accounts) -> None:
+    def test_a_right_password_resets_the_failures_of_the_name(self, accounts: Accounts) -> None:
         for _ in range(3):
             fail(accounts, 4)
             assert accounts.sign_in("ada", PASSWORD, address="10.0.0.1") is not None
 
-    def test_failures_are_forgotten_after_five_quiet_minutes(
+    def test_failures_expire_after_five_minutes_without_attempts(
         self, accounts: Accounts, clock: Clock
     ) -> None:
         fail(accounts, 4)
@@ -207,7 +207,7 @@ class TestSignInLimits:
         accounts.set_password("ada", "another password")
         assert accounts.sign_in("ada", "another password") is not None
 
-    def test_other_names_are_not_held_up(self, accounts: Accounts) -> None:
+    def test_sign_in_limits_of_one_name_do_not_affect_others(self, accounts: Accounts) -> None:
         accounts.add("ben", PASSWORD, admin=False)
         fail(accounts, 5)
         assert accounts.sign_in("ben", PASSWORD, address="10.0.0.1") is not None
@@ -221,9 +221,7 @@ class TestSignInLimits:
             accounts.sign_in("ada", PASSWORD, address="10.0.0.1")
         assert accounts.sign_in("ada", PASSWORD, address="10.0.0.2") is not None
 
-    def test_a_class_behind_one_address_that_signs_in_well_never_waits(
-        self, accounts: Accounts
-    ) -> None:
+    def test_successful_sign_ins_from_one_address_are_not_limited(self, accounts: Accounts) -> None:
         for number in range(30):
             accounts.add(f"s{number}", PASSWORD, admin=False)
             assert accounts.sign_in(f"s{number}", PASSWORD, address="10.0.0.1") is not None
@@ -233,7 +231,9 @@ class TestSignInLimits:
         with pytest.raises(TooManyAttempts):
             accounts.sign_in("nobody", PASSWORD)
 
-    def test_made_up_names_do_not_stay(self, accounts: Accounts, clock: Clock, path: Path) -> None:
+    def test_unknown_names_are_not_stored(
+        self, accounts: Accounts, clock: Clock, path: Path
+    ) -> None:
         fail(accounts, 1, name="made-up")
         clock.now += 2 * 86400
         fail(accounts, 1, name="other")
@@ -241,7 +241,7 @@ class TestSignInLimits:
             keys = {key for (key,) in database.execute("select key from sign_in_attempts")}
         assert keys == {"name:other", "address:10.0.0.1"}
 
-    def test_an_unknown_name_costs_a_hash_too(
+    def test_an_unknown_name_takes_as_long_as_a_known_one(
         self, accounts: Accounts, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         costs = []
@@ -278,7 +278,7 @@ print(looked_at)
 """
 
 
-def test_several_processes_together_get_no_more_guesses_than_one(path: Path) -> None:
+def test_several_processes_share_one_sign_in_limit(path: Path) -> None:
     Accounts(path, cost=CHEAP).add("ada", PASSWORD, admin=False)
     guessers = [
         subprocess.Popen([sys.executable, "-c", GUESSER, str(path)], stdout=subprocess.PIPE)

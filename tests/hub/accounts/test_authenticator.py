@@ -53,14 +53,14 @@ def test_the_hub_knows_administrators_before_they_sign_in(
     assert authenticator.admin_users == {"ada"}
 
 
-def test_those_of_a_demo_are_known_before_their_accounts_are_made(
+def test_demo_administrators_are_known_before_their_accounts_exist(
     authenticator: CarrelAuthenticator,
 ) -> None:
     authenticator.demo = True
     assert authenticator.admin_users == {"ada", "admin"}
 
 
-def test_an_account_by_the_name_of_the_demos_administrator_is_what_it_is(
+def test_an_existing_account_named_admin_keeps_its_role_in_a_demo(
     authenticator: CarrelAuthenticator,
 ) -> None:
     authenticator.accounts.add("admin", PASSWORD, admin=False)
@@ -68,11 +68,11 @@ def test_an_account_by_the_name_of_the_demos_administrator_is_what_it_is(
     assert authenticator.admin_users == {"ada"}
 
 
-def test_a_wrong_password_is_no_sign_in(authenticator: CarrelAuthenticator) -> None:
+def test_a_wrong_password_is_refused(authenticator: CarrelAuthenticator) -> None:
     assert sign_in(authenticator, "ada", "wrong") is None
 
 
-def test_a_wait_is_a_sentence_on_the_page(authenticator: CarrelAuthenticator) -> None:
+def test_a_sign_in_limit_is_reported_on_the_page(authenticator: CarrelAuthenticator) -> None:
     for _ in range(5):
         sign_in(authenticator, "ada", "wrong")
     with pytest.raises(web.HTTPError) as refused:
@@ -107,7 +107,7 @@ def test_sign_in_limits_count_by_the_last_hop_that_is_not_a_trusted_proxy(
     assert addresses == [address]
 
 
-def test_who_loses_the_account_is_signed_out(
+def test_a_user_whose_account_is_removed_is_signed_out(
     authenticator: CarrelAuthenticator, tmp_path: Path
 ) -> None:
     def refresh(name: str) -> object:

@@ -14,7 +14,7 @@ from carrel.hub.errors import InvalidInput, Refused, TooLarge
 from .archives import member, packed, text
 
 
-def test_plain_files_and_folders_are_taken() -> None:
+def test_regular_files_and_folders_are_accepted() -> None:
     content = bytes(range(256)) * 4000
     data = packed(
         member("src", tarfile.DIRTYPE),
@@ -64,14 +64,14 @@ BAD: dict[str, tuple[Callable[[], str], type[Refused], str]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_case_28_what_else_is_refused(case: str) -> None:
+def test_case_28_other_entries_are_refused(case: str) -> None:
     make, kind, words = BAD[case]
     with pytest.raises(kind, match=words) as refused:
         admission_archive.read_archive(make())
     assert "no links" in refused.value.accepted
 
 
-def test_case_28_a_bomb_is_known_by_its_header() -> None:
+def test_case_28_a_zip_bomb_is_refused_by_its_header() -> None:
     bomb = member("zeros", size=2 << 30)
     data = gzip.compress(bomb.tobuf() + bytes(1 << 20))
     with pytest.raises(TooLarge, match="1 GiB"):

@@ -108,7 +108,7 @@ def test_a_session_gets_a_device_of_its_model(world: World) -> None:
     assert model_of(world, made) == NEW
 
 
-def test_it_waits_for_its_model_while_others_are_free(world: World) -> None:
+def test_a_job_waits_for_its_model_while_other_models_are_free(world: World) -> None:
     JobService(world.context).submit(STUDENT2, job(model=NEW))
     world.settle()
     made = JobService(world.context).submit(STUDENT1, job(model=NEW))
@@ -120,7 +120,7 @@ def test_it_waits_for_its_model_while_others_are_free(world: World) -> None:
     assert PoolQueries.of(world.context).pool(STUDENT1).free == 1
 
 
-def test_a_quote_is_one_for_the_model(world: World) -> None:
+def test_a_quote_depends_on_the_model(world: World) -> None:
     JobService(world.context).submit(STUDENT2, job(model=NEW))
     world.settle()
     asked = [QuoteIn(devices=1, model=model) for model in (NEW, OLD, "Abacus")]
@@ -167,14 +167,14 @@ def test_a_model_that_the_group_may_not_use_is_refused(world: World) -> None:
     JobService(world.context).submit(STUDENT1, job(model=OLD))
 
 
-def test_a_model_that_a_group_above_may_not_use_is_refused(world: World) -> None:
+def test_a_model_that_a_parent_group_may_not_use_is_refused(world: World) -> None:
     group(world, "faculty", models=frozenset({NEW}))
     group(world, parent="faculty")
     assert "cs101 may not use" in refusal(world, devices=1, model=OLD, group="cs101").message
 
 
 @pytest.mark.parametrize("model", ["", "x" * 256, 7])
-def test_what_is_no_name_is_refused_before_anything_else(model: object) -> None:
+def test_an_invalid_model_name_is_refused_first(model: object) -> None:
     for body in (JobIn, SessionIn, ChangeIn, QuoteIn):
         with pytest.raises(ValidationError):
             body.model_validate({"group": "cs101", "model": model})
@@ -193,7 +193,7 @@ def waits(world: World) -> RequestOut:
     return made
 
 
-def test_what_is_suggested_is_done_with_the_printed_command_and_comes_true(
+def test_the_printed_command_of_a_suggestion_starts_the_job(
     world: World, waits: RequestOut, carrel: Terminal
 ) -> None:
     lines = carrel("why", waits.id).output.splitlines()
@@ -210,7 +210,9 @@ def test_what_is_suggested_is_done_with_the_printed_command_and_comes_true(
     assert model_of(world, waits) == OLD
 
 
-def test_it_is_changed_to_another_model(world: World, waits: RequestOut, carrel: Terminal) -> None:
+def test_the_model_of_a_queued_job_can_be_changed(
+    world: World, waits: RequestOut, carrel: Terminal
+) -> None:
     done = carrel("change", waits.id, "--model", OLD)
     assert f"now requests 1 device ({OLD})" in done.output
     world.settle()
@@ -231,19 +233,19 @@ def test_a_change_is_refused_like_a_new_request(world: World, waits: RequestOut)
     assert (found.group, found.model) == ("math", None)
 
 
-def test_what_is_left_out_keeps_the_model(world: World, waits: RequestOut) -> None:
+def test_a_change_without_a_model_keeps_the_model(world: World, waits: RequestOut) -> None:
     found = Amendments(world.context).change(STUDENT1, waits.id, ChangeIn(seconds=300))
     assert (found.seconds, found.model) == (300, NEW)
 
 
-def test_what_runs_keeps_its_model(world: World) -> None:
+def test_a_running_job_keeps_its_model(world: World) -> None:
     made = JobService(world.context).submit(STUDENT1, job(model=NEW))
     world.settle()
     with pytest.raises(Conflict):
         Amendments(world.context).change(STUDENT1, made.id, ChangeIn(model=None))
 
 
-def test_it_is_shown_and_run_again_with_it(
+def test_the_model_is_shown_and_kept_when_the_job_runs_again(
     world: World, waits: RequestOut, carrel: Terminal
 ) -> None:
     assert f"1 device ({NEW})" in carrel("show", waits.id).output
@@ -251,13 +253,13 @@ def test_it_is_shown_and_run_again_with_it(
     assert waits.model == NEW
 
 
-def test_the_groups_say_which_models_they_may_use(world: World) -> None:
+def test_groups_list_the_models_they_may_use(world: World) -> None:
     group(world, models=frozenset({NEW, OLD}))
     (found,) = Membership.of(world.context).groups(STUDENT1).groups
     assert found.models == [OLD, NEW]
 
 
-def test_the_hub_is_asked_for_a_session_of_this_model(world: World) -> None:
+def test_the_hub_starts_the_session_with_its_model(world: World) -> None:
     SessionLifecycle(world.context).start(STUDENT1, "", SessionIn(devices=1, model=NEW))
     world.settle()
     assert world.hub.options["student1", ""]["model"] == NEW

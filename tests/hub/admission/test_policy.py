@@ -18,7 +18,7 @@ from ..scheduling.values import NOW, group, node
 
 
 @given(rich.snapshots())
-def test_whoever_is_admitted_starts_in_an_empty_pool(asked: Snapshot) -> None:
+def test_an_admitted_request_starts_in_an_empty_pool(asked: Snapshot) -> None:
     devices = tuple(replace(each, health=Health.OK) for each in asked.devices)
     for request in asked.pending:
         if request.gang or request.share or request.nodes is not None or not request.devices:
@@ -45,7 +45,7 @@ def is_admitted(request: PendingRequest, state: Snapshot) -> bool:
     return True
 
 
-def test_no_node_has_as_many_of_the_models_that_a_group_may_use() -> None:
+def test_more_devices_than_one_node_has_of_the_allowed_models_are_refused() -> None:
     groups = (replace(group("cs101"), models=frozenset({"A100"})),)
     devices = (*node("a", 2, model="A100"), *node("b", 8, model="H200"))
 
@@ -57,7 +57,7 @@ def test_no_node_has_as_many_of_the_models_that_a_group_may_use() -> None:
     )
 
 
-def test_a_session_with_devices_is_refused_where_members_may_have_none() -> None:
+def test_a_session_with_devices_is_refused_if_members_may_have_none() -> None:
     groups = (replace(group("cs"), max_sessions=0), group("cs101", parent="cs"))
     check = partial(check_resources, groups, node("a", 2), group="cs101", devices=1, seconds=60)
 
@@ -70,7 +70,7 @@ def test_a_session_with_devices_is_refused_where_members_may_have_none() -> None
     check(kind=Kind.JOB)
 
 
-def test_what_a_group_may_hold_leaves_those_below_it_what_they_are_guaranteed() -> None:
+def test_a_request_that_would_use_the_guaranteed_quota_of_subgroups_is_refused() -> None:
     groups = (
         replace(group("cs"), borrowing=0),
         replace(group("cs101", parent="cs"), guaranteed=2),

@@ -46,13 +46,13 @@ def test_teachers_and_administrators_may_be_urgent(context: Context, who: Identi
     assert context.store.request(made.id).priority is PriorityClass.URGENT
 
 
-def test_a_student_may_not(context: Context) -> None:
+def test_students_may_not_submit_urgent_jobs(context: Context) -> None:
     with pytest.raises(Forbidden, match=r"'normal' or 'opportunistic'"):
         JobService(context).submit(STUDENT1, asked(priority="urgent"))
     assert context.store.snapshot(0).pending == ()
 
 
-def test_a_session_goes_before_jobs_that_wait_longer(context: Context) -> None:
+def test_a_session_goes_before_jobs_that_were_queued_earlier(context: Context) -> None:
     job = JobService(context).submit(STUDENT1, asked())
     session = SessionLifecycle(context).queue("student2", "", SessionIn(devices=1, group="cs101"))
     assert session.priority is PriorityClass.INTERACTIVE
@@ -63,14 +63,14 @@ def test_a_session_goes_before_jobs_that_wait_longer(context: Context) -> None:
     ]
 
 
-def test_a_job_gives_way_unless_it_is_told_not_to(context: Context) -> None:
+def test_a_job_is_preemptible_unless_submitted_otherwise(context: Context) -> None:
     assert JobService(context).submit(STUDENT1, asked()).preemptible
     assert not JobService(context).submit(STUDENT1, asked(preemptible=False)).preemptible
     with pytest.raises(InvalidInput, match="gives way to everybody"):
         JobService(context).submit(STUDENT1, asked(preemptible=False, priority="opportunistic"))
 
 
-def test_the_same_job_again_keeps_what_was_asked_but_not_the_hurry(context: Context) -> None:
+def test_running_a_job_again_keeps_its_options_except_urgency(context: Context) -> None:
     first = JobService(context).submit(STUDENT1, asked(priority="opportunistic"))
     assert JobService(context).same_job(STUDENT1, first.id).priority == "opportunistic"
     hurried = JobService(context).submit(TEACHER, asked(priority="urgent", preemptible=False))
@@ -78,7 +78,7 @@ def test_the_same_job_again_keeps_what_was_asked_but_not_the_hurry(context: Cont
     assert (again.priority, again.preemptible) == ("normal", False)
 
 
-def test_a_job_is_expected_to_run_as_long_as_the_last_two_like_it(context: Context) -> None:
+def test_the_runtime_estimate_of_a_job_is_that_of_the_last_two_equal_jobs(context: Context) -> None:
     def ran(seconds: float, **more: object) -> None:
         made = JobService(context).submit(STUDENT1, asked(**more))
         store, now = context.store, context.clock()

@@ -44,7 +44,7 @@ def granted(context: Context) -> None:
     context.store.grant([start], now=context.clock(), lease_seconds=30)
 
 
-def test_what_is_free_starts_at_once(context: Context) -> None:
+def test_a_request_for_free_devices_starts_immediately(context: Context) -> None:
     (found,) = Quotes(context).quotes(STUDENT1, [ONE])
     assert (found.admitted, found.starts_now, found.sentence) == (
         True, True, "Starts immediately.",
@@ -70,7 +70,7 @@ def test_a_job_is_quoted_as_it_would_be_submitted(context: Context) -> None:
     )
 
 
-def test_what_is_taken_is_waited_for(context: Context) -> None:
+def test_a_quote_for_devices_in_use_has_a_wait(context: Context) -> None:
     granted(context)
     JobService(context).submit(STUDENT1, job(seconds=600))
     asked = [ONE.model_copy(update={"kind": "job"}), ONE, QuoteIn(devices=0)]
@@ -100,7 +100,7 @@ def test_a_quote_names_the_maximum_per_member_that_holds_it(hub: FakeHub, tmp_pa
     )
 
 
-def test_what_would_be_asked_back_is_there_after_the_notice(context: Context) -> None:
+def test_devices_to_reclaim_are_expected_at_the_end_of_the_grace_period(context: Context) -> None:
     """And not when those who borrow it end by themselves."""
     store = context.store
     store.put_group(replace(store.group("cs101"), guaranteed=1))
@@ -128,7 +128,7 @@ def test_what_would_be_asked_back_is_there_after_the_notice(context: Context) ->
     )
 
 
-def test_a_refusal_is_an_answer_like_any_other(context: Context) -> None:
+def test_a_refusal_is_part_of_the_quote(context: Context) -> None:
     too_many, elsewhere, fine = Quotes(context).quotes(
         STUDENT1, [QuoteIn(devices=99), QuoteIn(group="math"), ONE]
     )
@@ -140,13 +140,13 @@ def test_a_refusal_is_an_answer_like_any_other(context: Context) -> None:
     assert fine.admitted
 
 
-def test_who_has_no_group_is_told_whom_to_ask(context: Context) -> None:
+def test_a_user_without_a_group_is_told_whom_to_ask(context: Context) -> None:
     (found,) = Quotes(context).quotes(STRANGER, [ONE])
     assert not found.admitted
     assert "ask your teacher" in found.accepted
 
 
-def test_without_the_hub_nothing_is_said(context: Context, hub: FakeHub) -> None:
+def test_without_jupyterhub_there_is_no_quote(context: Context, hub: FakeHub) -> None:
     hub.away = True
     with pytest.raises(Unavailable):
         Quotes(context).quotes(STUDENT1, [ONE])

@@ -113,7 +113,7 @@ def everything(root: Path) -> dict[str, bytes]:
 
 
 class TestBackup:
-    def test_holds_what_the_site_cannot_lose_and_nothing_else(self, site: StateFolder) -> None:
+    def test_a_backup_contains_the_state_and_nothing_else(self, site: StateFolder) -> None:
         backup = backup_of(site)
         assert sorted(everything(backup / "state")) == [
             "carrel.db",
@@ -130,7 +130,7 @@ class TestBackup:
         assert (found.state, found.homes, found.made_at) == (str(site.root), False, NOW)
         assert found.revision == database.revision(backup / "state" / "carrel.db")
 
-    def test_homes_are_taken_along_where_asked_for_and_their_size_is_said(
+    def test_homes_are_included_on_request_and_their_size_is_reported(
         self, site: StateFolder
     ) -> None:
         progress, target = Silent(), site.root.with_name("backup")
@@ -139,12 +139,12 @@ class TestBackup:
         assert "homes            4 B" in progress.said
         assert progress.done == Manifest.read(target).size
 
-    def test_is_its_owners_alone(self, site: StateFolder) -> None:
+    def test_a_backup_is_private(self, site: StateFolder) -> None:
         backup = backup_of(site, homes=True)
         for path in [backup, *backup.rglob("*")]:
             assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
 
-    def test_what_the_copied_database_does_not_know_is_left_out(self, site: StateFolder) -> None:
+    def test_files_unknown_to_the_copied_database_are_left_out(self, site: StateFolder) -> None:
         (site.outputs / "j-ran" / "2").mkdir()
         (site.outputs / "j-ran" / "input.ipynb.new").write_text("half")
         (site.outputs / "j-later").mkdir()
@@ -171,7 +171,7 @@ class TestBackup:
         assert (there.homes / "ada" / "link").readlink() == tmp_path / "outside"
         assert (there.homes / "ada" / os.fsdecode(b"caf\xe9")).read_text() == "latin"
 
-    def test_is_consistent_while_others_write(self, site: StateFolder) -> None:
+    def test_a_backup_is_consistent_during_writes(self, site: StateFolder) -> None:
         began, enough = threading.Event(), threading.Event()
 
         def submit() -> None:
@@ -200,7 +200,7 @@ class TestBackup:
         for name in named:
             assert (backup / "state/outputs" / name / "input.ipynb").exists(), name
 
-    def test_refuses_a_folder_that_holds_something(self, site: StateFolder) -> None:
+    def test_refuses_a_non_empty_folder(self, site: StateFolder) -> None:
         target = site.root.with_name("backup")
         target.mkdir()
         (target / "mine").touch()
@@ -218,7 +218,7 @@ class TestBackup:
         with pytest.raises(InvalidInput, match="There is no Carrel"):
             back_up(options, Silent(), lambda: NOW)
 
-    def test_one_that_fails_leaves_nothing(
+    def test_a_failed_backup_leaves_no_files(
         self, site: StateFolder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def full(*_: object) -> None:
@@ -229,7 +229,7 @@ class TestBackup:
             backup_of(site)
         assert list(site.root.parent.iterdir()) == [site.root]
 
-    def test_one_that_was_killed_does_not_look_whole(self, site: StateFolder) -> None:
+    def test_a_killed_backup_is_recognised_as_incomplete(self, site: StateFolder) -> None:
         backup = backup_of(site)
         partial = backup.rename(backup.with_name("backup.partial"))
         (partial / MANIFEST).unlink()  # It is written last.
@@ -248,7 +248,7 @@ class TestBackup:
 
 
 class TestRestore:
-    def test_brings_back_everything_with_its_modes(self, site: StateFolder) -> None:
+    def test_restores_all_files_with_their_modes(self, site: StateFolder) -> None:
         (site.homes / "ada").chmod(0o500)
         backup = backup_of(site, homes=True)
         there = other(site)
@@ -270,9 +270,7 @@ class TestRestore:
             ("j-ran", State.RUNNING)
         ]
 
-    def test_elsewhere_the_ports_between_the_processes_are_chosen_anew(
-        self, site: StateFolder
-    ) -> None:
+    def test_a_restore_elsewhere_chooses_new_internal_ports(self, site: StateFolder) -> None:
         backup = backup_of(site)
         restored(backup, other(site))
         found = Settings.load(other(site))
@@ -280,9 +278,7 @@ class TestRestore:
         restored(backup, site, replace=True)
         assert Settings.load(site).hub_port == 18001
 
-    def test_refuses_a_folder_that_holds_something_and_moves_it_aside_when_told(
-        self, site: StateFolder
-    ) -> None:
+    def test_refuses_a_non_empty_folder_unless_told_to_move_it(self, site: StateFolder) -> None:
         backup, before = backup_of(site), everything(site.root)
         with pytest.raises(Conflict, match="--replace"):
             restored(backup, site)
@@ -292,12 +288,12 @@ class TestRestore:
         assert (done.aside / "homes/ada/notes.txt").read_text() == "mine"
         assert not (site.homes / "ada").exists()
 
-    def test_refuses_a_folder_that_runs(self, site: StateFolder) -> None:
+    def test_refuses_the_folder_of_a_running_installation(self, site: StateFolder) -> None:
         backup = backup_of(site)
         with locked(site), pytest.raises(StateInUse, match="carrel down"):
             restored(backup, site, replace=True)
 
-    def test_refuses_where_a_job_of_the_folder_runs_on(
+    def test_refuses_a_folder_whose_job_still_runs(
         self, site: StateFolder, leased_sleeper: int
     ) -> None:
         backup = backup_of(site)
@@ -341,7 +337,7 @@ class TestRestore:
         with pytest.raises(Refused, match="newer Carrel"):
             verify(backup, Silent())
 
-    def test_drained_nothing_starts_and_what_was_granted_waits_again(
+    def test_a_drained_restore_starts_nothing_and_queues_granted_requests_again(
         self, site: StateFolder
     ) -> None:
         with closing(open_store(site.database)) as store:

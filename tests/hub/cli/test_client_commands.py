@@ -64,7 +64,7 @@ class TestSubmit:
     @pytest.mark.parametrize(
         ("groups", "said"), [([], "you are not in one"), (["a", "b"], "--group: a, b")]
     )
-    def test_otherwise_the_choice_is_named(
+    def test_several_groups_require_a_choice(
         self, service: FakeService, carrel: Carrel, groups: list[str], said: str
     ) -> None:
         me = {"name": "anna", "admin": False, "groups": groups, "teaches": []}
@@ -118,7 +118,7 @@ class TestTime:
         assert parsers.seconds(text) == seconds
 
     @pytest.mark.parametrize("text", ["", "0", "0m", "-5", "-5m", "soon", "1.5h", "m", "1:99", "²"])
-    def test_anything_else_is_refused_with_the_forms(self, text: str) -> None:
+    def test_an_invalid_duration_is_refused_with_examples(self, text: str) -> None:
         with pytest.raises(InvalidInput, match="a bare number is minutes"):
             parsers.seconds(text)
 
@@ -153,9 +153,7 @@ class TestWait:
             service.add(id_, state=state, ended=True)
         assert carrel("wait", *ids).exit_code == status
 
-    def test_it_prints_the_changes_until_the_end(
-        self, service: FakeService, carrel: Carrel
-    ) -> None:
+    def test_wait_prints_changes_until_the_end(self, service: FakeService, carrel: Carrel) -> None:
         wait = {
             "place": 1,
             "ahead": 0,
@@ -178,7 +176,9 @@ class TestWait:
         assert "failed  Cell 2 raised ValueError." in lines[-1]
         assert done.exit_code == 1
 
-    def test_json_is_one_object_a_line(self, service: FakeService, carrel: Carrel) -> None:
+    def test_json_output_has_one_object_per_line(
+        self, service: FakeService, carrel: Carrel
+    ) -> None:
         service.add("j-1", state="succeeded", ended=True)
         done = carrel("wait", "j-1", "--json")
         assert [json.loads(line)["state"] for line in done.stdout.splitlines()] == ["succeeded"]
@@ -204,7 +204,7 @@ class TestWait:
 
 
 class TestLooking:
-    def test_ps_is_a_table_and_simulated_devices_are_called_so(
+    def test_ps_prints_a_table_and_marks_simulated_devices(
         self, service: FakeService, carrel: Carrel
     ) -> None:
         wait = {
@@ -222,7 +222,7 @@ class TestLooking:
         assert "session two" in lines[2]
         assert "1 simulated" in lines[2]
 
-    def test_ps_says_why_when_asked(self, service: FakeService, carrel: Carrel) -> None:
+    def test_ps_prints_reasons_with_an_option(self, service: FakeService, carrel: Carrel) -> None:
         wait = {
             "place": 2,
             "ahead": 1,
@@ -235,7 +235,7 @@ class TestLooking:
         assert lines[0].split()[-2:] == ["EXPECTED", "WHY"]
         assert lines[1].endswith("Queued at position 2. Why not.")
 
-    def test_why_says_what_holds_it_and_what_would_help(
+    def test_why_prints_the_reason_and_suggestions(
         self, service: FakeService, carrel: Carrel
     ) -> None:
         answer = {
@@ -282,7 +282,7 @@ class TestLooking:
         assert sent[1:] == [{"model": None}, {"model": "NVIDIA H200"}]
         assert "Unknown device model" in carrel("change", "j-1", "--model", " ").stderr
 
-    def test_ps_asks_for_what_lives_unless_told_otherwise(
+    def test_ps_lists_unfinished_requests_by_default(
         self, service: FakeService, carrel: Carrel
     ) -> None:
         queries: list[dict[str, list[str]]] = []
@@ -301,7 +301,7 @@ class TestLooking:
         assert [query["mine"] for query in queries] == [["true"], ["false"], ["true"]]
         assert queries[2]["state"] == ["timed_out"]
 
-    def test_show_tells_everything(self, service: FakeService, carrel: Carrel) -> None:
+    def test_show_prints_all_details(self, service: FakeService, carrel: Carrel) -> None:
         service.add(
             "j-1", state="failed", ended=True, notebook="train.ipynb", parameters={"lr": 0.05},
             device_seconds=1234.4, labels={"course": "ml"},
@@ -320,18 +320,18 @@ class TestLooking:
         ):  # fmt: skip  # grouped by meaning
             assert part in text
 
-    def test_show_says_a_word_once(self, service: FakeService, carrel: Carrel) -> None:
+    def test_show_prints_no_value_twice(self, service: FakeService, carrel: Carrel) -> None:
         service.add("j-1", state="running")
         lines = carrel("show", "j-1").output.splitlines()
         assert "State:           running" in lines
 
-    def test_show_tells_how_long_it_ran(self, service: FakeService, carrel: Carrel) -> None:
+    def test_show_prints_the_runtime(self, service: FakeService, carrel: Carrel) -> None:
         service.add("j-1", state="succeeded", ended=True, started_at=1e9, ended_at=1e9 + 95)
         text = carrel("show", "j-1").output
         assert "Started:         9 Sep 2001 01:46:40" in text
         assert "Ended:           9 Sep 2001 01:48:15, after 1 min 35 s" in text
 
-    def test_show_tells_the_estimate(self, service: FakeService, carrel: Carrel) -> None:
+    def test_show_prints_the_estimate(self, service: FakeService, carrel: Carrel) -> None:
         wait = {"place": 1, "ahead": 0, "reason": "no_free_device",
                 "sentence": "Queued at position 1. Full.",
                 "expected_at": 4e9, "latest_at": 5e9}  # fmt: skip  # grouped by meaning
@@ -340,9 +340,7 @@ class TestLooking:
         assert "Queued at position 1. Full. Expected start: 2 Oct 2096 07:06 (in about " in text
         assert "), at the latest 11 Jun 2128 08:53." in text
 
-    def test_the_pool_says_which_devices_are_simulated(
-        self, service: FakeService, carrel: Carrel
-    ) -> None:
+    def test_the_pool_marks_simulated_devices(self, service: FakeService, carrel: Carrel) -> None:
         device = {"id": "SIM-1", "node": "here", "index": 0, "model": "Simulated GPU",
                   "memory_bytes": 2**33, "simulated": True, "state": "free"}  # fmt: skip  # grouped
         pool = {"devices": [device], "free": 1, "total": 1, "waiting": 0, "simulated": True}
@@ -351,7 +349,9 @@ class TestLooking:
         assert "Simulated GPU (simulated)" in text
         assert "1 of 1 device free, 0 requests waiting. All of them are simulated." in text
 
-    def test_usage_is_the_sum_of_what_is_listed(self, service: FakeService, carrel: Carrel) -> None:
+    def test_the_usage_total_is_the_sum_of_the_listed_requests(
+        self, service: FakeService, carrel: Carrel
+    ) -> None:
         line = {"id": 7, "lease_id": "j-1.1", "request_id": "j-1", "epoch": 1, "owner": "anna",
                 "group": "cs101", "devices": 1, "starts_at": 0.0, "ends_at": 60.0,
                 "device_seconds": 60.0}  # fmt: skip  # grouped by meaning
@@ -362,7 +362,7 @@ class TestLooking:
         assert "Together 65 device-seconds." in text
         assert "1 Jan 1970 00:00:00  1 Jan 1970 00:01:00            60.0" in text
 
-    def test_usage_asks_for_a_group_and_days_that_are_included(
+    def test_usage_is_filtered_by_group_and_inclusive_days(
         self, service: FakeService, carrel: Carrel
     ) -> None:
         asked: list[dict[str, list[str]]] = []
@@ -399,7 +399,7 @@ class TestLooking:
             refused.replace("│", " ").split()
         )
 
-    def test_usage_by_group_has_those_below_under_each(
+    def test_usage_by_group_lists_subgroups_below_their_group(
         self, service: FakeService, carrel: Carrel
     ) -> None:
         rows = [{"group": group, "above": above, "own": own, "charged": charged, "open": 5.0,
@@ -480,7 +480,9 @@ class TestOutput:
         assert carrel("output", "j-1", "--force").exit_code == 0
         assert Path("train-out.ipynb").read_bytes() == b"second"
 
-    def test_it_can_go_into_a_folder(self, service: FakeService, carrel: Carrel) -> None:
+    def test_an_output_can_be_written_into_a_folder(
+        self, service: FakeService, carrel: Carrel
+    ) -> None:
         service.add("j-1", state="succeeded", ended=True)
         service.outputs["j-1"] = b"{}"
         Path("results").mkdir()
@@ -488,13 +490,15 @@ class TestOutput:
             "Wrote results/train-out.ipynb.\n"
         )
 
-    def test_it_can_go_to_standard_output(self, service: FakeService, carrel: Carrel) -> None:
+    def test_an_output_can_be_written_to_standard_output(
+        self, service: FakeService, carrel: Carrel
+    ) -> None:
         service.add("j-1")
         service.outputs["j-1"] = b"{}"
         assert carrel("output", "j-1", "-o", "-").stdout_bytes == b"{}"
 
     @pytest.mark.parametrize("name", ["../../evil.ipynb", "/tmp/evil.ipynb", "..\\evil.ipynb"])
-    def test_a_name_from_elsewhere_stays_in_this_folder(
+    def test_an_output_name_cannot_leave_the_folder(
         self, service: FakeService, carrel: Carrel, name: str
     ) -> None:
         service.add("j-1")
@@ -505,7 +509,7 @@ class TestOutput:
         assert Path("evil.ipynb").exists()
 
 
-def test_cancel_takes_several(service: FakeService, carrel: Carrel) -> None:
+def test_cancel_accepts_several_ids(service: FakeService, carrel: Carrel) -> None:
     service.add("j-1")
     service.add("j-2")
     assert carrel("cancel", "j-1", "j-2").exit_code == 0

@@ -10,7 +10,7 @@ from carrel.hub.config.secrets import Secrets
 from carrel.hub.config.state_folder import StateFolder
 
 
-def test_what_lacks_is_made_and_the_rest_stays(tmp_path: Path) -> None:
+def test_missing_secrets_are_created_and_existing_ones_kept(tmp_path: Path) -> None:
     state = StateFolder.at(tmp_path)
     first = Secrets.ensure(state)
     assert Secrets.ensure(state) == first

@@ -23,12 +23,12 @@ def state(tmp_path: Path) -> StateFolder:
     return found
 
 
-def test_nothing_has_to_be_written(state: StateFolder) -> None:
+def test_a_site_file_is_optional(state: StateFolder) -> None:
     assert SiteFile.load(state) == SiteFile()
     assert SiteFile().engine is None
 
 
-def test_a_whole_file_reaches_the_engine(
+def test_all_options_of_the_file_reach_the_engine(
     state: StateFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///run/elsewhere.sock")
@@ -79,7 +79,7 @@ def test_a_whole_file_reaches_the_engine(
         ("engine = ", "cannot be read"),
     ],
 )
-def test_a_mistake_is_said_with_its_place(state: StateFolder, text: str, said: str) -> None:
+def test_a_mistake_is_reported_with_its_position(state: StateFolder, text: str, said: str) -> None:
     state.site_file.write_text(text)
     with pytest.raises(InvalidInput) as raised:
         SiteFile.load(state)
@@ -95,17 +95,17 @@ def test_two_installations_have_two_names(tmp_path: Path) -> None:
 
 
 class TestTheChoiceOfTheEngine:
-    def test_it_is_kept(self, state: StateFolder) -> None:
+    def test_the_engine_of_the_last_start_is_kept(self, state: StateFolder) -> None:
         choose(UpOptions(state=state, engine=EngineKind.DOCKER)).save(state)
         assert choose(UpOptions(state=state)).engine is EngineKind.DOCKER
 
-    def test_the_file_has_the_last_word(self, state: StateFolder) -> None:
+    def test_the_file_overrides_the_command_line(self, state: StateFolder) -> None:
         state.site_file.write_text('engine = "docker"')
         assert choose(UpOptions(state=state)).engine is EngineKind.DOCKER
         with pytest.raises(InvalidInput, match="and the command line local"):
             choose(UpOptions(state=state, engine=EngineKind.LOCAL))
 
-    def test_an_engine_on_which_something_runs_is_not_left(
+    def test_an_engine_with_running_work_cannot_be_changed(
         self, state: StateFolder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(supervisor_host, "running", lambda *_: frozenset({"l-1"}))
@@ -147,12 +147,12 @@ class TestTheAddress:
         assert settings.service_url == "http://10.200.16.1:7/services/carrel"
         assert said == ["The Docker engine does not answer. Carrel waits for it."]
 
-    def test_at_the_first_start_its_absence_is_said_at_once(
+    def test_a_missing_engine_is_reported_at_the_first_start(
         self, state: StateFolder, ground: SlowGround
     ) -> None:
         with pytest.raises(Unavailable):
             supervisor_host.grounded(state, Settings(engine=EngineKind.DOCKER), pytest.fail)
 
-    def test_the_local_engine_needs_none(self, state: StateFolder) -> None:
+    def test_the_local_engine_needs_no_address(self, state: StateFolder) -> None:
         settings = supervisor_host.grounded(state, Settings(internal_ip="10.200.16.1"), pytest.fail)
         assert settings.internal_ip == "127.0.0.1"

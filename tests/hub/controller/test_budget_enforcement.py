@@ -61,7 +61,7 @@ def shown(world: World) -> tuple[float, float, float, str]:
     return budget.used, budget.running, budget.left, budget.warning
 
 
-def test_what_is_used_runs_and_is_left_is_shown_to_its_group_alone(world: World) -> None:
+def test_a_budget_is_shown_to_its_group_only(world: World) -> None:
     runs = world.running_job()
     give(world, 1000)
     assert shown(world) == (0, runs.seconds, 1000, "")
@@ -82,7 +82,7 @@ def test_what_is_used_runs_and_is_left_is_shown_to_its_group_alone(world: World)
     )
 
 
-def test_people_are_warned_at_four_fifths_and_at_the_end(world: World) -> None:
+def test_users_are_warned_at_80_percent_and_at_the_end(world: World) -> None:
     world.running_job()
     give(world, 1000)
     for seconds, warning in (
@@ -101,7 +101,7 @@ def test_people_are_warned_at_four_fifths_and_at_the_end(world: World) -> None:
         assert shown(world)[3] == warning
 
 
-def test_what_runs_is_told_once_that_little_is_left(world: World) -> None:
+def test_running_requests_are_warned_once_of_a_low_budget(world: World) -> None:
     runs = world.running_job()
     give(world, 600)
     live(world, 440)
@@ -115,7 +115,7 @@ def test_what_runs_is_told_once_that_little_is_left(world: World) -> None:
     assert world.see(runs).warning is None
 
 
-def test_what_runs_at_the_end_is_warned_asked_to_save_and_stopped(world: World) -> None:
+def test_running_jobs_are_checkpointed_and_stopped_at_the_end_of_a_budget(world: World) -> None:
     runs = world.running_job()
     give(world, 300)
     live(world, 300)
@@ -149,7 +149,7 @@ def test_a_session_is_warned_and_stopped_too(world: World) -> None:
     assert world.see(session).state in ("stopping", "cancelled")
 
 
-def test_a_larger_budget_takes_the_notice_back(world: World) -> None:
+def test_a_larger_budget_withdraws_the_notice(world: World) -> None:
     runs = world.running_job()
     give(world, 300)
     live(world, 300)
@@ -162,7 +162,7 @@ def test_a_larger_budget_takes_the_notice_back(world: World) -> None:
     assert world.see(runs).state == "running"
 
 
-def test_what_runs_without_a_device_and_between_terms_goes_on(world: World) -> None:
+def test_work_on_cpu_and_between_terms_continues(world: World) -> None:
     runs: RequestOut = world.running_job()
     give(world, 300, Period.TERM)
     world.clock.pass_(10)
@@ -171,7 +171,7 @@ def test_what_runs_without_a_device_and_between_terms_goes_on(world: World) -> N
     assert shown(world)[3] == "cs101 has no budget between two terms, so its requests do not start."
 
 
-def test_the_preview_says_what_a_budget_means_now(world: World) -> None:
+def test_the_preview_shows_the_effect_of_a_budget(world: World) -> None:
     world.running_job()
     live(world, 300)
     tree = GroupQuotas(world.context.store, world.clock)
@@ -182,7 +182,7 @@ def test_the_preview_says_what_a_budget_means_now(world: World) -> None:
     assert any("No term runs now" in sentence for sentence in tree.preview(term))
 
 
-def test_what_the_whole_budget_cannot_pay_is_refused_and_what_a_later_one_pays_waits(
+def test_a_request_above_the_whole_budget_is_refused_and_others_wait(
     world: World,
 ) -> None:
     running = world.running_job()

@@ -36,7 +36,7 @@ def held(world: World, request: RequestOut) -> list[str]:
 
 
 @pytest.mark.parametrize("health", [Health.SICK, Health.GONE])
-def test_a_job_on_a_failed_device_is_tried_again_in_its_old_place(
+def test_a_job_on_a_failed_device_is_queued_again_in_its_old_place(
     world: World, health: Health
 ) -> None:
     made = world.running_job()
@@ -62,7 +62,7 @@ def test_a_job_on_a_failed_device_is_tried_again_in_its_old_place(
     assert world.lease(made).endswith(".2")
 
 
-def test_the_attempt_is_charged_nothing_and_the_ledger_says_why(world: World) -> None:
+def test_an_attempt_on_a_failed_device_is_credited_in_the_ledger(world: World) -> None:
     made = world.running_job()
     for _ in range(3):
         world.clock.pass_(70)
@@ -114,7 +114,7 @@ def test_a_session_ends_with_the_cause_and_is_not_charged(world: World) -> None:
     assert charged(world, made) == 0
 
 
-def test_what_reports_its_own_end_while_it_is_stopped_is_tried_again_all_the_same(
+def test_a_job_that_reports_its_end_during_the_stop_is_retried(
     world: World,
 ) -> None:
     made = world.running_job()
@@ -125,7 +125,7 @@ def test_what_reports_its_own_end_while_it_is_stopped_is_tried_again_all_the_sam
     assert world.see(made).state in ("queued", "granted", "starting")
 
 
-def test_an_attempt_whose_device_failed_is_no_retry(world: World) -> None:
+def test_an_attempt_on_a_failed_device_does_not_count_as_a_retry(world: World) -> None:
     made = JobService(world.context).submit(STUDENT1, job(devices=1, retries=1))
     world.settle()
     world.claim(made)
@@ -143,9 +143,7 @@ def test_an_attempt_whose_device_failed_is_no_retry(world: World) -> None:
 
 
 @pytest.mark.parametrize("started", [True, False])
-def test_a_failed_device_takes_away_no_start_that_may_come_to_nothing(
-    world: World, started: bool
-) -> None:
+def test_a_device_fault_does_not_count_as_a_failed_start(world: World, started: bool) -> None:
     made = (
         world.running_job()
         if started
@@ -162,7 +160,7 @@ def test_a_failed_device_takes_away_no_start_that_may_come_to_nothing(
     assert ended.lease.epoch == 1 + MAX_ATTEMPTS
 
 
-def test_its_owner_can_still_cancel_it(world: World) -> None:
+def test_the_owner_can_cancel_a_job_on_a_failed_device(world: World) -> None:
     made = world.running_job()
     world.backend.attempts[world.lease(made)].stubborn = True
     fail(world)
@@ -173,7 +171,7 @@ def test_its_owner_can_still_cancel_it(world: World) -> None:
     assert world.see(made).state == "cancelled"
 
 
-def test_a_device_that_reports_well_again_stays_in_quarantine(world: World) -> None:
+def test_a_device_that_recovers_stays_in_quarantine(world: World) -> None:
     fail(world, health=Health.SICK)
     world.backend.set_health("SIM-0", Health.OK)
     world.loop.inventory()
@@ -189,7 +187,7 @@ def test_a_device_that_reports_well_again_stays_in_quarantine(world: World) -> N
     assert held(world, one) == ["SIM-1"]
 
 
-def test_a_job_that_failed_before_the_fault_was_seen_is_tried_again(world: World) -> None:
+def test_a_job_that_failed_just_before_the_device_fault_is_retried(world: World) -> None:
     real = replace(device(0), simulated=False)
     world.backend.devices = (real, device(1))
     world.loop.inventory()
@@ -204,7 +202,7 @@ def test_a_job_that_failed_before_the_fault_was_seen_is_tried_again(world: World
     assert held(world, made) == ["SIM-1"]
 
 
-def test_a_job_that_failed_on_a_sound_device_has_failed(world: World) -> None:
+def test_a_job_that_failed_on_a_healthy_device_is_not_retried(world: World) -> None:
     world.backend.devices = (replace(device(0), simulated=False), device(1))
     world.loop.inventory()
     made = world.running_job()
@@ -215,7 +213,7 @@ def test_a_job_that_failed_on_a_sound_device_has_failed(world: World) -> None:
     assert world.see(made).state == "failed"
 
 
-def test_a_device_that_only_vanished_comes_back_by_itself(world: World) -> None:
+def test_a_device_that_was_only_missing_returns_by_itself(world: World) -> None:
     world.backend.devices = (device(1),)
     world.loop.inventory()
     world.backend.devices = (device(0), device(1))
@@ -237,7 +235,7 @@ def drain(world: World, target: str, until: float | None = None) -> None:
 
 
 @pytest.mark.parametrize("target", ["SIM-0", "local"])
-def test_a_drain_lets_work_end_by_itself(world: World, target: str) -> None:
+def test_a_drain_does_not_stop_running_work(world: World, target: str) -> None:
     made = world.running_job()
     drain(world, target)
     world.clock.pass_(300)
@@ -246,7 +244,7 @@ def test_a_drain_lets_work_end_by_itself(world: World, target: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["SIM-0", "local"])
-def test_a_drain_stops_what_is_left_at_its_date_and_charges_it(world: World, target: str) -> None:
+def test_a_drain_stops_remaining_work_at_its_date_and_charges_it(world: World, target: str) -> None:
     made = world.running_job()
     drain(world, target, world.clock.now + 300)
     for _ in range(3):

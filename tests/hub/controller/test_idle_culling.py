@@ -37,7 +37,7 @@ def room(tmp_path: Path) -> Room:
     return made
 
 
-def test_a_session_without_work_is_warned_and_stopped_with_what_was_seen(room: Room) -> None:
+def test_an_idle_session_is_warned_and_stopped_with_the_evidence(room: Room) -> None:
     assert room.pass_(1700).warning is None
     warning = room.pass_(200).warning
     assert warning is not None
@@ -94,7 +94,7 @@ def test_a_sample_without_consequence_notifies_no_subscriber(room: Room) -> None
     assert room.context.notifier.version == version
 
 
-def test_a_silent_cell_is_work_and_so_is_cpu_without_any_cell(room: Room) -> None:
+def test_a_running_cell_and_cpu_time_are_activity(room: Room) -> None:
     room.tells = replace_kernels(running=1)
     assert room.pass_(4000).warning is None
     room.tells = NOTHING
@@ -107,7 +107,7 @@ def replace_kernels(**changes: object) -> KernelsIn:
     return KernelsIn.model_validate(NOTHING.model_dump() | changes)
 
 
-def test_a_device_that_works_is_work_and_a_driver_that_is_silent_counts_as_such(
+def test_device_use_is_activity_and_so_is_a_driver_that_does_not_answer(
     room: Room,
 ) -> None:
     room.backend.uses["SIM-0"] = DeviceActivity(name="GPU", use=ActivityLevel.WORKED)
@@ -117,12 +117,12 @@ def test_a_device_that_works_is_work_and_a_driver_that_is_silent_counts_as_such(
     assert room.pass_(4000).warning is None
 
 
-def test_a_session_that_does_not_tell_of_its_kernels_counts_as_working(room: Room) -> None:
+def test_a_session_without_kernel_reports_counts_as_active(room: Room) -> None:
     room.tells = None
     assert room.pass_(4000).warning is None
 
 
-def test_work_takes_the_warning_back_and_says_what_it_was(room: Room) -> None:
+def test_activity_withdraws_the_warning_with_its_reason(room: Room) -> None:
     room.pass_(1900)
     room.tells = replace_kernels(running=1)
     assert room.pass_(30).warning is None
@@ -131,7 +131,7 @@ def test_work_takes_the_warning_back_and_says_what_it_was(room: Room) -> None:
     assert over.data == {"why": "Its kernel runs a cell."}
 
 
-def test_it_is_kept_once_and_its_time_is_counted_anew(room: Room) -> None:
+def test_keeping_a_session_restarts_its_idle_time_once(room: Room) -> None:
     room.pass_(1830)
     kept = room.activity.keep(STUDENT1, room.session)
     assert kept.warning is None
@@ -145,12 +145,12 @@ def test_it_is_kept_once_and_its_time_is_counted_anew(room: Room) -> None:
     assert room.history() == ["idle_warning", "idle_kept", "idle_warning"]
 
 
-def test_nothing_is_kept_that_is_not_warned(room: Room) -> None:
+def test_a_session_without_a_warning_cannot_be_kept(room: Room) -> None:
     with pytest.raises(Conflict, match="not about to be stopped"):
         room.activity.keep(STUDENT1, room.session)
 
 
-def test_only_its_owner_keeps_it_or_tells_of_its_kernels(room: Room) -> None:
+def test_only_the_owner_keeps_a_session_or_reports_its_kernels(room: Room) -> None:
     room.pass_(1900)
     with pytest.raises(NotFound):
         room.activity.keep(STUDENT2, room.session)
@@ -160,7 +160,7 @@ def test_only_its_owner_keeps_it_or_tells_of_its_kernels(room: Room) -> None:
         room.activity.report(ADMIN, room.session, NOTHING)
 
 
-def test_the_countdown_goes_on_when_the_service_was_killed(room: Room) -> None:
+def test_the_countdown_continues_after_the_service_was_killed(room: Room) -> None:
     warning = room.pass_(1900).warning
     assert warning is not None
     room.restart()
@@ -174,7 +174,7 @@ def test_the_countdown_goes_on_when_the_service_was_killed(room: Room) -> None:
     assert room.pass_(60).state == "stopping"
 
 
-def test_a_countdown_that_ended_while_the_service_was_away_begins_again(room: Room) -> None:
+def test_a_countdown_that_ended_while_the_service_was_down_restarts(room: Room) -> None:
     first = room.pass_(1900).warning
     assert first is not None
     room.restart()
@@ -185,7 +185,7 @@ def test_a_countdown_that_ended_while_the_service_was_away_begins_again(room: Ro
     assert second.seen == first.seen
 
 
-def test_a_group_may_be_without_the_rule_and_may_lose_it(room: Room) -> None:
+def test_a_group_may_have_no_idle_rule_or_lose_it(room: Room) -> None:
     group = room.context.store.group("cs101")
     room.context.store.put_group(replace(group, idle_seconds=0))
     assert room.pass_(4000).warning is None
@@ -196,7 +196,7 @@ def test_a_group_may_be_without_the_rule_and_may_lose_it(room: Room) -> None:
     assert room.history() == ["idle_warning", "idle_over"]
 
 
-def test_a_session_on_cpu_is_left_alone_and_seldom_asked(room: Room) -> None:
+def test_a_cpu_session_is_not_culled_and_reports_rarely(room: Room) -> None:
     RequestTermination(room.context).cancel(STUDENT1, room.session)
     room.context.store.apply_to_lease(
         room.lease, lifecycle.finish, now=room.clock.now, charge_until=room.clock.now
@@ -206,7 +206,7 @@ def test_a_session_on_cpu_is_left_alone_and_seldom_asked(room: Room) -> None:
     assert room.activity.report(STUDENT1, room.session, NOTHING).again_seconds == 60
 
 
-def test_the_session_hears_of_its_warning_and_is_asked_more_often(room: Room) -> None:
+def test_a_warned_session_reports_more_often(room: Room) -> None:
     calm = room.activity.report(STUDENT1, room.session, NOTHING)
     assert (calm.warning, calm.again_seconds) == (None, 15)
     warning = room.pass_(1900).warning

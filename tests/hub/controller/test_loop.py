@@ -111,7 +111,7 @@ def test_case_04_a_stop_that_fails_keeps_the_device_until_death(world: World) ->
     assert charged(world, made) == pytest.approx(20)
 
 
-def test_case_10_what_comes_back_late_is_fenced(world: World) -> None:
+def test_case_10_late_reports_are_fenced(world: World) -> None:
     made = world.running_job()
     old = world.lease(made)
     world.backend.end(old)
@@ -137,7 +137,7 @@ def test_a_job_whose_processes_disappear_is_lost(world: World) -> None:
     assert charged(world, made) == pytest.approx(10), "charged to the last sign of life"
 
 
-def test_a_lost_job_is_tried_again_as_often_as_was_asked(world: World) -> None:
+def test_a_lost_job_is_retried_up_to_its_limit(world: World) -> None:
     made = JobService(world.context).submit(STUDENT1, job(retries=1))
     world.settle()
     world.claim(made)
@@ -170,7 +170,7 @@ def test_a_lost_job_is_tried_again_as_often_as_was_asked(world: World) -> None:
     assert PoolQueries.of(world.context).pool(STUDENT1).free == 2
 
 
-def test_an_attempt_that_never_ran_is_no_retry(world: World) -> None:
+def test_an_attempt_that_never_ran_does_not_count_as_a_retry(world: World) -> None:
     made = JobService(world.context).submit(STUDENT1, job(retries=1))
     world.backend.refuse_starts = "No space left on device."
     world.settle()
@@ -194,7 +194,7 @@ def test_an_attempt_that_never_ran_is_no_retry(world: World) -> None:
     assert list(world.backend.attempts) == [f"{made.id}.2", f"{made.id}.3"]
 
 
-def test_retries_give_no_more_starts_that_come_to_nothing(world: World) -> None:
+def test_retries_do_not_raise_the_limit_of_failed_starts(world: World) -> None:
     made = JobService(world.context).submit(STUDENT1, job(retries=5))
     world.settle()
     world.claim(made)
@@ -208,7 +208,7 @@ def test_retries_give_no_more_starts_that_come_to_nothing(world: World) -> None:
     assert ended.lease.epoch == 1 + MAX_ATTEMPTS
 
 
-def test_a_job_cannot_write_its_own_moves(world: World) -> None:
+def test_a_job_cannot_forge_its_transitions(world: World) -> None:
     made = world.running_job()
     before = [event.data["state"] for event in world.context.store.events(made.id)]
     world.report(made, "state", state="lost")
@@ -224,7 +224,7 @@ def _lose_after(world: World, request: RequestOut, seconds: float) -> None:
     world.settle()
 
 
-def test_an_end_that_was_only_written_down_counts(world: World) -> None:
+def test_an_end_recorded_only_in_the_journal_counts(world: World) -> None:
     made = world.running_job()
     world.clock.pass_(30)
     world.backend.report(
@@ -325,7 +325,7 @@ def test_a_waiting_session_starts_when_the_one_before_it_dies(world: World) -> N
     assert world.see(second).state == "running"
 
 
-def test_who_brings_a_session_up_may_say_first_why_it_did_not_start(world: World) -> None:
+def test_a_spawner_may_report_why_a_session_did_not_start(world: World) -> None:
     made = world.running_session()
     world.context.spawner_listeners.attach(made.id)
     world.settle()
@@ -339,7 +339,7 @@ def test_who_brings_a_session_up_may_say_first_why_it_did_not_start(world: World
     assert PoolQueries.of(world.context).pool(STUDENT1).free == 2
 
 
-def test_a_device_is_granted_no_earlier_than_it_was_given_back(
+def test_a_device_is_granted_no_earlier_than_its_release(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Time goes on within a cycle: the one that ends a lease also grants the next one."""
@@ -363,7 +363,7 @@ def test_a_device_is_granted_no_earlier_than_it_was_given_back(
     assert after.granted_at >= before.released_at
 
 
-def test_a_session_that_nobody_attends_is_offered_to_the_hub_again(world: World) -> None:
+def test_an_unattended_session_is_started_at_the_hub_again(world: World) -> None:
     made = SessionLifecycle(world.context).start(STUDENT1, "", SessionIn())
     world.hub.asked.clear()
     world.settle()
@@ -400,7 +400,7 @@ def test_case_14_a_hub_killed_between_fork_and_report_leaves_an_adopted_process(
     assert world.see(made).state == "running"
 
 
-def test_a_running_session_that_the_hub_forgot_is_offered_to_it(world: World) -> None:
+def test_a_running_session_unknown_to_the_hub_is_started_there(world: World) -> None:
     world.running_session()
     world.settle()
     world.hub.asked.clear()
@@ -409,7 +409,7 @@ def test_a_running_session_that_the_hub_forgot_is_offered_to_it(world: World) ->
     assert ("start", "student1", "") in world.hub.asked
 
 
-def test_stopping_a_running_session_ends_it_as_its_owner_wished(world: World) -> None:
+def test_a_session_stopped_by_its_owner_ends_as_cancelled(world: World) -> None:
     made = world.running_session()
     SessionLifecycle(world.context).stop(STUDENT1, "")
     world.settle(3)
@@ -418,7 +418,7 @@ def test_stopping_a_running_session_ends_it_as_its_owner_wished(world: World) ->
     assert ("stop", "student1", "") in world.hub.asked
 
 
-def test_case_07_a_device_in_foreign_use_is_not_lent(world: World) -> None:
+def test_case_07_a_device_used_by_other_processes_is_not_granted(world: World) -> None:
     world.backend.set_health("SIM-0", Health.BUSY, "in use by a process that is not ours")
     world.loop.inventory()
     made = JobService(world.context).submit(STUDENT1, job())
@@ -436,7 +436,7 @@ def test_case_07_a_device_in_foreign_use_is_not_lent(world: World) -> None:
     }
 
 
-def test_case_08_a_driver_that_hangs_leaves_the_service_going(world: World) -> None:
+def test_case_08_the_service_continues_while_the_driver_hangs(world: World) -> None:
     world.backend.silent = True
     world.loop.inventory()
     assert len(PoolQueries.of(world.context).pool(STUDENT1).devices) == 2
@@ -458,7 +458,7 @@ def test_case_11_a_clock_that_jumps_back_charges_nothing_twice(world: World) -> 
     assert charged(world, made) == pytest.approx(100)
 
 
-def test_what_merely_waits_goes_before_the_hub_starts_a_session(world: World) -> None:
+def test_warm_containers_are_released_before_a_session_starts(world: World) -> None:
     world.running_session()
     assert world.backend.warm_releases == 1
 
@@ -482,7 +482,7 @@ class Overlapping(FakeBackend):
         return seen
 
 
-def test_a_start_that_finishes_while_the_engine_is_asked_is_not_taken_for_dead(
+def test_a_start_that_finishes_during_a_status_call_is_not_dead(
     tmp_path: Path,
 ) -> None:
     backend = Overlapping(devices=(device(0),))

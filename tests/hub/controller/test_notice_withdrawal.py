@@ -61,7 +61,7 @@ def asks(world: World, devices: int) -> RequestOut:
     return made
 
 
-def test_whoever_asks_for_less_than_was_asked_back_has_one_of_them_stopped(
+def test_a_preemptor_that_needs_fewer_devices_keeps_fewer_victims(
     world: World, borrowed: list[RequestOut]
 ) -> None:
     wants = asks(world, 2)
@@ -80,7 +80,7 @@ def test_whoever_asks_for_less_than_was_asked_back_has_one_of_them_stopped(
     assert world.see(asked).state == "queued"
 
 
-def test_where_another_one_ends_meanwhile_only_what_is_lacking_is_stopped(
+def test_only_the_victims_still_needed_are_stopped(
     world: World, borrowed: list[RequestOut]
 ) -> None:
     wants = asks(world, 2)
@@ -96,7 +96,7 @@ def test_where_another_one_ends_meanwhile_only_what_is_lacking_is_stopped(
     assert states(world, borrowed) == ["cancelled", "queued", "running", "running"]
 
 
-def test_for_whom_something_else_holds_at_the_end_of_the_notice_nobody_is_stopped(
+def test_no_victim_is_stopped_for_a_preemptor_held_by_another_limit(
     world: World, borrowed: list[RequestOut]
 ) -> None:
     wants = asks(world, 2)
@@ -116,7 +116,7 @@ def test_for_whom_something_else_holds_at_the_end_of_the_notice_nobody_is_stoppe
     assert warned(world, borrowed) == []
 
 
-def test_whoever_may_stay_is_told_why(world: World, borrowed: list[RequestOut]) -> None:
+def test_a_withdrawn_notice_has_a_reason(world: World, borrowed: list[RequestOut]) -> None:
     wants = asks(world, 2)
     asked = warned(world, borrowed)
     Amendments(world.context).change(STUDENT1, wants.id, ChangeIn(devices=1))

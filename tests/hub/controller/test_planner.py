@@ -88,7 +88,7 @@ def planned() -> tuple[Planner, FrozenTime]:
     return planner, time
 
 
-def test_a_newcomer_to_a_full_pool_gets_its_place_after_the_rest() -> None:
+def test_a_new_request_for_a_full_pool_gets_its_position_after_the_pause() -> None:
     planner, time = planned()
     assert planner.rest == LONGEST_REST
     longer = replace(FULL, pending=(*FULL.pending, job(3)))
@@ -99,7 +99,7 @@ def test_a_newcomer_to_a_full_pool_gets_its_place_after_the_rest() -> None:
     assert planner.plan(longer, NOW) is None
 
 
-def test_what_could_start_is_decided_about_at_once() -> None:
+def test_a_request_that_could_start_is_decided_immediately() -> None:
     on_cpu = replace(FULL, pending=(*FULL.pending, job(3, devices=0)))
     freed = replace(FULL, allocations=())
     for snapshot, start in ((on_cpu, "j-0003"), (freed, "j-0001")):
@@ -116,7 +116,7 @@ def test_a_plan_that_starts_something_is_followed_by_another() -> None:
     assert planner.plan(free, NOW) == planner.plan(free, NOW) == decide(free, NOW)
 
 
-def test_one_that_leaves_the_queue_or_an_overdue_lease_makes_a_new_plan() -> None:
+def test_a_request_that_leaves_the_queue_or_an_overdue_lease_makes_a_new_plan() -> None:
     planner, time = planned()
     assert waits(planner.plan(replace(FULL, pending=FULL.pending[1:]), NOW)) == ["j-0002"]
     planner, time = planned()
@@ -152,7 +152,7 @@ def test_without_a_new_plan_nothing_could_have_started(
             assert plan == decide(now, NOW)
 
 
-def test_who_waits_for_what_was_asked_back_expects_it_soon() -> None:
+def test_a_preemptor_is_estimated_to_start_at_the_end_of_the_notice() -> None:
     lent = replace(FULL.allocations[0], group="lab", preemptible=True)
     owed = replace(
         FULL,

@@ -70,7 +70,7 @@ def notices(world: World) -> list[float]:
     return [notice.stops_at for notice in world.backend.notices.values()]
 
 
-def test_a_notice_is_shown_told_and_leaves_the_job_running(world: World) -> None:
+def test_a_notice_is_shown_and_sent_while_the_job_runs(world: World) -> None:
     runs, _ = pair(world)
     world.settle()
     shown = world.see(runs)
@@ -84,7 +84,7 @@ def test_a_notice_is_shown_told_and_leaves_the_job_running(world: World) -> None
     assert notices(world) == [world.clock.now + GRACE]
 
 
-def test_after_the_grace_time_it_is_stopped_and_queued_again(world: World) -> None:
+def test_the_victim_is_queued_again_after_the_grace_period(world: World) -> None:
     runs, waits = pair(world)
     world.clock.pass_(GRACE - 1)
     world.settle()
@@ -98,7 +98,7 @@ def test_after_the_grace_time_it_is_stopped_and_queued_again(world: World) -> No
     assert {world.see(runs).state, world.see(waits).state} == {"starting", "queued"}
 
 
-def test_what_is_moved_is_told_so_and_is_back_before_all_others(world: World) -> None:
+def test_relocated_work_has_its_own_notice_and_is_queued_first(world: World) -> None:
     runs = world.running_job()
     waits = JobService(world.context).submit(STUDENT2, job())
     world.settle()
@@ -117,7 +117,7 @@ def test_what_is_moved_is_told_so_and_is_back_before_all_others(world: World) ->
 
 
 @pytest.mark.parametrize("killed", ["asked", "told", "stopping"])
-def test_a_service_killed_in_between_goes_on_from_there(world: World, killed: str) -> None:
+def test_a_preemption_continues_after_the_service_was_killed(world: World, killed: str) -> None:
     runs, _ = pair(world)
     if killed == "asked":
         world.restart()
@@ -141,7 +141,7 @@ def pairs_of(world: World) -> list[tuple[LeaseRecord, RequestRecord]]:
     return [(lease, world.context.store.request(lease.request_id))]
 
 
-def test_one_that_ends_by_itself_during_the_grace_time_has_ended(world: World) -> None:
+def test_a_victim_that_ends_during_the_grace_period_has_succeeded(world: World) -> None:
     runs, waits = pair(world)
     world.settle()
     world.report(runs, "ended", code="succeeded", message="All 3 cells ran.")
@@ -152,7 +152,7 @@ def test_one_that_ends_by_itself_during_the_grace_time_has_ended(world: World) -
     assert world.see(waits).state == "starting"
 
 
-def test_a_notice_that_serves_nobody_any_more_is_taken_back(world: World) -> None:
+def test_a_notice_without_a_preemptor_is_withdrawn(world: World) -> None:
     runs, waits = pair(world)
     world.settle()
     RequestTermination(world.context).cancel(STUDENT2, waits.id)
@@ -164,7 +164,7 @@ def test_a_notice_that_serves_nobody_any_more_is_taken_back(world: World) -> Non
     assert world.see(runs).state == "running"
 
 
-def test_what_has_not_begun_is_queued_at_once(world: World) -> None:
+def test_a_victim_that_has_not_started_is_queued_immediately(world: World) -> None:
     world.backend.refuse_starts = "not now"
     made = JobService(world.context).submit(STUDENT2, job())
     store, now = world.context.store, world.clock()
@@ -174,7 +174,7 @@ def test_what_has_not_begun_is_queued_at_once(world: World) -> None:
     assert charged(world, made) == 0
 
 
-def test_a_job_says_when_its_work_is_saved(world: World) -> None:
+def test_a_job_reports_its_checkpoint(world: World) -> None:
     runs = world.running_job()
     event = NewEvent(seq=1, at=world.clock.now, kind="saved")
     AttemptReports(world.context).store_events(world.lease(runs), [event])

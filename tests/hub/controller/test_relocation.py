@@ -64,7 +64,7 @@ def in_pieces(world: World) -> tuple[RequestOut, RequestOut]:
     return stay[0], stay[1]
 
 
-def test_both_run_after_one_grace_time_on_machines_of_their_own(world: World) -> None:
+def test_both_requests_run_on_separate_machines_after_one_grace_period(world: World) -> None:
     small = in_pieces(world)
     wants = JobService(world.context).submit(STUDENT1, job(devices=2, group="cs101"))
     world.settle(2)
@@ -82,7 +82,7 @@ def test_both_run_after_one_grace_time_on_machines_of_their_own(world: World) ->
     assert sorted(attempts) == [1, 2]
 
 
-def test_what_has_run_for_longer_and_never_saved_is_left_alone(world: World) -> None:
+def test_a_long_job_without_a_checkpoint_is_not_relocated(world: World) -> None:
     small = in_pieces(world)
     world.clock.pass_(301)
     world.settle()

@@ -33,7 +33,9 @@ def waits(world: World, request: RequestOut) -> str:
 
 
 @pytest.mark.parametrize("devices", [0, 1])
-def test_what_it_would_run_waits_with_that_reason(world: World, devices: int) -> None:
+def test_requests_for_an_engine_that_does_not_answer_wait_with_that_reason(
+    world: World, devices: int
+) -> None:
     world.backend.machines = (NodeState(name="local", why_not=DOWN),)
     made = JobService(world.context).submit(STUDENT1, job(devices=devices))
     world.settle(3)
@@ -44,7 +46,7 @@ def test_what_it_would_run_waits_with_that_reason(world: World, devices: int) ->
     assert world.see(made).state == "starting"
 
 
-def test_its_devices_are_shown_as_out_of_reach(world: World) -> None:
+def test_devices_of_an_engine_that_does_not_answer_are_unreachable(world: World) -> None:
     world.backend.machines = (NodeState(name="local", why_not=DOWN),)
     world.settle()
     assert {
@@ -55,7 +57,7 @@ def test_its_devices_are_shown_as_out_of_reach(world: World) -> None:
     assert {each.state for each in PoolQueries.of(world.context).pool(STUDENT1).devices} == {"free"}
 
 
-def test_a_machine_that_answers_goes_on_working(world: World) -> None:
+def test_other_machines_continue(world: World) -> None:
     world.backend.devices = (device(0, node="local"), replace(device(1, node="n2"), id="SIM-n2"))
     world.backend.machines = (NodeState(name="local", why_not=DOWN), NodeState(name="n2"))
     world.settle()
@@ -68,7 +70,7 @@ def test_a_machine_that_answers_goes_on_working(world: World) -> None:
     assert world.backend.attempts[lease.id].order.node == "n2"
 
 
-def test_starts_that_were_not_answered_do_not_count(world: World) -> None:
+def test_starts_without_an_answer_do_not_count_as_failed(world: World) -> None:
     made = JobService(world.context).submit(STUDENT1, job(devices=1))
     for _ in range(MAX_ATTEMPTS + 1):
         world.backend.silent = True
@@ -81,7 +83,7 @@ def test_starts_that_were_not_answered_do_not_count(world: World) -> None:
     assert world.see(made).state == "running"
 
 
-def test_a_job_whose_container_was_killed_for_memory_fails_with_that(world: World) -> None:
+def test_a_container_killed_for_memory_fails_its_job_with_that_cause(world: World) -> None:
     made = world.running_job()
     cause = Cause(code=CauseCode.OUT_OF_MEMORY, message="Killed for memory: too much.")
     world.backend.end(world.lease(made), exit_status=-9, cause=cause)
@@ -91,7 +93,7 @@ def test_a_job_whose_container_was_killed_for_memory_fails_with_that(world: Worl
     assert (ended.state, ended.cause.message) == ("failed", cause.message)
 
 
-def test_what_no_lease_knows_is_ended(world: World) -> None:
+def test_containers_without_a_lease_are_removed(world: World) -> None:
     made = world.running_job()
     lease = world.lease(made)
     world.backend.attempts["j-of-old.1"] = replace(world.backend.attempts[lease])

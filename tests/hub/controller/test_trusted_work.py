@@ -87,7 +87,7 @@ def test_the_backend_is_told_at_start_status_and_stop(
     assert set(backend.stopped) == {(lease, trusted)}
 
 
-def test_no_product_code_reads_the_letter_of_an_id() -> None:
+def test_no_product_code_derives_trust_from_an_id() -> None:
     prefix = re.compile(r"""startswith\(f?["'](?:\{\w+\}|[a-z])-["']""")
     found = [
         str(path.relative_to(ROOT))

@@ -38,7 +38,7 @@ def test_a_home_without_a_size_is_a_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "disks").exists()
 
 
-def test_the_limit_holds_and_is_of_one_home(homes: HomeFolders) -> None:
+def test_the_limit_holds_for_each_home(homes: HomeFolders) -> None:
     one, two = homes.ready("student1"), homes.ready("student2")
     assert (one.stat().st_uid, one.stat().st_mode & 0o777) == (1000, 0o700)
 
@@ -56,7 +56,7 @@ def test_the_limit_holds_and_is_of_one_home(homes: HomeFolders) -> None:
     (two / "small").write_bytes(bytes(MIB))
 
 
-def test_what_is_in_it_outlives_its_mount_and_its_growth(homes: HomeFolders) -> None:
+def test_files_survive_unmounting_and_growing(homes: HomeFolders) -> None:
     (homes.ready("student1") / "work").write_text("of a term")
     release(homes.root)
     assert not (homes.root / "student1" / "work").exists()
@@ -68,7 +68,7 @@ def test_what_is_in_it_outlives_its_mount_and_its_growth(homes: HomeFolders) -> 
     assert use.size > 1.5 * SIZE
 
 
-def test_two_that_see_to_it_at_once_mount_it_once(homes: HomeFolders) -> None:
+def test_simultaneous_calls_mount_a_home_once(homes: HomeFolders) -> None:
     started = threading.Barrier(4)
 
     def see_to_it() -> None:

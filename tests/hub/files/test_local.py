@@ -33,7 +33,7 @@ def test_files_are_listed_and_read(files: LocalFiles, left: Path) -> None:
         assert file.read() == b"png"
 
 
-def test_what_is_no_plain_file_is_left_out(files: LocalFiles, left: Path) -> None:
+def test_only_regular_files_are_listed(files: LocalFiles, left: Path) -> None:
     (left / "link").symlink_to("/etc/passwd")
     (left / "elsewhere").symlink_to("/etc")
     os.mkfifo(left / "pipe")
@@ -47,7 +47,7 @@ def test_what_is_no_plain_file_is_left_out(files: LocalFiles, left: Path) -> Non
     ["", "/", ".", "..", "../log.txt", "plots/../../log.txt", "/etc/passwd", "plots//loss.png",
      "plots", "link", "elsewhere/passwd", "pipe", "a\0b", "\udcff", "no", "a/" * 99 + "b"],
 )  # fmt: skip  # grouped by meaning
-def test_no_name_leads_out(files: LocalFiles, left: Path, name: str) -> None:
+def test_no_name_leaves_the_folder(files: LocalFiles, left: Path, name: str) -> None:
     (left.parent / "log.txt").write_text("log")
     (left / "link").symlink_to("/etc/passwd")
     (left / "elsewhere").symlink_to("/etc")
@@ -64,7 +64,7 @@ def test_an_output_folder_that_became_a_link_is_empty(files: LocalFiles, left: P
         files.open_file("j-a", 1, "passwd")
 
 
-def test_an_output_or_log_that_is_a_link_is_none(files: LocalFiles, left: Path) -> None:
+def test_a_linked_output_or_log_is_ignored(files: LocalFiles, left: Path) -> None:
     (left.parent / "output.ipynb").symlink_to("/etc/passwd")
     (left.parent / "log.txt").symlink_to("/etc/passwd")
     assert files.output("j-a", 1) is None
@@ -86,6 +86,6 @@ def test_folders_may_be_deep_but_not_endless(files: LocalFiles, left: Path) -> N
     assert files.files("j-a", 1).left_out == 1
 
 
-def test_before_there_is_anything(files: LocalFiles) -> None:
+def test_a_job_without_files(files: LocalFiles) -> None:
     assert files.files("j-none", 1).files == {}
     assert not (files.outputs / "j-none").exists()

@@ -45,7 +45,9 @@ def utc(text: str) -> float:
         ("2026-10-27", "2026-10-27T09:00"),  # after the change of 25 October
     ],
 )
-def test_a_class_at_ten_is_at_ten_before_and_after_a_change(day: str, begins: str) -> None:
+def test_a_reservation_at_ten_is_at_ten_before_and_after_a_clock_change(
+    day: str, begins: str
+) -> None:
     found = list(
         reservation(time(10), time(12)).occurrences(utc(f"{day}T00:00"), utc(f"{day}T23:00"))
     )
@@ -53,7 +55,7 @@ def test_a_class_at_ten_is_at_ten_before_and_after_a_change(day: str, begins: st
     assert [each.ends_at for each in found] == [utc(begins) + 7200]
 
 
-def test_an_hour_that_the_clock_leaves_out_is_left_out() -> None:
+def test_an_hour_skipped_by_a_clock_change_has_no_occurrence() -> None:
     night = reservation(time(1), time(4), weekday=6)
     inside = reservation(time(2, 15), time(2, 45), weekday=6)
     partly = reservation(time(2, 30), time(4), weekday=6)
@@ -65,13 +67,13 @@ def test_an_hour_that_the_clock_leaves_out_is_left_out() -> None:
     assert (short.starts_at, short.ends_at) == (utc("2026-03-29T01:00"), utc("2026-03-29T02:00"))
 
 
-def test_an_hour_that_the_clock_shows_twice_belongs_to_what_goes_beyond_it() -> None:
+def test_a_repeated_hour_belongs_to_the_reservation_that_spans_it() -> None:
     since, until = utc("2026-10-24T12:00"), utc("2026-10-25T12:00")
     (night,) = reservation(time(1), time(4), weekday=6).occurrences(since, until)
     assert night.ends_at - night.starts_at == 4 * 3600
 
 
-def test_one_goes_beyond_midnight_and_one_is_for_a_single_day() -> None:
+def test_reservations_past_midnight_and_for_a_single_day() -> None:
     late = reservation(time(22), time(2), zone="UTC")
     (night,) = late.occurrences(utc("2026-11-18T00:30"), utc("2026-11-18T20:00"))
     assert (night.starts_at, night.ends_at) == (utc("2026-11-17T22:00"), utc("2026-11-18T02:00"))
@@ -98,7 +100,7 @@ def test_one_goes_beyond_midnight_and_one_is_for_a_single_day() -> None:
     ends=CLOCKS,
     start=st.dates(date(2026, 2, 1), date(2027, 4, 1)),
 )
-def test_every_occurrence_is_at_its_time_by_the_clock_on_the_wall(
+def test_every_occurrence_is_at_its_local_time(
     zone: str, weekday: int, begins: time, ends: time, start: date
 ) -> None:
     """Eight weeks from any day: over both changes of a year, in several parts of the world."""

@@ -49,11 +49,13 @@ def chosen(context: Context, wanted: str = "", *, group: str = "cs101") -> str:
 
 
 class TestChoosing:
-    def test_a_name_is_its_newest_build_and_nothing_is_the_default(self, context: Context) -> None:
+    def test_a_name_selects_its_newest_build_and_no_name_the_default(
+        self, context: Context
+    ) -> None:
         assert chosen(context, "torch") == f"torch@{NEW}"
         assert chosen(context) == f"base@{BASE}"
 
-    def test_a_build_that_only_some_machines_have_comes_after_one_that_all_have(
+    def test_a_build_on_all_machines_is_preferred(
         self, context: Context, backend: FakeBackend
     ) -> None:
         both = ("local", "far")
@@ -64,7 +66,7 @@ class TestChoosing:
         backend.built = (base, new, old)
         assert chosen(context, "torch") == f"torch@{NEW}"
 
-    def test_of_two_defaults_the_one_that_all_machines_have_is_taken(
+    def test_the_default_that_all_machines_have_is_preferred(
         self, context: Context, backend: FakeBackend
     ) -> None:
         torch = replace(CATALOGUE[1], default=True)
@@ -73,7 +75,7 @@ class TestChoosing:
         backend.built = (torch, CATALOGUE[0])
         assert chosen(context) == f"torch@{NEW}"
 
-    def test_old_work_runs_again_in_its_own_build(self, context: Context) -> None:
+    def test_a_rerun_uses_the_build_of_the_first_run(self, context: Context) -> None:
         made = JobService(context).submit(STUDENT1, job(image=f"torch@{OLD}"))
         assert made.image == f"torch@{OLD}"
         again = JobService(context).same_job(STUDENT1, made.id)
@@ -112,7 +114,7 @@ class TestChoosing:
             ("torch\n", "'torch\\n' names no image."),
         ],
     )
-    def test_what_no_engine_has_is_refused_before_the_queue(
+    def test_an_unknown_image_is_refused_at_admission(
         self, context: Context, wanted: str, sentence: str
     ) -> None:
         with pytest.raises(InvalidInput) as refused:
@@ -123,7 +125,7 @@ class TestChoosing:
             SessionLifecycle(context).start(STUDENT1, "", SessionIn(image=wanted))
         assert context.store.requests(RequestFilter()) == ()
 
-    def test_before_the_first_build_the_refusal_says_who_makes_one(
+    def test_without_any_build_the_refusal_says_who_builds_one(
         self, context: Context, backend: FakeBackend
     ) -> None:
         backend.built = ()
@@ -131,7 +133,7 @@ class TestChoosing:
             with pytest.raises(InvalidInput, match="carrel images build base"):
                 JobService(context).submit(STUDENT1, job(image=wanted))
 
-    def test_an_engine_that_never_answered_is_no_refusal(
+    def test_an_engine_that_never_answered_causes_no_refusal(
         self, context: Context, backend: FakeBackend
     ) -> None:
         backend.silent = True
@@ -166,7 +168,7 @@ class TestChoosing:
 
 
 class TestPins:
-    def test_a_pinned_course_gets_its_build_until_the_day_is_over(
+    def test_a_pin_holds_until_the_end_of_its_last_day(
         self, context: Context, clock: Clock
     ) -> None:
         clock.now = 1_769_000_000.0  # 2026-01-21
@@ -192,7 +194,7 @@ class TestPins:
         assert chosen(context, "torch", group="lab") == f"torch@{NEW}"
         assert chosen(context, "torch") == f"torch@{OLD}"
 
-    def test_a_pinned_build_that_is_gone_is_said_before_the_queue(
+    def test_a_missing_pinned_build_is_refused_at_admission(
         self, context: Context, backend: FakeBackend
     ) -> None:
         ImageCatalogue.of(context).pin(TEACHER, "cs101", "torch", PinIn(digest=OLD))
@@ -207,7 +209,7 @@ class TestPins:
         )
         assert pin.sentence == "pinned for cs101; no engine has it"
 
-    def test_teachers_and_administrators_pin_and_it_is_written_down(self, context: Context) -> None:
+    def test_pins_of_teachers_and_administrators_are_audited(self, context: Context) -> None:
         for who in (STUDENT1, STUDENT2):
             with pytest.raises(Forbidden, match="for its teachers"):
                 ImageCatalogue.of(context).pin(who, "cs101", "torch", PinIn())
@@ -241,7 +243,7 @@ class TestPins:
             ("torch", PinIn(until="soon"), "is no day"),
         ],
     )
-    def test_a_pin_that_could_not_hold_is_refused(
+    def test_an_invalid_pin_is_refused(
         self, context: Context, name: str, body: PinIn, sentence: str
     ) -> None:
         with pytest.raises(InvalidInput, match=sentence):
@@ -267,7 +269,7 @@ class TestPins:
 
 
 class TestNeeded:
-    def test_pins_what_lives_and_kept_outputs_hold_a_build(
+    def test_a_build_is_kept_for_pins_unfinished_requests_and_outputs(
         self, context: Context, clock: Clock
     ) -> None:
         needed = ImageCatalogue.of(context).needed

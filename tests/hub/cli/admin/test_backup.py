@@ -32,7 +32,7 @@ def carrel(*words: object) -> Result:
     return CliRunner().invoke(cli, [str(word) for word in words])
 
 
-def test_there_and_back_with_json(state: StateFolder, tmp_path: Path) -> None:
+def test_backup_and_restore_report_json(state: StateFolder, tmp_path: Path) -> None:
     target, there = tmp_path / "backup", tmp_path / "there"
     made = json.loads(carrel("backup", target, "--state", state.root, "--json").stdout)
     assert made["backup"] == str(target)
@@ -56,7 +56,7 @@ def test_a_replaced_folder_is_reported_with_the_command_for_its_homes(
     assert f"cp -a {aside}/homes {state.root}" in said
 
 
-def test_sizes_are_said_before_anything_is_copied(state: StateFolder, tmp_path: Path) -> None:
+def test_sizes_are_reported_before_the_copy(state: StateFolder, tmp_path: Path) -> None:
     (state.homes / "ada" / "data").write_bytes(b"x" * 2048)
     without_homes = carrel("backup", tmp_path / "one", "--state", state.root)
     assert "left out  (--homes takes them along)" in without_homes.stderr

@@ -117,7 +117,7 @@ class TestCatalogue:
         assert len(carrel("images", "list", "--all").output.splitlines()) == 4
         assert json.loads(carrel("images", "list", "--json").output)["choice"]
 
-    def test_one_is_shown_by_name_or_digest(
+    def test_an_image_is_shown_by_name_or_digest(
         self, carrel: Carrel, sent: list[tuple[str, Any]]
     ) -> None:
         assert f"torch@{NEW}" in carrel("images", "show", "torch").output
