@@ -48,7 +48,7 @@ def test_the_teacher_gets_the_course_and_students_do_not(
     assert context.store.group(DEMO_GROUP).max_devices == 4
 
 
-def test_later_starts_touch_nothing(context: Context, desk: CourseServices) -> None:
+def test_later_starts_change_no_files(context: Context, desk: CourseServices) -> None:
     demo.prepare_demo(desk, threading.Event())
     course = context.files.home("teacher") / COURSE_FOLDER
     (course / "TEACHING.md").unlink()
@@ -65,7 +65,7 @@ def test_students_find_the_first_unit_on_their_desk(desk: CourseServices) -> Non
     assert [file.name for file in files] == [f"{FIRST_UNIT}.ipynb"]
 
 
-def test_a_unit_that_its_teacher_has_withdrawn_stays_so(desk: CourseServices) -> None:
+def test_a_withdrawn_unit_stays_withdrawn(desk: CourseServices) -> None:
     demo.prepare_demo(desk, threading.Event())
     desk.assignments.withdraw(Identity(name="teacher"), DEMO_GROUP, FIRST_UNIT)
     demo.prepare_demo(desk, threading.Event())
@@ -73,6 +73,6 @@ def test_a_unit_that_its_teacher_has_withdrawn_stays_so(desk: CourseServices) ->
     assert desk.access.store.released_version(DEMO_GROUP, FIRST_UNIT).version == 1
 
 
-def test_what_ships_of_the_first_unit_is_what_nbgrader_makes_of_it() -> None:
+def test_the_shipped_student_version_is_that_of_nbgrader() -> None:
     source, released = first_unit()
     assert prepare(FIRST_UNIT, source).files == released

@@ -70,7 +70,7 @@ def test_a_session_with_devices_is_refused_if_members_may_have_none() -> None:
     check(kind=Kind.JOB)
 
 
-def test_a_request_that_would_use_the_guaranteed_quota_of_subgroups_is_refused() -> None:
+def test_a_request_above_what_its_parent_group_may_hold_is_refused() -> None:
     groups = (
         replace(group("cs"), borrowing=0),
         replace(group("cs101", parent="cs"), guaranteed=2),

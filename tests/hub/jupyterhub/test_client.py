@@ -13,7 +13,7 @@ from carrel.hub.jupyterhub.client import HubApi
 from ..doubles import Stopwatch
 
 
-def test_a_user_who_is_gone_is_named() -> None:
+def test_an_error_about_a_missing_user_has_the_name() -> None:
     """The hub's own answer says no more than ``None``."""
     gone = httpx.MockTransport(lambda _: httpx.Response(404, json={"message": None}))
     with pytest.raises(NotFound, match=r"^JupyterHub knows no user ben\. An administrator can"):
@@ -50,7 +50,7 @@ class Site:
         return [user.name for user in self.hub.users(within=within)], self.asked
 
 
-def test_whoever_only_looks_at_the_users_may_see_those_of_some_seconds_ago() -> None:
+def test_lists_of_users_may_be_cached_for_seconds() -> None:
     site = Site()
     assert site.seen(within=5) == (["ada"], 1)
     site.names.append("ben")
@@ -62,14 +62,14 @@ def test_whoever_only_looks_at_the_users_may_see_those_of_some_seconds_ago() -> 
     assert site.seen(within=5) == (["ada", "ben", "cleo"], 3)
 
 
-def test_what_one_has_changed_is_seen_at_once() -> None:
+def test_own_changes_are_visible_immediately() -> None:
     site = Site()
     site.seen(within=5)
     site.hub.add_user("ben", admin=False)
     assert site.seen(within=5) == (["ada", "ben"], 2)
 
 
-def test_a_class_is_added_in_a_few_calls_and_nobody_in_none() -> None:
+def test_many_users_are_added_in_a_few_calls_and_none_in_no_call() -> None:
     asked: list[tuple[str, str, dict[str, list[str]]]] = []
 
     def answer(request: httpx.Request) -> httpx.Response:

@@ -28,19 +28,19 @@ def read() -> Config:
     return PyFileConfigLoader(HUB_CONFIG.name, str(HUB_CONFIG.parent)).load_config()
 
 
-def test_without_a_file_of_the_sites_own_the_hub_is_carrels(state: StateFolder) -> None:
+def test_without_a_site_file_the_configuration_is_carrels(state: StateFolder) -> None:
     config = read()
     assert config.JupyterHub.spawner_class == "carrel-local"
     assert config.JupyterHub.default_url == SERVICE_PREFIX
 
 
-def test_the_sign_in_page_is_told_whom_to_ask(state: StateFolder) -> None:
+def test_the_sign_in_page_has_the_contact(state: StateFolder) -> None:
     assert read().JupyterHub.template_vars["carrel_contact"].startswith("No account, or")
     Settings.load(state).changed(contact="Ask <desk@cs.example>.").save(state)
     assert read().JupyterHub.template_vars["carrel_contact"] == "Ask <desk@cs.example>."
 
 
-def test_the_sites_own_file_has_the_last_word(state: StateFolder) -> None:
+def test_the_site_file_overrides_carrels_configuration(state: StateFolder) -> None:
     state.jupyterhub_config.write_text(
         "from dataclasses import dataclass\n"
         "@dataclass\n"
@@ -57,7 +57,7 @@ def test_the_sites_own_file_has_the_last_word(state: StateFolder) -> None:
     assert config.JupyterHub.spawner_class == "carrel-local"  # what it does not mention stays
 
 
-def test_the_sites_own_file_adds_to_carrels_services_and_roles(state: StateFolder) -> None:
+def test_the_site_file_adds_to_carrels_services_and_roles(state: StateFolder) -> None:
     alone = read()
     state.jupyterhub_config.write_text(
         "c.JupyterHub.services.append({'name': 'announcements', 'url': 'http://127.0.0.1:9000'})\n"
@@ -70,13 +70,13 @@ def test_the_sites_own_file_adds_to_carrels_services_and_roles(state: StateFolde
     assert both.JupyterHub.load_roles[-1]["name"] == "tutors"
 
 
-def test_the_sites_own_file_may_be_split(state: StateFolder) -> None:
+def test_the_site_file_may_load_other_files(state: StateFolder) -> None:
     (state.root / "more.py").write_text("c.JupyterHub.active_server_limit = 40\n")
     state.jupyterhub_config.write_text("load_subconfig('more.py')\n")
     assert read().JupyterHub.active_server_limit == 40
 
 
-def test_a_hook_of_the_sites_own_still_sees_its_file_when_it_is_called(state: StateFolder) -> None:
+def test_a_hook_of_the_site_file_sees_its_globals_when_called(state: StateFolder) -> None:
     state.jupyterhub_config.write_text(
         "import getpass\n"
         "def before(spawner):\n"
@@ -88,7 +88,7 @@ def test_a_hook_of_the_sites_own_still_sees_its_file_when_it_is_called(state: St
     assert config.Spawner.pre_spawn_hook(None) == "getpass"
 
 
-def test_a_mistake_in_the_sites_own_file_names_the_file(state: StateFolder) -> None:
+def test_an_error_in_the_site_file_names_the_file(state: StateFolder) -> None:
     state.jupyterhub_config.write_text("c.JupyterHub.active_server_limit = \n")
     with pytest.raises(SyntaxError) as raised:
         read()

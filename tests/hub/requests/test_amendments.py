@@ -34,7 +34,7 @@ def changing(world: World) -> Amendments:
     return Amendments(world.context)
 
 
-def test_what_was_suggested_is_done_and_starts(world: World, changing: Amendments) -> None:
+def test_a_followed_suggestion_starts_the_request(world: World, changing: Amendments) -> None:
     made = JobService(world.context).submit(STUDENT1, job(devices=2))
     world.settle()
     (suggestion,) = WaitExplanations(world.context).why(STUDENT1, made.id).suggestions
@@ -49,9 +49,7 @@ def test_what_was_suggested_is_done_and_starts(world: World, changing: Amendment
     assert len(after.lease.devices) == 1
 
 
-def test_a_teacher_sees_it_and_leaves_it_and_others_do_not_see_it(
-    world: World, changing: Amendments
-) -> None:
+def test_only_the_owner_can_change_a_request(world: World, changing: Amendments) -> None:
     made = JobService(world.context).submit(STUDENT1, job(devices=2))
     for who, error in ((TEACHER, Forbidden), (ADMIN, Forbidden), (STUDENT2, NotFound)):
         with pytest.raises(error):
@@ -59,9 +57,7 @@ def test_a_teacher_sees_it_and_leaves_it_and_others_do_not_see_it(
     assert world.see(made).devices == 2
 
 
-def test_another_group_lets_it_in_as_if_it_were_submitted_there(
-    world: World, changing: Amendments
-) -> None:
+def test_a_change_of_group_is_checked_like_a_submission(world: World, changing: Amendments) -> None:
     store = world.context.store
     store.put_group(Group(name="math", max_devices=1, max_devices_per_user=1, max_seconds=8 * 3600))
     made = JobService(world.context).submit(STUDENT1, job(devices=2))
@@ -75,9 +71,7 @@ def test_another_group_lets_it_in_as_if_it_were_submitted_there(
     assert (found.group, found.devices) == ("math", 1)
 
 
-def test_what_is_urgent_for_one_group_is_not_so_for_another(
-    world: World, changing: Amendments
-) -> None:
+def test_urgency_is_checked_again_in_the_new_group(world: World, changing: Amendments) -> None:
     made = JobService(world.context).submit(TEACHER, job(devices=2, priority="urgent"))
     with pytest.raises(Conflict, match="urgent for cs101"):
         changing.change(TEACHER, made.id, ChangeIn(group="math"))

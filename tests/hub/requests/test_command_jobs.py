@@ -42,7 +42,7 @@ def test_a_command_is_queued_with_its_archive(context: Context) -> None:
         RequestQueries(context).output(STUDENT1, made.id)
 
 
-def test_a_job_without_the_internet_is_taken_where_the_engine_can_keep_it(tmp_path: Path) -> None:
+def test_a_job_without_internet_is_accepted_if_the_engine_can_block_it(tmp_path: Path) -> None:
     engine = FakeBackend(keeps_inside=True)
     context = build(new_store(), engine, FakeHub(), Clock(), tmp_path)
     made = JobService(context).submit(STUDENT1, command(internet=False))
@@ -124,7 +124,7 @@ def test_pages_by_label_owner_and_cursor(context: Context) -> None:
             ids(STUDENT1, labels=(label,))
 
 
-def test_files_of_somebody_else_do_not_exist(context: Context) -> None:
+def test_files_of_other_users_are_not_found(context: Context) -> None:
     made = JobService(context).submit(STUDENT1, job())
     for ask in (
         lambda: RequestQueries(context).files_of(STUDENT2, made.id),

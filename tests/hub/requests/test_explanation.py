@@ -52,7 +52,7 @@ def one_is_taken(context: Context) -> None:
     context.store.grant([start], now=context.clock(), lease_seconds=30)
 
 
-def test_what_would_help_is_said_and_comes_true(context: Context) -> None:
+def test_a_followed_suggestion_starts_the_job(context: Context) -> None:
     one_is_taken(context)
     made = JobService(context).submit(STUDENT1, job(devices=2))
     planned(context)
@@ -91,7 +91,7 @@ def test_another_group_of_the_owner_is_tried(context: Context, hub: FakeHub) -> 
     assert WaitExplanations(context).why(STUDENT1, made.id).suggestions == []
 
 
-def test_past_the_first_page_whoever_asks_is_told_when_it_starts(context: Context) -> None:
+def test_a_request_past_the_first_page_is_estimated_on_demand(context: Context) -> None:
     context.store.put_group(
         Group(name="cs101", max_devices=4, max_devices_per_user=4, max_seconds=8 * 3600)
     )
@@ -111,7 +111,7 @@ def test_past_the_first_page_whoever_asks_is_told_when_it_starts(context: Contex
     assert (found.wait.expected_at, found.wait.latest_at) == (expected, expected)
 
 
-def test_only_those_who_may_see_a_request_are_told(context: Context) -> None:
+def test_only_users_who_may_see_a_request_get_its_explanation(context: Context) -> None:
     one_is_taken(context)
     made = JobService(context).submit(STUDENT1, job(devices=2))
     planned(context)
@@ -121,7 +121,7 @@ def test_only_those_who_may_see_a_request_are_told(context: Context) -> None:
         WaitExplanations(context).why(STUDENT2, made.id)
 
 
-def test_a_row_of_the_queue_has_its_reason_apart_for_those_who_may_see_it(
+def test_queue_rows_have_reasons_only_for_users_who_may_see_them(
     context: Context,
 ) -> None:
     one_is_taken(context)
@@ -138,7 +138,7 @@ def test_a_row_of_the_queue_has_its_reason_apart_for_those_who_may_see_it(
         assert (row.sentence, row.why) == (sentence, reason)
 
 
-def test_what_does_not_wait_says_how_it_stands(context: Context) -> None:
+def test_the_explanation_of_a_request_that_is_not_queued_is_its_state(context: Context) -> None:
     made = JobService(context).submit(STUDENT1, job())
     assert WaitExplanations(context).why(STUDENT1, made.id).sentences == [
         "Its position in the queue is being computed."

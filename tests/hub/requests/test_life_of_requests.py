@@ -158,7 +158,7 @@ def test_more_devices_than_one_node_has_are_refused_with_what_a_node_has(
     assert stored(context) == 0
 
 
-def test_names_as_people_give_them_are_taken(context: Context) -> None:
+def test_usual_file_names_are_accepted(context: Context) -> None:
     for name in (
         "Übung 1 \N{EN DASH} Lösung, Teil 2.ipynb",
         "Ada's notes & [draft].ipynb",
@@ -188,7 +188,7 @@ def test_case_27_names_that_traverse_or_format_are_refused(context: Context) -> 
             JobService(context).submit(STUDENT1, job(notebook=named(name)))
 
 
-def test_who_is_no_member_is_told_so(context: Context) -> None:
+def test_a_user_who_is_not_a_member_is_refused(context: Context) -> None:
     with pytest.raises(NotAMember, match="not a member of cs101"):
         JobService(context).submit(STRANGER, job())
 
@@ -252,7 +252,7 @@ def test_a_session_cancelled_while_the_hub_is_asked_does_not_come_back(context: 
     assert SessionLifecycle(context).open(spawner).id != asked.id
 
 
-def test_a_session_that_the_hub_has_come_for_may_be_started_anew_at_the_hub(
+def test_a_cancelled_session_may_be_started_again_at_the_hub(
     context: Context,
 ) -> None:
     spawner = OpenSessionIn(owner="student1", server_name="lab", options={"devices": 1})
@@ -296,7 +296,7 @@ def test_session_names_are_those_of_the_hub(name: str, context: Context) -> None
         SessionLifecycle(context).start(STUDENT1, name, SessionIn())
 
 
-def test_others_see_no_request_of_mine(context: Context) -> None:
+def test_students_see_only_their_own_requests(context: Context) -> None:
     made = JobService(context).submit(STUDENT1, job())
     with pytest.raises(NotFound):
         RequestQueries(context).request(STUDENT2, made.id)

@@ -40,7 +40,9 @@ def extending(world: World) -> TimeExtensions:
     return TimeExtensions(world.context)
 
 
-def test_a_session_runs_on_after_its_first_limit(world: World, extending: TimeExtensions) -> None:
+def test_an_extended_session_runs_past_its_first_limit(
+    world: World, extending: TimeExtensions
+) -> None:
     made = world.running_session()
     before = world.see(made)
     assert before.ends_by is not None
@@ -67,7 +69,9 @@ def test_a_job_is_extended_too_and_by_those_who_teach_or_administrate(
         extending.extend(STUDENT2, made.id, 60)
 
 
-def test_repeated_after_a_lost_answer_it_adds_once(world: World, extending: TimeExtensions) -> None:
+def test_an_extension_repeated_after_a_lost_response_counts_once(
+    world: World, extending: TimeExtensions
+) -> None:
     made = world.running_session()
     for _ in range(2):
         assert extending.extend(STUDENT1, made.id, 1800, seen=HOUR).seconds == HOUR + 1800
@@ -85,7 +89,9 @@ def test_repeated_after_a_lost_answer_it_adds_once(world: World, extending: Time
     assert again.seconds == most.seconds + 600
 
 
-def test_not_while_somebody_waits_for_its_device(world: World, extending: TimeExtensions) -> None:
+def test_no_extension_while_another_request_waits_for_the_device(
+    world: World, extending: TimeExtensions
+) -> None:
     made = world.running_session()
     waits = JobService(world.context).submit(STUDENT2, job())
     world.settle()
@@ -96,7 +102,9 @@ def test_not_while_somebody_waits_for_its_device(world: World, extending: TimeEx
     assert extending.extend(STUDENT1, made.id, 60).seconds == HOUR + 60
 
 
-def test_a_session_on_cpu_is_in_nobodys_way(world: World, extending: TimeExtensions) -> None:
+def test_a_cpu_session_is_extended_while_others_wait(
+    world: World, extending: TimeExtensions
+) -> None:
     desk = SessionLifecycle(world.context).start(STUDENT1, "cpu", SessionIn(devices=0, hours=1.0))
     world.context.spawner_listeners.attach(desk.id)
     world.settle()
@@ -107,7 +115,9 @@ def test_a_session_on_cpu_is_in_nobodys_way(world: World, extending: TimeExtensi
     assert extending.extend(STUDENT1, desk.id, 60).seconds == HOUR + 60
 
 
-def test_no_longer_than_the_group_allows_from_now(world: World, extending: TimeExtensions) -> None:
+def test_no_extension_beyond_the_limit_of_the_group(
+    world: World, extending: TimeExtensions
+) -> None:
     made = world.running_session()
     with pytest.raises(OverMaximum, match="allows at most 8 hours from now") as refused:
         extending.extend(STUDENT1, made.id, 7 * HOUR + 1)
@@ -119,7 +129,9 @@ def test_no_longer_than_the_group_allows_from_now(world: World, extending: TimeE
     assert extending.extend(STUDENT1, made.id, HOUR).seconds == 9 * HOUR
 
 
-def test_what_waits_or_has_ended_is_not_extended(world: World, extending: TimeExtensions) -> None:
+def test_queued_and_ended_requests_are_not_extended(
+    world: World, extending: TimeExtensions
+) -> None:
     made = JobService(world.context).submit(STUDENT1, job())
     with pytest.raises(Conflict, match="it is queued"):
         extending.extend(STUDENT1, made.id, 60)
@@ -153,7 +165,7 @@ def minute_after(at: float) -> float:
     return -(-at // 60) * 60
 
 
-def test_not_into_a_reservation_of_others_and_up_to_it(
+def test_an_extension_ends_before_a_reservation_of_others(
     world: World, extending: TimeExtensions
 ) -> None:
     made = world.running_session()
@@ -171,7 +183,7 @@ def test_not_into_a_reservation_of_others_and_up_to_it(
     assert refused.value.accepted == "It runs until its time is over."
 
 
-def test_past_a_reservation_that_has_enough_beside_it(tmp_path: Path) -> None:
+def test_an_extension_past_a_reservation_that_leaves_enough_devices(tmp_path: Path) -> None:
     world = World.over(tmp_path, devices=2)
     made = world.running_session()
     ends = world.see(made).ends_by
@@ -181,7 +193,7 @@ def test_past_a_reservation_that_has_enough_beside_it(tmp_path: Path) -> None:
     world.loop.close()
 
 
-def test_not_while_a_reservation_runs_that_lasts_past_its_end(
+def test_no_extension_during_a_reservation_that_ends_later(
     world: World, extending: TimeExtensions
 ) -> None:
     made = world.running_session()
@@ -191,7 +203,7 @@ def test_not_while_a_reservation_runs_that_lasts_past_its_end(
         extending.extend(STUDENT1, made.id, 60)
 
 
-def test_a_reservation_that_is_over_before_its_end_is_no_reason(
+def test_a_reservation_that_ends_earlier_does_not_prevent_an_extension(
     world: World, extending: TimeExtensions
 ) -> None:
     made = world.running_session()
@@ -200,7 +212,7 @@ def test_a_reservation_that_is_over_before_its_end_is_no_reason(
     assert extending.extend(STUDENT1, made.id, 60).seconds == 4 * HOUR + 60
 
 
-def test_a_session_that_borrows_is_not_extended_where_others_could_not_have_theirs_back(
+def test_no_extension_of_borrowed_devices_that_others_could_not_reclaim(
     world: World, extending: TimeExtensions
 ) -> None:
     made = world.running_session()
@@ -212,7 +224,7 @@ def test_a_session_that_borrows_is_not_extended_where_others_could_not_have_thei
     assert extending.extend(STUDENT1, made.id, 60).seconds == HOUR + 60
 
 
-def test_not_when_the_budget_is_promised_already(world: World, extending: TimeExtensions) -> None:
+def test_no_extension_without_budget(world: World, extending: TimeExtensions) -> None:
     made = world.running_session()
     store = world.context.store
     whole = Budget(device_seconds=HOUR, period=Period.WEEK)

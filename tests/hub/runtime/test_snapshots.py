@@ -55,7 +55,7 @@ def test_a_device_is_taken_where_the_image_is(world: World) -> None:
     assert place(world, made) == "far"
 
 
-def test_what_runs_could_go_on_only_where_its_image_is(world: World) -> None:
+def test_running_work_can_be_relocated_only_where_its_image_is(world: World) -> None:
     asked(world, "torch", NEW)
     world.settle()
     asked(world, "torch", NEW)
@@ -63,7 +63,7 @@ def test_what_runs_could_go_on_only_where_its_image_is(world: World) -> None:
     assert [each.nodes for each in placed.allocations] == [frozenset({"far"})]
 
 
-def test_it_waits_for_that_machine_and_others_pass(world: World) -> None:
+def test_a_request_waits_for_the_machine_with_its_image(world: World) -> None:
     first = asked(world, "torch", NEW)
     world.settle()
     second = asked(world, "torch", NEW)
@@ -75,7 +75,7 @@ def test_it_waits_for_that_machine_and_others_pass(world: World) -> None:
     assert "It requests 1 device; 0 of 1 device are free now." in why.sentences
 
 
-def test_an_image_that_is_where_no_device_is_is_said_before_the_queue(world: World) -> None:
+def test_an_image_only_on_machines_without_devices_is_refused_at_admission(world: World) -> None:
     world.backend.built = tuple(
         replace(image, nodes=("third",)) if image.digest == NEW else image
         for image in world.backend.built or ()
@@ -88,13 +88,13 @@ def test_an_image_that_is_where_no_device_is_is_said_before_the_queue(world: Wor
     )
 
 
-def test_work_on_cpu_goes_where_least_runs(world: World) -> None:
+def test_cpu_work_goes_to_the_least_loaded_machine(world: World) -> None:
     made = [asked(world, "base", BASE, 0) for _ in range(4)]
     world.settle(2)
     assert sorted(place(world, each) for each in made) == ["far", "far", "local", "local"]
 
 
-def test_work_on_cpu_goes_where_its_image_is_and_waits_for_it(world: World) -> None:
+def test_cpu_work_waits_for_a_machine_with_its_image(world: World) -> None:
     made = [asked(world, "torch", NEW, 0) for _ in range(2)]
     world.settle(2)
     assert [place(world, each) for each in made] == ["far", "far"]

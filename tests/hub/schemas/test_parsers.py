@@ -17,7 +17,7 @@ def test_a_budget_is_shown_as_it_was_given(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["300", "h/term", "300h/day", "-1h/week", "nanh/week", "infh/term"]
 )
-def test_what_is_no_budget_is_refused_with_what_would_be_one(text: str) -> None:
+def test_an_invalid_budget_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(
         InvalidInput, match=r"Invalid budget: .* Give device-hours per term or week"
     ):

@@ -51,7 +51,9 @@ def live(world: World, owner: str, server: str) -> RequestOut:
 
 
 class TestStarting:
-    def test_it_waits_without_anybody_at_the_hub(self, world: World, claims: HeldSessions) -> None:
+    def test_a_held_session_waits_without_a_spawner(
+        self, world: World, claims: HeldSessions
+    ) -> None:
         made = claims.start(STUDENT1, "", GPU)
         assert (made.server_name, made.claim, made.claim_by) == ("gpu", True, None)
         for _ in range(3):
@@ -62,7 +64,7 @@ class TestStarting:
         assert held.lease is not None
         assert (held.state, held.claim_by) == ("granted", held.lease.granted_at + WINDOW)
 
-    def test_a_free_name_is_found(self, world: World, claims: HeldSessions) -> None:
+    def test_a_held_session_gets_an_unused_name(self, world: World, claims: HeldSessions) -> None:
         world.hub.servers["student1"] = {
             "gpu": HubServer(user="student1", name="gpu", ready=True, pending=None, url="")
         }
@@ -76,7 +78,7 @@ class TestStarting:
         with pytest.raises(InvalidInput, match="no device that could be held"):
             claims.start(STUDENT1, "", SessionIn(devices=0))
 
-    def test_the_hub_itself_starts_nothing_that_is_to_be_claimed(self, world: World) -> None:
+    def test_the_hub_does_not_start_an_unclaimed_session(self, world: World) -> None:
         asked = OpenSessionIn(
             owner="student1", server_name="x", options={"devices": 1, "claim": True}
         )
@@ -85,9 +87,7 @@ class TestStarting:
 
 
 class TestClaiming:
-    def test_the_session_starts_when_its_owner_comes(
-        self, world: World, claims: HeldSessions
-    ) -> None:
+    def test_a_claimed_session_starts(self, world: World, claims: HeldSessions) -> None:
         made = claims.start(STUDENT1, "lab", GPU)
         world.settle()
         claimed = claims.claim(STUDENT1, made.id)
@@ -99,9 +99,7 @@ class TestClaiming:
         again = claims.claim(STUDENT1, made.id)
         assert (again.id, again.state) == (made.id, "running")
 
-    def test_in_the_queue_there_is_nothing_to_claim(
-        self, world: World, claims: HeldSessions
-    ) -> None:
+    def test_a_queued_session_cannot_be_claimed(self, world: World, claims: HeldSessions) -> None:
         world.running_session("a")
         made = claims.start(STUDENT2, "", GPU)
         world.settle()
@@ -109,7 +107,7 @@ class TestClaiming:
             claims.claim(STUDENT2, made.id)
         assert "Claim it when its device has come" in refused.value.accepted
 
-    def test_only_its_owner_comes_for_it(self, world: World, claims: HeldSessions) -> None:
+    def test_only_the_owner_can_claim(self, world: World, claims: HeldSessions) -> None:
         made = claims.start(STUDENT1, "", GPU)
         world.settle()
         for who in (TEACHER, ADMIN):
@@ -118,7 +116,7 @@ class TestClaiming:
         with pytest.raises(NotFound):
             claims.claim(STUDENT2, made.id)
 
-    def test_whoever_starts_the_server_at_the_hub_comes_for_it_too(
+    def test_starting_the_server_at_the_hub_claims_the_session(
         self, world: World, claims: HeldSessions
     ) -> None:
         made = claims.start(STUDENT1, "lab", GPU)
@@ -141,7 +139,7 @@ class TestClaiming:
         world.settle()
         assert world.hub.asked == [("start", "student1", "lab")]
 
-    def test_a_claim_in_the_last_second_gives_the_hub_its_time(
+    def test_a_claim_in_the_last_second_leaves_the_hub_its_full_time(
         self, world: World, claims: HeldSessions
     ) -> None:
         made = claims.start(STUDENT1, "lab", GPU)
@@ -157,7 +155,7 @@ class TestClaiming:
         world.settle()
         assert world.hub.asked == [("start", "student1", "lab")]
 
-    def test_a_second_grant_gives_the_hub_its_time_anew(
+    def test_a_second_grant_leaves_the_hub_its_full_time(
         self, world: World, claims: HeldSessions
     ) -> None:
         made = claims.start(STUDENT1, "lab", GPU)
@@ -175,7 +173,7 @@ class TestClaiming:
         world.settle()
         assert world.see(made).state == "granted"
 
-    def test_a_hub_that_refuses_ends_it_with_its_words(
+    def test_a_refusal_of_the_hub_ends_the_session_with_its_message(
         self, world: World, claims: HeldSessions, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def refuse(user: str, server: str, options: object) -> None:
@@ -190,7 +188,7 @@ class TestClaiming:
         assert (ended.state, ended.cause and ended.cause.code) == ("failed", "start_failed")
 
 
-class TestNobodyComes:
+class TestUnclaimedLease:
     def test_the_device_goes_to_the_next_in_the_same_cycle(
         self, world: World, claims: HeldSessions
     ) -> None:
@@ -224,7 +222,7 @@ class TestNobodyComes:
         assert (seen.state, seen.lease.state) == ("granted", "live")
         assert seen.device_seconds == pytest.approx(12 * LEASE_SECONDS)
 
-    def test_a_service_that_was_away_charges_no_more_than_the_window(
+    def test_a_service_that_was_down_charges_at_most_the_claim_window(
         self, world: World, claims: HeldSessions
     ) -> None:
         made = claims.start(STUDENT1, "", GPU)
@@ -247,7 +245,7 @@ class TestKeepingThePlace:
         world.hub.asked.clear()
         return made
 
-    def test_it_moves_to_a_name_of_its_own_and_a_desk_opens(
+    def test_the_session_gets_another_name_and_a_cpu_desk_opens(
         self, world: World, claims: HeldSessions, waiting: RequestOut
     ) -> None:
         world.clock.pass_(30)
@@ -267,7 +265,7 @@ class TestKeepingThePlace:
         assert waits is not None
         assert waits.place == 1
 
-    def test_the_desk_stays_while_the_device_comes_and_is_claimed(
+    def test_the_cpu_desk_stays_when_the_device_is_claimed(
         self, world: World, claims: HeldSessions, waiting: RequestOut
     ) -> None:
         kept = claims.keep_place(STUDENT2, waiting.id)
@@ -282,7 +280,7 @@ class TestKeepingThePlace:
         world.runs(kept)
         assert (world.see(kept).state, world.see(desk).state) == ("running", "running")
 
-    def test_it_may_be_repeated(
+    def test_keeping_a_place_may_be_repeated(
         self, world: World, claims: HeldSessions, waiting: RequestOut
     ) -> None:
         first = claims.keep_place(STUDENT2, waiting.id)
@@ -313,7 +311,7 @@ class TestKeepingThePlace:
         assert live(world, "student2", "gpu").id == waiting.id
         assert live(world, "student2", "").devices == 0
 
-    def test_a_spawner_that_is_late_opens_the_desk_and_no_second_request(
+    def test_a_late_spawner_opens_the_cpu_desk(
         self, world: World, claims: HeldSessions, waiting: RequestOut
     ) -> None:
         """It was about to launch when the place was kept: its lease is held now."""
@@ -325,7 +323,7 @@ class TestKeepingThePlace:
             AttemptReports(world.context).launch(world.lease(waiting))
         assert spawner_opens(world, "student2", "").devices == 0
 
-    def test_a_named_session_keeps_its_name_and_a_desk_that_runs_is_left_alone(
+    def test_a_named_session_keeps_its_name_and_a_running_desk_stays(
         self, world: World, claims: HeldSessions
     ) -> None:
         world.running_session("a")
@@ -338,13 +336,13 @@ class TestKeepingThePlace:
         assert (kept.server_name, live(world, "student2", "").id) == ("thesis", desk.id)
         assert world.hub.asked == [("stop", "student2", "thesis")]
 
-    def test_a_spawner_that_waits_for_what_is_kept_is_told(
+    def test_a_spawner_that_waits_for_a_kept_place_is_refused(
         self, world: World, claims: HeldSessions, waiting: RequestOut
     ) -> None:
         claims.keep_place(STUDENT2, waiting.id)
         assert RequestQueries(world.context).request(None, waiting.id).claim
 
-    def test_what_is_kept_can_be_given_up(
+    def test_a_kept_place_can_be_given_up(
         self, world: World, claims: HeldSessions, waiting: RequestOut
     ) -> None:
         claims.keep_place(STUDENT2, waiting.id)
@@ -352,7 +350,7 @@ class TestKeepingThePlace:
         with pytest.raises(Conflict, match="does not wait any more"):
             claims.keep_place(STUDENT2, waiting.id)
 
-    def test_what_runs_has_no_place_to_keep(
+    def test_a_running_session_has_no_place_to_keep(
         self, world: World, claims: HeldSessions, waiting: RequestOut
     ) -> None:
         running = live(world, "student1", "a")

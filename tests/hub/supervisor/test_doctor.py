@@ -43,7 +43,7 @@ class Ground:
         )
 
 
-def test_it_works_before_the_first_start_and_changes_nothing(state: StateFolder) -> None:
+def test_the_doctor_works_before_the_first_start_and_changes_nothing(state: StateFolder) -> None:
     status, said = called(state)
     assert status == 0
     assert "carrel.toml: There is none." in said
@@ -51,7 +51,7 @@ def test_it_works_before_the_first_start_and_changes_nothing(state: StateFolder)
     assert not state.root.exists()
 
 
-def test_what_is_missing_is_an_exit_status_and_says_how_to_mend_it(
+def test_a_missing_part_sets_the_exit_status_and_has_a_remedy(
     state: StateFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plugins, "load_host_setup", lambda *_: Ground())
@@ -63,7 +63,7 @@ def test_what_is_missing_is_an_exit_status_and_says_how_to_mend_it(
     assert json.loads(said)["ok"] is False
 
 
-def test_an_engine_that_cannot_be_asked_is_a_finding(
+def test_an_engine_that_does_not_answer_is_a_finding(
     state: StateFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def silent(*_: object) -> None:
@@ -87,7 +87,7 @@ def test_a_machine_on_which_no_image_can_be_built_is_a_warning(
     assert about(state, "BuildKit", "--engine", "docker")["verdict"] == "fine"
 
 
-def test_a_mistake_in_the_sites_file_is_said_in_place(state: StateFolder) -> None:
+def test_a_mistake_in_the_site_file_is_reported_with_its_position(state: StateFolder) -> None:
     state.create()
     state.site_file.write_text("[docker]\nprivileged = true\n")
     found = about(state, "carrel.toml")
@@ -95,7 +95,7 @@ def test_a_mistake_in_the_sites_file_is_said_in_place(state: StateFolder) -> Non
     assert "docker.privileged: is not a key" in found["what"]
 
 
-def test_a_port_that_somebody_has_is_said_with_who(state: StateFolder) -> None:
+def test_a_port_in_use_is_reported_with_its_process(state: StateFolder) -> None:
     state.create()
     with socket.create_server(("127.0.0.1", 0)) as server:
         Settings(port=server.getsockname()[1]).save(state)
@@ -105,20 +105,20 @@ def test_a_port_that_somebody_has_is_said_with_who(state: StateFolder) -> None:
     assert about(state, "ports")["verdict"] == "fine"
 
 
-def test_the_address_of_a_network_that_is_not_there_yet_is_nobodys(state: StateFolder) -> None:
+def test_an_address_of_a_network_that_does_not_exist_yet_is_free(state: StateFolder) -> None:
     state.create()
     Settings(engine=EngineKind.LOCAL, port=0, internal_ip="10.255.255.1", hub_port=80).save(state)
     assert about(state, "ports")["verdict"] == "fine"
 
 
-def test_people_who_come_without_https_are_a_warning(state: StateFolder) -> None:
+def test_access_without_https_is_a_warning(state: StateFolder) -> None:
     assert about(state, "certificate")["verdict"] == "fine"
     found = about(state, "certificate", "--url", "http://jupyter.example.edu")
     assert found["verdict"] == "warning"
     assert "passwords can be read on the way" in found["what"]
 
 
-def test_an_https_address_that_does_not_answer_is_missing(state: StateFolder) -> None:
+def test_an_https_address_that_does_not_answer_is_reported(state: StateFolder) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     found = about(state, "certificate", "--url", f"https://127.0.0.1:{port}")

@@ -73,7 +73,7 @@ def test_the_next_start_may_name_another_one(
 
 
 @pytest.mark.usefixtures("busy")
-def test_an_engine_on_which_something_runs_is_not_left(
+def test_an_engine_with_running_work_cannot_be_changed(
     state: StateFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = chosen(state, Settings(engine=EngineKind.DOCKER), None)
@@ -83,7 +83,7 @@ def test_an_engine_on_which_something_runs_is_not_left(
 
 
 @pytest.mark.usefixtures("silent")
-def test_one_that_is_gone_may_have_another_address_now(
+def test_an_unreachable_engine_may_get_another_address(
     state: StateFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored = Settings(engine=EngineKind.DOCKER, docker_host=FIRST)
@@ -92,7 +92,7 @@ def test_one_that_is_gone_may_have_another_address_now(
 
 
 @pytest.mark.usefixtures("silent")
-def test_down_names_the_engine_that_does_not_answer_and_says_what_goes_on(
+def test_down_reports_an_engine_that_does_not_answer(
     state: StateFolder,
 ) -> None:
     Settings(engine=EngineKind.DOCKER, docker_host=FIRST).save(state)

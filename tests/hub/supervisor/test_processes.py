@@ -45,7 +45,7 @@ def identity(process: subprocess.Popen[bytes]) -> ProcessId:
 
 
 class TestProcessId:
-    def test_it_names_one_process_for_good(
+    def test_a_process_id_identifies_one_process(
         self, sleeper: subprocess.Popen[bytes], tmp_path: Path
     ) -> None:
         found = identity(sleeper)
@@ -55,7 +55,7 @@ class TestProcessId:
         assert not replace(found, ticks=found.ticks - 1).alive
         assert not replace(found, boot="another boot").alive
 
-    def test_a_process_that_only_waits_to_be_collected_is_not_alive(self) -> None:
+    def test_a_zombie_is_not_alive(self) -> None:
         process = subprocess.Popen(["sleep", "600"])
         found = identity(process)
         process.kill()
@@ -68,14 +68,14 @@ class TestProcessId:
         assert sleeper.poll() is None
 
     @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}'])
-    def test_a_damaged_note_says_nothing(self, tmp_path: Path, text: str) -> None:
+    def test_a_damaged_pid_file_is_ignored(self, tmp_path: Path, text: str) -> None:
         (tmp_path / "note").write_text(text)
         assert ProcessId.load(tmp_path / "note") is None
         assert ProcessId.load(tmp_path / "missing") is None
 
 
 class TestStopping:
-    def test_what_does_not_listen_is_killed(self) -> None:
+    def test_a_process_that_ignores_sigterm_is_killed(self) -> None:
         program = (
             "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
             "print('deaf', flush=True); signal.pause(); signal.pause()"
@@ -121,7 +121,7 @@ class TestLock:
             assert found is not None
             assert found.pid == os.getpid()
 
-    def test_a_holder_that_was_killed_holds_nothing(self, state: StateFolder) -> None:
+    def test_a_killed_process_releases_the_lock(self, state: StateFolder) -> None:
         program = (
             "import sys\n"
             "from carrel.hub.config.settings import StateFolder\n"
@@ -146,7 +146,7 @@ class TestLock:
 
 
 class TestStale:
-    def test_what_a_dead_supervisor_left_is_stopped(
+    def test_processes_of_a_dead_supervisor_are_stopped(
         self, state: StateFolder, sleeper: subprocess.Popen[bytes]
     ) -> None:
         identity(sleeper).save(state.run / "hub.json")
@@ -156,7 +156,7 @@ class TestStale:
         assert said == [f"An earlier hub (process {sleeper.pid}) still runs and is stopped."]
         assert stop_stale(state, said.append) == ()
 
-    def test_a_process_that_has_the_pid_by_chance_is_left_alone(
+    def test_a_process_with_a_recycled_pid_is_not_stopped(
         self, state: StateFolder, sleeper: subprocess.Popen[bytes]
     ) -> None:
         replace(identity(sleeper), ticks=1).save(state.run / "hub.json")
@@ -185,7 +185,7 @@ class TestPorts:
         ):
             tcp_ports.settle(Settings(port=taken), pytest.fail)
 
-    def test_a_busy_internal_port_is_chosen_anew_and_said(
+    def test_a_busy_internal_port_is_replaced_with_a_message(
         self, taken: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         hasty = tuple(replace(one, patience=0.0) for one in tcp_ports.INTERNAL)

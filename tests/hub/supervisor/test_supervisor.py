@@ -106,7 +106,7 @@ def pids(supervisor: Supervisor) -> dict[str, int]:
     return {c.part.name: c.process.pid for c in supervisor.children if c.process is not None}
 
 
-def test_what_was_started_last_is_stopped_first(stage: Stage) -> None:
+def test_parts_are_stopped_in_reverse_order(stage: Stage) -> None:
     for name in ("proxy", "hub", "service"):
         stage.part(name)
     supervisor = stage.build()
@@ -115,7 +115,7 @@ def test_what_was_started_last_is_stopped_first(stage: Stage) -> None:
     assert list((stage.folder / "run").iterdir()) == []
 
 
-def test_it_is_ready_when_all_parts_and_the_way_through_them_are(stage: Stage) -> None:
+def test_the_supervisor_is_ready_when_all_parts_and_the_route_are(stage: Stage) -> None:
     answers = iter([False, False, True])
     stage.part("hub")
     supervisor = stage.build(ready=lambda: next(answers))
@@ -129,7 +129,7 @@ def test_it_is_ready_when_all_parts_and_the_way_through_them_are(stage: Stage) -
     assert (seen, list(answers)) == ([True], [])
 
 
-def test_a_part_that_dies_comes_back_alone(stage: Stage) -> None:
+def test_a_part_that_dies_is_restarted_alone(stage: Stage) -> None:
     for name in ("proxy", "hub"):
         stage.part(name)
     supervisor = stage.build()
@@ -153,7 +153,7 @@ def test_a_part_that_dies_comes_back_alone(stage: Stage) -> None:
     assert "killed by SIGKILL" in stage.said[0]
 
 
-def test_a_part_that_came_back_is_settled_until_it_says_so_and_not_before(stage: Stage) -> None:
+def test_a_restarted_part_is_ready_only_when_it_reports_so(stage: Stage) -> None:
     answers = [False, False, True]
     asked: list[bool] = []
 
@@ -176,7 +176,7 @@ def test_a_part_that_came_back_is_settled_until_it_says_so_and_not_before(stage:
     assert asked == [True, True, True]
 
 
-def test_a_part_that_cannot_start_ends_it_with_the_end_of_its_log(stage: Stage) -> None:
+def test_a_part_that_cannot_start_ends_the_supervisor_with_its_log(stage: Stage) -> None:
     stage.part("proxy")
     stage.part("hub", FAILING)
     with pytest.raises(Unavailable, match=r"the hub ended 4 times(?s:.*)no such table"):
@@ -193,7 +193,7 @@ def test_a_part_that_never_gets_ready_is_named(stage: Stage) -> None:
         stage.build().run(lambda: pytest.fail("it was never ready"))
 
 
-def test_a_program_that_is_missing_is_said_and_the_others_are_stopped(stage: Stage) -> None:
+def test_a_missing_program_is_reported_and_other_parts_are_stopped(stage: Stage) -> None:
     stage.part("proxy", ready=lambda: True)
     part = stage.parts[0]
     stage.parts.append(
@@ -211,7 +211,7 @@ def test_a_program_that_is_missing_is_said_and_the_others_are_stopped(stage: Sta
     assert pids(supervisor) == {}
 
 
-def test_what_does_not_listen_is_killed(stage: Stage) -> None:
+def test_a_part_that_ignores_sigterm_is_killed(stage: Stage) -> None:
     stage.patience = RestartPolicy(ask=0.02, stop=0.2)
     stage.part("hub", DEAF, ready=(stage.folder / "hub.up").exists)
     supervisor = stage.build()
@@ -229,7 +229,9 @@ def test_a_second_ctrl_c_does_not_wait(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signals_stop_it_and_are_given_back(stage: Stage, number: signal.Signals) -> None:
+def test_signals_stop_the_supervisor_and_their_handlers_are_restored(
+    stage: Stage, number: signal.Signals
+) -> None:
     before = signal.getsignal(number)
     stage.part("hub")
     stage.build().run(lambda: os.kill(os.getpid(), number))
@@ -257,7 +259,7 @@ def test_the_wait_before_a_restart_doubles_up_to_ten_seconds() -> None:
     assert waits == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0]
 
 
-def test_a_large_log_is_put_aside_at_a_start(tmp_path: Path) -> None:
+def test_a_large_log_is_rotated_at_start(tmp_path: Path) -> None:
     log = tmp_path / "hub.log"
     log.write_text("x" * 20)
     rotate(log, limit=20)

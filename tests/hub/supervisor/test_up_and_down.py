@@ -80,7 +80,7 @@ class TestUp:
         monkeypatch.setattr(up, "devices", fake_devices)
         monkeypatch.setattr(proxy, "ensure", tuple)
 
-    def test_json_is_one_line_and_the_passwords_are_in_the_first_one_only(
+    def test_json_has_one_object_per_line_and_passwords_in_the_first_only(
         self, state: StateFolder, fakes: None, capsys: pytest.CaptureFixture[str]
     ) -> None:
         options = UpOptions(state=state, port=0, demo=True, json=True)
@@ -105,7 +105,7 @@ class TestUp:
         assert first["state"] == str(state.root)
         assert first["url"] == second["url"] == Settings.load(state).url
 
-    def test_without_demo_nobody_is_made(
+    def test_without_demo_no_accounts_are_created(
         self, state: StateFolder, fakes: None, capsys: pytest.CaptureFixture[str]
     ) -> None:
         up.up(UpOptions(state=state, port=0))
@@ -128,13 +128,13 @@ class TestUp:
             store.put_group(Group(name="cs101"))
         assert up.sample_group_exists(state)
 
-    def test_choices_are_kept_until_others_are_made(self, state: StateFolder) -> None:
+    def test_options_are_kept_for_later_starts(self, state: StateFolder) -> None:
         first = choose(UpOptions(state=state, port=8123, demo=True, simulated_devices=1))
         first.save(state)
         assert choose(UpOptions(state=state)) == first
         assert choose(UpOptions(state=state, simulated_devices=0)).simulated_devices == 0
 
-    def test_any_free_port_is_the_last_one_while_that_is_free(self, state: StateFolder) -> None:
+    def test_any_free_port_is_the_last_port_while_it_is_free(self, state: StateFolder) -> None:
         settled = up.tcp_ports.settle(choose(UpOptions(state=state, port=0)), pytest.fail)
         settled.save(state)
         assert choose(UpOptions(state=state, port=0)).port == settled.port
@@ -149,7 +149,9 @@ class TestAnnouncement:
             devices=(DEVICE,),
         ).as_text()
 
-    def test_it_says_where_who_what_and_what_first(self, state: StateFolder) -> None:
+    def test_the_announcement_has_address_accounts_and_first_steps(
+        self, state: StateFolder
+    ) -> None:
         text = self.announce(
             state, DemoPerson(name="student1", role="student", password="bami-kote")
         )
@@ -185,14 +187,14 @@ class TestAnnouncement:
         assert f"user add --state {state.root} ada --admin --group lab" in text
         assert "Then open the address and sign in as ada" in text
 
-    def test_later_it_says_how_to_set_a_password(self, state: StateFolder) -> None:
+    def test_later_announcements_say_how_to_set_a_password(self, state: StateFolder) -> None:
         text = self.announce(state, DemoPerson(name="student1", role="student"), demo=False)
         assert "Accounts: student1" in text
         assert f"carrel user passwd --state {state.root} NAME" in text
 
 
 class TestParts:
-    def test_no_secret_is_on_a_command_line_and_no_session_is_handed_on(
+    def test_parts_get_no_secret_in_arguments_and_no_session_variables(
         self, state: StateFolder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "of a session")
@@ -280,7 +282,7 @@ class TestDown:
             yield process
             process.kill()
 
-    def test_it_stops_what_runs_says_so_and_ends_the_request(
+    def test_down_stops_running_work_and_ends_its_requests(
         self, installed: StateFolder, running: subprocess.Popen[bytes]
     ) -> None:
         said: list[str] = []
@@ -300,7 +302,7 @@ class TestDown:
             assert entry.starts_at == 2.0
             assert entry.ends_at == request.ended_at
 
-    def test_a_second_time_there_is_nothing_to_stop(
+    def test_a_second_down_has_nothing_to_stop(
         self, installed: StateFolder, running: subprocess.Popen[bytes]
     ) -> None:
         down(installed, lambda text: None)
@@ -308,7 +310,7 @@ class TestDown:
         down(installed, said.append)
         assert said == [f"Nothing of Carrel runs in {installed.root}."]
 
-    def test_it_stops_the_supervisor_first(self, installed: StateFolder) -> None:
+    def test_down_stops_the_supervisor_first(self, installed: StateFolder) -> None:
         program = (
             "import signal, sys\n"
             "from carrel.hub.config.settings import StateFolder\n"
@@ -331,6 +333,6 @@ class TestDown:
             "Everything is stopped.",
         ]
 
-    def test_a_folder_without_carrel_is_said(self, tmp_path: Path) -> None:
+    def test_down_of_a_folder_without_carrel_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match="There is no Carrel in"):
             down(StateFolder.at(tmp_path / "nothing"), pytest.fail)

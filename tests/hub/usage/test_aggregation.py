@@ -21,7 +21,7 @@ MOMENTS = st.integers(0, 1000).map(float)
     buckets=st.integers(1, 7),
     now=st.integers(1, 1000).map(float),
 )
-def test_levels_are_the_means_of_what_there_was(
+def test_levels_are_means_over_each_interval(
     spans: list[tuple[float, float, int]], buckets: int, now: float
 ) -> None:
     """The same as adding up each overlap, which would have to read every lease."""
@@ -57,7 +57,7 @@ def flow(window: Window, moments: Iterable[tuple[float, float]]) -> tuple[Flow, 
     )
 
 
-def test_parts_of_an_amount_add_up_to_it() -> None:
+def test_parts_of_an_amount_add_up_to_the_whole() -> None:
     parts = aggregation.split(0.0, 3.0, 0.1, [1.0, 2.0, 7.0])
     assert len(parts) == 3
     assert fsum(parts) == 0.1
@@ -70,7 +70,7 @@ def test_nearest_rank(percent: int, expected: float) -> None:
     assert aggregation.nearest_rank([1.0, 2.0, 3.0, 4.0, 5.0], percent) == expected
 
 
-def test_the_share_is_of_what_was_healthy_at_the_time() -> None:
+def test_utilization_counts_devices_that_were_healthy_at_the_time() -> None:
     window = Window(since=0, until=400, buckets=4)
     changes = [Capacity(at=150, healthy=4), Capacity(at=250, healthy=2)]
     capacity = aggregation.mean_capacity(window, changes, 350)
@@ -86,7 +86,7 @@ def test_days_without_use_are_shown_too() -> None:
 
 
 @pytest.mark.parametrize(("span", "parts"), [("day", 24), ("week", 28), ("term", 18)])
-def test_a_span_ends_with_the_part_that_is_not_over(span: str, parts: int) -> None:
+def test_a_span_ends_with_the_current_interval(span: str, parts: int) -> None:
     now = 1_795_258_800.5
     window = window_of(span, now)  # type: ignore[arg-type]
     assert window.buckets == parts

@@ -65,7 +65,7 @@ class Site:
 
 @examples(40, 1000, database=None)
 @given(steps=STEPS)
-def test_whoever_remembers_sees_what_a_newcomer_sees(steps: list[tuple[str, float, str]]) -> None:
+def test_a_cached_history_equals_a_new_one(steps: list[tuple[str, float, str]]) -> None:
     site, kept = Site(), PoolHistoryCache()
     for step in steps:
         site.step(*step)
@@ -100,7 +100,7 @@ class Counting(SqlStore):
         return super().granted(window)
 
 
-def test_only_the_parts_that_are_not_over_are_read_again() -> None:
+def test_only_unfinished_intervals_are_read_again() -> None:
     store, kept, now = Counting(), PoolHistoryCache(), BEGIN
     kept.read(store, window_of("day", now), now)
     assert [window.buckets for window in store.asked] == [24, 24]
@@ -111,7 +111,7 @@ def test_only_the_parts_that_are_not_over_are_read_again() -> None:
     )
 
 
-def test_a_clock_that_is_put_back_makes_it_read_everything_again() -> None:
+def test_a_clock_set_back_invalidates_the_cache() -> None:
     store, kept, now = Counting(), PoolHistoryCache(), BEGIN
     kept.read(store, window_of("day", now), now)
     store.asked.clear()

@@ -67,7 +67,7 @@ def context(tmp_path: Path) -> Context:
         (STRANGER, UsageQuery(group="cs101"), set()),
     ],
 )
-def test_everybody_sees_their_own_teachers_their_groups_administrators_all(
+def test_users_see_their_own_usage_teachers_their_groups_administrators_all(
     context: Context, who: Identity, asked: UsageQuery, expected: set[tuple[str, str]]
 ) -> None:
     for by in UsageBy:
@@ -102,7 +102,7 @@ def department(context: Context) -> Context:
         (STRANGER, UsageQuery(group="cs"), []),
     ],
 )
-def test_by_group_each_line_counts_those_below_as_far_as_the_asker_may_see_them(
+def test_usage_by_group_includes_the_subgroups_that_the_user_may_see(
     department: Context,
     who: Identity,
     asked: UsageQuery,
@@ -113,7 +113,7 @@ def test_by_group_each_line_counts_those_below_as_far_as_the_asker_may_see_them(
     assert sum(row.own or 0.0 for row in found.rows) == found.device_seconds
 
 
-def test_a_named_group_has_the_ledger_of_those_below_it(department: Context) -> None:
+def test_the_ledger_of_a_group_includes_its_subgroups(department: Context) -> None:
     store, now = department.store, department.clock()
     store.renew([lease.id for lease in store.leases()], now=now, until=now + 30)
     store.charge(now=now)
@@ -163,12 +163,12 @@ def test_a_span_that_ends_before_it_begins_is_refused(context: Context) -> None:
         reports(context).report(STUDENT1, UsageQuery(since=2.0, until=1.0))
 
 
-def test_an_administrator_is_told_of_a_group_that_there_is_not(context: Context) -> None:
+def test_an_unknown_group_is_an_error_for_administrators(context: Context) -> None:
     with pytest.raises(NotFound, match=r"cs999.*Groups: cs101, lab"):
         reports(context).report(ADMIN, UsageQuery(group="cs999"))
 
 
-def test_how_full_the_pool_was_is_for_administrators_and_teachers(context: Context) -> None:
+def test_utilization_is_for_administrators_and_teachers(context: Context) -> None:
     figures, store = reports(context), context.store
     store.note_capacity(context.clock() - 50)
     found = figures.pool(ADMIN, "day")
@@ -186,7 +186,7 @@ def test_how_full_the_pool_was_is_for_administrators_and_teachers(context: Conte
         figures.pool(ADMIN, "year")
 
 
-def test_budgets_are_those_of_ones_groups_and_the_hub_is_asked_before_the_store_is_read(
+def test_budgets_are_those_of_the_users_groups(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     group = context.store.group("cs101")
@@ -218,7 +218,7 @@ def test_budgets_are_those_of_ones_groups_and_the_hub_is_asked_before_the_store_
     assert reports(context).report(STUDENT1, UsageQuery()).budgets
 
 
-def test_a_page_need_not_know_how_many_sums_it_leaves_out(context: Context) -> None:
+def test_left_out_rows_need_not_be_counted(context: Context) -> None:
     asked = UsageQuery(by=UsageBy.REQUEST, mine=False, rows=1)
     for counted, expected in ((True, 2), (False, 1)):
         found = reports(context).report(ADMIN, replace(asked, counted=counted))

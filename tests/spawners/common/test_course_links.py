@@ -27,7 +27,7 @@ def test_there_is_a_link_for_each_course(home: Path, tmp_path: Path) -> None:
     assert linked(home) == {name: str(courses / name) for name in ("cs101", "cs102")}
 
 
-def test_whoever_grades_no_more_has_no_link(home: Path, tmp_path: Path) -> None:
+def test_a_former_grader_has_no_link(home: Path, tmp_path: Path) -> None:
     courses = tmp_path / "courses"
     link_into(home, courses, ["cs101", "cs102"])
     (home / "courses" / "mine").symlink_to(tmp_path)
@@ -41,13 +41,13 @@ def test_a_student_has_none(home: Path, tmp_path: Path) -> None:
     assert environment(str(home), [], "cs101") == {}
 
 
-def test_a_folder_of_ones_own_stays(home: Path, tmp_path: Path) -> None:
+def test_an_own_folder_is_kept(home: Path, tmp_path: Path) -> None:
     (home / "courses" / "cs101").mkdir(parents=True)
     link_into(home, tmp_path / "courses", ["cs101"])
     assert not (home / "courses" / "cs101").is_symlink()
 
 
-def test_nothing_is_followed_in_a_home(home: Path, tmp_path: Path) -> None:
+def test_links_in_a_home_are_not_followed(home: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (home / "courses").symlink_to(elsewhere)

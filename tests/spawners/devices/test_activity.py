@@ -46,7 +46,7 @@ def spent(own: float, children: float = 0.0) -> CpuTimes:
         ({}, {}, 0.0),
     ],
 )
-def test_what_was_used_between_two_looks(
+def test_cpu_time_between_two_samples(
     before: dict[Handle, CpuTimes], now: dict[Handle, CpuTimes], used: float
 ) -> None:
     assert cpu_seconds_between(before, now) == pytest.approx(used)
@@ -86,7 +86,7 @@ def burn(child: subprocess.Popen[str], until: float) -> None:
     child.stdout.readline()
 
 
-def test_the_engine_counts_the_cpu_of_a_lease_and_forgets_it(
+def test_the_cpu_time_of_a_lease_is_measured_until_its_end(
     burner: subprocess.Popen[str],
 ) -> None:
     backend = LocalBackend(BackendSettings(state=Path(), service_url="", simulated_devices=1))
@@ -109,7 +109,7 @@ def test_the_server_of_a_session_does_not_count(burner: subprocess.Popen[str]) -
     assert meter.read("s-1", [process], server) == 0.0
 
 
-def test_simulated_devices_have_no_use_of_their_own() -> None:
+def test_simulated_devices_report_no_utilization() -> None:
     backend = LocalBackend(BackendSettings(state=Path(), service_url="", simulated_devices=1))
     (device,) = backend.inventory()
     assert backend.activity({}).devices == {
@@ -131,7 +131,7 @@ def test_simulated_devices_have_no_use_of_their_own() -> None:
         (None, (7,), ActivityLevel.UNKNOWN, "1 process on it, 3 GiB of its memory in use"),
     ],
 )
-def test_what_the_driver_tells_of_a_device(
+def test_the_activity_of_a_device_from_driver_data(
     utilization: int | None, pids: tuple[int, ...], use: ActivityLevel, detail: str
 ) -> None:
     device = Device(id="GPU-1", node="n", index=0, model="NVIDIA H200", memory_bytes=1 << 37)

@@ -19,7 +19,7 @@ def test_real_devices_are_named_by_uuid() -> None:
     }
 
 
-def test_simulated_devices_say_so_and_are_hidden_from_the_container_runtime() -> None:
+def test_simulated_devices_are_marked_and_hidden_from_the_container_runtime() -> None:
     (device,) = simulated_devices("n", 1)
     assert device_environment([device]) == {
         "CUDA_VISIBLE_DEVICES": device.id,
@@ -29,7 +29,7 @@ def test_simulated_devices_say_so_and_are_hidden_from_the_container_runtime() ->
     }
 
 
-def test_without_a_lease_on_devices_none_is_visible() -> None:
+def test_without_devices_in_the_lease_no_device_is_visible() -> None:
     assert device_environment([]) == {
         "CUDA_VISIBLE_DEVICES": "",
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",

@@ -93,7 +93,7 @@ def site(tmp_path: Path, driver: Driver) -> Iterator[Site]:
         ({"NO_HANDLE": "0"}, "not found any more"),
     ],
 )
-def test_its_job_goes_on_elsewhere_uncharged(
+def test_the_job_of_a_failed_device_continues_on_another_uncharged(
     site: Site, driver: Driver, behaviour: dict[str, object], evidence: str
 ) -> None:
     made = site.running()
@@ -117,7 +117,7 @@ def test_its_job_goes_on_elsewhere_uncharged(
     assert not first.lendable
 
 
-def test_a_driver_that_hangs_puts_nothing_into_quarantine(site: Site, driver: Driver) -> None:
+def test_a_driver_that_hangs_quarantines_no_device(site: Site, driver: Driver) -> None:
     made = site.running()
     driver(INIT=999)
     site.loop.inventory()

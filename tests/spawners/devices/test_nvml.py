@@ -50,7 +50,7 @@ def test_a_gpu_in_mig_mode_is_listed_as_its_instances(driver: Driver) -> None:
     ] + [gpu(1, index=2)]
 
 
-def test_mig_mode_without_instances_is_said(driver: Driver) -> None:
+def test_mig_mode_without_instances_is_reported(driver: Driver) -> None:
     driver(GPUS=1, MIG="0:0")
     assert nvml.read("here") == NvmlInventory(reason="GPU 0 is in MIG mode and has no instances.")
 
@@ -70,7 +70,7 @@ def test_processes_are_those_of_each_unit(driver: Driver) -> None:
         ({"LOST": "0"}, Health.GONE, "fallen off the bus"),
     ],
 )
-def test_ill_health_has_a_sentence_and_concerns_one_gpu(
+def test_an_unhealthy_gpu_has_a_message_and_affects_no_other(
     driver: Driver, behaviour: dict[str, str], health: Health, words: str
 ) -> None:
     driver(GPUS=2, **behaviour)
@@ -89,7 +89,7 @@ def test_ill_health_has_a_sentence_and_concerns_one_gpu(
         ({"USE": "0:0", "SAMPLES": "0:12"}, 12),
     ],
 )
-def test_the_use_of_a_gpu_is_the_busiest_of_now_and_of_the_last_seconds(
+def test_utilization_is_the_maximum_of_now_and_the_last_seconds(
     driver: Driver, behaviour: dict[str, str], expected: int | None
 ) -> None:
     driver(**behaviour)
@@ -97,14 +97,14 @@ def test_the_use_of_a_gpu_is_the_busiest_of_now_and_of_the_last_seconds(
     assert (found.utilization, found.device.health) == (expected, Health.OK)
 
 
-def test_a_gpu_that_cannot_be_opened_is_left_out_and_said(driver: Driver) -> None:
+def test_a_gpu_that_cannot_be_opened_is_left_out_and_reported(driver: Driver) -> None:
     driver(GPUS=2, NO_HANDLE="0")
     inventory = nvml.read("here")
     assert [found.device for found in inventory.found] == [gpu(1)]
     assert inventory.reason == "GPU 0 cannot be opened: GPU is lost."
 
 
-def test_case_8_a_driver_that_hangs_is_given_up(driver: Driver) -> None:
+def test_case_8_a_driver_that_hangs_times_out(driver: Driver) -> None:
     driver(HANG=1)
 
     def hangs() -> dict[str, float]:
@@ -126,7 +126,7 @@ def test_case_8_a_machine_without_a_driver_has_no_devices_and_says_why(
     assert inventory.reason == "The NVIDIA driver is not installed."
 
 
-def test_a_driver_that_is_not_loaded_is_no_error(driver: Driver) -> None:
+def test_a_driver_that_is_not_loaded_is_not_an_error(driver: Driver) -> None:
     driver(INIT=9)
     assert nvml.read("here") == NvmlInventory(reason="The NVIDIA driver is not loaded.")
 

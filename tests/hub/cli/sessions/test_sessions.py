@@ -50,7 +50,7 @@ def test_a_session_sends_the_given_options(service: FakeService, carrel: Carrel)
     )
 
 
-def test_any_address_of_the_browser_is_accepted(
+def test_open_prints_the_public_address(
     service: FakeService, carrel: Carrel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a container the service has another address than outside."""

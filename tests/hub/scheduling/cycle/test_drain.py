@@ -41,7 +41,7 @@ def test_no_marked_device_is_ever_granted(snapshot: Snapshot, data: st.DataObjec
 
 
 @given(snapshots())
-def test_where_every_node_is_drained_nothing_starts_at_all(snapshot: Snapshot) -> None:
+def test_no_request_starts_while_all_nodes_are_drained(snapshot: Snapshot) -> None:
     devices = tuple(marked(device, {MarkKind.DRAIN}) for device in snapshot.devices)
     plan = decide(replace(snapshot, devices=devices, takes_work=False), NOW)
     assert plan.starts == ()
@@ -49,12 +49,14 @@ def test_where_every_node_is_drained_nothing_starts_at_all(snapshot: Snapshot) -
 
 
 @given(st.sampled_from(list(Health)), KINDS)
-def test_only_what_is_well_and_unmarked_may_be_lent(health: Health, kinds: set[MarkKind]) -> None:
+def test_only_healthy_devices_without_marks_are_granted(
+    health: Health, kinds: set[MarkKind]
+) -> None:
     device = replace(marked(DEVICE, kinds), health=health)
     assert device.lendable == (health is Health.OK and not kinds)
 
 
-def test_of_two_drains_the_one_that_is_over_first_counts() -> None:
+def test_of_two_drains_the_earlier_end_counts() -> None:
     marks = tuple(
         Mark(target=target, kind=MarkKind.DRAIN, since=0.0, until=until)
         for target, until in (("D0", None), ("n", 50.0))
@@ -64,7 +66,7 @@ def test_of_two_drains_the_one_that_is_over_first_counts() -> None:
     assert drain.until == 50.0
 
 
-def test_what_needs_no_device_waits_for_a_node() -> None:
+def test_cpu_requests_wait_for_a_node() -> None:
     cpu = PendingRequest(
         id="w", kind=Kind.JOB, owner="ada", group="g", devices=0, seconds=1, submitted_at=0
     )

@@ -154,7 +154,7 @@ def test_a_gang_that_would_like_more_than_the_pool_has_starts_with_fewer_members
 
 
 @pytest.mark.slow
-def test_it_does_so_along_queues_so_long_that_it_looks_ahead_for_hope() -> None:
+def test_steps_equal_whole_decisions_over_a_long_queue() -> None:
     """It is asked every now and then whether anybody is left who could start."""
     size = Size(devices=64, pending=500, users=60, groups=8)
     scenario = Scenario(3, size)

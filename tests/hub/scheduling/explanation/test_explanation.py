@@ -213,7 +213,7 @@ SUGGESTIONS = [
 
 
 @pytest.mark.parametrize(("asked", "groups", "expected"), SUGGESTIONS)
-def test_what_would_start_it_now(
+def test_suggestions_that_start_a_request_now(
     asked: Snapshot, groups: tuple[str, ...], expected: tuple[Suggestion, ...]
 ) -> None:
     assert explained(asked, groups=groups).suggestions == expected
@@ -230,7 +230,7 @@ def test_what_would_start_it_now(
         pytest.param(group("math"), PriorityClass.URGENT, id="urgent work stays where it is"),
     ],
 )
-def test_no_group_is_suggested_that_would_not_let_it_in(
+def test_no_group_is_suggested_that_would_refuse_the_request(
     other: Group, priority: PriorityClass
 ) -> None:
     asked = snapshot(
@@ -242,7 +242,7 @@ def test_no_group_is_suggested_that_would_not_let_it_in(
     assert explained(asked, groups=("math",)).suggestions == ()
 
 
-def test_where_nothing_starts_now_what_starts_sooner_is_said() -> None:
+def test_if_nothing_starts_now_suggestions_start_sooner() -> None:
     allocations = [allocation("j", "a0", ends_in=HOUR), allocation("k", "a1", ends_in=3 * HOUR)]
 
     found = explained(snapshot(pending("r", 2), allocations=allocations))
@@ -335,7 +335,7 @@ SOONER = [
 
 
 @pytest.mark.parametrize(("asked", "groups", "first"), SOONER)
-def test_where_nothing_starts_now_the_best_of_each_kind_is_said(
+def test_if_nothing_starts_now_the_best_of_each_kind_is_suggested(
     asked: Snapshot, groups: tuple[str, ...], first: Suggestion
 ) -> None:
     at_one = Estimate(at=NOW + HOUR, latest=NOW + HOUR)
@@ -386,7 +386,7 @@ def test_no_suggested_time_limit_is_shorter_than_the_expected_runtime(asked: Sna
     assert explained(asked).suggestions == ()
 
 
-def test_what_would_start_sooner_is_said_in_a_larger_pool_too() -> None:
+def test_suggestions_in_a_larger_pool() -> None:
     devices = [device for name in "abcdefghi" for device in node(name, 8)]
     allocations = [
         allocation(each.id, each.id, ends_in=HOUR * (1 + number))
@@ -427,7 +427,7 @@ def test_an_explained_request_has_an_estimate_past_the_first_page_too() -> None:
         assert found.wait == planned._replace(estimate=found.wait.estimate)
 
 
-def test_what_would_start_sooner_is_said_past_the_first_page_too() -> None:
+def test_suggestions_past_the_first_page() -> None:
     asked = a_line(FIRST_PAGE + 9)
     last = pending("r", owner="zoe", model="H200", age=-1)
     more = replace(
@@ -446,12 +446,12 @@ def test_what_would_start_sooner_is_said_past_the_first_page_too() -> None:
     )
 
 
-def test_behind_too_many_no_start_is_expected() -> None:
+def test_no_estimate_behind_a_very_long_queue() -> None:
     asked = a_line(MAX_AHEAD + 2)
     assert explained(asked, f"r{MAX_AHEAD + 2}").wait.estimate is None
 
 
-def test_where_finding_out_takes_too_long_no_start_is_expected() -> None:
+def test_no_estimate_if_its_computation_takes_too_long() -> None:
     assert explained(a_line(MAX_AHEAD), f"r{MAX_AHEAD}").wait.estimate is None
 
 
@@ -478,7 +478,7 @@ def test_an_estimate_of_its_own_is_that_of_a_plan_whose_page_ends_with_it(
     assert found.wait in planned
 
 
-def test_what_is_free_and_what_could_be_is_counted_for_its_model() -> None:
+def test_free_devices_are_counted_for_the_model_of_the_request() -> None:
     devices = (*node("a", 2), *node("b", 2, model="A100"))
     asked = snapshot(
         pending("r", 2, model="A100"), devices=devices, allocations=[allocation("j", "b0")]
@@ -519,7 +519,7 @@ def test_what_is_free_and_what_could_be_is_counted_for_its_model() -> None:
         ),
     ],
 )
-def test_the_quota_that_holds_it_is_said(
+def test_the_quota_that_holds_a_request_is_named(
     groups: tuple[Group, ...], held: tuple[Allocation, ...], expected: QuotaState
 ) -> None:
     found = explained(snapshot(pending("r"), groups=groups, allocations=held))
@@ -528,7 +528,7 @@ def test_the_quota_that_holds_it_is_said(
     assert found.wait.reason is expected.reason
 
 
-def test_sessions_are_a_quota_too() -> None:
+def test_the_limit_on_sessions_is_a_quota() -> None:
     groups = (replace(group("cs101"), max_sessions=1), group("math"))
     session = replace(allocation("j", "a0", owner="ada"), kind=Kind.SESSION)
     request = replace(pending("r", owner="ada"), kind=Kind.SESSION)
@@ -540,7 +540,7 @@ def test_sessions_are_a_quota_too() -> None:
     )
 
 
-def test_the_budget_that_holds_it_is_said() -> None:
+def test_the_budget_that_holds_a_request_is_named() -> None:
     left = BudgetBalance(group="cs101", budget=100.0, used=100.0)
 
     found = explained(snapshot(pending("r"), budgets=[left]))
@@ -548,7 +548,7 @@ def test_the_budget_that_holds_it_is_said() -> None:
     assert (found.wait.reason, found.budget) == (Reason.BUDGET, left)
 
 
-def test_the_reservation_that_holds_it_is_said() -> None:
+def test_the_reservation_that_holds_a_request_is_named() -> None:
     lab = ReservedSpan(id="lab", group="math", devices=2, starts_at=NOW - 1, ends_at=NOW + HOUR)
 
     assert explained(snapshot(pending("r"), reserved=[lab])).reserved == lab
@@ -646,11 +646,13 @@ AHEAD = [
 
 
 @pytest.mark.parametrize(("asked", "expected"), AHEAD)
-def test_behind_whom_and_by_which_rule(asked: Snapshot, expected: RequestsAhead) -> None:
+def test_requests_ahead_and_the_rule_that_puts_them_there(
+    asked: Snapshot, expected: RequestsAhead
+) -> None:
     assert explained(asked).ahead == (expected,)
 
 
-def test_those_under_another_limit_are_not_in_its_way() -> None:
+def test_requests_held_by_another_limit_are_not_ahead() -> None:
     asked = snapshot(
         pending("x", age=9),
         pending("r", 2, group="math"),
@@ -661,7 +663,7 @@ def test_those_under_another_limit_are_not_in_its_way() -> None:
     assert explained(asked).ahead == ()
 
 
-def test_what_starts_or_is_unknown_is_not_explained() -> None:
+def test_starting_and_unknown_requests_have_no_explanation() -> None:
     assert explained_if_it_waits(snapshot(pending("r")), "r") is None
     assert explained_if_it_waits(snapshot(), "r") is None
 
@@ -703,7 +705,7 @@ ASKED = st.one_of(
 
 
 @given(ASKED, st.integers(0, 15))
-def test_a_suggestion_that_is_followed_comes_true(asked: tuple[Snapshot, str], choice: int) -> None:
+def test_a_followed_suggestion_keeps_its_promise(asked: tuple[Snapshot, str], choice: int) -> None:
     check_a_suggestion_that_is_followed_comes_true(*asked, choice)
 
 

@@ -62,14 +62,14 @@ CASES = [
 
 
 @pytest.mark.parametrize(("groups", "expected"), CASES)
-def test_how_much_a_group_could_ever_have(
+def test_the_reachable_capacity_of_a_group(
     groups: tuple[Group, ...], expected: ReachableCapacity
 ) -> None:
     assert reachable("lab", groups, FOUR) == expected
 
 
 @pytest.mark.parametrize("kind", MarkKind)
-def test_what_takes_no_work_may_be_repaired(kind: MarkKind) -> None:
+def test_unhealthy_devices_count_as_reachable(kind: MarkKind) -> None:
     groups = (guaranteed("lab", 1), guaranteed("cs101", 2))
     broken = tuple(
         replace(each, health=Health.SICK, marks=(Mark(target=each.id, kind=kind, since=NOW),))

@@ -41,7 +41,7 @@ def after(*looks: IdleSample) -> IdleWatch:
     return watch
 
 
-def test_a_session_in_which_nothing_runs_is_quiet_since_the_first_look() -> None:
+def test_an_idle_session_is_idle_since_its_first_sample() -> None:
     watch = after(*[QUIET] * 5)
     assert (watch.quiet_since, watch.worked_at, watch.last.at) == (0.0, None, 120.0)
 
@@ -77,9 +77,7 @@ def test_a_session_in_which_nothing_runs_is_quiet_since_the_first_look() -> None
         ),
     ],
 )
-def test_work_of_any_kind_and_what_is_not_known_begin_the_time_anew(
-    look: IdleSample, work: str
-) -> None:
+def test_activity_and_unknown_signals_restart_the_idle_time(look: IdleSample, work: str) -> None:
     watch = after(QUIET, QUIET, look)
     assert (watch.quiet_since, watch.worked_at, watch.work) == (60.0, 60.0, work)
 
@@ -89,12 +87,12 @@ def test_a_cell_reported_after_the_sample_it_ran_before_is_work() -> None:
     assert after(QUIET, QUIET, later).work == "A cell ran."
 
 
-def test_the_same_cell_told_again_a_little_later_is_not() -> None:
+def test_the_same_cell_reported_again_is_no_activity() -> None:
     again = replace(QUIET, kernels=KernelReport(count=1, running=0, cell_at=-49.4))
     assert after(QUIET, again, QUIET).worked_at is None
 
 
-def test_a_little_cpu_is_not_work_and_is_in_the_evidence() -> None:
+def test_a_little_cpu_time_is_no_activity_and_is_in_the_evidence() -> None:
     little = replace(QUIET, cpu_seconds=10.0 + 0.5 * CPU_SHARE * EVERY)
     watch = after(QUIET, little)
     assert watch.worked_at is None
@@ -105,7 +103,7 @@ def test_a_little_cpu_is_not_work_and_is_in_the_evidence() -> None:
     )
 
 
-def test_the_evidence_says_what_is_held_and_what_cannot_be_measured() -> None:
+def test_the_evidence_has_devices_and_what_cannot_be_measured() -> None:
     look = replace(
         QUIET,
         kernels=KernelReport(count=0, running=0),
@@ -123,7 +121,7 @@ def test_the_evidence_says_what_is_held_and_what_cannot_be_measured() -> None:
 
 
 @pytest.mark.parametrize("jump", [-3600.0, 3600.0])
-def test_after_a_gap_or_a_jump_of_the_clock_the_watch_begins_anew(jump: float) -> None:
+def test_a_gap_or_a_clock_jump_restarts_the_idle_time(jump: float) -> None:
     watch = observed(after(QUIET, QUIET), replace(QUIET, at=EVERY + jump), every=EVERY)
     assert watch == IdleWatch(began=EVERY + jump, last=watch.last, quiet_since=EVERY + jump)
 
@@ -215,5 +213,5 @@ def test_no_warning_after_recent_work_or_an_unknown_signal(
 
 
 @given(idle=st.floats(1, 86400), countdown=st.floats(1, 3600))
-def test_there_are_several_looks_in_every_span(idle: float, countdown: float) -> None:
+def test_there_are_several_samples_in_every_idle_time(idle: float, countdown: float) -> None:
     assert 4 * sample_interval(idle, countdown) <= min(idle, countdown) + 1e-9

@@ -31,12 +31,12 @@ def reachable(begin: State, *, without: frozenset[State] = frozenset()) -> set[S
 
 
 @pytest.mark.parametrize(("state", "move"), LEGAL)
-def test_a_legal_move_leads_where_the_table_says(state: State, move: Move) -> None:
+def test_a_legal_transition_leads_to_the_state_in_the_table(state: State, move: Move) -> None:
     assert after(state, move) is TABLE[state, move]
 
 
 @pytest.mark.parametrize(("state", "move"), ILLEGAL)
-def test_an_illegal_move_raises_and_says_what_is_legal(state: State, move: Move) -> None:
+def test_an_illegal_transition_raises_with_the_legal_ones(state: State, move: Move) -> None:
     with pytest.raises(IllegalMove, match=f"A request that is {state} cannot {move}") as caught:
         after(state, move)
 
@@ -55,13 +55,11 @@ def test_a_terminal_state_is_never_left(state: State) -> None:
 
 @pytest.mark.parametrize("end", [State.FAILED, State.CANCELLED, State.TIMED_OUT])
 @pytest.mark.parametrize("state", UNFINISHED)
-def test_every_unfinished_state_has_a_way_to_a_bad_end_without_a_new_attempt(
-    state: State, end: State
-) -> None:
+def test_every_unfinished_state_can_fail_without_a_new_attempt(state: State, end: State) -> None:
     assert end in reachable(state, without=frozenset({State.QUEUED}))
 
 
-def test_where_something_may_run_an_end_leads_through_stopping_or_confirmed_loss() -> None:
+def test_running_states_end_through_stopping_or_confirmed_loss() -> None:
     between = frozenset({State.STOPPING, State.LOST, State.QUEUED})
 
     for state in MAY_RUN - {State.STOPPING}:
@@ -74,13 +72,13 @@ def test_success_comes_only_after_running_and_stopping() -> None:
     assert [state for (state, _), to in TABLE.items() if to is State.SUCCEEDED] == [State.STOPPING]
 
 
-def test_what_may_run_holds_its_devices_and_what_has_ended_holds_none() -> None:
+def test_running_states_hold_devices_and_terminal_ones_none() -> None:
     assert MAY_RUN < HOLDS_DEVICES
     assert not HOLDS_DEVICES & TERMINAL
     assert State.QUEUED not in HOLDS_DEVICES
 
 
-def test_nothing_holds_devices_that_did_not_get_a_lease() -> None:
+def test_only_a_grant_leads_to_states_that_hold_devices() -> None:
     """The only way from a state without devices to one with them is a grant."""
     gains = {
         (state, move)
@@ -90,5 +88,5 @@ def test_nothing_holds_devices_that_did_not_get_a_lease() -> None:
     assert gains == {(State.QUEUED, Move.GRANT)}
 
 
-def test_the_page_in_the_documentation_is_the_one_that_the_table_makes() -> None:
+def test_the_documentation_page_matches_the_table() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tests.diagram"

@@ -91,7 +91,7 @@ def test_devices_are_taken_once_and_can_be_released() -> None:
     assert taken(pool, ONE) is None
 
 
-def test_a_copy_goes_its_own_way() -> None:
+def test_a_copy_is_independent() -> None:
     pool = DevicePool(node("a", 2), ())
     copied = pool.copy()
 
@@ -106,7 +106,7 @@ def test_free_devices_are_counted_by_model() -> None:
     assert [pool.total_count(model) for model in (None, "A100")] == [5, 3]
 
 
-def test_a_sick_device_does_not_become_free_when_its_lease_ends() -> None:
+def test_an_unhealthy_device_does_not_become_free_when_its_lease_ends() -> None:
     pool = DevicePool([device("a0", health=Health.SICK)], [allocation("j", "a0")])
 
     pool.release(allocation("j", "a0"))
@@ -114,7 +114,7 @@ def test_a_sick_device_does_not_become_free_when_its_lease_ends() -> None:
     assert taken(pool, ONE) is None
 
 
-def test_what_could_fit_counts_held_devices_and_not_broken_ones() -> None:
+def test_potential_fit_counts_held_devices_and_no_broken_ones() -> None:
     pool = DevicePool(
         [*node("a", 2), device("a2", health=Health.SICK)], [allocation("j", "a0", "a1")]
     )

@@ -149,13 +149,13 @@ def test_gang(
     assert (placed.devices if placed else None) == expected
 
 
-def test_how_many_members_of_each_role_it_got_is_said() -> None:
+def test_a_placement_has_the_number_of_members_of_each_role() -> None:
     placed = DevicePool(node("a", 4), ()).take(gang(members(1, 2, 1, "head"), members(1, 9, 1)))
 
     assert placed == Placement(devices=("a0", "a1", "a2", "a3"), members=(2, 2))
 
 
-def test_a_gang_that_does_not_fit_takes_nothing() -> None:
+def test_a_gang_that_does_not_fit_takes_no_devices() -> None:
     pool = DevicePool((*node("a", 2), *node("b", 2)), [allocation("j", "b1")])
 
     assert pool.take(gang(members(2, 2))) is None
@@ -164,7 +164,7 @@ def test_a_gang_that_does_not_fit_takes_nothing() -> None:
     assert not pool.could_fit(gang(members(2, 3)))
 
 
-def test_more_devices_than_a_node_has_need_a_gang_that_says_how_they_are_cut() -> None:
+def test_more_devices_than_one_node_has_need_a_gang() -> None:
     pool = DevicePool((*node("a", 8), *node("b", 8), *node("c", 8)), ())
 
     assert not pool.could_fit(pending("r", 20))
@@ -182,7 +182,7 @@ def taken(pool: DevicePool, request: PendingRequest) -> tuple[str, ...] | None:
     return placed.devices if placed else None
 
 
-def test_shares_fill_a_device_before_the_next_one_is_broken() -> None:
+def test_shares_fill_a_device_before_the_next_one_is_shared() -> None:
     pool = DevicePool(node("a", 2), ())
 
     assert [taken(pool, part(each)) for each in (0.6, 0.5, 0.4, 0.25, 0.25)] == [
@@ -203,11 +203,11 @@ def test_a_share_goes_where_the_least_is_left_over() -> None:
     assert taken(pool, part(0.3)) == ("a1",)
 
 
-def test_a_device_is_broken_in_the_node_with_the_fewest_free() -> None:
+def test_a_device_is_shared_first_in_the_node_with_the_fewest_free() -> None:
     assert taken(DevicePool((*node("a", 4), *node("b", 1)), ()), part(0.5)) == ("b0",)
 
 
-def test_memory_binds_a_share_as_compute_does() -> None:
+def test_memory_limits_shares_as_compute_does() -> None:
     pool = DevicePool(node("a", 1), ())
 
     assert taken(pool, part(0.1, gigabytes=100)) == ("a0",)
@@ -217,7 +217,7 @@ def test_memory_binds_a_share_as_compute_does() -> None:
 
 
 @pytest.mark.parametrize("compute", [0.0, -0.5, 1.01, float("nan"), float("inf")])
-def test_what_is_no_part_of_a_device_never_fits(compute: float) -> None:
+def test_an_invalid_share_never_fits(compute: float) -> None:
     assert not DevicePool(node("a", 1), ()).could_fit(part(compute))
 
 
@@ -270,7 +270,7 @@ def test_a_gang_takes_as_much_as_a_reservation_of_others_leaves(
     assert [len(each.devices) for each in starts] == ([gets] if gets else [])
 
 
-def test_a_gang_that_is_first_expects_its_least_next_to_a_reservation() -> None:
+def test_a_gang_at_the_head_is_estimated_with_its_minimum_beside_a_reservation() -> None:
     """It starts with three in ten minutes: who takes a device for longer waits."""
     lesson = ReservedSpan(
         id="lesson", group="lab", devices=1, starts_at=NOW - HOUR, ends_at=NOW + 9 * HOUR

@@ -118,7 +118,7 @@ def test_fifty_submissions_of_one_user_pass_no_other_user() -> None:
     assert found[:6] == ["b00", "a0", "b01", "a1", "b02", "a2"]
 
 
-def test_what_runs_is_charged_before_it_is_over() -> None:
+def test_running_requests_are_charged_in_advance() -> None:
     running = (allocation("r", "a0", owner="bob"),)
     queue = (pending("b", owner="bob", age=9), pending("a", owner="ada"))
     assert order(*queue, allocations=running) == ["a", "b"]
@@ -177,12 +177,12 @@ def test_a_request_that_a_limit_holds_does_not_go_before_groups_that_owe_less() 
         pytest.param(pending("b"), pending("a"), id="the id, where all else is the same"),
     ],
 )
-def test_inside_one_share(first: PendingRequest, second: PendingRequest) -> None:
+def test_the_order_within_one_group(first: PendingRequest, second: PendingRequest) -> None:
     queue = (replace(first, owner="ada"), replace(second, owner="ada"))
     assert order(*queue) == [second.id, first.id]
 
 
-def test_a_deadline_with_time_left_changes_no_order() -> None:
+def test_a_deadline_with_enough_time_does_not_change_the_order() -> None:
     asked = replace(pending("due", seconds=HOUR), deadline=NOW + 9 * HOUR)
     assert order(replace(asked, owner="a"), pending("short", seconds=60, owner="a")) == [
         "short",
@@ -201,7 +201,7 @@ def test_a_deadline_in_danger_passes_others_of_its_group() -> None:
     assert order(older, later) == ["older", "due"]
 
 
-def test_many_deadlines_pass_others_by_what_one_request_costs() -> None:
+def test_many_deadlines_of_one_user_take_turns_with_others() -> None:
     """The first of ada's goes before the first of ben's; then they go by turns."""
     many = [hurried(f"due {number}", "ada") for number in range(6)]
     others = [pending(f"ben {n}", owner="ben", seconds=HOUR, age=9) for n in range(3)]

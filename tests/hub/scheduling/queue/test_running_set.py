@@ -27,12 +27,12 @@ JOB = replace(allocation("run", "a0", ends_in=10 * HOUR), since=NOW, expected=60
         (11 * HOUR, 11 * HOUR),
     ],
 )
-def test_what_outlives_its_expectation_is_given_twice_as_long(ran: float, ends: float) -> None:
+def test_an_exceeded_runtime_estimate_is_doubled(ran: float, ends: float) -> None:
     assert expected_end(JOB, NOW + ran) == NOW + ends
 
 
 @pytest.mark.parametrize(("ran", "ends"), [(0, 0), (1, 60), (59, 60), (61, 120)])
-def test_what_was_expected_to_take_no_time_is_given_a_minute(ran: float, ends: float) -> None:
+def test_a_runtime_estimate_of_zero_becomes_a_minute(ran: float, ends: float) -> None:
     assert expected_end(replace(JOB, expected=0.0), NOW + ran) == NOW + ends
 
 
@@ -49,9 +49,7 @@ def test_what_was_expected_to_take_no_time_is_given_a_minute(ran: float, ends: f
         (20 * HOUR, HOUR),
     ],
 )
-def test_what_outlived_its_expectation_before_it_was_stopped_has_as_much_left(
-    done: float, left: float
-) -> None:
+def test_the_remaining_estimate_of_a_stopped_run(done: float, left: float) -> None:
     request = replace(pending("again", 2, seconds=HOUR), expected=600.0, done=2 * done)
     assert expected_seconds(request) == left
 
@@ -60,11 +58,11 @@ def test_a_leaving_allocation_ends_now() -> None:
     assert expected_end(replace(JOB, leaving=True), NOW + 60) == NOW + 60
 
 
-def test_what_is_known_by_its_limit_alone_ends_with_it() -> None:
+def test_without_an_estimate_the_time_limit_is_the_end() -> None:
     assert expected_end(replace(JOB, expected=None), NOW + HOUR) == NOW + 10 * HOUR
 
 
-def test_as_time_passes_the_ends_are_those_that_would_be_found_anew() -> None:
+def test_ends_kept_over_time_equal_those_computed_again() -> None:
     runs = [
         replace(JOB, request_id="outlived"),
         replace(JOB, request_id="later", expected=5 * HOUR),

@@ -22,9 +22,7 @@ def test_a_share_costs_its_part_of_the_device() -> None:
 
 
 @given(st.floats(0.001, 1.0), st.floats(0.0, 1e6))
-def test_what_a_share_is_charged_is_what_it_counts_against_a_quota(
-    compute: float, seconds: float
-) -> None:
+def test_the_charge_of_a_share_is_its_part_of_a_quota(compute: float, seconds: float) -> None:
     share = Share(compute=compute)
     charged = device_seconds(1, 0.0, seconds, share=share)
     assert charged == size(1, share) / THOUSAND * seconds

@@ -88,7 +88,7 @@ FULL = (*FULL_FOR_ADA, allocation("k", "a2", "a3", owner="bob"))
         ),
     ],
 )
-def test_room(
+def test_headroom(
     groups: tuple[Group, ...],
     allocations: tuple[Allocation, ...],
     devices: int,

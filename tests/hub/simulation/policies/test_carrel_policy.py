@@ -49,7 +49,7 @@ def test_borrowed_devices_are_reclaimed_by_the_owning_group() -> None:
     assert [run.lost for run in stopped] == [60.0, 60.0]
 
 
-def test_the_allocation_with_the_most_left_is_preempted_whichever_began_last() -> None:
+def test_the_allocation_with_the_most_time_left_is_preempted() -> None:
     """A stop costs everybody the same here, and the scheduler is told so."""
     place = shared_site(
         2, guaranteed("lab", 0, of=2), guaranteed("cs101", 1, of=2), restart_cost=60
@@ -189,7 +189,7 @@ TOGETHER = (*node("a", 2, model="A100"), *node("b", 2, model="A100"), *node("c",
         ),
     ],
 )
-def test_what_could_not_start_even_alone_is_named_and_why(
+def test_jobs_that_could_not_start_even_alone_are_named_with_the_reason(
     stuck: TraceJob, groups: tuple[Group, ...], devices: tuple[Device, ...], said: str
 ) -> None:
     before = job("before", 0, 10, tenant="lab")
@@ -220,7 +220,7 @@ def test_what_could_not_start_even_alone_is_named_and_why(
         ),
     ],
 )
-def test_what_is_too_large_for_the_nodes_is_named_and_why(large: TraceJob, said: str) -> None:
+def test_jobs_too_large_for_the_nodes_are_named_with_the_reason(large: TraceJob, said: str) -> None:
     devices = (*node("a", 8), *node("b", 4, model="A100"), *node("c", 4, model="A100"))
     with pytest.raises(InvalidInput) as error:
         played(CARREL, (large,), SimulatedSite(devices=devices))
@@ -249,7 +249,7 @@ class Idle:
         return inf
 
 
-def test_a_policy_that_starts_nothing_is_blamed_and_no_quota() -> None:
+def test_a_policy_that_starts_nothing_is_reported_as_the_cause() -> None:
     idle: Schedules = Idle()
     with pytest.raises(InvalidInput) as error:
         played(idle, (job("x", 0, 10, tenant="lab"),), shared_site(2, LAB))

@@ -132,7 +132,7 @@ def test_a_job_has_the_model_that_it_asks_for(policy: Schedules) -> None:
 
 
 @BOTH
-def test_one_member_sits_within_one_node_however_large_it_is(policy: Schedules) -> None:
+def test_a_member_needs_one_node(policy: Schedules) -> None:
     assert set(lying(policy, (gang("one", 0, 1, "1x4"),), on("2x2,1x4"))["one"]) == {"node00003"}
     with pytest.raises(
         InvalidInput, match=r"in 1 member, .* each member has all of its devices on one node."
@@ -177,7 +177,7 @@ def test_small_work_is_stopped_for_members_that_share_a_node() -> None:
     assert [run.preemptions for run in outcome.runs] == [1, 1, 1, 1, 0]
 
 
-def test_what_is_stopped_with_fewer_members_has_lost_and_has_left_what_it_did() -> None:
+def test_lost_and_remaining_work_of_a_gang_stopped_with_fewer_members() -> None:
     """First there are two of its four members, then all of them."""
     lab, cs101 = unlimited_group("lab", 4), replace(unlimited_group("cs101", 4), guaranteed=3)
     jobs = (

@@ -48,20 +48,20 @@ BLOCKED = (job("a", 0, 100), job("big", 1, 50, 2), job("late", 2, 10))
         ),
     ],
 )
-def test_jobs_run_when_their_policy_says(
+def test_start_times_of_each_policy(
     policy: str, jobs: tuple[TraceJob, ...], expected: dict[str, list[tuple[float, float]]]
 ) -> None:
     assert spans(played(BASELINES[policy], jobs)) == expected
 
 
-def test_the_one_with_the_least_predicted_service_is_next_whatever_is_true() -> None:
+def test_the_job_with_the_least_predicted_service_is_next() -> None:
     jobs = (job("a", 0, 10, 2), job("long", 1, 50, 2), job("short", 2, 10, 2))
     told = {"long": 1.0, "short": 99.0}
     found = spans(played(BASELINES["qssf"], jobs, expected=told))
     assert found == {"a": [(0, 10)], "long": [(10, 60)], "short": [(60, 70)]}
 
 
-def test_a_run_past_the_threshold_is_preempted_by_one_below_it() -> None:
+def test_a_job_past_the_threshold_is_preempted_by_one_below_it() -> None:
     crossing = LAS_THRESHOLD / 2
     jobs = (job("a", 0, 5000, 2), job("b", 10, 100, 2))
     found = spans(played(BASELINES["las"], jobs))
@@ -71,7 +71,7 @@ def test_a_run_past_the_threshold_is_preempted_by_one_below_it() -> None:
     }
 
 
-def test_within_the_second_queue_the_first_submitted_goes_on() -> None:
+def test_in_the_second_queue_the_first_submitted_job_continues() -> None:
     jobs = (job("a", 0, 2000, 2), job("b", 1700, 2000, 2))
     assert spans(played(BASELINES["las"], jobs)) == {
         "a": [(0, 1700), (3300, 3600)],
@@ -87,7 +87,7 @@ def test_a_preemption_costs_the_restart_cost() -> None:
     assert (stopped.preemptions, stopped.lost, stopped.used) == (1, 120.0, 320.0)
 
 
-def test_only_those_are_stopped_whose_devices_are_needed() -> None:
+def test_only_jobs_whose_devices_are_needed_are_stopped() -> None:
     # Two nodes of two: the last ones in the order are a1 and b1, on different nodes.
     jobs = (
         *(job("a0", 0, 100), job("a1", 0, 400), job("b0", 0, 300), job("b1", 0, 200)),
@@ -110,12 +110,12 @@ def test_a_job_that_no_nodes_could_hold_is_refused_before_anything_runs() -> Non
         played(BASELINES["fifo"], (job("a", 0, 1), job("huge", 5, 1, 9)), site(4, 2))
 
 
-def test_jobs_of_no_length_and_equal_moments_lead_nowhere_strange() -> None:
+def test_jobs_of_zero_length_and_equal_times() -> None:
     jobs = tuple(job(str(number), 5, 0, 2) for number in range(4))
     assert set(map(tuple, spans(played(BASELINES["fifo"], jobs)).values())) == {((5.0, 5.0),)}
 
 
-def test_an_order_of_ones_own_is_a_function() -> None:
+def test_a_custom_order_is_a_function() -> None:
     widest_first = Policy(name="widest", order=lambda run, now: (-run.job.devices,))
     jobs = (job("a", 0, 10, 2), job("one", 1, 10), job("two", 2, 10, 2))
     found = spans(played(widest_first, jobs))

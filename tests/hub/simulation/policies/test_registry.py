@@ -45,7 +45,7 @@ def test_a_function_is_an_order(points: tuple[EntryPoint, ...]) -> None:
     assert spans(played(policy, jobs))["two"] == [(10, 20)]
 
 
-def test_a_whole_policy_goes_by_the_name_of_its_entry_point(points: tuple[EntryPoint, ...]) -> None:
+def test_a_policy_has_the_name_of_its_entry_point(points: tuple[EntryPoint, ...]) -> None:
     policy = registry.policy("patient", points)
     assert (policy.name, isinstance(policy, Policy) and policy.passes) == ("patient", True)
 
@@ -54,14 +54,14 @@ def test_no_policy_takes_the_name_of_a_built_in_one(points: tuple[EntryPoint, ..
     assert registry.policy("fifo", points) == registry.policy("fifo")
 
 
-def test_all_are_named_ours_first(points: tuple[EntryPoint, ...]) -> None:
+def test_built_in_policies_are_listed_first(points: tuple[EntryPoint, ...]) -> None:
     assert registry.names(points) == (
         *("fifo", "greedy", "sjf", "srtf", "las", "qssf", "carrel"),
         *("patient", "widest", "wrong"),
     )
 
 
-def test_one_that_is_not_there_and_one_that_is_no_policy_are_refused(
+def test_unknown_and_invalid_policies_are_refused(
     points: tuple[EntryPoint, ...],
 ) -> None:
     with pytest.raises(InvalidInput, match="no policy 'lottery'") as refused:

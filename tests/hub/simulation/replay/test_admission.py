@@ -67,12 +67,12 @@ def test_a_job_with_more_time_than_a_group_above_allows_is_left_out_and_counted(
     )
 
 
-def test_without_a_time_limit_it_counts_how_long_it_ran() -> None:
+def test_without_a_time_limit_the_runtime_counts() -> None:
     given = trace({"limit": 30.0}, {})
     assert left(given, replace(LONE, max_seconds=59))[0] == ["0"]
 
 
-def test_less_than_a_second_is_not_refused_for_being_no_time() -> None:
+def test_a_job_of_less_than_a_second_is_admitted() -> None:
     given = trace({"limit": 0.0}, {})
     assert left(given, LONE) == (["0", "1"], {})
 
@@ -192,16 +192,16 @@ def test_what_live_admission_would_refuse_is_left_out_and_counted(
     assert left(trace(*jobs), *groups, devices=MIXED) == (["0"], {reason: 1})
 
 
-def test_every_rule_of_admission_has_its_words() -> None:
+def test_every_admission_rule_has_a_sentence() -> None:
     assert WORDS.keys() == set(Rule)
 
 
-def test_a_group_whose_sessions_may_borrow_keeps_them() -> None:
+def test_sessions_of_a_group_that_may_borrow_are_kept() -> None:
     given = trace({"devices": 3, **SESSION})
     assert left(given, replace(LONE, sessions_borrow=True), OTHERS) == (["0"], {})
 
 
-def test_of_a_trace_what_is_larger_than_a_node_gets_several() -> None:
+def test_a_job_of_a_trace_larger_than_a_node_gets_several_nodes() -> None:
     given = trace({"devices": 8}, {"devices": 9})
     devices = one_pool(4, 2).pool(ONE_POOL)
     assert left(given, LONE, devices=devices, gangs=True) == (
@@ -215,7 +215,7 @@ def test_a_removed_group_has_no_limits() -> None:
     assert left(given, replace(LONE, max_devices=1)) == (["0"], {})
 
 
-def test_a_tenant_with_its_own_nodes_is_guaranteed_all_of_them() -> None:
+def test_a_tenant_is_guaranteed_all_of_its_own_nodes() -> None:
     pools = {"lab": one_pool(1, 2).pool(ONE_POOL), "cs101": one_pool(1, 4).pool(ONE_POOL)}
     given = trace(
         {"devices": 2, "preemptible": False},
@@ -228,18 +228,18 @@ def test_a_tenant_with_its_own_nodes_is_guaranteed_all_of_them() -> None:
     assert [each.id for each in found.jobs] == ["0", "2", "3"]
 
 
-def test_what_no_limit_affects_stays_as_it_is() -> None:
+def test_jobs_within_all_limits_are_unchanged() -> None:
     given = trace({"limit": 1e9})
     assert admitted(given, {ONE_POOL: EIGHT}, (), gangs=True) is given
     assert admitted(given, {ONE_POOL: EIGHT}, (LONE,), gangs=True) is given
 
 
-def test_what_is_larger_than_the_nodes_of_a_trace_without_quotas_is_named_elsewhere() -> None:
+def test_admission_without_quotas_does_not_check_the_size_of_nodes() -> None:
     given = trace({"devices": 9})
     assert admitted(given, {ONE_POOL: EIGHT}, (), gangs=True) is given
 
 
-def test_that_nothing_would_be_accepted_is_an_error_of_the_quota() -> None:
+def test_a_quota_under_which_no_job_is_admitted_is_an_error() -> None:
     with pytest.raises(
         InvalidInput, match="All of own would be refused: 2 asked for more time than site allows"
     ):
@@ -251,7 +251,7 @@ def test_that_nothing_would_be_accepted_is_an_error_of_the_quota() -> None:
     st.integers(1, 20_000),
     st.integers(0, 9),
 )
-def test_each_is_refused_for_what_it_alone_would_be(
+def test_each_job_is_refused_as_it_would_be_alone(
     asked: list[tuple[int, int]], budget: int, most: int
 ) -> None:
     """Those that differ in time alone are decided together."""
@@ -268,7 +268,7 @@ def test_each_is_refused_for_what_it_alone_would_be(
 
 
 @drawn(rich.snapshots())
-def test_what_is_left_comes_to_its_end(asked: Snapshot) -> None:
+def test_all_admitted_jobs_end(asked: Snapshot) -> None:
     """Nothing that was let in finds later that it can never start."""
     devices = tuple(each for each in asked.devices if each.lendable)
     groups = tuple(replace(each, budget=None) for each in asked.groups)

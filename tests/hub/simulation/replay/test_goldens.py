@@ -40,22 +40,22 @@ def figures(week: Trace, policy: str, estimates: str = "oracle", seed: int = 0) 
         ("sjf", 26_165, 24_201),
     ],
 )
-def test_first_come_and_shortest_first_come_out_as_elsewhere(
+def test_fifo_and_shortest_first_agree_with_other_simulators(
     week: Trace, policy: str, jct: float, wait: float
 ) -> None:
     found = figures(week, policy)
     assert (found.jct.mean, found.wait.mean) == (approx(jct, EXACT), approx(wait, EXACT))
 
 
-def test_two_queues_come_out_as_in_one_of_two_implementations(week: Trace) -> None:
+def test_two_queues_agree_with_one_of_two_implementations(week: Trace) -> None:
     found = figures(week, "las").jct.mean
     assert found in (approx(56_353, 0.05), approx(58_989, 0.05))
 
 
-def test_predicted_service_comes_out_as_elsewhere_over_ten_draws(week: Trace) -> None:
+def test_predicted_service_agrees_with_another_simulator_over_ten_seeds(week: Trace) -> None:
     found = fmean(figures(week, "qssf", "lognormal:1.0", seed).jct.mean for seed in range(10))
     assert found == approx((30_990 + 31_803) / 2, 0.1)
 
 
-def test_the_same_seed_gives_the_same_figures(week: Trace) -> None:
+def test_the_same_seed_gives_the_same_metrics(week: Trace) -> None:
     assert figures(week, "qssf", "lognormal:1.0", 3) == figures(week, "qssf", "lognormal:1.0", 3)

@@ -41,7 +41,7 @@ def test_completion_wait_use_and_slowdown() -> None:
     assert (found.preemptions, found.wasted) == (0, 0.0)
 
 
-def test_work_that_was_done_twice_is_no_wait() -> None:
+def test_repeated_work_does_not_count_as_wait() -> None:
     found = result((job("a", 0, 100, 2), job("b", 10, 20, 2)), "1x2", "srtf").figures
     # a: 10 s, 20 s of wait, then 90 s and the 60 s that were lost.
     assert (found.jct.mean, found.wait.mean) == ((180 + 20) / 2, 10.0)
@@ -62,7 +62,7 @@ def test_evenness_of_slowdowns() -> None:
     assert (found.worst, found.mean) == (6.0, 4.0)
 
 
-def test_pools_of_their_own_are_added_up() -> None:
+def test_separate_pools_are_added_up() -> None:
     jobs = (job("a", 0, 100, tenant="x"), job("b", 0, 100, tenant="y"), job("c", 0, 10, tenant="y"))
     found = result(jobs, "x=1x1,y=1x1", "fifo").figures
     assert found.jct.mean == (100 + 100 + 110) / 3
@@ -92,7 +92,7 @@ def test_a_tenant_alone_on_its_guaranteed_devices_has_its_own_nodes() -> None:
         assert apart.jct_alone is None
 
 
-def test_if_one_tenant_could_not_be_alone_there_is_no_figure_of_all() -> None:
+def test_without_a_value_for_one_tenant_there_is_no_total() -> None:
     jobs = (job("a", 0, 100, 2, tenant="x"), job("b", 1, 100, tenant="y"))
     groups = (Group(name="x", guaranteed=1), Group(name="y", guaranteed=1))
     found = result(jobs, "1x2", "fifo", *groups).figures
@@ -113,7 +113,7 @@ def test_without_guaranteed_quotas_there_is_no_comparison() -> None:
     assert (found.below_guarantee, found.below_alone, found.jct_alone) == (None, None, None)
 
 
-def test_what_does_not_fit_into_a_guarantee_is_not_owed_by_it() -> None:
+def test_a_job_larger_than_the_guaranteed_quota_is_not_compared() -> None:
     jobs = (job("a", 0, 100, 2, tenant="x"), job("wide", 0, 10, 2, tenant="y"))
     runs = played(BASELINES["fifo"], jobs, site()).runs
     assert below_guarantee(runs, {"y": 1}) == 0.0

@@ -19,7 +19,7 @@ from ..kit import job
 JOBS = tuple(job(str(number), number, 100.0) for number in range(4000))
 
 
-def test_an_oracle_knows() -> None:
+def test_an_oracle_knows_the_runtime() -> None:
     assert parse_estimates("oracle", JOBS, 0)().expect(JOBS[7]) == 100.0
 
 
@@ -33,7 +33,7 @@ def test_drawn_errors_have_the_spread_that_was_asked_for_and_follow_the_seed() -
     assert other.expect(JOBS[0]) != drawn.expect(JOBS[0])
 
 
-def test_history_knows_the_last_two_equal_jobs_that_have_ended() -> None:
+def test_history_uses_the_last_two_equal_jobs_that_have_ended() -> None:
     history = ObservedRuntimes()
     assert history.expect(job("a", 0, 1)) == UNKNOWN_SECONDS
     for seconds in (1000, 20, 40):
@@ -52,6 +52,6 @@ def test_history_knows_the_last_two_equal_jobs_that_have_ended() -> None:
     "text", ["", "magic", "oracle:1", "history:2", "lognormal", "lognormal:x", "lognormal:-1",
              "lognormal:nan", "lognormal:1e9"],
 )  # fmt: skip
-def test_what_is_no_estimate_is_refused(text: str) -> None:
+def test_an_invalid_estimator_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="oracle, lognormal:SIGMA"):
         parse_estimates(text, JOBS, 0)

@@ -90,7 +90,7 @@ def day() -> Trace:
 
 
 @pytest.mark.parametrize("name", ["fifo", "carrel"])
-def test_no_device_is_given_away_more_than_once_and_every_pod_ends(day: Trace, name: str) -> None:
+def test_no_device_is_overcommitted_and_every_pod_ends(day: Trace, name: str) -> None:
     assert Counter(job.devices for job in day.jobs) == {1: 297, 2: 2, 8: 1}
     assert sum(job.share is not None for job in day.jobs) == 121
     watching = Watching(registry.policy(name))

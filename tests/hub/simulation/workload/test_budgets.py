@@ -50,7 +50,7 @@ def ran(outcome: ReplayOutcome) -> dict[str, list[tuple[float, float]]]:
     }
 
 
-def test_a_run_that_waits_for_a_budget_starts_on_monday() -> None:
+def test_a_job_that_waits_for_a_weekly_budget_starts_on_monday() -> None:
     jobs = (lab_job("a", 10, 100), lab_job("b", 200, 100), lab_job("c", 2 * WEEK, 100))
     found = played(CARREL, jobs, place(group("lab", 100)))
     assert ran(found) == {
@@ -60,7 +60,7 @@ def test_a_run_that_waits_for_a_budget_starts_on_monday() -> None:
     }
 
 
-def test_what_runs_when_it_is_used_up_is_stopped_and_does_its_rest_later() -> None:
+def test_running_jobs_are_stopped_at_the_end_of_the_budget_and_continue_later() -> None:
     jobs = (lab_job("a", 0, 100, 2), lab_job("b", 1, 50, 2))
     found = played(CARREL, jobs, place(group("lab", 201), restart_cost=5))
     # On the last of it b may start, and 99.5 s of both are too much together.
@@ -72,7 +72,7 @@ def test_what_runs_when_it_is_used_up_is_stopped_and_does_its_rest_later() -> No
     assert sum(run.lost for run in found.runs) == 20
 
 
-def test_only_what_a_period_itself_saw_counts_in_it() -> None:
+def test_usage_counts_in_the_period_in_which_it_occurred() -> None:
     jobs = (lab_job("a", WEEK - 60, 100), lab_job("b", WEEK + 50, 61))
     found = played(CARREL, jobs, place(group("lab", 100)))
     # 40 s of a are in the second week, and b has one second less than it needs.
@@ -80,14 +80,14 @@ def test_only_what_a_period_itself_saw_counts_in_it() -> None:
     assert ran(found)["b"] == [(WEEK + 50, WEEK + 110), (2 * WEEK, 2 * WEEK + 1)]
 
 
-def test_a_limit_that_was_not_used_is_given_back() -> None:
+def test_the_unused_part_of_a_time_limit_is_returned_to_the_budget() -> None:
     jobs = (lab_job("a", 0, 10, limit=100.0), lab_job("b", 1, 90), lab_job("c", 300, 1))
     found = ran(played(CARREL, jobs, place(group("lab", 100))))
     assert found["b"] == [(10, 100)]
     assert found["c"] == [(WEEK, WEEK + 1)]
 
 
-def test_a_budget_above_counts_only_the_groups_below() -> None:
+def test_a_budget_counts_its_subgroups_only() -> None:
     below = {name: replace(unlimited_group(name, 4), parent="site") for name in ("lab", "cs101")}
     groups = (group("site", 100), *below.values(), unlimited_group("other", 4))
     jobs = (
@@ -99,14 +99,14 @@ def test_a_budget_above_counts_only_the_groups_below() -> None:
     assert found == {"a": [(0, 100)], "b": [(WEEK, WEEK + 10)], "c": [(200, 210)]}
 
 
-def test_between_two_terms_nothing_starts_and_what_runs_goes_on() -> None:
+def test_between_two_terms_no_job_starts_and_running_jobs_continue() -> None:
     jobs = (lab_job("a", WEEK - 10, 100), lab_job("b", WEEK + 5, 10))
     terms = group("lab", 1000, Period.TERM)
     found = played(CARREL, jobs, place(terms, terms=(WINTER, SUMMER)))
     assert ran(found) == {"a": [(WEEK - 10, WEEK + 90)], "b": [(2 * WEEK, 2 * WEEK + 10)]}
 
 
-def test_a_run_that_waits_for_an_unknown_term_is_held_back() -> None:
+def test_a_job_that_waits_for_an_unknown_term_never_starts() -> None:
     jobs = (lab_job("a", 0, 100), lab_job("b", 50, 80), lab_job("c", 300, 10))
     found = played(CARREL, jobs, place(group("lab", 150, Period.TERM), terms=(WINTER,)))
     assert ran(found) == {"a": [(0, 100)]}
@@ -115,7 +115,7 @@ def test_a_run_that_waits_for_an_unknown_term_is_held_back() -> None:
         played(CARREL, jobs, place(group("lab", 150, Period.TERM)))
 
 
-def test_what_could_never_start_is_an_error_whatever_its_budget() -> None:
+def test_a_job_that_could_never_start_is_an_error() -> None:
     narrow = group("lab", 150, Period.TERM, max_devices=0)
     with pytest.raises(InvalidInput, match="lab may hold at most 0 devices"):
         played(CARREL, [lab_job("a", 0, 100)], place(narrow, terms=(WINTER,)))
@@ -124,19 +124,19 @@ def test_what_could_never_start_is_an_error_whatever_its_budget() -> None:
         played(CARREL, [lab_job("a", 0, 100)], place(elsewhere))
 
 
-def test_work_that_no_budget_lets_end_is_named() -> None:
+def test_a_job_that_no_budget_lets_end_is_named() -> None:
     jobs = (lab_job("a", 0, 100), lab_job("b", 0, 100))
     with pytest.raises(InvalidInput, match="the budgets of its groups end before its work does"):
         played(CARREL, jobs, place(group("lab", 101), restart_cost=51))
 
 
-def test_policies_that_look_at_no_quota_look_at_no_budget() -> None:
+def test_policies_without_quotas_ignore_budgets() -> None:
     jobs = (lab_job("a", 0, 100), lab_job("b", 200, 100))
     found = played(BASELINES["fifo"], jobs, place(group("lab", 100)))
     assert ran(found) == {"a": [(0, 100)], "b": [(200, 300)]}
 
 
-def test_a_budget_that_just_suffices_stops_no_run() -> None:
+def test_a_budget_that_just_suffices_stops_no_job() -> None:
     jobs = [lab_job(str(number), number * 7.3, 33, 1) for number in range(30)]
     found = played(CARREL, jobs, place(group("lab", 30 * 33)))
     assert sum(run.preemptions for run in found.runs) == 0

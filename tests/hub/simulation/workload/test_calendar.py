@@ -55,7 +55,7 @@ def ran(outcome: ReplayOutcome) -> dict[str, list[tuple[float, float]]]:
     }
 
 
-def test_what_could_run_into_a_reservation_of_others_waits_until_it_is_over() -> None:
+def test_a_job_that_could_overlap_a_reservation_of_others_waits() -> None:
     jobs = (
         asked("short", "lab", 8 * HOUR, HOUR),
         asked("long", "lab", 8 * HOUR, 3 * HOUR),
@@ -82,7 +82,7 @@ def test_every_week_of_a_long_replay_has_its_reservation() -> None:
     assert starts == [12.0] * 16 + [9.0] * 4
 
 
-def test_what_runs_stays_counted_when_reservations_are_worked_out_again() -> None:
+def test_running_jobs_stay_counted_when_reservations_are_recomputed() -> None:
     jobs = (
         asked("a", "lab", 12 * HOUR, 5 * DAY, user="ada"),
         asked("b", "lab", 30 * DAY, 3 * DAY, user="bob"),
@@ -94,7 +94,7 @@ def test_what_runs_stays_counted_when_reservations_are_worked_out_again() -> Non
     assert found["c1"] == [(32.5 * 24, 33.5 * 24)]
 
 
-def test_what_a_reservation_never_leaves_room_for_is_held_back() -> None:
+def test_a_job_longer_than_every_gap_between_reservations_never_starts() -> None:
     always = replace(MONDAYS_AT_TEN, weekday=None, last=date(2100, 1, 1))
     daily = [replace(always, id=f"r{n}", weekday=n) for n in range(7)]
     jobs = (asked("a", "lab", 0, HOUR), asked("b", "lab", HOUR, 2 * DAY))
@@ -104,6 +104,6 @@ def test_what_a_reservation_never_leaves_room_for_is_held_back() -> None:
         played(CARREL, jobs[1:], place(*daily))
 
 
-def test_reservations_of_groups_that_are_gone_keep_nothing() -> None:
+def test_reservations_of_removed_groups_are_ignored() -> None:
     jobs = (asked("long", "lab", 8 * HOUR, 3 * HOUR),)
     assert ran(played(CARREL, jobs, place(MONDAYS_AT_TEN, groups=GROUPS[1:])))["long"] == [(8, 11)]

@@ -19,7 +19,7 @@ def test_one_pool_of_equal_and_of_different_nodes() -> None:
     ]
 
 
-def test_a_tenant_each_its_own() -> None:
+def test_each_tenant_has_nodes_of_its_own() -> None:
     layout = parse_nodes("vcvGl=20x8,vcvlY=2x8")
     assert {tenant: len(pool) for tenant, pool in layout.pools().items()} == {
         "vcvGl": 160,
@@ -51,11 +51,11 @@ def test_each_device_knows_the_model_and_the_switch_of_its_node() -> None:
     ]
 
 
-def test_a_tenant_may_be_called_as_it_likes() -> None:
+def test_names_of_tenants_are_free() -> None:
     assert [*parse_nodes("2x8@sw1=1x4:V100,b=1x1").blocks] == ["2x8@sw1", "b"]
 
 
-def test_the_part_that_is_wrong_is_named_with_what_is_accepted() -> None:
+def test_an_invalid_part_is_named_with_what_is_accepted() -> None:
     with pytest.raises(InvalidInput, match="Nodes cannot be '2x8@sw2:A100'") as refused:
         parse_nodes("2x8:A100@sw1,2x8@sw2:A100")
     assert "2x8:A100@sw1,2x8:A100@sw2 says the model, and the switch" in refused.value.accepted
@@ -68,7 +68,7 @@ def test_the_part_that_is_wrong_is_named_with_what_is_accepted() -> None:
         *("6x8@", "6x8:", "6x8:@sw1", "6x8@ ", "6x8@a@b", "6x8:a:b", "6x8@sw1=", "6x8 @sw1"),
     ],
 )
-def test_what_is_no_pool_is_refused(text: str) -> None:
+def test_an_invalid_pool_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         parse_nodes(text)
     assert refused.value.field == "nodes"

@@ -24,7 +24,7 @@ def read(tmp_path: Path, text: str, *now: Group) -> tuple[Group, ...]:
     return read_quota(path, 48, now, WRITTEN)
 
 
-def test_what_is_left_out_is_as_wide_as_the_pool(tmp_path: Path) -> None:
+def test_omitted_limits_are_those_of_the_pool(tmp_path: Path) -> None:
     text = '[groups.site]\n[groups.lab]\nparent = "site"\nguaranteed = 8\nweight = 2\nborrowing=0\n'
     root, lab = read(tmp_path, text)
     assert root == unlimited_group("site", 48)
@@ -85,7 +85,7 @@ def test_a_group_without_tenants_is_named() -> None:
         pytest.param("[groups.lab\n", "cannot be read", id="no TOML"),
     ],
 )
-def test_what_has_no_meaning_is_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_files_are_refused(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         read(tmp_path, text)
     with pytest.raises(InvalidInput, match=r"There is no file .*nowhere\.toml\."):

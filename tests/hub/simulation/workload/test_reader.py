@@ -82,7 +82,7 @@ def test_pods_without_a_start_or_a_device_are_counted_and_shares_are_shares(tmp_
     assert sorted(trace.left_out.values()) == [1, 1]
 
 
-def test_an_own_table_needs_three_columns_and_knows_more(tmp_path: Path) -> None:
+def test_a_custom_table_needs_three_columns_and_accepts_more(tmp_path: Path) -> None:
     short = read(tmp_path, "csv", "submitted_at,seconds,devices\n3,10,1\n")
     assert [(j.id, j.user, j.tenant, j.limit) for j in short.jobs] == [("line-2", "", "", None)]
     full = "id,user,tenant,submitted_at,seconds,devices,limit,share\na,u,t,3,10,1,60,0.5\n"
@@ -107,7 +107,7 @@ def test_a_share_is_a_part_of_one_device(tmp_path: Path, share: str) -> None:
 GANGS = "submitted_at,seconds,devices,members,minimum,arrangement,model\n"
 
 
-def test_a_job_may_say_of_how_many_members_it_is_and_of_which_model(tmp_path: Path) -> None:
+def test_a_job_may_name_its_members_and_its_model(tmp_path: Path) -> None:
     lines = "1,10,8,4,2,spread,\n2,10,8,4,,,A100\n3,10,8,,,,\n4,10,8,1,1,pack, A100\n"
     trace = read(tmp_path, "csv", GANGS + lines)
     assert [(job.devices, job.gang, job.model) for job in trace.jobs] == [
@@ -118,7 +118,7 @@ def test_a_job_may_say_of_how_many_members_it_is_and_of_which_model(tmp_path: Pa
     ]
 
 
-def test_without_these_columns_nothing_is_said_of_members(tmp_path: Path) -> None:
+def test_without_these_columns_a_job_has_no_members(tmp_path: Path) -> None:
     (job,) = read(tmp_path, "csv", f"{OWN}1,10,2,,\n").jobs
     assert (job.gang, job.model) == (None, None)
 
@@ -136,7 +136,7 @@ def test_without_these_columns_nothing_is_said_of_members(tmp_path: Path) -> Non
         ("1,10,8,,,pack,", "arrangement is 'pack' and members is", "arrangement is left empty"),
     ],
 )
-def test_a_gang_that_makes_no_sense_is_refused_by_its_line(
+def test_an_invalid_gang_is_refused_with_its_line(
     tmp_path: Path, line: str, said: str, accepted: str
 ) -> None:
     text = f"{GANGS}1,10,2,,,,\n{line}\n"
@@ -193,7 +193,7 @@ def test_a_gang_that_makes_no_sense_is_refused_by_its_line(
         ),
     ],
 )
-def test_times_that_nothing_takes_are_refused_in_every_form(
+def test_impossible_times_are_refused_in_every_format(
     tmp_path: Path, form: str, header: str, line: str, said: str
 ) -> None:
     number = header.count("\n") + 1
@@ -203,7 +203,7 @@ def test_times_that_nothing_takes_are_refused_in_every_form(
     assert (trace.jobs, [bad.number for bad in trace.bad]) == ((), [number])
 
 
-def test_the_longest_times_are_said_where_a_longer_one_is_refused(tmp_path: Path) -> None:
+def test_refused_times_name_the_longest_accepted_ones(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as refused:
         read(tmp_path, "csv", OWN + "1,315360001,1,,\n")
     assert "0 to 315,360,000 seconds (ten years) are accepted." in refused.value.accepted
@@ -245,7 +245,7 @@ def test_comments_and_empty_lines_count_as_lines(tmp_path: Path) -> None:
     assert [bad.number for bad in trace.bad] == [5]
 
 
-def test_an_id_may_stand_once(tmp_path: Path) -> None:
+def test_a_repeated_id_is_refused(tmp_path: Path) -> None:
     text = "id,submitted_at,seconds,devices\na,1,1,1\na,2,1,1\n"
     with pytest.raises(InvalidInput, match="line 3: The id 'a' stands in an earlier line too"):
         read(tmp_path, "csv", text)
@@ -253,7 +253,7 @@ def test_an_id_may_stand_once(tmp_path: Path) -> None:
     assert trace.bad == (BadLine(number=3, why="The id 'a' stands in an earlier line too."),)
 
 
-def test_lines_that_are_not_selected_are_not_judged(tmp_path: Path) -> None:
+def test_lines_that_are_not_selected_are_not_checked(tmp_path: Path) -> None:
     text = PHILLY + "1970-01-01,x,1,1,a\n1970-01-01,5,1,1,b\n"
     trace = read(tmp_path, "philly", text, Selection(where={"cluster": "b"}))
     assert [job.tenant for job in trace.jobs] == ["b"]
@@ -290,13 +290,13 @@ def test_a_file_without_the_columns_is_refused(tmp_path: Path, text: str) -> Non
         read(tmp_path, "csv", text)
 
 
-def test_a_column_to_select_by_must_be_there(tmp_path: Path) -> None:
+def test_a_missing_selection_column_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no column 'queue'") as refused:
         read(tmp_path, "philly", PHILLY, Selection(where={"queue": "x"}))
     assert "cluster" in refused.value.accepted
 
 
-def test_what_is_no_file_or_breaks_off_is_refused(tmp_path: Path) -> None:
+def test_missing_and_truncated_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"There is no file .*nowhere\.csv\.") as refused:
         read_trace(tmp_path / "nowhere.csv", FORMATS["csv"])
     assert "table of jobs" in refused.value.accepted

@@ -56,21 +56,21 @@ def migrated(database: Path) -> Iterator[sa.Connection]:
 
 
 class TestTables:
-    def test_the_steps_lead_to_the_tables(self, migrated: sa.Connection) -> None:
+    def test_migrations_produce_the_tables(self, migrated: sa.Connection) -> None:
         context = MigrationContext.configure(migrated, opts={"compare_server_default": True})
         assert compare_metadata(context, metadata) == []
 
-    def test_also_in_checks_and_conditions(
+    def test_migrations_produce_the_same_checks_and_conditions(
         self, migrated: sa.Connection, empty: sa.Connection
     ) -> None:
         metadata.create_all(empty)
         assert _definitions(migrated) == _definitions(empty)
 
-    def test_the_steps_are_one_line(self, empty: sa.Connection) -> None:
+    def test_migrations_have_one_head(self, empty: sa.Connection) -> None:
         scripts = ScriptDirectory.from_config(migrations(empty))
         assert (len(scripts.get_bases()), len(scripts.get_heads())) == (1, 1)
 
-    def test_postgresql_could_have_them_too(self) -> None:
+    def test_migrations_compile_for_postgresql(self) -> None:
         dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
         said = []
         for table in metadata.sorted_tables:
@@ -96,7 +96,7 @@ def _definitions(connection: sa.Connection) -> dict[str, frozenset[str]]:
 
 
 class TestOpening:
-    def test_what_was_kept_is_there_again(self, database: Path) -> None:
+    def test_data_survives_reopening(self, database: Path) -> None:
         first = open_store(database)
         first.put_group(LAB)
         first.close()
@@ -104,14 +104,14 @@ class TestOpening:
         assert again.groups() == (LAB,)
         again.close()
 
-    def test_it_is_for_its_owner_alone(self, database: Path) -> None:
+    def test_the_database_file_is_private(self, database: Path) -> None:
         store = open_store(database)
         store.put_group(LAB)
         modes = {stat.S_IMODE(path.stat().st_mode) for path in database.parent.glob("carrel.db*")}
         assert modes == {0o600}
         store.close()
 
-    def test_the_last_commit_survives_a_loss_of_power(self, database: Path) -> None:
+    def test_commits_are_synchronous(self, database: Path) -> None:
         transactions = Transactions(sa.make_url(f"sqlite:///{database}"))
         pragmas = ("journal_mode", "synchronous", "foreign_keys")
         answers = transactions.read(
@@ -121,7 +121,7 @@ class TestOpening:
         assert answers == ["wal", full, 1]
         transactions.close()
 
-    def test_several_processes_open_it_at_once(self, database: Path) -> None:
+    def test_several_processes_open_a_new_database_at_once(self, database: Path) -> None:
         work = """
             print("ready", flush=True)
             input()
@@ -143,7 +143,7 @@ class TestOpening:
 
 
 class TestSteps:
-    def test_labels_from_before_there_was_a_table_of_them_are_found(self, database: Path) -> None:
+    def test_labels_stored_before_the_label_table_are_found(self, database: Path) -> None:
         """r0002: what r0001 kept only inside the request."""
         _at_revision(database, "r0001")
         old = {"j-1": {"sweep": "7", "part": "a"}, "j-2": {}, "j-3": {"sweep": "7"}}
@@ -158,7 +158,7 @@ class TestSteps:
         assert {r.id: dict(r.labels) for r in store.requests(RequestFilter())} == old
         store.close()
 
-    def test_jobs_that_wait_give_way_from_then_on_and_sessions_do_not(self, database: Path) -> None:
+    def test_queued_jobs_become_preemptible_and_sessions_do_not(self, database: Path) -> None:
         """r0008: there was no such choice before."""
         _at_revision(database, "r0006")
         _request(database, 1, "job")
@@ -171,7 +171,7 @@ class TestSteps:
         )
         store.close()
 
-    def test_sessions_go_before_what_runs_alone_from_then_on(self, database: Path) -> None:
+    def test_queued_sessions_become_interactive(self, database: Path) -> None:
         """r0009: they were of the class of jobs before."""
         _at_revision(database, "r0008")
         _request(database, 1, "job")
@@ -181,7 +181,7 @@ class TestSteps:
         assert found == {"job": PriorityClass.NORMAL, "session": PriorityClass.INTERACTIVE}
         store.close()
 
-    def test_queued_grading_requests_run_the_modules_of_now(self, database: Path) -> None:
+    def test_queued_grading_requests_run_the_current_modules(self, database: Path) -> None:
         """r0017: the modules that grade and check have moved; commands of users stay."""
         _at_revision(database, "r0016")
         grader = ("python", "-P", "-m", "carrel.hub.grader")
@@ -253,12 +253,12 @@ class TestRefusals:
         with pytest.raises(Refused, match="tables that Carrel did not make: recipes"):
             open_store(database)
 
-    def test_a_file_that_is_no_database(self, database: Path) -> None:
+    def test_a_file_that_is_not_a_database(self, database: Path) -> None:
         database.write_bytes(b"Dear diary, " * 1000)
         with pytest.raises(Refused, match="is not a database"):
             open_store(database)
 
-    def test_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
+    def test_a_missing_folder(self, tmp_path: Path) -> None:
         with pytest.raises(Refused, match=r"No such file or directory.*in a folder that exists"):
             open_store(tmp_path / "nowhere" / "carrel.db")
 

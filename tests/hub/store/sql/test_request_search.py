@@ -96,7 +96,7 @@ def whole_rows() -> Iterator[list[str]]:
         event.remove(Engine, "before_cursor_execute", note)
 
 
-def test_rows_that_stay_as_they_are_are_read_once(tmp_path: Path) -> None:
+def test_rows_of_ended_requests_are_read_once(tmp_path: Path) -> None:
     store = open_store(tmp_path / "carrel.db")
     site = Site(store)
     for step in ("submit", "submit", "cancel", "cancel"):
@@ -112,7 +112,7 @@ def test_rows_that_stay_as_they_are_are_read_once(tmp_path: Path) -> None:
     store.close()
 
 
-def test_no_more_is_remembered_than_there_is_room_for(tmp_path: Path) -> None:
+def test_the_cache_has_a_maximum_size(tmp_path: Path) -> None:
     store = open_store(tmp_path / "carrel.db")
     transactions = Transactions(URL.create("sqlite", database=str(tmp_path / "carrel.db")))
     site, kept = Site(store), request_search.RequestSearch(most=2)

@@ -55,7 +55,7 @@ def _job(number: int) -> NewRequest:
     )
 
 
-def test_what_is_read_together_is_of_one_moment(store: SqlStore) -> None:
+def test_reads_within_together_are_consistent(store: SqlStore) -> None:
     with ThreadPoolExecutor(1) as others:
         with store.together():
             before = store.waiting_for_devices()
@@ -66,7 +66,7 @@ def test_what_is_read_together_is_of_one_moment(store: SqlStore) -> None:
         assert store.waiting_for_devices() == 1
 
 
-def test_what_is_read_together_is_asked_once_and_forgotten_after(store: SqlStore) -> None:
+def test_reads_within_together_are_cached_until_its_end(store: SqlStore) -> None:
     asked: list[str] = []
     with ThreadPoolExecutor(1) as others:
         with store.together():
@@ -82,7 +82,7 @@ def test_what_is_read_together_is_asked_once_and_forgotten_after(store: SqlStore
         assert store.taught_by("eve") == {"lab"}
 
 
-def test_an_error_ends_what_is_read_together(store: SqlStore) -> None:
+def test_an_error_ends_the_shared_transaction(store: SqlStore) -> None:
     with pytest.raises(NotFound), store.together():
         store.request("j-1")
     store.submit(_job(1), 100.0)
@@ -113,7 +113,9 @@ class TestCrashes:
         assert again.leases() == store.leases()
         again.close()
 
-    def test_case_12_half_a_transaction_is_none(self, store: SqlStore, database: Path) -> None:
+    def test_case_12_a_killed_transaction_changes_nothing(
+        self, store: SqlStore, database: Path
+    ) -> None:
         store.submit(_job(1), 100.0)
         process = child(
             """
@@ -152,7 +154,7 @@ class TestLocks:
         other.close()
         assert store.submit(_job(1), 100.0).state is State.QUEUED
 
-    def test_a_lock_that_goes_in_time_is_waited_for(self, database: Path) -> None:
+    def test_a_short_lock_is_waited_for(self, database: Path) -> None:
         patient = open_store(database, patience=30, busy_timeout=0.01)
         other = sqlite3.connect(database, isolation_level=None, check_same_thread=False)
         other.execute("BEGIN IMMEDIATE")
@@ -181,7 +183,7 @@ class TestLocks:
         store.close()
 
 
-class TestTheDatabaseItself:
+class TestConstraints:
     @pytest.mark.parametrize(
         "sql",
         [
@@ -209,7 +211,7 @@ class TestTheDatabaseItself:
             "a group that is not there",
         ],
     )
-    def test_it_forbids(self, store: SqlStore, database: Path, sql: str) -> None:
+    def test_the_database_refuses(self, store: SqlStore, database: Path, sql: str) -> None:
         for number in (1, 2):
             store.submit(_job(number), 100.0)
         store.sync_devices("n", [GPU, Device(id="D1", node="n", index=1, model="", memory_bytes=1)])
@@ -232,7 +234,7 @@ class TestTheDatabaseItself:
                 connection.exec_driver_sql(sql)
         engine.dispose()
 
-    def test_where_it_lets_two_in_the_second_reads_again(
+    def test_a_lost_race_for_a_key_reads_the_winner(
         self, store: SqlStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """As in a database with more than one writer: the first look came too early."""

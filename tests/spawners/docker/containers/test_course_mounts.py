@@ -42,7 +42,7 @@ def site(tmp_path: Path) -> BackendSettings:
     )
 
 
-def test_who_grades_a_course_has_its_folder_and_its_data_apart(site: BackendSettings) -> None:
+def test_a_grader_has_the_folder_of_the_course_and_its_data(site: BackendSettings) -> None:
     folder = site.state / "courses" / "cs101"
     assert graded_mounts(site, ["cs101"]) == (
         Mount(source=str(folder), target="/carrel/courses/cs101"),

@@ -65,9 +65,7 @@ def test_each_user_has_another_preferred_subnet() -> None:
         pytest.param(20, 30, True, id="though never in the moment before it is used"),
     ],
 )
-def test_a_network_that_nobody_uses_is_kept_for_a_while(
-    people: int, after: float, stays: bool
-) -> None:
+def test_an_unused_network_is_kept_for_a_while(people: int, after: float, stays: bool) -> None:
     engine = Made()
     made = networks(engine, "10.192.0.0/23")
     for number in range(people):
@@ -76,7 +74,7 @@ def test_a_network_that_nobody_uses_is_kept_for_a_while(
     assert bool(engine.there) is stays
 
 
-def test_one_that_is_used_stays_and_is_kept_from_then_on() -> None:
+def test_a_used_network_is_kept_for_a_while_after_its_last_use() -> None:
     engine = Made()
     made = networks(engine)
     name = made.ensure("ada")

@@ -49,7 +49,7 @@ def formed(host: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     return dict(config)
 
 
-def test_the_hardening_cannot_be_set_away() -> None:
+def test_options_cannot_weaken_the_hardening() -> None:
     everything_open = {
         "privileged": True,
         "cap_add": ["SYS_ADMIN"],
@@ -82,7 +82,7 @@ def test_the_hardening_cannot_be_set_away() -> None:
     assert "MacAddress" not in made
 
 
-def test_what_the_administrator_sets_counts() -> None:
+def test_options_of_the_administrator_apply() -> None:
     host = {
         "binds": {"/srv/data": {"bind": "/data", "mode": "ro"}},
         "runtime": "nvidia",
@@ -105,7 +105,7 @@ def test_what_the_administrator_sets_counts() -> None:
 
 
 @pytest.mark.parametrize("devices", [0, 1])
-def test_the_devices_of_the_lease_come_last(devices: int) -> None:
+def test_devices_of_the_lease_override_options(devices: int) -> None:
     leased = [
         Device(id="GPU-1", node="local", index=0, model="H200", memory_bytes=1, simulated=False)
     ][:devices]

@@ -25,14 +25,14 @@ def test_routes_are_read_as_the_kernel_prints_them() -> None:
     assert routes(TABLE) == (net("172.17.0.0/16"), net("10.200.0.0/20"))
 
 
-def test_each_installation_has_its_own_place() -> None:
+def test_each_installation_prefers_another_range() -> None:
     one, two = free_range([], "00000a"), free_range([], "00000b")
     assert one == free_range([], "00000a") != two
     assert net(one).subnet_of(POOL)
     assert net(one).prefixlen == 20
 
 
-def test_what_is_used_is_left_out() -> None:
+def test_ranges_in_use_are_skipped() -> None:
     wanted = free_range([], "00000a")
     other = net(free_range([net(wanted)], "00000a"))
     assert not other.overlaps(net(wanted))
@@ -40,6 +40,6 @@ def test_what_is_used_is_left_out() -> None:
     assert not net(free_range([around], "00000a")).overlaps(around)
 
 
-def test_a_host_that_uses_everything_is_told_what_to_do() -> None:
+def test_a_host_without_a_free_range_gets_a_message() -> None:
     with pytest.raises(Unavailable, match="docker_subnets in settings"):
         free_range([POOL], "00000a")

@@ -50,7 +50,7 @@ def environment(task: Task) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines)
 
 
-def test_the_whole_call() -> None:
+def test_the_whole_create_call() -> None:
     assert container(TASK) == {
         "Image": "sha256:1",
         "Entrypoint": [],
@@ -110,7 +110,7 @@ def test_the_whole_call() -> None:
     }
 
 
-def test_devices_are_asked_for_by_uuid_and_mig_instances_too() -> None:
+def test_devices_and_mig_instances_are_requested_by_uuid() -> None:
     task = replace(TASK, devices=(GPU, MIG))
     assert host(task)["DeviceRequests"] == [
         {"Driver": "nvidia", "DeviceIDs": ["GPU-1", "MIG-2"], "Capabilities": [["gpu"]]}
@@ -118,7 +118,7 @@ def test_devices_are_asked_for_by_uuid_and_mig_instances_too() -> None:
     assert environment(task)["NVIDIA_VISIBLE_DEVICES"] == "GPU-1,MIG-2"
 
 
-def test_an_engine_with_cdi_gives_them_by_name_and_only_once() -> None:
+def test_with_cdi_devices_are_requested_by_name_and_only_once() -> None:
     known = frozenset({"nvidia.com/gpu=GPU-1", "nvidia.com/gpu=MIG-2", "nvidia.com/gpu=all"})
     task = replace(TASK, devices=(GPU, MIG), cdi=known)
     assert host(task)["DeviceRequests"] == [
@@ -130,12 +130,12 @@ def test_an_engine_with_cdi_gives_them_by_name_and_only_once() -> None:
     assert host(partly)["DeviceRequests"] == host(replace(task, cdi=frozenset()))["DeviceRequests"]
 
 
-def test_a_session_on_another_machine_answers_at_the_address_of_that() -> None:
+def test_a_session_on_another_machine_listens_at_that_address() -> None:
     bindings = host(replace(TASK, published="10.1.2.4"))["PortBindings"]
     assert bindings == {"8888/tcp": [{"HostIp": "10.1.2.4", "HostPort": ""}]}
 
 
-def test_simulated_devices_are_named_and_never_asked_for() -> None:
+def test_simulated_devices_are_named_and_not_requested() -> None:
     pretended = simulated_devices("n", 1)
     task = replace(TASK, devices=pretended)
     assert host(task)["DeviceRequests"] == []
@@ -144,7 +144,7 @@ def test_simulated_devices_are_named_and_never_asked_for() -> None:
 
 
 @pytest.mark.parametrize("devices", [(), (GPU,)])
-def test_no_value_from_elsewhere_opens_a_device(devices: tuple[Device, ...]) -> None:
+def test_environment_values_cannot_open_a_device(devices: tuple[Device, ...]) -> None:
     wants = {"NVIDIA_VISIBLE_DEVICES": "all", "CUDA_VISIBLE_DEVICES": "0,1,2"}
     task = replace(TASK, devices=devices, environment=wants)
     allowed = ",".join(device.id for device in devices)
@@ -152,14 +152,14 @@ def test_no_value_from_elsewhere_opens_a_device(devices: tuple[Device, ...]) -> 
     assert environment(task)["CUDA_VISIBLE_DEVICES"] == allowed
 
 
-def test_without_a_network_no_name_is_looked_up() -> None:
+def test_without_internet_there_is_no_dns() -> None:
     assert host(replace(TASK, outside=False))["Dns"] == ["127.0.0.1"]
 
 
 # -- firewall ---------------------------------------------------------------------------------
 
 
-def test_the_rules_open_one_address_and_shut_the_rest() -> None:
+def test_firewall_rules_allow_one_address_and_reject_others() -> None:
     rules = FirewallRules(
         installation="abc123",
         address="10.1.0.1",
@@ -184,7 +184,7 @@ def test_the_rules_open_one_address_and_shut_the_rest() -> None:
     assert places == sorted(places)
 
 
-def test_on_another_machine_the_proxy_of_the_hub_reaches_sessions_and_nobody_else() -> None:
+def test_on_another_machine_only_the_hubs_proxy_reaches_sessions() -> None:
     rules = FirewallRules(installation="abc123", address="10.1.0.1", ports=(8001,))
     opening = "ip saddr 10.1.0.1 tcp dport 8888 ct status dnat accept"
     assert opening not in ruleset(rules)
@@ -195,7 +195,7 @@ def test_on_another_machine_the_proxy_of_the_hub_reaches_sessions_and_nobody_els
     ]  # fmt: skip  # as one chain
 
 
-def test_what_answers_on_a_machine_is_for_the_hub_and_for_no_container() -> None:
+def test_services_of_a_machine_are_open_to_the_hub_and_to_no_container() -> None:
     here = DockerHost(node="local", url="unix:///a")
     there = DockerHost(node="far", url="ssh://b", address="10.1.0.2")
     options = DockerOptions(
@@ -255,7 +255,7 @@ def networks(engine: FakeEngine, subnets: str = "10.200.0.0/20") -> Networks:
     return Networks(engine=asked, installation="abc123", subnets=subnets, clock=lambda: 0.0)
 
 
-def test_everybody_has_a_network_of_their_own_and_keeps_it() -> None:
+def test_each_user_has_and_keeps_a_network() -> None:
     engine = FakeEngine()
     ours = networks(engine)
     names = ["ada", "Ada", "ada--x", "../ada", "ada ", "bob"]

@@ -32,7 +32,7 @@ def found(subject: str, verdict: Severity, what: str, mend: str = "") -> Finding
         ({"SwapLimit": False, "MemoryLimit": False}, MISSING, "does not limit memory, swap"),
     ],
 )
-def test_what_the_kernel_does_not_limit(
+def test_missing_kernel_limits_are_reported(
     told: dict[str, Json], verdict: Severity, said: str
 ) -> None:
     one = engine_info.limits(found, {**LIMITED, **told})

@@ -48,7 +48,7 @@ def backend(tmp_path: Path) -> DockerBackend:
     return DockerBackend(settings)
 
 
-def test_a_start_that_returns_during_a_survey_is_not_taken_for_dead(
+def test_a_start_that_returns_during_a_survey_is_not_dead(
     backend: DockerBackend, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The engine's answer may be older than the container."""

@@ -119,7 +119,7 @@ def check(store: SqlStore, windows: Sequence[LedgerFilter]) -> None:
 
 @examples(25, 1000, database=None)
 @given(leases=LEASES, windows=st.lists(WINDOWS, max_size=4))
-def test_they_are_those_of_the_lines_after_each_of_them_and_in_a_new_process(
+def test_cached_sums_equal_the_sums_over_the_ledger(
     empty: Path,
     leases: list[tuple[str, str, float, list[float], tuple[str, ...]]],
     windows: list[LedgerFilter],
@@ -137,9 +137,7 @@ def test_they_are_those_of_the_lines_after_each_of_them_and_in_a_new_process(
         again.close()
 
 
-def test_who_reads_an_older_view_is_told_its_sums_and_the_next_one_the_newest(
-    empty: Path, tmp_path: Path
-) -> None:
+def test_a_reader_of_an_older_snapshot_gets_its_own_sums(empty: Path, tmp_path: Path) -> None:
     store = open_store(shutil.copy(empty, tmp_path / "c.db"))
 
     def sums() -> list[float]:
