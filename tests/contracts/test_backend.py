@@ -132,7 +132,7 @@ def in_containers(
         site.close()
 
 
-def test_the_inventory_has_distinct_devices_and_repeats_itself(engine: Engine) -> None:
+def test_the_inventory_has_distinct_devices_and_is_stable(engine: Engine) -> None:
     devices = engine.backend.inventory()
     assert len({device.id for device in devices}) == len(devices) == 2
     assert engine.backend.inventory() == devices
@@ -149,7 +149,7 @@ def test_a_lease_that_never_ran_is_dead_and_stopping_it_confirms_that(engine: En
     assert engine.backend.stop("j-nobody.1", None)
 
 
-def test_what_was_started_is_alive_with_its_handle_known_or_not(engine: Engine) -> None:
+def test_a_started_attempt_is_alive_with_or_without_its_handle(engine: Engine) -> None:
     order = engine.order()
     handle = engine.backend.start(order)
     expected = {order.lease_id: AttemptStatus(life=ProcessState.ALIVE, handle=handle)}
@@ -157,14 +157,14 @@ def test_what_was_started_is_alive_with_its_handle_known_or_not(engine: Engine) 
     assert engine.backend.status({order.lease_id: None}) == expected
 
 
-def test_starting_again_adopts_what_lives(engine: Engine) -> None:
+def test_a_second_start_adopts_the_running_attempt(engine: Engine) -> None:
     order = engine.order()
     handle = engine.backend.start(order)
     assert engine.backend.start(replace(order, token="another")) == handle
     assert engine.again().start(replace(order, token="a third")) == handle
 
 
-def test_a_service_that_starts_anew_finds_and_ends_what_runs(engine: Engine) -> None:
+def test_a_restarted_service_finds_and_stops_running_attempts(engine: Engine) -> None:
     order = engine.order()
     handle = engine.backend.start(order)
     anew = engine.again()
@@ -173,7 +173,7 @@ def test_a_service_that_starts_anew_finds_and_ends_what_runs(engine: Engine) -> 
     assert engine.life(order.lease_id, handle) is ProcessState.DEAD
 
 
-def test_tidying_ends_nothing_that_has_a_lease(engine: Engine) -> None:
+def test_removing_orphans_keeps_attempts_with_a_lease(engine: Engine) -> None:
     order = engine.order()
     handle = engine.backend.start(order)
     engine.backend.remove_orphans(lambda: {order.lease_id})
@@ -189,7 +189,7 @@ def test_stop_confirms_death_and_can_be_repeated(engine: Engine) -> None:
     assert engine.backend.stop(order.lease_id, None)
 
 
-def test_the_exit_status_is_told_where_the_engine_saw_the_end(engine: Engine) -> None:
+def test_the_exit_status_is_reported_if_the_engine_saw_the_end(engine: Engine) -> None:
     order = engine.order()
     engine.backend.stop(order.lease_id, engine.start(order))
     assert engine.backend.status({order.lease_id: None}) == {
@@ -197,7 +197,7 @@ def test_the_exit_status_is_told_where_the_engine_saw_the_end(engine: Engine) ->
     }
 
 
-def test_leases_do_not_touch_each_other(engine: Engine) -> None:
+def test_leases_are_independent(engine: Engine) -> None:
     first, second = engine.order(), engine.order()
     engine.backend.start(first)
     handle = engine.backend.start(second)
@@ -205,7 +205,7 @@ def test_leases_do_not_touch_each_other(engine: Engine) -> None:
     assert engine.life(second.lease_id, handle) is ProcessState.ALIVE
 
 
-def test_activity_is_told_of_what_lives_and_of_every_device(engine: Engine) -> None:
+def test_activity_covers_running_attempts_and_all_devices(engine: Engine) -> None:
     order = engine.order()
     handle = engine.backend.start(order)
     asked = {order.lease_id: handle, "j-nobody.1": None}
@@ -217,13 +217,11 @@ def test_activity_is_told_of_what_lives_and_of_every_device(engine: Engine) -> N
     assert engine.backend.activity(asked).cpu_seconds == {}
 
 
-def test_a_journal_is_empty_before_anything_happened(engine: Engine) -> None:
+def test_the_journal_of_a_new_attempt_is_empty(engine: Engine) -> None:
     assert list(engine.backend.journal(engine.order().folder)) == []
 
 
-def test_a_start_that_fails_leaves_nothing_running(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_start_leaves_no_process(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     order = engine.order()
     if isinstance(engine.backend, FakeBackend):
         engine.backend.refuse_starts = "no room"
@@ -236,7 +234,7 @@ def test_a_start_that_fails_leaves_nothing_running(
     assert engine.life(order.lease_id) is ProcessState.DEAD
 
 
-def test_an_engine_says_which_images_it_has_or_that_it_needs_none(engine: Engine) -> None:
+def test_an_engine_lists_its_images_or_needs_none(engine: Engine) -> None:
     images = engine.backend.images()
     if engine.backend.name != "docker":
         assert images is None

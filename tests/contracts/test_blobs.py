@@ -24,7 +24,7 @@ def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
     return FolderBlobs(tmp_path / "blobs") if request.param == "folder" else TemporaryBlobs()
 
 
-def test_what_was_put_is_there_under_its_hash(blobs: Blobs) -> None:
+def test_stored_content_is_found_by_its_hash(blobs: Blobs) -> None:
     assert blobs.put(b"hello") == HELLO
     assert blobs.put(b"hello") == HELLO
     with blobs.open(HELLO) as file:
@@ -32,13 +32,13 @@ def test_what_was_put_is_there_under_its_hash(blobs: Blobs) -> None:
 
 
 @pytest.mark.parametrize("name", ["0" * 64, "", "../../etc/passwd", HELLO.upper(), HELLO + "/x"])
-def test_anything_else_is_not_there(blobs: Blobs, name: str) -> None:
+def test_unknown_hashes_are_not_found(blobs: Blobs, name: str) -> None:
     blobs.put(b"hello")
     with pytest.raises(NotFound):
         blobs.open(name)
 
 
-def test_many_may_bring_the_same_and_others_at_once(blobs: Blobs) -> None:
+def test_equal_and_different_blobs_are_stored_concurrently(blobs: Blobs) -> None:
     contents = [str(number % 7).encode() for number in range(70)]
     with ThreadPoolExecutor(8) as pool:
         digests = list(pool.map(blobs.put, contents))
@@ -47,7 +47,7 @@ def test_many_may_bring_the_same_and_others_at_once(blobs: Blobs) -> None:
             assert file.read() == content
 
 
-def test_files_are_for_the_service_alone_and_nothing_else_is_left(tmp_path: Path) -> None:
+def test_files_are_private_and_no_temporary_files_remain(tmp_path: Path) -> None:
     FolderBlobs(tmp_path / "blobs").put(b"hello")
     found = {path: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
     assert {path.is_dir(): mode for path, mode in found.items()} == {True: 0o700, False: 0o400}
@@ -56,7 +56,7 @@ def test_files_are_for_the_service_alone_and_nothing_else_is_left(tmp_path: Path
     ] == [f"{HELLO[:2]}/{HELLO[2:]}"]
 
 
-def test_a_content_is_on_the_disk_before_it_has_its_name(
+def test_content_is_synced_before_it_is_renamed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
@@ -80,9 +80,7 @@ def test_a_content_is_on_the_disk_before_it_has_its_name(
     assert steps[4:] == ["file to disk", "named", "folder to disk"]
 
 
-def test_a_disk_that_takes_nothing_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 

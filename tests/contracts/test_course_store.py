@@ -99,7 +99,7 @@ def hand_out(content: str, *, at: float = 2.0) -> ReleasedVersion:
 
 
 class TestCourses:
-    def test_a_course_is_kept_and_changed_with_its_line(self, site: Site) -> None:
+    def test_courses_are_stored_and_changes_are_audited(self, site: Site) -> None:
         other = replace(COURSE, name="cs-1")
         site.courses.put_course(other, change=change(AuditAction.COURSE_SET, "cs-1"))
         archived = replace(COURSE, archived_at=9.0, image="torch")
@@ -124,14 +124,14 @@ class TestCourses:
         assert site.courses.members("cs102") == ()
         assert site.lines() == [("roster set", "cs101")]
 
-    def test_a_person_may_be_in_several_courses(self, site: Site) -> None:
+    def test_a_user_may_be_in_several_courses(self, site: Site) -> None:
         site.courses.put_course(replace(COURSE, name="cs102"))
         other = replace(ADA, course="cs102", section="")
         site.courses.put_members("cs102", [other])
         site.courses.put_members("cs101", [ADA])
         assert site.courses.memberships("ada") == (ADA, other)
 
-    def test_what_is_not_there_is_not_found_and_nothing_is_written(self, site: Site) -> None:
+    def test_unknown_records_are_not_found_and_nothing_is_written(self, site: Site) -> None:
         line = change(AuditAction.COURSE_SET)
         calls = [
             lambda: site.courses.course("cs999"),
@@ -151,14 +151,14 @@ class TestCourses:
 
 
 class TestAssignments:
-    def test_an_assignment_is_kept_whole_and_changed(self, site: Site) -> None:
+    def test_assignments_are_stored_and_changed(self, site: Site) -> None:
         never = Assignment(course="cs101", name="a-1", hidden=True)
         site.courses.put_assignment(never, change=change(AuditAction.ASSIGNMENT_SET))
         site.courses.put_assignment(replace(PS1, due=None, version=99))
         assert site.courses.assignments("cs101") == (never, replace(PS1, due=None))
         assert site.courses.assignments("cs102") == ()
 
-    def test_versions_are_counted_and_the_same_is_no_new_one(self, site: Site) -> None:
+    def test_versions_are_numbered_and_equal_files_make_no_new_one(self, site: Site) -> None:
         later = replace(PS1, due=200.0)
         first = site.courses.release(
             PS1, hand_out("a"), change=change(AuditAction.ASSIGNMENT_RELEASE)
@@ -176,12 +176,12 @@ class TestAssignments:
             with pytest.raises(NotFound):
                 site.courses.released_version("cs101", "ps1", missing)
 
-    def test_a_release_makes_the_assignment_where_there_is_none(self, site: Site) -> None:
+    def test_a_release_creates_a_missing_assignment(self, site: Site) -> None:
         made = replace(hand_out("a"), assignment="ps2")
         site.courses.release(replace(PS1, name="ps2"), made)
         assert site.courses.assignment("cs101", "ps2").version == 1
 
-    def test_who_has_which_version(self, site: Site) -> None:
+    def test_fetched_versions_are_stored_by_student(self, site: Site) -> None:
         def fetched(person: str, version: int) -> Fetched:
             return Fetched(course="cs101", assignment="ps1", person=person, version=version, at=3.0)
 
@@ -195,7 +195,7 @@ class TestAssignments:
 
 
 class TestSubmissions:
-    def test_each_has_its_number_and_is_kept_for_good(self, site: Site) -> None:
+    def test_submissions_are_numbered_and_permanent(self, site: Site) -> None:
         made = [site.courses.submit(sent(content)) for content in "abc"]
         other = site.courses.submit(sent("a", person="ben"))
         assert [each.number for each in made] == [1, 2, 3]
@@ -206,13 +206,13 @@ class TestSubmissions:
         assert made[1].files == folder("b")
         assert site.courses.submissions("cs102") == ()
 
-    def test_the_same_again_is_the_same_and_going_back_is_not(self, site: Site) -> None:
+    def test_equal_files_are_one_submission_unless_others_came_between(self, site: Site) -> None:
         first = site.courses.submit(sent("a", at=5.0))
         assert site.courses.submit(sent("a", at=9.0)) == first
         site.courses.submit(sent("b"))
         assert site.courses.submit(sent("a", at=9.0)).number == 3
 
-    def test_many_at_once_are_all_kept(self, site: Site) -> None:
+    def test_simultaneous_submissions_are_all_stored(self, site: Site) -> None:
         new = [sent(content, person=f"s{n}") for n in range(6) for content in "abcd"]
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(site.courses.submit, new))
@@ -220,7 +220,7 @@ class TestSubmissions:
         numbers = [(each.person, each.number) for each in found]
         assert numbers == [(f"s{n}", number) for n in range(6) for number in (1, 2, 3, 4)]
 
-    def test_a_teacher_chooses_and_takes_it_back(self, site: Site) -> None:
+    def test_a_teacher_selects_a_submission_and_resets_it(self, site: Site) -> None:
         first, second = (site.courses.submit(sent(content)) for content in "ab")
         site.courses.choose(first, counts=True, change=change(AuditAction.SUBMISSION_CHOOSE))
         site.courses.choose(second, counts=True)
@@ -231,7 +231,7 @@ class TestSubmissions:
 
 
 class TestMoreTime:
-    def test_extensions_add_up_in_their_order(self, site: Site) -> None:
+    def test_extensions_add_up_in_order(self, site: Site) -> None:
         given = [
             Extension(
                 course="cs101",
@@ -280,7 +280,7 @@ class TestMoreTime:
         assert site.courses.extensions("cs101") == (given[3],)
         assert site.lines() == [("extend", "cs101")]
 
-    def test_outages_are_kept_for_one_or_for_all(self, site: Site) -> None:
+    def test_outages_are_stored_for_one_course_or_for_all(self, site: Site) -> None:
         everywhere = Outage(starts_at=1.0, ends_at=9.0, recorded_at=9.0, recorded_by="admin")
         one = replace(everywhere, course="cs101", why="The lab was closed.")
         for each in (everywhere, one):
@@ -335,13 +335,13 @@ class TestGrading:
             site.courses.add_run(replace(run("g-3"), assignment="ps2"))
         assert site.courses.verdicts("cs101", "ps1") == ()
 
-    def test_what_the_check_before_a_release_found_is_kept(self, site: Site) -> None:
+    def test_the_result_of_the_release_check_is_stored(self, site: Site) -> None:
         tried = TrialResult(seconds=1.5, apart={"p1": ("q1", "q2")})
         made = site.courses.release(PS1, replace(hand_out("a"), tried=tried))
         assert site.courses.released_version("cs101", "ps1") == made
         assert made.tried == tried
 
-    def test_what_is_released_again_has_what_was_found_the_last_time(self, site: Site) -> None:
+    def test_a_repeated_release_has_the_last_check_result(self, site: Site) -> None:
         untried = site.courses.release(PS1, hand_out("a"))
         tried = TrialResult(seconds=1.5, apart={"p1": ("q1", "q2")})
         again = site.courses.release(PS1, replace(hand_out("a"), tried=tried))
@@ -378,7 +378,7 @@ def verdict(request: str, submission: int) -> SubmissionVerdict:
     )
 
 
-def test_all_of_it_outlives_the_process(tmp_path: Path) -> None:
+def test_all_data_survives_a_restart(tmp_path: Path) -> None:
     first = open_store(tmp_path / "c.db")
     first.put_group(Group(name="cs101"))
     courses = SqlCourseStore(first.transactions)

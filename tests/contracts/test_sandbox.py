@@ -174,7 +174,7 @@ def test_random_numbers_are_others_in_each_sandbox_and_those_of_the_seed_in_a_sn
 # -- snapshots, tests and questions ------------------------------------------------------------
 
 
-def test_a_test_meets_the_kernel_as_it_was_before_the_marked_cell(open_sandbox: Open) -> None:
+def test_a_test_runs_in_the_kernel_as_it_was_before_the_marked_cell(open_sandbox: Open) -> None:
     sandbox = open_sandbox()
     run(sandbox, "x = 1", "x = 2", "x = 3", "x = 4", marked=[1, 3])
 
@@ -184,7 +184,7 @@ def test_a_test_meets_the_kernel_as_it_was_before_the_marked_cell(open_sandbox: 
     assert sandbox.test("2", "x").status is CellStatus.NOT_RUN
 
 
-def test_a_test_that_fails_says_how(open_sandbox: Open) -> None:
+def test_a_failed_test_reports_its_error(open_sandbox: Open) -> None:
     sandbox = open_sandbox()
     run(sandbox, "def f(): return 1", "", marked=[1])
 
@@ -194,7 +194,7 @@ def test_a_test_that_fails_says_how(open_sandbox: Open) -> None:
     assert found.tampered == ()
 
 
-def test_after_the_first_test_no_cell_of_the_student_runs(open_sandbox: Open) -> None:
+def test_no_student_cell_runs_after_the_first_test(open_sandbox: Open) -> None:
     sandbox = open_sandbox()
     run(sandbox, "", marked=[0])
     sandbox.test("0", "1")
@@ -202,7 +202,7 @@ def test_after_the_first_test_no_cell_of_the_student_runs(open_sandbox: Open) ->
     assert [each.status for each in run(sandbox, "1")] == [CellStatus.NOT_RUN]
 
 
-def test_a_test_apart_asks_for_what_the_student_defined(open_sandbox: Open) -> None:
+def test_an_isolated_test_asks_for_the_students_definitions(open_sandbox: Open) -> None:
     student, examiner = open_sandbox(), open_sandbox()
     run(student, "def square(x):\n    return x * x", "", marked=[1])
     run(examiner, "", marked=[0])
@@ -220,7 +220,7 @@ def test_a_test_apart_asks_for_what_the_student_defined(open_sandbox: Open) -> N
     assert len(asked) >= 2
 
 
-def test_an_answer_that_never_comes_is_late_and_the_next_question_is_answered(
+def test_a_missing_answer_times_out_and_the_next_question_is_answered(
     open_sandbox: Open,
 ) -> None:
     sandbox = open_sandbox()
@@ -242,7 +242,7 @@ def test_an_answer_that_never_comes_is_late_and_the_next_question_is_answered(
 # -- limits ------------------------------------------------------------------------------------
 
 
-def test_an_endless_cell_is_interrupted_and_the_rest_goes_on(open_sandbox: Open) -> None:
+def test_an_endless_cell_is_interrupted_and_later_cells_run(open_sandbox: Open) -> None:
     sandbox = open_sandbox()
     endless, after = run(sandbox, "while True: pass", "'after'")
 
@@ -252,7 +252,7 @@ def test_an_endless_cell_is_interrupted_and_the_rest_goes_on(open_sandbox: Open)
     assert sandbox.close().cause is StopReason.TIME
 
 
-def test_who_does_not_let_itself_be_interrupted_is_killed_and_earlier_tests_still_run(
+def test_a_cell_that_ignores_the_interrupt_is_killed_and_earlier_tests_run(
     open_sandbox: Open,
 ) -> None:
     sandbox = open_sandbox()
@@ -265,7 +265,7 @@ def test_who_does_not_let_itself_be_interrupted_is_killed_and_earlier_tests_stil
     assert sandbox.test("3", "x").status is CellStatus.NOT_RUN
 
 
-def test_all_cells_together_have_a_time(open_sandbox: Open) -> None:
+def test_all_cells_together_have_a_time_limit(open_sandbox: Open) -> None:
     limits = SandboxLimits(seconds=0.8, cell_seconds=0.5)
     found = run(open_sandbox(limits), *["import time\ntime.sleep(0.4)"] * 4)
 
@@ -274,7 +274,7 @@ def test_all_cells_together_have_a_time(open_sandbox: Open) -> None:
     assert StopReason.TIME in {each.cause for each in found}
 
 
-def test_an_endless_test_is_late_and_the_next_one_runs(open_sandbox: Open) -> None:
+def test_an_endless_test_times_out_and_the_next_one_runs(open_sandbox: Open) -> None:
     sandbox = open_sandbox()
     run(sandbox, "def f():\n    while True: pass", "", "", marked=[1, 2])
 
@@ -282,7 +282,7 @@ def test_an_endless_test_is_late_and_the_next_one_runs(open_sandbox: Open) -> No
     assert sandbox.test("2", "1").status is CellStatus.OK
 
 
-def test_memory_has_a_bound(open_sandbox: Open) -> None:
+def test_memory_is_limited(open_sandbox: Open) -> None:
     sandbox = open_sandbox()
     found = run(sandbox, "x = 1", "held = bytearray(600 << 20)\nheld[::4096] = held[::4096]")[1]
 
@@ -291,7 +291,7 @@ def test_memory_has_a_bound(open_sandbox: Open) -> None:
     assert sandbox.close().sentence == "The code used more than 300 MiB of memory."
 
 
-def test_memory_of_several_processes_has_the_same_bound(open_sandbox: Open) -> None:
+def test_memory_of_several_processes_is_limited_together(open_sandbox: Open) -> None:
     bomb = """
 import os, time
 for _ in range(6):
@@ -310,7 +310,7 @@ for _ in range(6):
     assert "ended 9" in shown(found) or found.cause is StopReason.MEMORY
 
 
-def test_processes_have_a_bound(open_sandbox: Open) -> None:
+def test_the_number_of_processes_is_limited(open_sandbox: Open) -> None:
     bomb = """
 import os, time
 made = 0
@@ -331,7 +331,7 @@ finally:
     assert int(shown(found)) < SHORT.processes
 
 
-def test_a_file_and_the_disk_have_bounds(open_sandbox: Open) -> None:
+def test_file_size_and_disk_are_limited(open_sandbox: Open) -> None:
     write = "open({name!r}, 'wb').write(bytes({size} << 20));"
     big, several = (
         [write.format(name="big", size=9)],
@@ -343,7 +343,7 @@ def test_a_file_and_the_disk_have_bounds(open_sandbox: Open) -> None:
         assert found.cause is StopReason.DISK
 
 
-def test_endless_output_ends_and_what_was_shown_stays(open_sandbox: Open) -> None:
+def test_endless_output_kills_the_cell_and_keeps_what_was_shown(open_sandbox: Open) -> None:
     for source in ("while True: print('x' * 1000)", "import os\nos.system('yes')"):
         sandbox = open_sandbox(SandboxLimits(cell_seconds=20.0, output_bytes=MIB // 4))
         (found,) = run(sandbox, source)
@@ -363,7 +363,9 @@ def test_endless_output_ends_and_what_was_shown_stays(open_sandbox: Open) -> Non
         "exit()",
     ],
 )
-def test_who_ends_the_kernel_ends_only_the_own_cells(open_sandbox: Open, source: str) -> None:
+def test_a_cell_that_ends_the_kernel_leaves_earlier_snapshots(
+    open_sandbox: Open, source: str
+) -> None:
     sandbox = open_sandbox()
     found = run(sandbox, "x = 1", "", source, "x", marked=[1])
 
@@ -378,7 +380,7 @@ def test_sys_exit_is_an_error_of_its_cell(open_sandbox: Open) -> None:
     assert errors(found[0]) == ["SystemExit"]
 
 
-def test_a_test_that_is_ended_by_the_students_code_has_not_passed(open_sandbox: Open) -> None:
+def test_a_test_ended_by_student_code_does_not_pass(open_sandbox: Open) -> None:
     sandbox = open_sandbox()
     run(sandbox, "import os\ndef f(): os._exit(0)", "", marked=[1])
 
@@ -410,12 +412,12 @@ def test_a_closed_sandbox_can_be_closed_again_and_runs_nothing(open_sandbox: Ope
 
 
 @pytest.mark.parametrize("name", ["../up", "/etc/passwd", "", "a/../../b", "."])
-def test_names_of_files_stay_in_the_folder(open_sandbox: Open, name: str) -> None:
+def test_file_names_cannot_leave_the_folder(open_sandbox: Open, name: str) -> None:
     with pytest.raises(InvalidInput):
         open_sandbox(files={name: b""})
 
 
-def test_files_that_are_more_than_the_disk_are_refused(open_sandbox: Open) -> None:
+def test_files_larger_than_the_disk_are_refused(open_sandbox: Open) -> None:
     with pytest.raises(TooLarge):
         open_sandbox(files={"big": bytes(17 * MIB)})
 

@@ -49,7 +49,7 @@ from .store_kit import (
 
 
 class TestGroups:
-    def test_a_group_comes_back_as_it_was_put(self, store: Store) -> None:
+    def test_a_group_is_stored_with_all_fields(self, store: Store) -> None:
         course = Group(
             name="cs101",
             parent="lab",
@@ -68,18 +68,18 @@ class TestGroups:
         assert store.group("cs101") == course
         assert store.groups() == (course, LAB)
 
-    def test_putting_it_again_replaces_it(self, store: Store) -> None:
+    def test_storing_a_group_again_replaces_it(self, store: Store) -> None:
         smaller = replace(LAB, max_devices=1)
         store.put_group(smaller)
         assert store.groups() == (smaller,)
 
-    def test_an_unknown_parent_is_refused_with_the_groups_there_are(self, store: Store) -> None:
+    def test_an_unknown_parent_is_refused_with_the_known_groups(self, store: Store) -> None:
         with pytest.raises(InvalidInput, match=r"no group nowhere.*Groups: lab"):
             store.put_group(Group(name="x", parent="nowhere"))
         assert store.groups() == (LAB,)
 
     @pytest.mark.parametrize("parent", ["lab", "b"])
-    def test_a_circle_is_refused(self, store: Store, parent: str) -> None:
+    def test_a_cycle_of_groups_is_refused(self, store: Store, parent: str) -> None:
         store.put_group(Group(name="a", parent="lab"))
         store.put_group(Group(name="b", parent="a"))
         with pytest.raises(InvalidInput, match="circle"):
@@ -93,12 +93,12 @@ class TestGroups:
             store.put_group(replace(LAB, borrowing=-1))
 
     @pytest.mark.parametrize("weight", [0.0, -1.0, float("inf"), float("nan")])
-    def test_a_weight_is_above_zero(self, store: Store, weight: float) -> None:
+    def test_a_weight_of_zero_is_refused(self, store: Store, weight: float) -> None:
         with pytest.raises(InvalidInput, match="no weight"):
             store.put_group(replace(LAB, weight=weight))
         assert store.group("lab") == LAB
 
-    def test_an_unknown_group_is_answered_with_those_there_are(self, store: Store) -> None:
+    def test_an_unknown_group_is_refused_with_the_known_ones(self, store: Store) -> None:
         with pytest.raises(NotFound, match=r"no group cs999.*Groups: lab"):
             store.group("cs999")
 
@@ -110,24 +110,24 @@ class TestGroups:
         assert store.taught_by("eve") == {"lab"}
         assert store.taught_by("tom") == frozenset()
 
-    def test_an_unknown_group_has_no_teachers_and_gets_none(self, store: Store) -> None:
+    def test_an_unknown_group_has_no_teachers(self, store: Store) -> None:
         assert store.teachers("cs999") == ()
         with pytest.raises(NotFound, match="Groups: lab"):
             store.set_teachers("cs999", ["tom"])
 
 
 class TestDevices:
-    def test_they_come_by_node_and_index(self, store: Store) -> None:
+    def test_devices_are_sorted_by_node_and_index(self, store: Store) -> None:
         other = [device("E1", 1, node="n0"), device("E0", 0, node="n0")]
         store.sync_devices("n0", other)
         assert [d.id for d in store.devices()] == ["E0", "E1", "D0", "D1"]
 
-    def test_what_was_seen_replaces_what_was_known(self, store: Store) -> None:
+    def test_a_new_inventory_replaces_the_old_one(self, store: Store) -> None:
         sick = replace(device("D0"), health=Health.SICK, why="Xid 79")
         store.sync_devices("n1", [sick, device("D1", 1)])
         assert store.devices() == (sick, device("D1", 1))
 
-    def test_a_missing_device_is_gone_and_comes_back(self, store: Store) -> None:
+    def test_a_missing_device_is_gone_until_it_returns(self, store: Store) -> None:
         store.sync_devices("n1", [device("D1", 1)])
         missing = store.devices()[0]
         assert (missing.id, missing.health) == ("D0", Health.GONE)
@@ -135,16 +135,16 @@ class TestDevices:
         store.sync_devices("n1", [device("D0"), device("D1", 1)])
         assert store.devices()[0] == device("D0")
 
-    def test_another_node_is_not_touched(self, store: Store) -> None:
+    def test_devices_of_other_nodes_are_unchanged(self, store: Store) -> None:
         store.sync_devices("n2", [])
         assert {d.health for d in store.devices()} == {Health.OK}
 
-    def test_simulated_devices_vanish_with_the_last_of_them(self, store: Store) -> None:
+    def test_unused_simulated_devices_are_removed(self, store: Store) -> None:
         store.sync_devices("sim", [device("S0", node="sim", simulated=True)])
         store.sync_devices("sim", [device("R0", node="sim")])
         assert [d.id for d in store.devices()] == ["D0", "D1", "R0"]
 
-    def test_a_simulated_device_on_loan_stays_as_gone(self, store: Store) -> None:
+    def test_a_leased_simulated_device_stays_as_gone(self, store: Store) -> None:
         store.sync_devices("sim", [device("S0", node="sim", simulated=True)])
         lease = running(store, job("a"), "S0")
         store.sync_devices("sim", [])
@@ -160,7 +160,7 @@ class TestDevices:
         store.sync_devices("sim", pair[:1])
         assert [d.health for d in store.devices()[2:]] == [Health.OK, Health.GONE]
 
-    def test_health_is_set_with_its_sentence(self, store: Store) -> None:
+    def test_health_is_stored_with_its_message(self, store: Store) -> None:
         store.set_health("D1", Health.BUSY, "process 12 works on it")
         busy = store.devices()[1]
         assert (busy.health, busy.why) == (Health.BUSY, "process 12 works on it")
@@ -169,7 +169,7 @@ class TestDevices:
 
 
 class TestRequests:
-    def test_a_request_is_kept_with_all_it_says(self, store: Store) -> None:
+    def test_a_request_is_stored_with_all_fields(self, store: Store) -> None:
         spec = JobSpec(
             notebook_name="träin.ipynb",
             parameters={"lr": 0.05, "deep": {"layers": (1, 2), "on": True, "none": None}},
@@ -217,7 +217,7 @@ class TestRequests:
             ),
         )
 
-    def test_the_same_key_of_the_same_owner_is_the_same_request(self, store: Store) -> None:
+    def test_the_same_key_of_one_owner_is_one_request(self, store: Store) -> None:
         first = store.submit(job("a", key="k"), 100)
         assert store.submit(job("b", key="k", devices=2), 200) == first
         assert store.submit(job("c", key="k", owner="bob"), 200).id == "j-c"
@@ -228,7 +228,7 @@ class TestRequests:
         ended = store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=101)
         assert store.submit(job("b", key="k"), 200) == ended
 
-    def test_a_server_has_one_session_that_has_not_ended(self, store: Store) -> None:
+    def test_a_server_has_at_most_one_unfinished_session(self, store: Store) -> None:
         first = store.submit(session("a", server="gpu"), 100)
         assert store.submit(session("b", server="gpu"), 101) == first
         assert store.submit(session("c", server=""), 102).id == "s-c"
@@ -248,7 +248,7 @@ class TestRequests:
             store.submit(job("b", owner="bob"), 100)
         assert [r.owner for r in store.requests(RequestFilter())] == ["ada"]
 
-    def test_what_is_not_there_is_not_found(self, store: Store) -> None:
+    def test_unknown_records_are_not_found(self, store: Store) -> None:
         asks: list[Callable[[], object]] = [
             lambda: store.request("j-x"),
             lambda: store.lease("j-x.1"),
@@ -288,7 +288,7 @@ class TestRequests:
             (RequestFilter(states=frozenset()), []),
         ],
     )
-    def test_a_filter_finds_newest_first(
+    def test_a_filter_returns_the_newest_first(
         self, store: Store, which: RequestFilter, found: list[str]
     ) -> None:
         store.put_group(replace(LAB, name="cs"))
@@ -299,7 +299,7 @@ class TestRequests:
         store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=300)
         assert [r.id for r in store.requests(which)] == found
 
-    def test_the_snapshot_has_what_waits_and_what_is_held(self, store: Store) -> None:
+    def test_the_snapshot_has_the_queue_and_the_allocations(self, store: Store) -> None:
         granted(store, job("a", devices=2), "D1", "D0", at=90)
         store.submit(session("b"), 95)
         granted(store, job("c", devices=0), at=96)
@@ -362,7 +362,7 @@ class TestGrant:
         }
         assert store.events("j-a")[-1].epoch == 1
 
-    def test_a_request_on_cpu_gets_a_lease_without_devices(self, store: Store) -> None:
+    def test_a_cpu_request_gets_a_lease_without_devices(self, store: Store) -> None:
         lease = granted(store, job("a", devices=0))
         assert (lease.devices, lease.node) == ((), "n1")
 
@@ -389,7 +389,7 @@ class TestGrant:
             "one of two leased",
         ],
     )
-    def test_a_start_that_no_longer_holds_is_left_out(self, store: Store, start: Start) -> None:
+    def test_an_outdated_start_is_skipped(self, store: Store, start: Start) -> None:
         store.sync_devices("n2", [replace(device("S9", node="n2"), health=Health.SICK)])
         granted(store, job("held"), "D0")
         for new in (job("new"), job("two", devices=2), job("fine", devices=0)):
@@ -407,9 +407,7 @@ class TestGrant:
             starts.append(Start(request_id=f"j-{name}", devices=("D0",)))
         assert [x.id for x in store.grant(starts, now=101, lease_seconds=30)] == ["j-a.1"]
 
-    def test_no_grant_goes_above_a_limit_that_was_lowered_since_the_plan(
-        self, store: Store
-    ) -> None:
+    def test_a_grant_checks_limits_lowered_since_the_plan(self, store: Store) -> None:
         store.put_group(replace(LAB, max_devices=1))
         starts = []
         for number, name in enumerate("ab"):
@@ -535,7 +533,7 @@ class TestMoves:
         with pytest.raises(StaleEpoch, match=f"Process 4711 .* process {other.pid} may not"):
             store.apply_to_lease(lease.id, lifecycle.start, other, now=111)
 
-    def test_a_process_that_comes_after_the_stop_may_not_begin(self, store: Store) -> None:
+    def test_a_process_that_reports_after_the_stop_is_refused(self, store: Store) -> None:
         lease = granted(store, job("a"), "D0")
         with pytest.raises(IllegalMove):
             store.apply_to_lease(lease.id, lifecycle.start, PROCESS, now=101)
@@ -544,14 +542,14 @@ class TestMoves:
         with pytest.raises(IllegalMove):
             store.apply_to_lease(lease.id, lifecycle.start, PROCESS, now=103)
 
-    def test_stopping_what_waits_ends_it(self, store: Store) -> None:
+    def test_stopping_a_queued_request_ends_it(self, store: Store) -> None:
         store.submit(job("a"), 100)
         ended = store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=105)
         assert (ended.state, ended.ended_at, ended.cause) == (State.CANCELLED, 105, CANCELLED)
         assert store.snapshot(200).pending == ()
         assert store.ledger() == ()
 
-    def test_stopping_what_is_granted_gives_the_device_back(self, store: Store) -> None:
+    def test_stopping_a_granted_request_releases_its_device(self, store: Store) -> None:
         granted(store, job("a"), "D0")
         ended = store.apply("j-a", lifecycle.stop, State.TIMED_OUT, CANCELLED, now=105)
         assert ended.lease is not None
@@ -560,7 +558,9 @@ class TestMoves:
         granted(store, job("b"), "D0", at=106)
 
     @pytest.mark.parametrize("launched", [State.STARTING, State.RUNNING])
-    def test_what_runs_keeps_its_device_until_its_end(self, store: Store, launched: State) -> None:
+    def test_a_stopping_request_keeps_its_device_until_its_end(
+        self, store: Store, launched: State
+    ) -> None:
         lease = granted(store, job("a"), "D0")
         store.launch(lease.id, now=100)
         if launched is State.RUNNING:
@@ -577,7 +577,7 @@ class TestMoves:
         )
         assert len(store.grant([start], now=107, lease_seconds=30)) == 1
 
-    def test_the_first_cause_stands(self, store: Store) -> None:
+    def test_the_first_cause_is_kept(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")
         first = store.apply("j-a", lifecycle.stop, State.TIMED_OUT, DONE, now=105)
         assert store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=106) == first
@@ -600,20 +600,20 @@ class TestMoves:
             store.apply("j-a", lifecycle.stop, target, CANCELLED, now=105)
         assert store.request("j-a").state is State.RUNNING
 
-    def test_what_waits_cannot_have_succeeded(self, store: Store) -> None:
+    def test_a_queued_request_cannot_succeed(self, store: Store) -> None:
         store.submit(job("a"), 100)
         with pytest.raises(IllegalMove):
             store.apply("j-a", lifecycle.stop, State.SUCCEEDED, DONE, now=105)
         assert states(store, "j-a") == ["queued"]
 
-    def test_finishing_what_was_not_stopped_is_illegal(self, store: Store) -> None:
+    def test_finishing_a_running_request_is_illegal(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")
         with pytest.raises(IllegalMove):
             store.apply_to_lease(lease.id, lifecycle.finish, now=105, charge_until=105)
         assert charges(store) == []
 
     @pytest.mark.parametrize("launched", [False, True])
-    def test_case_1_what_never_ran_goes_back_to_its_place(
+    def test_case_1_an_attempt_that_never_ran_returns_to_its_place(
         self, store: Store, launched: bool
     ) -> None:
         lease = granted(store, job("a"), "D0")
@@ -638,7 +638,7 @@ class TestMoves:
         )
         assert store.lease(lease.id).devices == ("D0",)
 
-    def test_what_runs_cannot_be_given_back(self, store: Store) -> None:
+    def test_a_running_lease_cannot_be_returned(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")
         with pytest.raises(IllegalMove):
             store.apply_to_lease(lease.id, lifecycle.give_back, now=105, charge_until=105)
@@ -654,7 +654,7 @@ class TestMoves:
         )
         assert len(charges(store)) == 1
 
-    def test_what_was_never_launched_cannot_be_lost(self, store: Store) -> None:
+    def test_an_attempt_that_was_not_launched_cannot_be_lost(self, store: Store) -> None:
         lease = granted(store, job("a"), "D0")
         with pytest.raises(IllegalMove):
             store.apply_to_lease(lease.id, lifecycle.lose, DEAD, now=110, charge_until=104)
@@ -696,7 +696,7 @@ class TestMoves:
         assert store.request("j-a").state is State.GRANTED
         assert store.lease("j-a.2").handle is None
 
-    def test_a_cause_may_quote_anything(self, store: Store) -> None:
+    def test_a_cause_may_contain_any_text(self, store: Store) -> None:
         store.submit(job("a"), 100)
         wild = Cause(code=CauseCode.LOST, message="a\udcffb", details="x\0y")
         kept = store.apply("j-a", lifecycle.stop, State.FAILED, wild, now=101).cause
@@ -705,7 +705,7 @@ class TestMoves:
 
 
 class TestLeases:
-    def test_a_sign_of_life_renews(self, store: Store) -> None:
+    def test_a_heartbeat_renews_the_lease(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")
         store.suspect([lease.id, "j-x.1"])
         assert store.lease(lease.id).state is LeaseState.SUSPECT
@@ -730,7 +730,7 @@ class TestLeases:
         store.suspect([lease.id])
         assert store.lease(lease.id) == before
 
-    def test_they_come_oldest_first(self, store: Store) -> None:
+    def test_leases_are_sorted_by_age(self, store: Store) -> None:
         granted(store, job("b"), "D0", at=100)
         granted(store, job("a", devices=0), at=100)
         granted(store, job("c"), "D1", at=90)
@@ -738,7 +738,7 @@ class TestLeases:
 
 
 class TestCharging:
-    def test_it_goes_on_from_where_it_stopped(self, store: Store) -> None:
+    def test_charging_continues_where_it_stopped(self, store: Store) -> None:
         lease = running(store, job("a", devices=2), "D0", "D1")
         store.renew([lease.id], now=110, until=140)
         store.charge(now=115)
@@ -753,7 +753,7 @@ class TestCharging:
             ("j-a.1", 120, 130, 20),
         ]
 
-    def test_an_entry_says_who_and_what(self, store: Store) -> None:
+    def test_an_entry_names_owner_request_and_devices(self, store: Store) -> None:
         granted(store, job("a"), "D0")
         store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=103)
         assert store.ledger(owner="ada") == (
@@ -827,13 +827,13 @@ class TestCharging:
         store.apply_to_lease(lease.id, lifecycle.finish, now=60, charge_until=60)
         assert charges(store) == [("j-a.1", 100, 110, 10), ("j-a.1", 110, 112, 2)]
 
-    def test_case_11_a_sign_of_life_from_the_future_is_not_charged_yet(self, store: Store) -> None:
+    def test_case_11_a_heartbeat_from_the_future_is_not_charged_yet(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")
         store.renew([lease.id], now=3700, until=3730)
         store.charge(now=104)
         assert charges(store) == [("j-a.1", 100, 104, 4)]
 
-    def test_case_4_a_stop_that_is_tried_again_frees_once(self, store: Store) -> None:
+    def test_case_4_a_repeated_stop_releases_once(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")
         for now in (105, 106, 107):
             store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=now)
@@ -853,7 +853,7 @@ class TestCharging:
         assert store.ledger() == ()
         assert store.usage(now=130) == ()
 
-    def test_usage_is_the_ledger_and_what_is_open(self, store: Store) -> None:
+    def test_usage_includes_unfinished_leases(self, store: Store) -> None:
         store.put_group(replace(LAB, name="cs"))
         first = running(store, job("a", devices=2), "D0", "D1")
         store.renew([first.id], now=110, until=140)
@@ -871,7 +871,7 @@ class TestCharging:
         assert store.usage(now=130, owner="ada") == ada
         assert store.usage(now=130, owner="eve") == ()
 
-    def test_it_can_be_asked_by_request(self, store: Store) -> None:
+    def test_usage_by_request(self, store: Store) -> None:
         for name, ended in (("a", 103), ("b", 105)):
             granted(store, job(name), "D0")
             store.apply(f"j-{name}", lifecycle.stop, State.CANCELLED, CANCELLED, now=ended)
@@ -882,7 +882,7 @@ class TestCharging:
 
 
 class TestEvents:
-    def test_a_report_is_kept_once(self, store: Store) -> None:
+    def test_a_repeated_event_is_stored_once(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")
         first = NewEvent(seq=1, at=101, kind="cells", data={"cells": 9})
         second = NewEvent(seq=2, at=102, kind="cell_started", data={"index": 0, "number": 1})
@@ -896,7 +896,7 @@ class TestEvents:
         assert store.events("j-a", after=added.id) == again
         assert [e.kind for e in store.events("j-a")][-2:] == ["cells", "cell_started"]
 
-    def test_they_come_in_pages_and_by_request(self, store: Store) -> None:
+    def test_events_are_paged_and_filtered_by_request(self, store: Store) -> None:
         first, second = running(store, job("a"), "D0"), running(store, job("b"), "D1")
         for seq in (1, 2):
             for lease in (first, second):
@@ -906,7 +906,7 @@ class TestEvents:
         assert store.events("j-a", after=logs[0].id) == (logs[1],)
         assert store.events("j-x") == ()
 
-    def test_after_the_end_nothing_is_added(self, store: Store) -> None:
+    def test_no_event_is_added_after_the_end(self, store: Store) -> None:
         lease = running(store, job("a"), "D0")
         store.apply("j-a", lifecycle.stop, State.SUCCEEDED, DONE, now=105)
         store.add_events(lease.id, [NewEvent(seq=1, at=105, kind="ended")])
@@ -914,7 +914,7 @@ class TestEvents:
         with pytest.raises(StaleEpoch, match="j-a is succeeded"):
             store.add_events(lease.id, [NewEvent(seq=2, at=107, kind="log")])
 
-    def test_attempts_count_their_reports_on_their_own(self, store: Store) -> None:
+    def test_events_are_numbered_by_attempt(self, store: Store) -> None:
         first = granted(store, job("a"), "D0")
         store.add_events(first.id, [NewEvent(seq=1, at=101, kind="log")])
         store.apply_to_lease(first.id, lifecycle.give_back, now=102, charge_until=102)
@@ -926,7 +926,7 @@ class TestEvents:
 class TestIdleSessions:
     WARNING = IdleWarning(warned_at=200.0, stops_at=800.0, idle_since=100.0, seen=("It slept.",))
 
-    def test_a_warning_is_kept_with_its_evidence_and_told(self, store: Store) -> None:
+    def test_a_warning_is_stored_with_its_evidence_and_an_event(self, store: Store) -> None:
         running(store, session("1"), "D0")
         warned = store.apply("s-1", idle_warnings.warn, self.WARNING, now=200.0)
         assert warned.warning == store.request("s-1").warning == self.WARNING
@@ -934,7 +934,7 @@ class TestIdleSessions:
         assert (event.kind, event.at, event.epoch) == ("idle_warning", 200.0, 1)
         assert event.data == {"stops_at": 800.0, "seen": ["It slept."]}
 
-    def test_what_does_not_run_is_not_warned(self, store: Store) -> None:
+    def test_only_running_sessions_are_warned(self, store: Store) -> None:
         granted(store, session("1"), "D0")
         assert store.apply("s-1", idle_warnings.warn, self.WARNING, now=200.0).warning is None
         assert {event.kind for event in store.events("s-1")} == {"state"}
@@ -951,7 +951,7 @@ class TestIdleSessions:
         assert told[-1] == ("idle_over", {"why": "A cell ran."})
         assert [kind for kind, _ in told].count("idle_over") == 1
 
-    def test_it_is_kept_once_and_only_while_it_is_warned(self, store: Store) -> None:
+    def test_a_session_can_be_kept_once_and_only_during_a_warning(self, store: Store) -> None:
         running(store, session("1"), "D0")
         with pytest.raises(Conflict, match="not about to be stopped"):
             store.apply("s-1", idle_warnings.keep, now=200.0)

@@ -30,7 +30,7 @@ def change(target: str, who: str = "root", action: AuditAction = AuditAction.DRA
 
 
 class TestMarks:
-    def test_they_are_on_the_devices_and_keep_them_from_being_lent(self, store: Store) -> None:
+    def test_marked_devices_are_not_granted(self, store: Store) -> None:
         store.put_mark(DRAIN)
         store.put_mark(QUARANTINE)
         assert store.marks() == (QUARANTINE, DRAIN)
@@ -43,13 +43,13 @@ class TestMarks:
         store.submit(job("cpu", devices=0), 1.0)
         assert store.grant([Start(request_id="j-cpu", devices=())], now=2, lease_seconds=3) == ()
 
-    def test_what_is_seen_does_not_lift_them(self, store: Store) -> None:
+    def test_a_new_inventory_keeps_marks(self, store: Store) -> None:
         store.put_mark(QUARANTINE)
         store.sync_devices("n1", [device("D0"), device("D1", 1)])
         store.set_health("D0", Health.OK, "")
         assert store.devices()[0].quarantine == QUARANTINE
 
-    def test_they_are_replaced_and_taken_away(self, store: Store) -> None:
+    def test_marks_are_replaced_and_removed(self, store: Store) -> None:
         store.put_mark(DRAIN)
         later = Mark(target="n1", kind=MarkKind.DRAIN, since=8.0, by="eve")
         store.put_mark(later)
@@ -65,12 +65,12 @@ class TestMarks:
             Mark(target="n1", kind=MarkKind.QUARANTINE, since=1.0),
         ],
     )
-    def test_there_is_nothing_to_mark(self, store: Store, mark: Mark) -> None:
+    def test_an_unknown_device_cannot_be_marked(self, store: Store, mark: Mark) -> None:
         with pytest.raises(NotFound):
             store.put_mark(mark, change=change("x"))
         assert store.changes(ChangeFilter()) == ()
 
-    def test_they_outlive_a_restart(self, tmp_path: Path) -> None:
+    def test_marks_survive_a_restart(self, tmp_path: Path) -> None:
         first = open_store(tmp_path / "c.db")
         furnish(first)
         first.put_mark(QUARANTINE)
@@ -92,12 +92,12 @@ class TestChanges:
         assert [c.id for c in store.changes(ChangeFilter(target="t1"))] == [2]
         assert store.changes(ChangeFilter(action=AuditAction.RELEASE)) == ()
 
-    def test_a_refused_change_leaves_no_line(self, store: Store) -> None:
+    def test_a_refused_change_is_not_audited(self, store: Store) -> None:
         with pytest.raises(NotFound):
             store.remove_group("nothing", at=1.0, change=change("nothing"))
         assert store.changes(ChangeFilter()) == ()
 
-    def test_a_stop_that_changes_nothing_leaves_no_line(self, store: Store) -> None:
+    def test_a_stop_without_effect_is_not_audited(self, store: Store) -> None:
         store.submit(job("a"), 1.0)
         for _ in range(2):
             store.apply(
@@ -120,14 +120,14 @@ class TestRemovedGroups:
         store.put_group(Group(name="lab", max_devices=1))
         assert store.group("lab").max_devices == 1
 
-    def test_one_with_groups_below_stays(self, store: Store) -> None:
+    def test_a_group_with_subgroups_is_not_removed(self, store: Store) -> None:
         store.put_group(Group(name="below", parent="lab"))
         with pytest.raises(Conflict):
             store.remove_group("lab", at=2.0)
 
 
 class TestHalting:
-    def test_it_goes_back_to_its_old_place_uncharged(self, store: Store) -> None:
+    def test_a_halted_attempt_returns_to_its_place_uncharged(self, store: Store) -> None:
         lease = running(store, job("a"), "D0", at=100.0)
         store.renew([lease.id], now=160.0, until=190.0)
         store.charge(now=160.0)
@@ -143,7 +143,7 @@ class TestHalting:
         store.apply_to_lease(lease.id, lifecycle.finish, now=172.0, charge_until=170.0)
         assert len(store.ledger()) == 2
 
-    def test_what_was_only_granted_waits_again(self, store: Store) -> None:
+    def test_a_granted_request_is_queued_again(self, store: Store) -> None:
         granted(store, job("a"), "D0")
         assert store.apply("j-a", lifecycle.halt, FAULT, now=101.0).state is State.QUEUED
         assert store.leases() == ()
@@ -171,7 +171,7 @@ class TestHalting:
         assert charges(store) == []
 
 
-def test_the_service_tells_until_the_end(store: Store) -> None:
+def test_events_of_the_service_are_stored_until_the_end(store: Store) -> None:
     store.submit(job("a"), 1.0)
     store.apply("j-a", lifecycle.record_event, "drain_warning", {"stops_at": 9.0}, now=2.0)
     store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=3.0)

@@ -48,7 +48,7 @@ def change(action: AuditAction, target: str) -> AuditEntry:
 
 
 class TestTerms:
-    def test_they_are_kept_in_order_and_removed(self, store: Store) -> None:
+    def test_terms_are_sorted_and_removed(self, store: Store) -> None:
         store.put_term(SUMMER)
         store.put_term(WINTER, change=change(AuditAction.TERM_SET, "winter"))
         assert store.terms() == (WINTER, SUMMER)
@@ -61,7 +61,7 @@ class TestTerms:
         lines = [line.action for line in store.changes(ChangeFilter(target="winter"))]
         assert lines == [AuditAction.TERM_REMOVE, AuditAction.TERM_SET]
 
-    def test_one_that_overlaps_or_ends_too_early_is_refused(self, store: Store) -> None:
+    def test_an_overlapping_or_reversed_term_is_refused(self, store: Store) -> None:
         store.put_term(WINTER)
         with pytest.raises(InvalidInput, match="overlaps winter"):
             store.put_term(replace(SUMMER, first=WINTER.last))
@@ -75,14 +75,14 @@ def budget(hours: float, period: Period) -> Budget:
 
 
 class TestBudgets:
-    def test_a_budget_comes_back_as_it_was_put(self, store: Store) -> None:
+    def test_a_budget_is_stored_with_all_fields(self, store: Store) -> None:
         group = replace(LAB, budget=budget(300, Period.TERM))
         store.put_group(group)
         assert store.group("lab") == group
         with pytest.raises(InvalidInput, match="no amount"):
             store.put_group(replace(LAB, budget=budget(-1, Period.WEEK)))
 
-    def test_a_week_counts_from_its_monday_with_the_groups_below(self, store: Store) -> None:
+    def test_a_weekly_budget_counts_subgroups_from_monday(self, store: Store) -> None:
         store.put_group(replace(LAB, budget=budget(2, Period.WEEK)))
         store.put_group(Group(name="cs101", parent="lab", max_devices=2, max_devices_per_user=2))
         monday = at("2026-11-16T00:00")
@@ -106,7 +106,7 @@ class TestBudgets:
         (next_week,) = store.snapshot(monday + 8 * 86400).budgets
         assert next_week.used == 0
 
-    def test_a_term_has_its_own_and_between_terms_there_is_none(self, store: Store) -> None:
+    def test_each_term_has_a_budget_and_between_terms_there_is_none(self, store: Store) -> None:
         store.put_group(replace(LAB, budget=budget(300, Period.TERM)))
         store.put_term(WINTER)
         first = at("2026-10-12T00:00")
@@ -123,7 +123,7 @@ class TestBudgets:
         between = BudgetBalance(group="lab", budget=0, used=0, refills_at=SUMMER.starts_at)
         assert store.snapshot(last + 1).budgets == (between,)
 
-    def test_what_is_kept_between_readings_is_what_would_be_summed_anew(self, store: Store) -> None:
+    def test_cached_budget_sums_equal_new_sums(self, store: Store) -> None:
         """The ledger grows, a line is taken back, and a period ends between two readings."""
         store.put_group(replace(LAB, budget=budget(2, Period.WEEK)))
         monday = at("2026-11-16T00:00")
@@ -146,9 +146,7 @@ class TestBudgets:
         (left,) = store.budgets(monday + 200)
         assert (left.used, left.running) == (200, 0)
 
-    def test_what_no_period_can_pay_is_refused_and_the_rest_waits_for_the_next(
-        self, store: Store
-    ) -> None:
+    def test_a_request_above_the_budget_of_a_period_is_refused(self, store: Store) -> None:
         store.put_group(replace(LAB, budget=budget(1, Period.WEEK)))
         check = partial(admit, store, group="lab", devices=2)
         check(seconds=1800)
@@ -169,7 +167,7 @@ class TestBudgets:
 
 
 class TestReservations:
-    def test_they_are_kept_shown_to_the_scheduler_and_removed(self, store: Store) -> None:
+    def test_reservations_are_stored_scheduled_and_removed(self, store: Store) -> None:
         store.put_reservation(CLASS, change=change(AuditAction.RESERVE, "lab"))
         assert store.reservations() == (CLASS,)
         seven = at("2026-11-17T07:00")  # eight in Berlin
@@ -191,7 +189,7 @@ class TestReservations:
         with pytest.raises(NotFound, match="no group cs999"):
             store.put_reservation(replace(CLASS, group="cs999"))
 
-    def test_of_a_group_that_is_removed_nothing_is_reserved(self, store: Store) -> None:
+    def test_reservations_of_a_removed_group_end(self, store: Store) -> None:
         store.put_reservation(CLASS)
         store.remove_group("lab", at=1.0)
         assert store.snapshot(at("2026-11-17T09:30")).reserved == ()

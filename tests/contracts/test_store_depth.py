@@ -51,7 +51,7 @@ def test_a_lost_attempt_goes_back_to_the_queue(store: Store) -> None:
     )
 
 
-def test_events_by_kind_and_how_many_wait(store: Store) -> None:
+def test_events_by_kind_and_the_number_of_queued_requests(store: Store) -> None:
     running(store, job("a"), "D0")
     assert store.events("j-a", kinds=frozenset({"cells"})) == ()
     assert len(store.events("j-a", kinds=frozenset({"state"}))) == 4
@@ -63,7 +63,7 @@ def test_events_by_kind_and_how_many_wait(store: Store) -> None:
     assert store.queued("eve") == frozenset()
 
 
-def test_the_snapshot_follows_a_queue_that_it_has_read_before(store: Store) -> None:
+def test_the_snapshot_follows_changes_of_the_queue(store: Store) -> None:
     def waiting() -> list[str]:
         return [request.id for request in store.snapshot(200).pending]
 
@@ -92,7 +92,7 @@ def test_a_store_that_another_one_writes_to_sees_its_queue(tmp_path: Path) -> No
     other.close()
 
 
-def test_a_glance_tells_what_happened_since_and_who_may_hear_of_it(store: Store) -> None:
+def test_the_change_feed_has_new_events_and_their_readers(store: Store) -> None:
     store.set_teachers("lab", ["tina", "tom"])
     store.submit(job("a"), 100.0)
     first = store.glance(None)

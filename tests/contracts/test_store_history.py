@@ -45,7 +45,7 @@ def used_until(store: Store, lease_id: str, at: float) -> None:
 
 
 class TestUsed:
-    def test_a_line_that_spans_midnight_belongs_to_both_days(self, store: Store) -> None:
+    def test_an_entry_that_spans_midnight_is_split_between_days(self, store: Store) -> None:
         lease = running(store, job("a"), "D0", at=DAY - 300)
         used_until(store, lease.id, DAY + 100)
         assert store.used(LedgerFilter(), UsageBy.DAY, now=DAY + 110) == (
@@ -53,13 +53,13 @@ class TestUsed:
             UsageRow(day=DAY, charged=100, open=10, first=DAY, last=DAY + 110),
         )
 
-    def test_a_line_that_ends_at_midnight_belongs_to_one(self, store: Store) -> None:
+    def test_an_entry_that_ends_at_midnight_belongs_to_one_day(self, store: Store) -> None:
         lease = running(store, job("a"), "D0", at=DAY - 300)
         used_until(store, lease.id, DAY)
         (day,) = store.used(LedgerFilter(), UsageBy.DAY, now=DAY)
         assert (day.day, day.total) == (0.0, 300)
 
-    def test_of_a_line_beyond_the_window_the_part_inside_counts(self, store: Store) -> None:
+    def test_only_the_part_of_an_entry_within_the_window_counts(self, store: Store) -> None:
         lease = running(store, job("a", devices=2), "D0", "D1", at=1000)
         used_until(store, lease.id, 2000)
         window = LedgerFilter(since=1500, until=1600)
@@ -73,7 +73,7 @@ class TestUsed:
         )
         assert store.used(LedgerFilter(until=1000), UsageBy.OWNER, now=2100) == ()
 
-    def test_people_see_their_own_and_what_their_groups_used(self, store: Store) -> None:
+    def test_users_see_their_own_usage_and_that_of_their_groups(self, store: Store) -> None:
         used_until(store, running(store, job("a", owner="ada"), "D0", at=100).id, 200)
         used_until(store, running(store, job("b", owner="bob"), "D1", at=100).id, 150)
 
@@ -90,7 +90,9 @@ class TestUsed:
         assert owners(LedgerFilter(reader="tom")) == []
         assert owners(LedgerFilter(groups=frozenset({"other"}))) == []
 
-    def test_by_model_each_device_of_a_lease_has_the_same_part(self, store: Store) -> None:
+    def test_usage_by_model_is_split_evenly_between_the_devices_of_a_lease(
+        self, store: Store
+    ) -> None:
         mixed = [device(f"M{index}", index, node="n2", model="A100") for index in range(2)]
         store.sync_devices("n2", [*mixed, device("M2", 2, node="n2")])
         lease = running(store, job("a", devices=3), "M0", "M1", "M2", at=DAY - 100)
@@ -106,9 +108,7 @@ class TestUsed:
         )
         assert store.used(LedgerFilter(owner="eve"), UsageBy.MODEL, now=DAY + 110) == ()
 
-    def test_a_device_counts_under_its_model_as_long_as_the_store_knows_it(
-        self, store: Store
-    ) -> None:
+    def test_usage_by_model_counts_known_devices(self, store: Store) -> None:
         def models() -> list[tuple[str, float]]:
             found = store.used(LedgerFilter(), UsageBy.MODEL, now=400)
             return [(row.model, row.charged) for row in found]
@@ -127,11 +127,11 @@ class TestUsed:
         store.sync_devices("n2", [device("M0", node="n2")])  # Pretended ones are removed.
         assert models() == [("", 101), ("H100", 100)]
 
-    def test_work_without_a_device_has_no_model(self, store: Store) -> None:
+    def test_cpu_work_has_no_model(self, store: Store) -> None:
         used_until(store, running(store, job("a", devices=0), at=100).id, 200)
         assert store.used(LedgerFilter(), UsageBy.MODEL, now=300) == ()
 
-    def test_by_request_the_newest_comes_first(self, store: Store) -> None:
+    def test_usage_by_request_lists_the_newest_first(self, store: Store) -> None:
         first = running(store, job("a"), "D0", at=100)
         store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=200)
         store.apply_to_lease(first.id, lifecycle.finish, now=200, charge_until=200)
@@ -142,7 +142,7 @@ class TestUsed:
             ("j-a", 100, 0),
         ]
 
-    def test_by_request_the_newest_can_be_had_alone_and_all_are_counted(self, store: Store) -> None:
+    def test_usage_by_request_can_be_limited_and_counted(self, store: Store) -> None:
         store.sync_devices("n1", [device(f"D{index}", index) for index in range(4)])
         for number in range(4):
             lease = running(store, job(f"{number}"), f"D{number}", at=100 + number)
@@ -166,7 +166,7 @@ class TestUsed:
                 found = store.used_requests(which, now=300, most=most)
                 assert found == UsedRequests(rows=everything[:most], total=len(everything))
 
-    def test_by_request_one_with_many_lines_leaves_room_for_the_others(self, store: Store) -> None:
+    def test_a_request_with_many_entries_is_one_row(self, store: Store) -> None:
         older = running(store, job("a"), "D0", at=100)
         used_until(store, older.id, 110)
         newer = running(store, job("b"), "D1", at=110)
@@ -176,7 +176,7 @@ class TestUsed:
         found = store.used_requests(LedgerFilter(), now=110, most=2)
         assert [(row.request_id, row.charged) for row in found.rows] == [("j-b", 400), ("j-a", 10)]
 
-    def test_lines_come_newest_first_and_page_by_page(self, store: Store) -> None:
+    def test_ledger_entries_are_paged_newest_first(self, store: Store) -> None:
         lease = running(store, job("a"), "D0", at=100)
         for at in (110, 120, 130):
             used_until(store, lease.id, at)
@@ -207,7 +207,7 @@ class TestRegrouped:
         store.apply(new.id, lifecycle.stop, State.CANCELLED, CANCELLED, now=until)
         store.apply_to_lease(f"{new.id}.1", lifecycle.finish, now=until, charge_until=until)
 
-    def test_by_user_all_groups_of_a_person_are_one_row(self, store: Store) -> None:
+    def test_usage_by_user_sums_all_groups(self, store: Store) -> None:
         self.use(store, "ada of lab", "E0", 100, 200)
         self.use(store, "ada of arts", "E1", 150, 400)
         self.use(store, "bob of lab", "E2", 100, 130)
@@ -219,7 +219,7 @@ class TestRegrouped:
             UsageRow(owner="bob", charged=10, first=120, last=130),
         )
 
-    def test_a_group_counts_what_those_below_it_used(self, store: Store) -> None:
+    def test_usage_of_a_group_includes_subgroups(self, store: Store) -> None:
         self.use(store, "ada of lab-a", "E0", 100, 200)
         self.use(store, "bob of lab-b", "E1", 100, 150)
         self.use(store, "bob of lab", "E2", 90, 100)
@@ -232,7 +232,7 @@ class TestRegrouped:
             UsageRow(group="lab-b", above="lab", own=50, charged=50, first=100, last=150),
         )
 
-    def test_of_groups_that_are_named_those_above_have_no_row(self, store: Store) -> None:
+    def test_usage_of_named_groups_has_no_row_for_parents(self, store: Store) -> None:
         self.use(store, "ada of lab-a", "E0", 100, 200)
         of_lab = LedgerFilter(groups=frozenset({"lab", "lab-a", "lab-b"}))
         assert [
@@ -240,7 +240,7 @@ class TestRegrouped:
             for row in store.used(of_lab, UsageBy.GROUP, now=200)
         ] == [("lab", "", 0, 100), ("lab-a", "lab", 100, 100)]
 
-    def test_a_reader_sees_their_own_groups_and_no_part_of_others(self, store: Store) -> None:
+    def test_usage_of_groups_without_access_is_hidden(self, store: Store) -> None:
         self.use(store, "ada of lab-a", "E0", 100, 200)
         self.use(store, "bob of lab-b", "E1", 100, 150)
         self.use(store, "tom of arts", "E2", 100, 110)
@@ -254,7 +254,7 @@ class TestRegrouped:
         assert rows(above) == [("arts", 10), ("lab", 100), ("lab-a", 100)]
         assert rows(LedgerFilter(owner="ada")) == [("cs", 100), ("lab", 100), ("lab-a", 100)]
 
-    def test_a_group_that_was_removed_stands_alone(self, store: Store) -> None:
+    def test_a_removed_group_has_a_row_without_parents(self, store: Store) -> None:
         self.use(store, "ada of lab-a", "E0", 100, 200)
         store.remove_group("lab-a", at=300)
         (row,) = store.used(LedgerFilter(), UsageBy.GROUP, now=300)
@@ -378,7 +378,7 @@ def waits(store: Store, window: Window) -> Waits:
 
 
 class TestWaits:
-    def test_they_count_where_they_ended_by_kind(self, store: Store) -> None:
+    def test_waits_are_counted_by_kind_when_they_end(self, store: Store) -> None:
         window = Window(since=1000, until=3000, buckets=2)
         for number, wait in enumerate((10, 20, 30, 40)):
             _granted_after(store, job(str(number)), wait, at=1500)
@@ -393,13 +393,13 @@ class TestWaits:
         assert waits(store, replace(window, group="other")) == Waits(parts=(), whole=())
         assert waits(store, replace(window, group="lab")).whole[0].count == 4
 
-    def test_nine_of_ten_waited_no_longer_than_the_ninetieth(self, store: Store) -> None:
+    def test_the_90th_percentile_of_waits(self, store: Store) -> None:
         for number in range(10):
             _granted_after(store, job(str(number)), number + 1, at=50)
         (row,) = waits(store, Window(since=0, until=100, buckets=1)).parts
         assert (row.count, row.median, row.ninetieth) == (10, 5, 9)
 
-    def test_another_attempt_is_no_other_wait(self, store: Store) -> None:
+    def test_further_attempts_are_not_further_waits(self, store: Store) -> None:
         lease = granted(store, job("a"), "D0", at=100)
         store.apply_to_lease(lease.id, lifecycle.give_back, now=110, charge_until=110)
         store.grant([Start(request_id="j-a", devices=("D0",))], now=150, lease_seconds=30)
@@ -415,7 +415,7 @@ def _granted_after(store: Store, new: NewRequest, wait: float, *, at: float) -> 
 
 
 class TestLevels:
-    def test_what_began_and_ended_in_each_part(self, store: Store) -> None:
+    def test_leases_that_began_and_ended_in_each_interval(self, store: Store) -> None:
         before = running(store, job("a"), "D0", at=50)
         store.submit(job("b", devices=2), 120)
         store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=160)
@@ -430,7 +430,7 @@ class TestLevels:
         assert found.queued == (Flow(bucket=0, amount=1, offset=20),)
         assert found.left == (Flow(bucket=1, amount=1, offset=70),)
 
-    def test_what_was_over_before_or_comes_after_is_not_in_it(self, store: Store) -> None:
+    def test_leases_outside_of_the_window_do_not_count(self, store: Store) -> None:
         lease = running(store, job("a"), "D0", at=50)
         store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=90)
         store.apply_to_lease(lease.id, lifecycle.finish, now=90, charge_until=90)
@@ -439,7 +439,7 @@ class TestLevels:
         assert (found.leased, found.released, found.queued, found.left) == ((), (), (), ())
 
 
-def test_capacity_is_written_down_when_it_changes(store: Store) -> None:
+def test_capacity_is_recorded_when_it_changes(store: Store) -> None:
     store.note_capacity(100)
     store.note_capacity(110)
     store.put_mark(Mark(target="D0", kind=MarkKind.DRAIN, since=115, by="root"))

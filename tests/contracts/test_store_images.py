@@ -26,7 +26,7 @@ def change(action: AuditAction) -> AuditEntry:
     return AuditEntry(at=1.0, who="tea", action=action, target="lab")
 
 
-def test_a_pin_is_kept_and_replaced_and_removed_with_its_line(store: Store) -> None:
+def test_pins_are_stored_replaced_removed_and_audited(store: Store) -> None:
     store.put_group(Group(name="lab", max_devices=2, max_devices_per_user=1))
     store.put_pin(PIN, change=change(AuditAction.PIN))
     assert store.pins() == (PIN,)
@@ -41,20 +41,20 @@ def test_a_pin_is_kept_and_replaced_and_removed_with_its_line(store: Store) -> N
     assert lines == [AuditAction.UNPIN, AuditAction.PIN]
 
 
-def test_an_unknown_group_pins_nothing(store: Store) -> None:
+def test_a_pin_of_an_unknown_group_is_refused(store: Store) -> None:
     with pytest.raises(NotFound):
         store.put_pin(replace(PIN, group="cs999"))
     assert store.pins() == ()
 
 
-def test_the_pins_of_a_group_go_with_it(store: Store) -> None:
+def test_pins_are_removed_with_their_group(store: Store) -> None:
     store.put_group(Group(name="lab", max_devices=2, max_devices_per_user=1))
     store.put_pin(PIN)
     store.remove_group("lab", at=7.0)
     assert store.pins() == ()
 
 
-def test_a_pin_holds_until_its_last_day_is_over() -> None:
+def test_a_pin_holds_until_the_end_of_its_last_day() -> None:
     def at(text: str) -> float:
         return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
@@ -63,7 +63,7 @@ def test_a_pin_holds_until_its_last_day_is_over() -> None:
     assert replace(PIN, until=None).holds(at("2099-01-01"))
 
 
-def test_a_request_keeps_its_image(store: Store) -> None:
+def test_a_request_is_stored_with_its_image(store: Store) -> None:
     furnish(store)
     made = store.submit(replace(job("one"), image=f"torch@{OLD}"), 1.0)
     assert made.image == f"torch@{OLD}"
@@ -71,7 +71,7 @@ def test_a_request_keeps_its_image(store: Store) -> None:
     assert store.submit(job("two"), 2.0).image == ""
 
 
-def test_jobs_and_what_lives_need_their_image(store: Store) -> None:
+def test_jobs_and_unfinished_sessions_need_their_image(store: Store) -> None:
     furnish(store)
     for number, name in enumerate(("one", "two")):
         store.submit(replace(job(name), image=f"torch@{OLD}"), float(number))

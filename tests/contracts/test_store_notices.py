@@ -31,7 +31,7 @@ def kinds(store: Store) -> list[str]:
     return [event.kind for event in store.events("j-a") if event.kind != "state"]
 
 
-def test_a_notice_is_kept_and_told_once(store: Store) -> None:
+def test_a_notice_is_stored_with_one_event(store: Store) -> None:
     running(store, job("a"), "D0")
     noticed = store.apply("j-a", preemption.notify, NOTICE, now=110)
     assert noticed.notice == NOTICE
@@ -48,14 +48,14 @@ def test_a_notice_is_kept_and_told_once(store: Store) -> None:
     assert (held.leaving, held.leaves_at) == (True, 230)
 
 
-def test_what_holds_nothing_gets_no_notice(store: Store) -> None:
+def test_requests_without_devices_get_no_notice(store: Store) -> None:
     store.submit(job("a"), 100)
     assert store.apply("j-a", preemption.notify, NOTICE, now=110).notice is None
     assert store.apply("j-a", preemption.preempt, PREEMPTED, NOTICE, now=110).state is State.QUEUED
     assert kinds(store) == []
 
 
-def test_a_notice_is_taken_back(store: Store) -> None:
+def test_a_notice_is_withdrawn(store: Store) -> None:
     running(store, job("a"), "D0")
     store.apply("j-a", preemption.notify, NOTICE, now=110)
     assert store.apply("j-a", preemption.withdraw_notice, "j-z has ended.", now=120).notice is None
@@ -65,7 +65,7 @@ def test_a_notice_is_taken_back(store: Store) -> None:
     assert (held.leaving, held.leaves_at) == (False, None)
 
 
-def test_what_is_preempted_is_queued_in_its_old_place_and_charged_to_its_death(
+def test_a_preempted_request_returns_to_its_place_and_is_charged_to_its_end(
     store: Store,
 ) -> None:
     lease = running(store, job("a"), "D0")
@@ -85,7 +85,7 @@ def test_what_is_preempted_is_queued_in_its_old_place_and_charged_to_its_death(
     assert [lease.id for lease in store.grant([again], now=240, lease_seconds=30)] == ["j-a.2"]
 
 
-def test_what_is_moved_waits_as_such_until_it_is_granted_devices_again(store: Store) -> None:
+def test_a_relocated_request_keeps_its_mark_until_the_next_grant(store: Store) -> None:
     lease = running(store, job("a"), "D0")
     (held,) = store.snapshot(105).allocations
     assert (held.image, held.nodes) == ("", None)
@@ -102,7 +102,7 @@ def test_what_is_moved_waits_as_such_until_it_is_granted_devices_again(store: St
     assert waiting.moved_for == "j-y"
 
 
-def test_a_preempted_request_keeps_its_mark_until_it_is_granted_devices_again(
+def test_a_preempted_request_keeps_its_mark_until_the_next_grant(
     store: Store,
 ) -> None:
     lease = running(store, job("a"), "D0")
@@ -114,7 +114,7 @@ def test_a_preempted_request_keeps_its_mark_until_it_is_granted_devices_again(
     assert store.request("j-a").stopped_for == ""
 
 
-def test_what_was_granted_and_has_not_begun_costs_nothing(store: Store) -> None:
+def test_a_preempted_grant_that_never_ran_is_not_charged(store: Store) -> None:
     granted(store, job("a"), "D0")
     back = store.apply("j-a", preemption.preempt, PREEMPTED, NOTICE, now=110)
     assert back.state is State.QUEUED
@@ -123,7 +123,9 @@ def test_what_was_granted_and_has_not_begun_costs_nothing(store: Store) -> None:
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_what_ends_by_itself_has_ended(store: Store, late: bool) -> None:
+def test_a_request_that_ends_during_its_notice_is_not_queued_again(
+    store: Store, late: bool
+) -> None:
     lease = running(store, job("a"), "D0")
     store.apply("j-a", preemption.notify, NOTICE, now=110)
     if late:
@@ -138,7 +140,7 @@ def test_what_ends_by_itself_has_ended(store: Store, late: bool) -> None:
     assert (ended.state, ended.cause, ended.notice) == (State.SUCCEEDED, DONE, None)
 
 
-def test_a_lost_attempt_takes_its_notice_along(store: Store) -> None:
+def test_a_lost_attempt_removes_its_notice(store: Store) -> None:
     lease = running(store, job("a"), "D0")
     store.apply("j-a", preemption.notify, NOTICE, now=110)
     gone = Cause(code=CauseCode.LOST, message="Gone.")

@@ -49,7 +49,7 @@ def shown(store: Store, now: float) -> dict[tuple[str, str], float]:
 
 
 class TestUse:
-    def test_it_fades_as_the_naive_sum_over_the_ledger_does(self, fading: Store) -> None:
+    def test_decayed_usage_equals_the_naive_sum_over_the_ledger(self, fading: Store) -> None:
         fading.put_group(replace(LAB, name="cs"))
         lease = running(fading, job("a", devices=2), "D0", "D1", at=0)
         for now in (60.0, 120.0, 1000.0):
@@ -66,13 +66,13 @@ class TestUse:
         assert shown(fading, 9110) == pytest.approx(naive(fading, 9120))
         assert shown(fading, 30_000) == pytest.approx(naive(fading, 30_060), rel=2e-3)
 
-    def test_within_a_minute_it_is_the_same_value(self, fading: Store) -> None:
+    def test_decayed_usage_is_constant_within_a_minute(self, fading: Store) -> None:
         lease = running(fading, job("a"), "D0", at=0)
         fading.apply_to_lease(lease.id, lifecycle.lose, LOST, now=30, charge_until=30)
         assert fading.snapshot(61).use == fading.snapshot(119).use
         assert fading.snapshot(61).use != fading.snapshot(121).use
 
-    def test_a_credit_takes_it_all_back(self, fading: Store) -> None:
+    def test_a_credit_removes_the_usage(self, fading: Store) -> None:
         lease = running(fading, job("a"), "D0", at=0)
         for now in (60.0, 120.0):
             fading.renew([lease.id], now=now, until=now + 30)
@@ -85,14 +85,14 @@ class TestUse:
         assert [line.kind for line in fading.ledger()][-1] is LedgerKind.CREDIT
         assert fading.snapshot(140).use == ()
 
-    def test_what_was_long_ago_counts_no_more(self, fading: Store) -> None:
+    def test_old_usage_no_longer_counts(self, fading: Store) -> None:
         lease = running(fading, job("a"), "D0", at=0)
         fading.apply_to_lease(lease.id, lifecycle.lose, LOST, now=600, charge_until=600)
         assert shown(fading, 600 + 40 * HALF_LIFE) == {} or shown(
             fading, 600 + 40 * HALF_LIFE
         ) == pytest.approx({("lab", "ada"): 0.0}, abs=1e-3)
 
-    def test_one_owner_in_one_group_is_one_value(self, store: Store) -> None:
+    def test_usage_is_kept_by_owner_and_group(self, store: Store) -> None:
         for name in ("a", "b"):
             lease = running(store, job(name), "D0", at=0)
             store.apply_to_lease(lease.id, lifecycle.lose, LOST, now=60, charge_until=60)
@@ -105,8 +105,8 @@ class TestUse:
 LOST = Cause(code=CauseCode.LOST, message="Gone.")
 
 
-class TestWhatMayBeStopped:
-    def test_a_request_keeps_what_was_asked_of_it(self, store: Store) -> None:
+class TestPreemptibility:
+    def test_a_request_is_stored_with_its_preemptibility(self, store: Store) -> None:
         asked = replace(
             job("a"),
             priority=PriorityClass.OPPORTUNISTIC,
@@ -121,7 +121,9 @@ class TestWhatMayBeStopped:
         assert (waiting.priority, waiting.preemptible) == (PriorityClass.OPPORTUNISTIC, True)
         assert (waiting.deadline, waiting.expected) == (900.0, 120.0)
 
-    def test_a_holding_says_what_it_is(self, store: Store) -> None:
+    def test_an_allocation_has_the_kind_and_preemptibility_of_its_request(
+        self, store: Store
+    ) -> None:
         asked = replace(job("a"), preemptible=True, expected=120.0, priority=PriorityClass.URGENT)
         lease = running(store, asked, "D0", at=100)
         granted(store, session("b"), "D1", at=101)

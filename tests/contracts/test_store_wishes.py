@@ -28,7 +28,7 @@ def kinds(store: Store, request_id: str) -> list[str]:
 
 
 class TestKeepPlace:
-    def test_a_waiting_session_is_kept_under_another_name_in_its_place(self, store: Store) -> None:
+    def test_a_queued_session_is_renamed_and_keeps_its_place(self, store: Store) -> None:
         before = store.submit(session("a"), 100)
         kept = store.keep_place("s-a", "gpu", now=105)
         assert kept == replace(before, server_name="gpu", claim=True)
@@ -38,13 +38,13 @@ class TestKeepPlace:
         assert kinds(store, "s-a") == ["kept"]
         assert states(store, "s-a") == ["queued"]
 
-    def test_the_desk_comes_in_the_same_transaction(self, store: Store) -> None:
+    def test_the_cpu_desk_is_stored_in_the_same_transaction(self, store: Store) -> None:
         store.submit(session("a"), 100)
         desk = replace(session("desk"), devices=0)
         store.keep_place("s-a", "gpu", now=105, desk=desk)
         assert live(store, "").id == "s-desk"
 
-    def test_a_desk_that_cannot_be_stored_leaves_everything_as_it_was(self, store: Store) -> None:
+    def test_a_refused_cpu_desk_changes_nothing(self, store: Store) -> None:
         store.submit(session("a"), 100)
         desk = replace(session("desk"), devices=0, group="nowhere")
         with pytest.raises(NotFound):
@@ -52,13 +52,13 @@ class TestKeepPlace:
         assert not store.request("s-a").claim
         assert kinds(store, "s-a") == []
 
-    def test_repeating_it_keeps_the_name(self, store: Store) -> None:
+    def test_keeping_the_place_again_keeps_the_name(self, store: Store) -> None:
         store.submit(session("a"), 100)
         first = store.keep_place("s-a", "gpu", now=105)
         assert store.keep_place("s-a", "gpu-2", now=106) == first
         assert kinds(store, "s-a") == ["kept"]
 
-    def test_a_granted_one_is_held(self, store: Store) -> None:
+    def test_a_granted_session_is_held(self, store: Store) -> None:
         lease = granted(store, session("a"), "D0")
         store.keep_place("s-a", "gpu", now=101)
         with pytest.raises(Conflict, match="is held for its owner"):
@@ -72,7 +72,7 @@ class TestKeepPlace:
             store.keep_place("s-a", "gpu", now=102)
         assert store.keep_place("s-a", "gpu-2", now=103).server_name == "gpu-2"
 
-    def test_what_does_not_wait_for_devices_is_refused(self, store: Store) -> None:
+    def test_only_sessions_that_wait_for_devices_keep_a_place(self, store: Store) -> None:
         running(store, session("a"), "D0")
         store.submit(job("b"), 100)
         store.submit(replace(session("c", server="cpu"), devices=0), 100)
@@ -105,7 +105,7 @@ class TestClaim:
         with pytest.raises(Conflict, match=r"it is cancelled\. Cancelled by ada\."):
             store.apply("s-a", owner_changes.claim, now=103)
 
-    def test_what_starts_by_itself_is_not_claimed(self, store: Store) -> None:
+    def test_a_session_that_starts_by_itself_cannot_be_claimed(self, store: Store) -> None:
         granted(store, session("a"), "D0")
         with pytest.raises(Conflict, match="starts by itself"):
             store.apply("s-a", owner_changes.claim, now=101)
@@ -131,9 +131,7 @@ class TestClaim:
             == claimed
         )
 
-    def test_one_that_went_back_to_the_queue_after_its_claim_starts_by_itself(
-        self, store: Store
-    ) -> None:
+    def test_a_claimed_session_that_is_queued_again_starts_by_itself(self, store: Store) -> None:
         lease = granted(store, held(), "D0")
         store.apply("s-a", owner_changes.claim, now=101)
         store.launch(lease.id, now=102)
@@ -145,7 +143,7 @@ class TestClaim:
 
 
 class TestExtend:
-    def test_it_adds_to_the_time_limit_and_tells_so(self, store: Store) -> None:
+    def test_an_extension_adds_to_the_time_limit_with_an_event(self, store: Store) -> None:
         running(store, session("a"), "D0")
         assert store.apply("s-a", owner_changes.extend, 1800, by="ada", now=200).seconds == 5400
         assert store.apply("s-a", owner_changes.extend, 60, by="tom", now=201) == store.request(
@@ -157,7 +155,7 @@ class TestExtend:
         ]
         assert store.allocations()[0].until == 100 + 5460
 
-    def test_who_says_what_was_seen_adds_to_that_alone(self, store: Store) -> None:
+    def test_an_extension_of_an_outdated_time_limit_is_not_repeated(self, store: Store) -> None:
         running(store, session("a"), "D0")
         for _ in range(2):
             assert (
@@ -177,7 +175,7 @@ class TestExtend:
             {"seconds": 6000, "added": 600, "by": "tom"},
         ]
 
-    def test_what_does_not_run_is_not_extended(self, store: Store) -> None:
+    def test_only_running_requests_are_extended(self, store: Store) -> None:
         store.submit(job("a"), 100)
         with pytest.raises(Conflict, match="it is queued"):
             store.apply("j-a", owner_changes.extend, 60, by="ada", now=101)
@@ -187,7 +185,7 @@ class TestExtend:
 
 
 class TestChange:
-    def test_less_is_asked_for_from_the_same_place(self, store: Store) -> None:
+    def test_a_request_for_less_keeps_its_place(self, store: Store) -> None:
         store.submit(replace(job("a", devices=4), expected=500.0), 100)
         store.submit(job("b"), 101)
         before = store.snapshot(102).pending
@@ -204,13 +202,13 @@ class TestChange:
         store.apply("j-a", owner_changes.amend, RequestChange(seconds=60), now=105)
         assert [each.seconds for each in store.snapshot(106).pending] == [60, 600]
 
-    def test_it_moves_to_another_group_with_its_age(self, store: Store) -> None:
+    def test_a_request_moved_to_another_group_keeps_its_age(self, store: Store) -> None:
         store.put_group(Group(name="math", max_devices=1, max_devices_per_user=1))
         store.submit(job("a"), 100)
         store.apply("j-a", owner_changes.amend, RequestChange(group="math"), now=103)
         assert [(w.group, w.submitted_at) for w in store.snapshot(104).pending] == [("math", 100)]
 
-    def test_the_model_is_dropped_or_another_one(self, store: Store) -> None:
+    def test_the_model_is_removed_or_replaced(self, store: Store) -> None:
         store.submit(replace(job("a"), model="H100"), 100)
         for wanted, model in (("", None), ("H200", "H200")):
             changed = store.apply("j-a", owner_changes.amend, RequestChange(model=wanted), now=103)
@@ -225,7 +223,7 @@ class TestChange:
         told = [e.data["model"] for e in store.events("j-a") if e.kind == "changed"]
         assert told == [None, "H200", "H200"]
 
-    def test_what_was_planned_for_another_model_is_not_granted(self, store: Store) -> None:
+    def test_a_start_planned_for_another_model_is_skipped(self, store: Store) -> None:
         store.submit(job("a"), 100)
         store.apply("j-a", owner_changes.amend, RequestChange(model="H200"), now=101)
         planned = [Start(request_id="j-a", devices=("D0",))]
@@ -233,13 +231,15 @@ class TestChange:
         store.apply("j-a", owner_changes.amend, RequestChange(model="H100"), now=103)
         assert len(store.grant(planned, now=104, lease_seconds=30)) == 1
 
-    def test_repeating_it_changes_nothing(self, store: Store) -> None:
+    def test_a_repeated_change_has_no_effect(self, store: Store) -> None:
         store.submit(job("a", devices=2), 100)
         first = store.apply("j-a", owner_changes.amend, RequestChange(devices=1), now=103)
         assert store.apply("j-a", owner_changes.amend, RequestChange(devices=1), now=104) == first
         assert kinds(store, "j-a") == ["changed"]
 
-    def test_neither_more_nor_what_does_not_wait(self, store: Store) -> None:
+    def test_changes_to_more_or_of_requests_that_are_not_queued_are_refused(
+        self, store: Store
+    ) -> None:
         store.submit(job("a"), 100)
         for wanted in (RequestChange(devices=2), RequestChange(seconds=601)):
             with pytest.raises(Conflict, match="changed to less only"):
@@ -248,7 +248,7 @@ class TestChange:
         with pytest.raises(Conflict, match="it is running"):
             store.apply("s-b", owner_changes.amend, RequestChange(seconds=60), now=102)
 
-    def test_what_is_granted_later_is_what_was_asked_for_last(self, store: Store) -> None:
+    def test_the_grant_has_the_changed_resources(self, store: Store) -> None:
         store.submit(job("a", devices=2), 100)
         store.snapshot(101)
         store.apply("j-a", owner_changes.amend, RequestChange(devices=1), now=102)

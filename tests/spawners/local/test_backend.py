@@ -34,7 +34,7 @@ def output(order: LaunchOrder) -> NotebookNode:
     return read(order.folder / "output.ipynb")
 
 
-def test_a_job_runs_to_its_end_and_tells_how_far_it_is(desk: Desk) -> None:
+def test_a_job_runs_to_its_end_and_reports_progress(desk: Desk) -> None:
     order = desk.order(
         notebook("print('lr is', lr)", "lr * 2", parameters="lr = 0.1"), parameters={"lr": 0.5}
     )

@@ -60,7 +60,7 @@ def order() -> AttemptSpec:
 
 
 @pytest.mark.parametrize("name", [OUTPUT, LOG])
-def test_what_a_link_leads_to_is_not_read(
+def test_the_target_of_a_link_is_not_read(
     files: LocalFiles, folder: Path, secret: Path, name: str
 ) -> None:
     (folder / name).symlink_to(secret)
@@ -150,7 +150,7 @@ def test_a_file_in_a_folder_is_copied_through_no_link_and_over_nothing(tmp_path:
     assert (homes[3] / "course").read_text() == "my own work"
 
 
-def test_a_write_that_fails_leaves_nothing(folder: Path) -> None:
+def test_a_failed_write_leaves_no_file(folder: Path) -> None:
     (folder / "note").mkdir()
     with pytest.raises(OSError, match="directory"):
         write_into(folder, "note", "text")

@@ -80,9 +80,7 @@ def test_an_invalid_order_is_refused(tmp_path: Path, text: str) -> None:
         AttemptSpec.read(tmp_path)
 
 
-def test_without_an_order_the_runner_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_order_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path)]) == 2
     assert "order.json is no order" in capsys.readouterr().out
     assert main([]) == 2
@@ -95,7 +93,7 @@ def test_a_runner_claims_its_job_before_it_imports_what_notebooks_need() -> None
     assert loaded & {"carrel", "nbformat", "jsonschema", "papermill", "zmq"} == {"carrel"}
 
 
-def test_the_claim_is_taken_once(tmp_path: Path) -> None:
+def test_the_claim_can_be_taken_once(tmp_path: Path) -> None:
     assert [take_claim(tmp_path), take_claim(tmp_path)] == [True, False]
 
 

@@ -81,7 +81,7 @@ def start_with_a_free_device(hub: HubProcess, service: FakeService, user: str) -
     eventually(lambda: hub.ready(user))
 
 
-def test_a_session_gets_exactly_its_lease_and_nothing_of_the_hubs_secrets(
+def test_a_session_gets_its_lease_and_no_secrets_of_the_hub(
     hub: HubProcess, service: FakeService
 ) -> None:
     start_with_a_free_device(hub, service, "anna")
@@ -120,7 +120,7 @@ def test_stopping_a_server_ends_its_request_and_its_processes(
     assert of(service, "stopper")["cause"]["code"] == "stopped"
 
 
-def test_while_the_service_is_away_a_session_is_stopped_without_it(
+def test_a_session_is_stopped_while_the_service_is_down(
     hub: HubProcess, service: FakeService
 ) -> None:
     start_with_a_free_device(hub, service, "lonely")
@@ -133,7 +133,7 @@ def test_while_the_service_is_away_a_session_is_stopped_without_it(
         service.open()
 
 
-def test_with_the_pool_full_a_session_waits_says_why_and_starts_by_itself(
+def test_a_session_waits_for_a_full_pool_with_a_reason_and_starts_by_itself(
     hub: HubProcess, service: FakeService
 ) -> None:
     people = iter(("bert", "bert2", "bert3"))
@@ -164,7 +164,7 @@ def _wait_and_start(hub: HubProcess, service: FakeService, user: str) -> dict[st
     return {"from grant to process": took}
 
 
-def test_a_wait_goes_on_through_a_restart_of_the_service(
+def test_a_queued_start_survives_a_restart_of_the_service(
     hub: HubProcess, service: FakeService
 ) -> None:
     service.free = 0
@@ -199,7 +199,7 @@ def test_case_20_ten_refusals_in_a_row_leave_the_hub_up(
     start_with_a_free_device(hub, service, "dora2")
 
 
-def test_a_spawner_whose_request_is_kept_ends_without_ending_the_request(
+def test_a_spawner_ends_without_its_request_when_the_place_is_kept(
     hub: HubProcess, service: FakeService
 ) -> None:
     """Its owner works on CPU meanwhile: the device is claimed later, by another server."""
@@ -236,7 +236,7 @@ def test_a_spawner_whose_request_is_kept_ends_without_ending_the_request(
     ],
     ids=ascii,
 )
-def test_case_29_odd_options_get_an_answer_that_says_what_is_accepted(
+def test_case_29_invalid_options_are_refused_with_what_is_accepted(
     hub: HubProcess, service: FakeService, options: dict[str, Any]
 ) -> None:
     if "emil" not in [u["name"] for u in hub.http.get("users").json()]:
@@ -257,7 +257,7 @@ def test_case_29_odd_options_get_an_answer_that_says_what_is_accepted(
     assert len(service.called("PUT", "sessions")) == asked
 
 
-def test_cancelling_a_waiting_start_gives_the_request_back(
+def test_cancelling_a_queued_start_withdraws_the_request(
     hub: HubProcess, service: FakeService
 ) -> None:
     service.free = 0
@@ -407,7 +407,7 @@ def test_case_30_a_server_is_not_taken_for_another_users_server(
     assert len(clients) == 2
 
 
-class TestAHubOfItsOwn:
+class TestOwnHub:
     """What needs a hub that is killed, or another command."""
 
     @pytest.fixture
@@ -447,7 +447,7 @@ class TestAHubOfItsOwn:
         finally:
             hub.stop()
 
-    def test_case_14_a_running_session_outlives_its_hub_and_is_known_to_the_next(
+    def test_case_14_a_running_session_survives_a_restart_of_the_hub(
         self, tmp_path: Path, service: FakeService
     ) -> None:
         hub = HubProcess(tmp_path, service)
@@ -466,7 +466,7 @@ class TestAHubOfItsOwn:
         finally:
             hub.stop()
 
-    def test_case_14_a_hub_killed_while_a_start_waits_finds_the_request_again(
+    def test_case_14_a_hub_killed_during_a_queued_start_finds_the_request_again(
         self, tmp_path: Path, service: FakeService
     ) -> None:
         service.free = 0
@@ -484,7 +484,7 @@ class TestAHubOfItsOwn:
         finally:
             hub.stop()
 
-    def test_case_2_a_hub_killed_while_its_server_comes_up_finds_it_again(
+    def test_case_2_a_hub_killed_while_a_server_starts_finds_it_again(
         self, tmp_path: Path, service: FakeService
     ) -> None:
         slow = "import time; time.sleep(4); from jupyterhub.tests.mocksu import main; main()"
@@ -514,7 +514,7 @@ class TestAHubOfItsOwn:
         assert of(service, "anna")["state"] == "queued"
 
     @pytest.mark.parametrize("reported", [True, False], ids=["reported", "not reported"])
-    def test_case_2_a_server_that_its_hub_forgot_is_adopted_and_not_started_twice(
+    def test_case_2_a_server_unknown_to_the_hub_is_adopted(
         self, tmp_path: Path, service: FakeService, reported: bool
     ) -> None:
         hub = HubProcess(tmp_path, service)
@@ -558,7 +558,7 @@ class TestAHubOfItsOwn:
         finally:
             hub.stop()
 
-    def test_a_start_that_takes_too_long_gives_its_request_back(
+    def test_a_start_that_takes_too_long_withdraws_its_request(
         self, tmp_path: Path, service: FakeService
     ) -> None:
         service.free = 0

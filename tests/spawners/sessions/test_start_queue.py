@@ -69,7 +69,7 @@ def state_of(service: FakeService, owner: str) -> str:
     return found[0] if found else "none"
 
 
-def test_only_so_many_start_at_once_and_the_others_in_order() -> None:
+def test_a_limited_number_start_at_once_and_the_others_in_order() -> None:
     async def story() -> None:
         line = Line(2)
         await line.come("a", "b", "c", "d")

@@ -94,7 +94,7 @@ def test_the_number_of_warm_containers_is_bounded(number: object) -> None:
     assert DockerTable.model_validate({"warm": 0}).warm == 0
 
 
-def test_memory_is_needed_while_a_warm_container_fails_to_start() -> None:
+def test_memory_can_be_released_while_a_warm_container_fails_to_start() -> None:
     """Starts and tidying are of different threads."""
     free = [1 << 40]
     engine = Mock()
