@@ -1,4 +1,4 @@
-"""Writes docs/reference/cli.md from the commands' own help: ``python -m tests.cli_reference``."""
+"""Write docs/reference/cli.md from the help of the commands: ``python -m tests.cli_reference``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ it was not understood.
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the page."""
     root = click.Context(cli, info_name="carrel", terminal_width=WIDTH, **cli.context_settings)
     parts = [INTRODUCTION, _help(root)]
     for title, administrators in (("For everybody", False), ("For administrators", True)):
@@ -43,7 +43,7 @@ def page() -> str:
 
 
 def _sections(context: click.Context) -> Iterator[str]:
-    """A command, then those below it."""
+    """Yield the section of a command, then those of its subcommands."""
     yield f"### {context.command_path}\n"
     yield _help(context)
     if isinstance(context.command, click.Group):

@@ -1,4 +1,4 @@
-"""Writes docs/reference/configuration.md from the code: ``python -m tests.config_reference``."""
+"""Write docs/reference/configuration.md from the code: ``python -m tests.config_reference``."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ This page is generated; after a change in the code, run `python -m tests.config_
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the page."""
     parts = [INTRODUCTION, "## The state folder\n", f"```text\n{_layout()}\n```\n"]
     parts += ["## settings.json\n", "Edit it while Carrel is stopped.\n", *_settings()]
     parts += [
@@ -90,7 +90,7 @@ def page() -> str:
 
 
 def variables_in_code() -> set[str]:
-    """Every name of a Carrel variable in the source."""
+    """Return the names of all environment variables in the source."""
     return {
         name
         for folder in CODE
@@ -105,7 +105,7 @@ def variables_on_the_page() -> set[str]:
 
 
 def _layout() -> str:
-    """The tree in the docstring of hub/config/settings.py."""
+    """Return the tree in the docstring of hub/config/settings.py."""
     lines = inspect.cleandoc(settings.__doc__ or "").split("\n")
     return "\n".join(line.strip() for line in lines if line.startswith("    "))
 
@@ -120,7 +120,7 @@ def _settings() -> Iterator[str]:
 
 
 def _tables() -> Iterator[str]:
-    """The keys of the site's file, one table after the other."""
+    """Yield the keys of the site file, one table after the other."""
     yield "| key | default | |"
     yield "| --- | --- | --- |"
     yield "| `engine` | | `local` or `docker`; overrides `--engine` |"
@@ -150,7 +150,7 @@ def _attributes(owner: type) -> dict[str, str]:
 
 
 def _options(name: str, owner: type[Configurable]) -> Iterator[str]:
-    """What Carrel's class adds; options of the classes below it are JupyterHub's own."""
+    """Yield the options that Carrel's class adds to those of its base classes."""
     yield "| option | default | |"
     yield "| --- | --- | --- |"
     for trait_name, trait in sorted(owner.class_traits(config=True).items()):

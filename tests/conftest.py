@@ -1,4 +1,4 @@
-"""What all tests use: the distribution to workers, and a Docker engine with images in it."""
+"""Hooks and fixtures of all tests: the distribution to workers, a Docker engine and its images."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from . import docker_engine as engines
 from .distribution import BackgroundImageBuild, GroupScheduling, in_order
 from .property_settings import QUICK
 
-# Until pytest loads the one that --hypothesis-profile names.
+# The default; --hypothesis-profile replaces it.
 settings.load_profile(QUICK)
 BUILD = pytest.StashKey[BackgroundImageBuild]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """In the process that has workers: the images are built for their run."""
+    """Start the image build of this run, in the process that starts the workers."""
     if config.getoption("dist", "no") == "loadfile" and not hasattr(config, "workerinput"):
         build = config.stash[BUILD] = BackgroundImageBuild()
         config.option.testrunuid = build.run
@@ -51,11 +51,11 @@ def docker_engine() -> Iterator[engines.DockerEngine]:
 
 @pytest.fixture(scope="session")
 def base_image(docker_engine: engines.DockerEngine) -> str:
-    """Its id; built at the first use."""
+    """The id of the base image, which is built at the first use."""
     return engines.base_image(docker_engine)
 
 
 @pytest.fixture(scope="session")
 def grading_image(docker_engine: engines.DockerEngine, base_image: str) -> str:
-    """The same of the one in which submissions are graded."""
+    """The id of the image for grading, which is built at the first use."""
     return engines.grading_image(docker_engine, base_image)

@@ -1,4 +1,4 @@
-"""Draws docs/reference/lifecycle.md and its picture from the table: ``python -m tests.diagram``."""
+"""Write docs/reference/lifecycle.md and its picture from the code: ``python -m tests.diagram``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ This page and its picture are drawn from the table in `hub/scheduling/model/stat
 change there, run `python -m tests.diagram`.
 """
 
-# The middle of each state's box. What runs goes along the top, what comes back along the middle.
+# The centre of each state's box: running states at the top, returns to the queue in the middle.
 BOX_WIDTH, BOX_HEIGHT = 116, 40
 PLACES: Mapping[State, Point] = {
     State.QUEUED: (136, 130),
@@ -76,7 +76,7 @@ LONG_ENOUGH = 44.0
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the page."""
     return "\n".join(
         [
             INTRODUCTION,
@@ -95,13 +95,13 @@ def page() -> str:
 
 
 def _moves() -> list[tuple[tuple[State, Move], State]]:
-    """The table by state, in the order in which the states are declared."""
+    """Return the transitions of each state, in the order of the states' declaration."""
     order = list(State)
     return sorted(TABLE.items(), key=lambda entry: order.index(entry[0][0]))
 
 
 def _arrows() -> dict[tuple[State, State], list[Move]]:
-    """Moves that lead from one state to the same other one share an arrow."""
+    """Return the arrows; transitions between the same two states share one."""
     arrows: dict[tuple[State, State], list[Move]] = {}
     for (state, move), after in _moves():
         arrows.setdefault((state, after), []).append(move)
@@ -141,7 +141,7 @@ def _state(drawn: Picture, state: State) -> None:
 
 
 def _arrow(drawn: Picture, state: State, after: State, label: str) -> tuple[float, float, str]:
-    """Gives where its words stand: on its first part that has room for them."""
+    """Draw an arrow and return the place of its text: the first part that is long enough."""
     here, there = PLACES[state], PLACES[after]
     points = ROUTES.get((state, after)) or (_border(here, there), _border(there, here))
     drawn.arrow(points)
@@ -154,7 +154,7 @@ def _arrow(drawn: Picture, state: State, after: State, label: str) -> tuple[floa
 
 
 def _border(middle: Point, towards: Point) -> Point:
-    """Where a line from the middle of a box leaves it."""
+    """Return the point where a line from the centre of a box crosses its border."""
     dx, dy = towards[0] - middle[0], towards[1] - middle[1]
     scale = min(
         BOX_WIDTH / 2 / abs(dx) if dx else float("inf"),
@@ -164,7 +164,7 @@ def _border(middle: Point, towards: Point) -> Point:
 
 
 def describe() -> str:
-    """The picture as text, for readers who cannot see it."""
+    """Return a text alternative of the picture."""
     way = [State.QUEUED, State.GRANTED, State.STARTING, State.RUNNING, State.STOPPING]
     ends = ", ".join(state for state in State if state in TERMINAL)
     return (

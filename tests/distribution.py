@@ -1,8 +1,8 @@
-"""Which tests stay with one worker of `make test WORKERS=n`, and which of them begin.
+"""Distribute tests to the workers of `make test WORKERS=n`, and order them.
 
-Tests of one file share their fixtures, so that a file stays with one worker. Files that share an
-installation do as well. What takes long begins, so that no worker is left alone with it at the end;
-what needs the images comes later, since they are built meanwhile. Unit tests fill the rest.
+Tests of one file share fixtures, so that a file stays with one worker; so do files that share an
+installation. Long tests start first, so that no worker runs one alone at the end. Tests that need
+images start later, because the images are built meanwhile. Unit tests are last.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LATER = (
     "tests/courses/sandbox/test_attacks.py",
     "tests/courses/grading/test_in_containers.py",
 )
-"""What runs in containers, the longest first."""
+"""Tests in containers, the longest first."""
 LONGEST = (
     "tests/e2e/test_idle.py",
     "tests/e2e/test_every_page.py",
@@ -63,7 +63,7 @@ LONGEST = (
     "tests/e2e/",
     "tests/faults/",
 )
-"""What runs a whole installation, the longest first."""
+"""Tests of a whole installation, the longest first."""
 NEEDS_IMAGES = "tests/docker/"
 
 _GROUPS = {path: name for name, paths in SHARED.items() for path in paths}
@@ -71,20 +71,20 @@ _RANKS = (*LONGEST, *LATER)
 
 
 class GroupScheduling(LoadScopeScheduling):
-    """Gives a worker one group after the other, in the order of the collection."""
+    """Assign groups of tests to workers, in the order of the collection."""
 
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid)
 
 
 def group_of(nodeid: str) -> str:
-    """The name of what the test's file shares with others, or the file."""
+    """Return the name of the fixture that the test's file shares with others, or the file."""
     path = nodeid.partition("::")[0]
     return _GROUPS.get(path, path)
 
 
 def in_order(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Long groups first, each as a whole; unit tests last, the largest file first."""
+    """Sort long groups first and unit tests last, the largest file first; keep groups together."""
     groups: dict[str, list[pytest.Item]] = {}
     for item in items:
         groups.setdefault(group_of(item.nodeid), []).append(item)
@@ -102,14 +102,14 @@ def _rank(path: str) -> int:
 
 
 class BackgroundImageBuild:
-    """The images of the container tests, built beside the first tests by a process of its own."""
+    """Builds the images of the container tests in another process while the first tests run."""
 
     def __init__(self) -> None:
         self.run = uuid.uuid4().hex
         self._process: subprocess.Popen[bytes] | None = None
 
     def wanted_by(self, nodeids: Iterable[str]) -> None:
-        """Begin, if one of these tests needs them."""
+        """Start the build if one of these tests needs the images."""
         if self._process is None and any(each.startswith(NEEDS_IMAGES) for each in nodeids):
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.docker_engine"],

@@ -1,15 +1,14 @@
-"""A real Docker engine for tests: the one that is there, or one of our own.
+"""A real Docker engine for tests: an existing one, or a ``dockerd`` that the tests start.
 
-1. the one that DOCKER_HOST names
-2. the one at the usual socket
-3. where neither is and this is root: ``dockerd``, started by hand with a data folder, socket and
-   run folder of its own and no default bridge, and stopped at the end
+1. the engine that DOCKER_HOST names
+2. the engine at the usual socket
+3. without either, for root: a ``dockerd`` with its own data folder, socket and run folder and
+   without a default bridge; it is stopped at the end
 
-Workers that run tests side by side share the third: the first that needs it starts it, and the
-last one that had it stops it.
+Parallel workers share the third: the first that needs it starts it, and the last one stops it.
 
-Its images are kept between runs in ``$CARREL_DOCKER_DATA`` (a folder in the home's cache
-otherwise), so that the base image is built once and again only when what is in it has changed.
+Its images are kept between runs in ``$CARREL_DOCKER_DATA`` (by default a folder in the cache of
+the home), so that the base image is built again only when its content has changed.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ ROOT = Path(__file__).resolve().parents[1]
 USUAL = "unix:///var/run/docker.sock"
 START_SECONDS = 60.0
 STOP_SECONDS = 60.0
-# What the wheel inside the image is made from, and what the image is built from.
+# Sources of the wheel in the image, and of the image itself.
 IN_THE_IMAGE = ("images/base", "hub", "spawners", "extensions", "courses", "images")
 KEPT = "carrel-tests"
 
@@ -47,12 +46,12 @@ KEPT = "carrel-tests"
 @dataclass(slots=True, kw_only=True)
 class DockerEngine:
     """Attributes:
-    url: what DOCKER_HOST is to be.
-    folder: of one that was started here.
+    url: the value for DOCKER_HOST.
+    folder: the folder of an engine that the tests started.
     data: its data folder, if it is not the one that is kept between runs.
-    options: more of them for ``dockerd``.
-    within: a command that runs it elsewhere, such as in a network of its own.
-    alone: nobody else has it: a test may kill it.
+    options: further options of ``dockerd``.
+    within: a command that runs ``dockerd`` elsewhere, such as in another network namespace.
+    alone: whether no other test uses it, so that a test may kill it.
     """
 
     url: str
@@ -67,12 +66,12 @@ class DockerEngine:
         return docker.APIClient(self.url, version="auto", timeout=60)
 
     def start(self) -> None:
-        """Only of one of our own; what it ran goes on (live-restore)."""
+        """Start an engine that the tests own; its containers kept running (live-restore)."""
         assert self.folder is not None
         data = self.data or Path(os.environ.get("CARREL_DOCKER_DATA") or _cache())
         data.mkdir(parents=True, exist_ok=True)
         (self.folder / "docker.pid").unlink(missing_ok=True)
-        # It dies with its engine; while nobody has buried it, the next engine would wait for it.
+        # It dies with its engine; until it is reaped, the next engine would wait for it.
         (self.folder / "exec" / "containerd" / "containerd.pid").unlink(missing_ok=True)
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -94,7 +93,7 @@ class DockerEngine:
         eventually(lambda: answers(self.url), START_SECONDS)
 
     def load(self, first: DockerEngine, image: str) -> None:
-        """An image of another engine, by the same digest."""
+        """Copy an image from another engine with the same digest."""
         there = docker.APIClient(first.url, version="auto", timeout=300)
         here = docker.APIClient(self.url, version="auto", timeout=300)
         for _ in here.load_image(there.get_image(image)):
@@ -132,7 +131,7 @@ def answers(url: str) -> bool:
 
 @contextmanager
 def docker_engine() -> Iterator[DockerEngine]:
-    """One that answers; skips where none can be had, or fails where CARREL_REQUIRE names it."""
+    """Yield an engine that answers; skip if there is none, or fail if CARREL_REQUIRE names it."""
     named = os.environ.get("DOCKER_HOST")
     for url in filter(None, [named, None if named else USUAL]):
         if answers(url):
@@ -161,7 +160,7 @@ def own_engine() -> Iterator[DockerEngine]:
 
 @contextmanager
 def shared_engine(run: str) -> Iterator[DockerEngine]:
-    """One for all workers of a run; each that has it leaves a file beside its socket."""
+    """Yield one engine for all workers of a run; each user leaves a file beside its socket."""
     folder = Path(tempfile.gettempdir(), f"carrel-docker-{run[:12]}")
     folder.mkdir(mode=0o700, exist_ok=True)
     engine = DockerEngine(url=f"unix://{folder}/docker.sock", folder=folder)
@@ -181,7 +180,7 @@ def shared_engine(run: str) -> Iterator[DockerEngine]:
 
 
 def _stop(folder: Path) -> None:
-    """It may be another worker's child, which has ended by now."""
+    """Stop the engine, which may be the child of another worker that has ended."""
     kept = folder / "docker.pid"
     pid = int(kept.read_text())
     os.kill(pid, signal.SIGTERM)
@@ -191,7 +190,7 @@ def _stop(folder: Path) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """By one process at a time."""
+    """Hold a lock file that one process at a time can hold."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -199,7 +198,7 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def second_engine(first: DockerEngine, image: str) -> Iterator[DockerEngine]:
-    """Another engine on this machine, with data of its own, and the same image by its digest."""
+    """Yield another engine on this machine, with its own data and a copy of the image."""
     own = os.geteuid() == 0 and shutil.which("dockerd")
     need("docker", own, "a second Docker engine needs dockerd and root")
     # A socket's path is short: pytest's own folders are not.
@@ -223,7 +222,7 @@ def second_engine(first: DockerEngine, image: str) -> Iterator[DockerEngine]:
 
 
 def end_what_was_half_made(folder: Path) -> None:
-    """An engine that was killed as it made a container knows nothing of it afterwards."""
+    """End processes of containers that a killed engine had not registered yet."""
     for process in psutil.process_iter(["name", "cmdline"]):
         words = " ".join(process.info["cmdline"] or ())
         if "containerd-shim" in process.info["name"] and str(folder) in words:
@@ -236,7 +235,7 @@ def end_what_was_half_made(folder: Path) -> None:
 
 
 def unmount(folder: Path) -> None:
-    """What an engine leaves mounted there: a network, and more where it was killed."""
+    """Unmount file systems that an engine left in this folder."""
     for line in reversed(Path("/proc/self/mountinfo").read_text().splitlines()):
         place = line.split()[4]
         if Path(place).is_relative_to(folder):
@@ -244,9 +243,9 @@ def unmount(folder: Path) -> None:
 
 
 def base_image(engine: DockerEngine) -> str:
-    """The id of the newest base image, which is built where what is in it has changed.
+    """Return the id of the newest base image; build it if its content has changed.
 
-    ``CARREL_BASE_IMAGE`` names one that is taken as it is, while the tree is being changed.
+    ``CARREL_BASE_IMAGE`` names an image that is used as it is, during work on the tree.
     """
     if kept := os.environ.get("CARREL_BASE_IMAGE"):
         return str(engine.client().inspect_image(kept)["Id"])
@@ -254,13 +253,13 @@ def base_image(engine: DockerEngine) -> str:
 
 
 def grading_image(engine: DockerEngine, base: str) -> str:
-    """The id of the grading image that stands on this base image."""
+    """Return the id of the grading image on top of this base image."""
     engine.client().tag(base, "carrel/base", "latest")
     return _built(engine, "grading", base.removeprefix("sha256:")[:16], "build grading")
 
 
 def _built(engine: DockerEngine, name: str, version: str, *steps: str) -> str:
-    """The id of an image of which each version is built once, as an administrator does it."""
+    """Return the id of an image; build it with `carrel images build` if its content has changed."""
     client = engine.client()
     with locked(Path(tempfile.gettempdir(), f"carrel-tests-{name}.lock")):
         if not client.images(name=f"{KEPT}/{name}:{version}"):
@@ -274,7 +273,7 @@ def _built(engine: DockerEngine, name: str, version: str, *steps: str) -> str:
 
 
 def content() -> str:
-    """Of every file that may find its way into the image."""
+    """Return a hash over all files that may get into the image."""
     digest = hashlib.sha256((ROOT / "pyproject.toml").read_bytes())
     for folder in IN_THE_IMAGE:
         for path in sorted((ROOT / folder).rglob("*")):
@@ -292,7 +291,7 @@ def _cache() -> Path:
 
 
 def build_images() -> None:
-    """Build what is missing of both images, so that tests which need them do not wait."""
+    """Build both images if needed, so that tests which need them do not wait."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # and with it the engine
     with docker_engine() as engine:
         grading_image(engine, base_image(engine))

@@ -44,7 +44,7 @@ HEAD = (
 
 @dataclass(slots=True, kw_only=True)
 class Picture:
-    """Shapes in the order in which they lie on each other."""
+    """Shapes, from the bottom to the top."""
 
     title: str
     width: int
@@ -87,5 +87,5 @@ class Picture:
 
 
 def wrap(words: str, width: float, *, letter: float = 6.7) -> list[str]:
-    """Lines that fit into ``width``, for letters of that mean width."""
+    """Wrap text to lines of at most ``width``, for letters of this mean width."""
     return textwrap.wrap(words, max(8, int(width / letter)), break_long_words=False)

@@ -22,20 +22,21 @@ HUB_TOKEN = "the-hubs-token"
 
 
 class FakeService:
-    """Requests are plain dicts in the wire's form; ``change`` wakes every open stream.
+    """Requests are dicts in the form of the wire; ``change`` wakes every open stream.
 
     Attributes:
-        refuse: (status, body) for the next PUT /sessions and POST /requests, until it is None.
+        refuse: (status, body) for PUT /sessions and POST /requests, until it is set to None.
         calls: every call as (method, path below the prefix, body).
-        shown: every state of a request that a stream has told, with the request's id.
-        beats: of streams that had nothing to tell and still had somebody to tell it to.
-        files: of a job, by name; page: how many requests a page of the list has at most.
-        problems: refuse in the form of RFC 9457, without the older one.
-        free: how many devices may be granted at once by PUT /sessions.
-        conflicts: what is answered with 409 the next time: "launch", "started", or "cancel" for
-            a launch of what its owner has cancelled.
-        hub_port: everything below /hub is passed on to a hub there, as the proxy does.
-        on_stop: called with the request after it has become ``stopping``; ends it by default.
+        shown: (id, state) of every event that a stream has sent.
+        beats: heartbeats of streams that had no event to send, by stream.
+        files: files of a job, by name.
+        page: the maximum number of requests in a page of the list.
+        problems: whether errors have the form of RFC 9457 alone, without the older one.
+        free: how many devices PUT /sessions may grant at once.
+        conflicts: calls that are answered with 409 the next time: "launch", "started", or
+            "cancel" for the launch of a request that its owner has cancelled.
+        hub_port: port of a hub that gets everything below /hub, as the proxy does it.
+        on_stop: called with a request that has become ``stopping``; ends it by default.
     """
 
     def __init__(self, port: int = 0) -> None:
@@ -142,7 +143,7 @@ class FakeService:
         })  # fmt: skip  # grouped by meaning
 
     def wait_for(self, found: Callable[[], object], seconds: float = 60.0) -> None:
-        """Block until something is true of the state; every call and change looks again."""
+        """Block until a condition holds; every call and change evaluates it again."""
         with self.news:
             assert self.news.wait_for(lambda: bool(found()), seconds), "it did not happen"
 
@@ -203,7 +204,7 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A cut connection is what some tests want."""
+        """Ignore cut connections, which some tests cause."""
 
     def cut(self) -> None:
         for connection in list(self.connections):
@@ -329,7 +330,7 @@ class _Handler(BaseHTTPRequestHandler):
                 say(404, {"error": {"code": "not_found", "message": "No such thing."}})
 
     def listed(self) -> dict[str, Any]:
-        """A page; the cursor is the number of what came before."""
+        """Return a page; the cursor is the number of requests before it."""
         found = [
             request for request in self.fake.requests.values()
             if request["state"] in self.query.get("state", [request["state"]])
@@ -419,7 +420,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def eventually(found: Callable[[], object], seconds: float = 60.0) -> None:
-    """For what cannot be waited for otherwise (processes, files): look often, for a while."""
+    """Poll for a condition that has no other notification, such as processes and files."""
     deadline = time.monotonic() + seconds
     while not found():
         assert time.monotonic() < deadline, "it did not happen"

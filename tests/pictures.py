@@ -20,19 +20,19 @@ PAGE = "tests/e2e/test_every_page.py::test_a_page_is_accessible"
 
 
 def pictures() -> list[Path]:
-    """Those that the documentation has, within its folder of images."""
+    """Return the pictures in the documentation's folder of images."""
     return sorted(path.relative_to(IMAGES) for path in IMAGES.rglob("*.png"))
 
 
 def taken_by(picture: Path) -> str:
-    """The test that takes it: of a page, its name comes before the size and the theme."""
+    """Return the test that takes a picture; a page's name is before the size and the theme."""
     if picture.parent.name != "pages":
         return TUTORIAL
     return f"{PAGE}[{picture.stem.rsplit('-', 2)[0]}]"
 
 
 def take(wanted: Iterable[Path], artefacts: Path) -> int:
-    """Run the tests, and copy what they left; how many went wrong."""
+    """Run the tests and copy their screenshots; return the exit status."""
     tests = sorted({taken_by(picture) for picture in wanted})
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *tests],

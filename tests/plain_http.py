@@ -27,5 +27,5 @@ def post(url: str, **more: Any) -> httpx.Response:
 
 
 def client(**more: Any) -> httpx.Client:
-    """One that keeps its connections and cookies."""
+    """Return a client that keeps connections and cookies."""
     return httpx.Client(verify=_CERTIFICATES, **more)

@@ -21,7 +21,7 @@ _turn = count(secrets.randbelow(_SIZE))
 
 
 def free_port() -> int:
-    """One that this process has not given away for a long time."""
+    """Return a free port that this process has not returned for a long time."""
     for _ in range(_SIZE):
         port = _FROM + next(_turn) % _SIZE
         if is_free(LOCALHOST, port):

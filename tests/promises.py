@@ -1,4 +1,4 @@
-"""Promises of seconds, held on machines that are slow or busy."""
+"""Check promised times in a way that holds on slow and busy machines."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 
 _QUIET_SECONDS = 0.08
-"""What the yardstick takes on a machine that does nothing else."""
+"""How long the reference program takes on an idle machine."""
 
 
 def in_time(measure: Callable[[], Mapping[str, float]], limits: Mapping[str, float]) -> None:
-    """One of three tries keeps to all limits.
+    """Assert that one of three measurements is within all limits.
 
-    A machine that stands still for a moment breaks a promise for us, but not three in a row. One
-    that is n times as slow just now is given n times as long.
+    A machine that pauses for a moment exceeds a limit, but not three times in a row. The limits of
+    a machine that is n times as slow at the moment are n times as long.
 
     Args:
-        measure: does it once, and returns the seconds that each thing took.
+        measure: runs once and returns the seconds of each step.
     """
     tries: list[tuple[Mapping[str, float], float]] = []
     for _ in range(3):
@@ -33,7 +33,7 @@ def in_time(measure: Callable[[], Mapping[str, float]], limits: Mapping[str, flo
 
 
 def slowness() -> float:
-    """How many times as long as on a quiet machine a program takes that only computes."""
+    """Return how many times as long as on an idle machine a compute-bound program takes."""
     began = perf_counter()
     for _ in range(3):
         subprocess.run([sys.executable, "-S", "-c", "import asyncio"], check=True)

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 QUICK, THOROUGH = "quick", "thorough"
 EXAMPLES = {QUICK: 50, THOROUGH: 3000}
 
-# How long one example takes says nothing on a machine that does something else as well.
+# No deadline: the time of one example is meaningless on a busy machine.
 settings.register_profile(
     QUICK,
     max_examples=EXAMPLES[QUICK],
@@ -27,9 +27,9 @@ settings.register_profile(
 
 
 def examples(quick: int, thorough: int, **more: Any) -> settings:
-    """Settings of a costly property: its number of examples in `make test` and `make test-slow`.
+    """Return settings of a costly property: its examples in `make test` and in `make test-slow`.
 
-    To be called when a test module is imported or later: then the profile is chosen.
+    Call it when a test module is imported or later: the profile is loaded by then.
     """
     number = thorough if settings.get_current_profile_name() == THOROUGH else quick
     return settings(max_examples=number, **more)

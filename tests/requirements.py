@@ -1,6 +1,6 @@
-"""Which parts of a machine a test needs: missing ones skip here and fail in CI.
+"""Skip tests that need a part which the machine lacks, or fail them in CI.
 
-``CARREL_REQUIRE`` is a comma list (``browser,gcc``); what it names must be there.
+``CARREL_REQUIRE`` is a comma list (``browser,gcc``) of parts that must be present.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pytest
 
 
 def need(part: str, present: object, reason: str) -> None:
-    """Skip with the reason where ``part`` is absent, or fail where it is required."""
+    """Skip with the reason if ``part`` is absent, or fail if it is required."""
     if present:
         return
     if part in os.environ.get("CARREL_REQUIRE", "").split(","):

@@ -1,4 +1,4 @@
-"""Writes docs/reference/rest-api.md from the API's description: ``python -m tests.rest_api``."""
+"""Write docs/reference/rest-api.md from the API's description: ``python -m tests.rest_api``."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Room:
 
 
 def rooms(number: int) -> list[Room]:
-    """The packages of a layer, in the order of the table."""
+    """Return the packages of a layer, in the order of the table."""
     _, names = LAYERS[number]
     return [
         Room(
@@ -122,7 +122,7 @@ def _rows(found: Sequence[Room]) -> list[Sequence[Room]]:
 
 
 def _outside(drawn: Picture, top: float) -> float:
-    """Folders outside the package."""
+    """Draw the folders outside the package; return where the row ends."""
     drawn.box(PAD / 2, top, WIDTH - PAD, 40, kind="open")
     drawn.text(PAD + 4, top + 25, "outside", "name")
     drawn.text(LEFT + PAD, top + 25, "docs/, tests/", "code")
@@ -133,7 +133,7 @@ def _outside(drawn: Picture, top: float) -> float:
 
 
 def describe() -> str:
-    """The picture in words, for those who cannot see it."""
+    """Return a text alternative of the picture."""
     layers = [
         f"{LAYERS[number][0]}: {', '.join(room.name for room in rooms(number))}"
         for number in reversed(range(len(LAYERS)))

@@ -57,7 +57,7 @@ def test_a_layer_has_at_most_five_packages_and_a_package_at_most_twenty_modules(
 
 
 def test_imports_go_to_lower_layers_or_stay_in_their_package() -> None:
-    # The root names for type checkers what it hands out when it is asked for it.
+    # For type checkers, the root names the modules that it imports lazily.
     upward = {
         (module, each.name)
         for module in modules()
@@ -68,12 +68,12 @@ def test_imports_go_to_lower_layers_or_stay_in_their_package() -> None:
     assert not upward
 
 
-def test_what_is_imported_from_ourselves_exists() -> None:
+def test_imported_modules_of_the_package_exist() -> None:
     missing = {(module, each.name) for module in modules() for each in imports(module) if each.ours}
     assert {(module, name) for module, name in missing if name not in modules()} == set()
 
 
-def test_no_package_imports_another_in_a_circle() -> None:
+def test_packages_have_no_circular_imports() -> None:
     graph: dict[str, set[str]] = {}
     for module in modules():
         for each in imports(module):
@@ -82,7 +82,7 @@ def test_no_package_imports_another_in_a_circle() -> None:
     _refuse_circles(graph)
 
 
-def test_the_store_knows_no_sentences_for_people() -> None:
+def test_the_store_does_not_import_messages() -> None:
     loaded = {each for module in below("hub.store") for each in loaded_with(module)}
     assert not {each for each in loaded if each.startswith("hub.messages")}
 
@@ -97,7 +97,7 @@ def test_inside_the_package_imports_are_relative() -> None:
     assert not absolute
 
 
-def test_no_module_imports_another_in_a_circle() -> None:
+def test_modules_have_no_circular_imports() -> None:
     _refuse_circles(
         {
             module: {each.name for each in imports(module) if each.ours and not each.typing}
@@ -113,7 +113,7 @@ def _refuse_circles(graph: Mapping[str, Set[str]]) -> None:
         pytest.fail(" imports ".join(reversed(error.args[1])))
 
 
-def test_the_hub_finds_engines_by_entry_point_and_never_imports_them() -> None:
+def test_the_hub_does_not_import_engines() -> None:
     hub = {
         (module, each.name)
         for module in below("hub")
@@ -141,7 +141,7 @@ def test_the_scheduler_core_is_pure() -> None:
 
 
 @pytest.mark.parametrize("entry", CLIENT_SIDE)
-def test_the_client_side_needs_no_more_than_the_plain_install(entry: str) -> None:
+def test_the_client_needs_only_the_plain_install(entry: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     plain = {requirement.partition(">")[0] for requirement in project["dependencies"]}
     begin = below(entry) if entry == "hub.client" else below(entry)[:1]
@@ -155,7 +155,7 @@ def test_the_client_side_needs_no_more_than_the_plain_install(entry: str) -> Non
     assert {(module, other) for module, other in needed if other not in plain} == set()
 
 
-def test_the_runner_needs_nothing_of_the_hub() -> None:
+def test_the_runner_needs_no_packages_of_the_hub() -> None:
     needed = {
         (module, other)
         for first in below(RUNNER)
@@ -165,7 +165,7 @@ def test_the_runner_needs_nothing_of_the_hub() -> None:
     assert {(module, other) for module, other in needed if other in ONLY_IN_THE_HUB} == set()
 
 
-def test_the_packages_in_pyproject_are_those_of_the_tree() -> None:
+def test_pyproject_lists_all_packages() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     listed = project["tool"]["setuptools"]["packages"]
     packages = [

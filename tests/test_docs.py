@@ -1,4 +1,4 @@
-"""The documentation: builds without a warning, asks no other host, and is what the code says."""
+"""The documentation builds without warnings, loads nothing from elsewhere and matches the code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CSS_ADDRESS = re.compile(r"(?:url\(|@import)\s*['\"]?((?:https?:)?//[^'\")]+)")
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built as `make docs` does it, into a folder of the test's own."""
+    """The documentation, built as `make docs` does it, into a temporary folder."""
     folder = tmp_path_factory.mktemp("docs")
     done = subprocess.run(
         [
@@ -46,7 +46,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Fetched(HTMLParser):
-    """What a browser fetches by itself when it shows a page; links are for people to follow."""
+    """Addresses that a browser fetches to show a page, and pictures without a text alternative."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ def outside(addresses: list[str]) -> list[str]:
     return [address for address in addresses if re.match(r"(?:[a-z]+:)?//", address)]
 
 
-def test_the_built_pages_ask_no_other_host_for_anything(site: Path) -> None:
+def test_built_pages_load_nothing_from_other_hosts(site: Path) -> None:
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > 20
     asked = {
@@ -83,7 +83,7 @@ def test_the_built_pages_ask_no_other_host_for_anything(site: Path) -> None:
     assert asked | styles == set()
 
 
-def test_every_picture_says_in_words_what_it_shows(site: Path) -> None:
+def test_every_picture_has_a_text_alternative(site: Path) -> None:
     for page in site.rglob("*.html"):
         assert Fetched(page.read_text(encoding="utf-8")).without_words == [], page.name
 
@@ -109,8 +109,8 @@ def test_modules_that_the_pages_name_exist() -> None:
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/README.md"])
-def test_links_between_files_lead_somewhere(page: str) -> None:
-    """Sphinx checks those of all other pages."""
+def test_targets_of_links_between_files_exist(page: str) -> None:
+    """Sphinx checks the links of all other pages."""
     for target in LINK.findall((ROOT / page).read_text(encoding="utf-8")):
         path, _, _ = target.partition("#")
         if path and not re.match(r"[a-z]+:", path):
@@ -118,7 +118,7 @@ def test_links_between_files_lead_somewhere(page: str) -> None:
 
 
 def commands(page: Path) -> list[str]:
-    """Whatever is written as a command of Carrel, in blocks and within sentences."""
+    """Return the commands of Carrel in blocks and within sentences."""
     text = page.read_text(encoding="utf-8")
     return [found[1] or found[2] for found in COMMAND.finditer(text)]
 
@@ -147,7 +147,7 @@ def test_commands_and_options_that_a_page_names_exist(page: Path) -> None:
         assert named <= known, f"carrel {written}"
 
 
-def test_the_configuration_page_is_what_the_code_says() -> None:
+def test_the_configuration_page_matches_the_code() -> None:
     assert config_reference.PAGE.read_text(encoding="utf-8") == config_reference.page(), (
         "run: python -m tests.config_reference"
     )
@@ -165,14 +165,14 @@ def test_the_picture_of_the_states_is_drawn_from_the_table() -> None:
     )
 
 
-def test_every_screenshot_is_one_that_is_taken_anew() -> None:
+def test_every_screenshot_is_taken_by_a_test() -> None:
     pages = {f"{pictures.PAGE}[{place.name}]" for place in PAGES}
     taken = {pictures.taken_by(picture) for picture in pictures.pictures()}
     assert taken <= {*pages, pictures.TUTORIAL}
     assert len(taken) > 1
 
 
-def test_the_picture_of_the_rooms_is_drawn_from_the_layers() -> None:
+def test_the_picture_of_the_packages_is_drawn_from_the_layers() -> None:
     assert rooms.PICTURE.read_text(encoding="utf-8") == rooms.picture(), (
         "run: python -m tests.rooms"
     )

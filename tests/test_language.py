@@ -53,7 +53,7 @@ NOT_OURS = ("tests/", "docs/_static/", "hub/web/static/vendor/", "courses/sample
 
 
 def texts() -> list[Path]:
-    """Tracked files in which users and developers read sentences."""
+    """Return the tracked files that contain text for users and developers."""
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split("\0")
@@ -88,7 +88,7 @@ def test_no_module_is_named_by_a_gerund() -> None:
 
 
 def classes() -> dict[str, list[str]]:
-    """Class name → the modules that define it at their top level."""
+    """Return the modules that define each class name at their top level."""
     found: dict[str, list[str]] = defaultdict(list)
     for name, path in modules().items():
         for node in ast.parse(path.read_text(encoding="utf-8")).body:

@@ -1,4 +1,4 @@
-"""The wheel: holds what runs, and nothing else of the checkout."""
+"""The wheel contains the files that Carrel needs to run, and no others of the checkout."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = [name.replace(".", "/") for name in PROJECT["tool"]["setuptools"]["packages"]]
-# Files of a package that are not for those who install it.
+# Files of a package that an installation does not need.
 STAYS_HERE = {".pyc", ".so"}
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """Built from a copy, so that the checkout gets no build folder and no egg-info."""
+    """The wheel, built from a copy, so that the checkout gets no build folder and no egg-info."""
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "a checkout"
     source.mkdir()
@@ -48,7 +48,7 @@ def packaged(wheel: zipfile.ZipFile) -> set[str]:
     return {name for name in wheel.namelist() if ".dist-info/" not in name}
 
 
-def test_the_wheel_holds_every_file_of_every_package_and_no_other(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_contains_all_files_of_all_packages_and_no_others(wheel: zipfile.ZipFile) -> None:
     expected = {"carrel/__init__.py", "carrel/py.typed"}
     for top in sorted({package.split("/")[1] for package in PACKAGES if "/" in package}):
         for path in (ROOT / top).rglob("*"):
@@ -71,13 +71,11 @@ def test_the_wheel_holds_every_file_of_every_package_and_no_other(wheel: zipfile
         "carrel/hub/web/templates/desk/desk.html",
     ],
 )
-def test_what_runs_without_being_imported_is_in_the_wheel(
-    wheel: zipfile.ZipFile, name: str
-) -> None:
+def test_programs_that_are_not_imported_are_in_the_wheel(wheel: zipfile.ZipFile, name: str) -> None:
     assert name in wheel.namelist()
 
 
-def test_the_entry_points_name_what_exists() -> None:
+def test_entry_points_exist() -> None:
     points = [*PROJECT["project"]["scripts"].values()]
     for group in PROJECT["project"]["entry-points"].values():
         points += group.values()
@@ -87,7 +85,7 @@ def test_the_entry_points_name_what_exists() -> None:
         subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_lock_files_name_every_dependency_and_no_address() -> None:
+def test_lock_files_have_all_dependencies_and_no_index_address() -> None:
     for name in ("up.txt", "dev.txt"):
         text = (ROOT / "requirements" / name).read_text()
         assert "://" not in text

@@ -39,7 +39,7 @@ SESSION = {"group": "cs101", "devices": 1}
 
 
 def passed(call: Callable[[], object]) -> list[str]:
-    """Product files with a function that ``call`` runs, in any thread."""
+    """Return the product files with a function that ``call`` runs, in any thread."""
     codes: set[CodeType] = set()
 
     def note(frame: FrameType, event: str, _arg: Any) -> None:
@@ -64,7 +64,7 @@ def passed(call: Callable[[], object]) -> list[str]:
 
 
 def walks() -> dict[str, list[str]]:
-    """What is called → the files on the way to its answer."""
+    """Return the files on the way from each call to its response."""
     with tempfile.TemporaryDirectory() as folder:
         return {
             "a job: POST /requests": passed(_posts(Path(folder) / "job", "requests", JOB)),

@@ -1,4 +1,4 @@
-"""Stand-ins for the world around the service: a hub, a clock, a place for files."""
+"""Test doubles for the surroundings of the service: JupyterHub, a clock, folders for files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STRANGER = Identity(name="stranger")
 
 @dataclass
 class FakeHub:
-    """A hub whose users and groups are given, and that remembers what it was asked."""
+    """A hub with given users and groups that records its calls."""
 
     members: dict[str, set[str]] = field(
         default_factory=lambda: {"cs101": {"student1", "student2", "teacher"}}
@@ -37,7 +37,7 @@ class FakeHub:
     away: bool = False
     asked: list[tuple[str, str, str]] = field(default_factory=list)
     options: dict[tuple[str, str], Mapping[str, Json]] = field(default_factory=dict)
-    """With which a server was started last."""
+    """The options of the last start of each server."""
     servers: dict[str, dict[str, HubServer]] = field(default_factory=dict)
     people: set[str] = field(
         default_factory=lambda: {"student1", "student2", "teacher", "admin", "stranger"}
@@ -125,7 +125,7 @@ def device(index: int, *, node: str = "local") -> Device:
 def build(
     store: Store, backend: Backend, hub: FakeHub, clock: Clock, folder: Path, *, devices: int = 2
 ) -> Context:
-    """A context with one group, cs101 (at most 4 devices, 2 per user, 8 h), and some devices."""
+    """Return a context with one group, cs101 (at most 4 devices, 2 per user, 8 h), and devices."""
     store.put_group(
         Group(name="cs101", max_devices=4, max_devices_per_user=2, max_seconds=8 * 3600)
     )

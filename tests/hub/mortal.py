@@ -1,6 +1,6 @@
-"""A service that can be killed between any two of its acts, and whose slow work waits to be done.
+"""A service that can be killed between any two of its actions, and whose slow actions wait.
 
-Nothing here depends on time or threads: the same steps always make the same history.
+Nothing depends on time or threads: the same steps always give the same history.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ ACTS = frozenset(
     | {"add_events", "put_mark", "sync_devices", "start", "stop", "request_checkpoint"}
     | {"withdraw_notice"}
 )
-"""What changes the store or the engine: a kill matters before and after each of these."""
+"""Calls that change the store or the engine; a kill matters before and after each of them."""
 EVERY = RequestFilter(limit=10_000)
 
 
 class Killed(BaseException):
-    """kill -9: nothing catches it."""
+    """Stands for kill -9: no handler catches it."""
 
 
 @dataclass(slots=True)
 class Fuse:
-    """How many acts the service has left; None while it is not about to be killed."""
+    """The number of actions until the service is killed; None for no kill."""
 
     left: int | None = None
 
@@ -50,7 +50,7 @@ class Fuse:
 
 
 class Mortal:
-    """``real``, as the service reaches it while it lives."""
+    """Forwards calls to ``real`` until the service is killed."""
 
     def __init__(self, real: object, fuse: Fuse) -> None:
         self._real, self._fuse = real, fuse
@@ -65,7 +65,7 @@ class Mortal:
 
 
 def mortal(context: Context, fuse: Fuse) -> Context:
-    """The same service, reaching its store and its engine only as long as it lives."""
+    """Return the context with a store and a backend that fail once the service is killed."""
     return replace(
         context,
         store=cast(Store, Mortal(context.store, fuse)),
@@ -135,7 +135,7 @@ class Guarded(FakeBackend):
         return handle
 
     def alive(self) -> list[str]:
-        """The leases of everything that runs."""
+        """Return the leases of all running attempts."""
         return [lease for lease, attempt in self.attempts.items() if attempt.alive]
 
     def remove_orphans(self, live: object) -> None:
@@ -143,7 +143,7 @@ class Guarded(FakeBackend):
 
 
 def everything(store: Store) -> tuple[object, ...]:
-    """All that a service may change by itself."""
+    """Return all state that a service may change by itself."""
     requests = store.requests(EVERY)
     return (
         requests,

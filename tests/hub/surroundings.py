@@ -1,4 +1,4 @@
-"""The live loop over a real store, and all around it that a test moves."""
+"""A state machine test of the loop over a real store: its surroundings and helpers."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ P = ParamSpec("P")
 
 DEVICES = 3
 INSTANT = 1 / 64
-"""No two requests are of the same moment, so that no random id decides who is first."""
+"""Separates the times of requests, so that no random id decides their order."""
 
 
 class Surroundings(RuleBasedStateMachine):
-    """Two people, two groups that lend to each other, three devices, and one service at a time."""
+    """Two users, two groups that lend to each other, three devices, and one service at a time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,13 +60,13 @@ class Surroundings(RuleBasedStateMachine):
         self.jumped = False
         self.ended: dict[str, RequestRecord] = {}
         self.witnessed: dict[str, float] = {}
-        """Until when each lease was held by the service, or had a process."""
+        """The time until which each lease was held by the service or had a process."""
 
     def make_store(self) -> Store:
         return new_store()
 
     def service(self) -> Loop:
-        """A new one: only the store and the engine are what they were."""
+        """Return a restarted service, which keeps only the store and the engine."""
         self.fuse.left = None
         self.executor = ManualExecutor()
         self.context = replace(
@@ -86,7 +86,7 @@ class Surroundings(RuleBasedStateMachine):
             self.store.put_group(replace(limits, guaranteed=guaranteed))
 
     def cycle(self) -> None:
-        """One; what it grants is within the limits of this moment (rule 2)."""
+        """Run a cycle; check that its grants are within the current limits (rule 2)."""
         before = {lease.id for lease in self.store.leases()}
         spent = self.used_up()
         try:
@@ -114,18 +114,18 @@ class Surroundings(RuleBasedStateMachine):
             self.executor.work()
 
     def witness(self) -> None:
-        """Who holds something now has held it until now."""
+        """Record that current leases were held until now."""
         held = [r.lease.id for r in self.requests(State.GRANTED) if r.lease is not None]
         for lease in (*held, *self.backend.alive()):
             self.witnessed[lease] = max(self.clock.now, self.witnessed.get(lease, 0.0))
 
     def requests(self, *states: State, kind: Kind | None = None) -> list[RequestRecord]:
-        """Those that have not ended, or of these states; the first one first."""
+        """Return unfinished requests, or those in these states, oldest first."""
         wanted = frozenset(states) or frozenset(State) - TERMINAL
         return list(self.store.requests(replace(EVERY, states=wanted, kind=kind)))[::-1]
 
     def leases(self) -> Iterator[LeaseRecord]:
-        """All that there ever were."""
+        """Yield all leases, ended ones included."""
         for request in reversed(self.store.requests(EVERY)):
             for epoch in range(1, 1 + (request.lease.epoch if request.lease else 0)):
                 yield self.store.lease(f"{request.id}.{epoch}")
@@ -139,7 +139,7 @@ class Surroundings(RuleBasedStateMachine):
         AttemptReports(self.context).add_events(lease, EventsIn(events=[event]))
 
     def allowed(self, act: Callable[P, object], *words: P.args, **more: P.kwargs) -> None:
-        """It may be refused, in words."""
+        """Make a call that may be refused with an error of Carrel."""
         self.clock.pass_(INSTANT)
         self.witness()
         with contextlib.suppress(CarrelError):
@@ -147,6 +147,6 @@ class Surroundings(RuleBasedStateMachine):
 
 
 def picked(found: Iterable[T], pick: int) -> list[T]:
-    """One of them, where there is any."""
+    """Return one of them as a list; empty if there is none."""
     every = list(found)
     return [every[pick % len(every)]] if every else []

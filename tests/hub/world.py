@@ -1,4 +1,4 @@
-"""The scheduling loop over a real store and a fake backend, moved by tests step by step."""
+"""The scheduling loop over a real store and a fake backend, cycled by tests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .requests.samples import job
 
 @dataclass
 class World:
-    """A service without its web side, cycled by hand."""
+    """A service without its web layer, cycled by tests."""
 
     context: Context
     backend: FakeBackend
@@ -36,20 +36,20 @@ class World:
 
     @classmethod
     def over(cls, folder: Path, *, devices: int = 2) -> World:
-        """An empty one."""
+        """Return a world without requests."""
         clock, hub = Clock(), FakeHub()
         backend = FakeBackend(devices=tuple(map(device, range(devices))), clock=clock)
         context = build(new_store(), backend, hub, clock, folder, devices=devices)
         return cls(context, backend, hub, clock, Loop(context, node="local"))
 
     def settle(self, cycles: int = 1) -> None:
-        """Cycle, and let everything that a cycle began come to its end."""
+        """Run cycles, and wait after each for the actions that it started."""
         for _ in range(cycles):
             self.loop.cycle()
             assert self.loop.wait_for_actions(60)
 
     def restart(self) -> None:
-        """kill -9 of the service: only the store and the engine are left."""
+        """Restart the service as after kill -9: only the store and the engine stay."""
         self.loop.close()
         self.context = replace(self.context, spawner_listeners=SpawnerListeners())
         self.loop = Loop(self.context, node="local")
@@ -63,7 +63,7 @@ class World:
         return lease.id
 
     def claim(self, request: RequestOut) -> None:
-        """The runner of a job reports itself."""
+        """Report the start of a job, as its runner does."""
         handle = self.backend.attempts[self.lease(request)].handle
         AttemptReports(self.context).started(
             self.lease(request), StartedIn(pid=handle.pid, started_at=handle.started_at)
@@ -80,7 +80,7 @@ class World:
         return made
 
     def running_session(self, server: str = "") -> RequestOut:
-        """Queued, granted, and started by a spawner of the hub."""
+        """Return a session that was queued, granted, and started by a spawner."""
         made = SessionLifecycle(self.context).start(
             STUDENT1, server, SessionIn(devices=1, hours=1.0)
         )
@@ -95,13 +95,13 @@ class World:
         return made
 
     def runs(self, request: RequestOut) -> None:
-        """A session's process is there; nobody has reported it."""
+        """Start the process of a session without a report."""
         AttemptReports(self.context).launch(self.lease(request))
         self.process(request)
         self.settle()
 
     def process(self, request: RequestOut) -> None:
-        """A session's process is there (the hub forked it)."""
+        """Start the process of a session, as the hub does."""
         self.backend.attempts[self.lease(request)] = FakeAttempt(
             order=None,  # type: ignore[arg-type]  # only jobs have one
             handle=Handle(pid=77, started_at=self.clock.now),

@@ -1,4 +1,4 @@
-"""A session on one device, and the idle culling that watches it."""
+"""A session on one device with idle culling."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOTHING = KernelsIn(count=1, running=0)
 
 @dataclass
 class Room:
-    """One session on one device, and what watches it."""
+    """A session on one device, with its service and idle culler."""
 
     context: Context
     backend: FakeBackend
@@ -66,7 +66,7 @@ class Room:
         return RequestQueries(self.context).request(None, self.session)
 
     def pass_(self, seconds: float) -> RequestOut:
-        """Time, in which the session tells of its kernels and is looked at."""
+        """Let time pass, with kernel reports of the session and samples of the culler."""
         until = self.clock.now + seconds
         while self.clock.now < until:
             self.clock.pass_(min(self.culling.every, until - self.clock.now))
@@ -76,7 +76,7 @@ class Room:
         return self.now()
 
     def restart(self) -> None:
-        """kill -9 of the service: only the store and the engine are left."""
+        """Restart the service as after kill -9: only the store and the engine stay."""
         self.context.kernel_reports.keep_only(())
         self.culling = IdleCulling(self.context, COUNTDOWN)
 

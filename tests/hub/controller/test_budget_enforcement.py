@@ -1,4 +1,4 @@
-"""Budgets while work runs: shown, warned of, and the end of it."""
+"""Budgets during running work: display, warnings, and the stop at the end."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def give(world: World, device_seconds: float, period: Period = Period.WEEK) -> G
 
 
 def live(world: World, seconds: float) -> None:
-    """Time passes, with signs of life."""
+    """Let time pass, with heartbeats."""
     world.clock.pass_(seconds)
     world.settle()
     world.clock.pass_(61)

@@ -1,4 +1,4 @@
-"""A device that fails is set aside with its evidence; its work goes on elsewhere, uncharged."""
+"""A failed device is quarantined with its evidence; its work is retried elsewhere, uncharged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EVERY = ChangeFilter()
 
 
 def fail(world: World, number: int = 0, health: Health = Health.GONE) -> None:
-    """The engine reports it, and the service looks."""
+    """Let the engine report a fault, and the service read it."""
     world.backend.set_health(f"SIM-{number}", health, LOST)
     world.loop.inventory()
 
@@ -150,7 +150,7 @@ def test_a_device_fault_does_not_count_as_a_failed_start(world: World, started: 
         else JobService(world.context).submit(STUDENT1, job(devices=1))
     )
     if not started:
-        world.loop.decide()  # Granted, and its device fails before anything is started.
+        world.loop.decide()  # Granted; the device fails before the start.
     fail(world)
     world.backend.refuse_starts = "No space left on device."
     world.settle(9)

@@ -1,4 +1,4 @@
-"""Idle sessions on a service without its web side: looks made by hand, at a clock of its own."""
+"""Idle culling on a service without its web layer, with samples and time controlled by tests."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_the_countdown_continues_after_the_service_was_killed(room: Room) -> Non
     room.tells = None
     room.culling.reconcile()
     room.pass_(SETTLE_SECONDS - 30)
-    assert room.now().warning == warning  # nobody has told yet: nothing is concluded
+    assert room.now().warning == warning  # no kernel report yet: no decision
     room.tells = NOTHING
     room.pass_(warning.stops_at - room.clock.now - 1)
     assert room.now().warning == warning

@@ -1,4 +1,4 @@
-"""The loop closes the gap between what is written and what is, whatever was killed where."""
+"""The loop reconciles the stored state with the real one after any process was killed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_finished_request_is_never_admitted_again(world: World) -> None:
 
 def test_case_01_killed_between_the_lease_and_the_start(world: World) -> None:
     made = JobService(world.context).submit(STUDENT1, job())
-    world.loop.decide()  # the lease is written, and that was its last act
+    world.loop.decide()  # The service is killed right after the grant.
     assert world.see(made).state == "granted"
     world.restart()
     world.settle()
@@ -143,7 +143,7 @@ def test_a_lost_job_is_retried_up_to_its_limit(world: World) -> None:
     world.claim(made)
     first = world.lease(made)
     _lose_after(world, made, 10)
-    # Given back, queued again and granted anew, in one cycle or in the next.
+    # Returned, queued again and granted again, in one cycle or in the next.
     world.settle()
     again = world.see(made)
     assert (again.state, again.cause) == ("starting", None)
@@ -216,7 +216,7 @@ def test_a_job_cannot_forge_its_transitions(world: World) -> None:
 
 
 def _lose_after(world: World, request: RequestOut, seconds: float) -> None:
-    """Seen alive after so many seconds, and later without a process."""
+    """Let the process run for so many seconds, then disappear."""
     world.clock.pass_(seconds)
     world.settle()
     world.clock.pass_(3)
@@ -241,7 +241,7 @@ def test_an_end_recorded_only_in_the_journal_counts(world: World) -> None:
 
 @pytest.mark.parametrize("again", ["delivered", "collected"])
 def test_case_12_killed_between_the_report_of_an_end_and_the_end(world: World, again: str) -> None:
-    """The report is stored, and the service died before it drew the conclusion."""
+    """The report is stored, and the service is killed before it ends the request."""
     made = world.running_job()
     data: dict[str, JsonValue] = {"code": "succeeded", "message": "Ran 2 cells."}
     world.backend.report(world.lease(made), "ended", data, at=world.clock.now)
@@ -308,7 +308,7 @@ def test_a_job_that_ended_gets_time_to_exit_by_itself(world: World) -> None:
 
 
 def test_a_waiting_session_starts_when_the_one_before_it_dies(world: World) -> None:
-    """Case 16: the server dies; the device goes to the next one in line."""
+    """Case 16: the server dies; the device goes to the next request in the queue."""
     first = world.running_session("a")
     second = world.running_session("b")
     third = SessionLifecycle(world.context).start(STUDENT2, "", SessionIn(devices=1))
@@ -342,7 +342,7 @@ def test_a_spawner_may_report_why_a_session_did_not_start(world: World) -> None:
 def test_a_device_is_granted_no_earlier_than_its_release(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Time goes on within a cycle: the one that ends a lease also grants the next one."""
+    """Time passes within a cycle, which ends one lease and grants the next one."""
     first = world.running_session("a")
     world.running_session("b")
     third = SessionLifecycle(world.context).start(STUDENT2, "", SessionIn(devices=1))
@@ -464,7 +464,7 @@ def test_warm_containers_are_released_before_a_session_starts(world: World) -> N
 
 
 class Overlapping(FakeBackend):
-    """Asked about a lease, it answers only after the start of that lease has come to its end."""
+    """Returns the status of a lease only after its start has ended."""
 
     asked: threading.Event
     started: threading.Event
@@ -502,7 +502,7 @@ def test_a_start_that_finishes_during_a_status_call_is_not_dead(
 
 
 def eventually_starting(world: World, made: RequestOut) -> None:
-    """The thread that starts the job has written its intent."""
+    """Wait until the thread that starts the job has stored its intent."""
     deadline = time.monotonic() + 60
     while world.see(made).state != "starting":
         assert time.monotonic() < deadline

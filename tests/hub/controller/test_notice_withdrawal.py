@@ -1,4 +1,4 @@
-"""Nobody is stopped for a request that starts without it, or that does not start at all."""
+"""No victim is stopped for a request that can start without its devices, or not at all."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture
 def borrowed(world: World) -> list[RequestOut]:
-    """Four jobs of lab on all four devices."""
+    """Return four jobs of lab, which run on all four devices."""
     made = [JobService(world.context).submit(STUDENT2, job(group="lab")) for _ in range(4)]
     world.settle()
     for each in made:

@@ -1,4 +1,4 @@
-"""The whole queue is looked at whenever something could start, and places follow in time."""
+"""The planner decides whenever a request could start, and updates queue positions later."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ..scheduling.values import NOW
 
 @dataclass
 class SlowTime:
-    """Every look at the clock takes a second, so that every decision seems to take long."""
+    """A clock that advances by a second per reading, so that every decision seems to take long."""
 
     now: float = 0.0
 
@@ -38,7 +38,7 @@ class SlowTime:
 
 
 class FrozenTime(SlowTime):
-    """Slow for as long as a decision is being made; the test says when time passes."""
+    """A clock that advances during decisions only; tests advance it otherwise."""
 
     slow = True
 

@@ -1,4 +1,4 @@
-"""Devices that are asked back, with the service killed wherever it may be."""
+"""Preemption, with the service killed at every stage."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def ask(world: World, victim: RequestOut, waits: RequestOut, *, moved: bool = Fa
 
 
 def pair(world: World) -> tuple[RequestOut, RequestOut]:
-    """One that runs on the only device and was asked back, and the one that waits for it."""
+    """Return a victim on the only device, and its preemptor."""
     runs = world.running_job()
     waits = JobService(world.context).submit(STUDENT2, job())
     world.settle()
@@ -61,7 +61,7 @@ def pair(world: World) -> tuple[RequestOut, RequestOut]:
 
 
 def went(world: World, request: RequestOut) -> list[object]:
-    """The states of its first attempt, up to its way back."""
+    """Return the states of the first attempt, until it is queued again."""
     events = world.context.store.events(request.id, kinds=frozenset({"state"}))
     return [event.data["state"] for event in events][: len(FIRST_ATTEMPT)]
 
@@ -94,7 +94,7 @@ def test_the_victim_is_queued_again_after_the_grace_period(world: World) -> None
     assert went(world, runs) == FIRST_ATTEMPT
     assert charged(world, runs) == pytest.approx(GRACE)
     assert world.see(runs).warning is None
-    # The device is free: one of the two has it, and the other waits.
+    # The device is free: one of the two requests gets it.
     assert {world.see(runs).state, world.see(waits).state} == {"starting", "queued"}
 
 

@@ -1,4 +1,4 @@
-"""A job within its guarantee that is moved: through the loop, from the ask to the new start."""
+"""Relocation of a job within its guaranteed quota, from the notice to the new start."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GRACE = 120.0
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Two machines with two devices each; cs101 and lab are guaranteed two."""
+    """Two machines with two devices each; cs101 and lab are guaranteed two devices each."""
     made = World.over(tmp_path)
     made.backend.devices = tuple(
         replace(device(number, node=node), id=f"{node}-{number}")
@@ -42,13 +42,13 @@ def world(tmp_path: Path) -> World:
 
 
 def on(world: World, request: RequestOut) -> str:
-    """Its machine while it runs or starts."""
+    """Return the machine of a running or starting job."""
     seen = world.see(request)
     return seen.lease.node if seen.lease and seen.state in {"starting", "running"} else ""
 
 
 def in_pieces(world: World) -> tuple[RequestOut, RequestOut]:
-    """A job of lab on each machine: four ran, and one on each has ended."""
+    """Fragment the free devices: a job of lab runs on each machine, another on each has ended."""
     made = [JobService(world.context).submit(STUDENT2, job(group="lab")) for _ in range(4)]
     world.settle()
     for each in made:

@@ -67,7 +67,7 @@ HOUR = 3600.0
 
 
 class Lives(Surroundings):
-    """Each step is something that happens; each invariant is one of the rules."""
+    """Each step is an event around the service; each invariant is one of the rules."""
 
     def teardown(self) -> None:
         try:
@@ -77,7 +77,7 @@ class Lives(Surroundings):
             self.store.close()
             self.folder.cleanup()
 
-    # -- people -------------------------------------------------------------------------------
+    # -- users --------------------------------------------------------------------------------
 
     @initialize(
         jobs=st.lists(st.tuples(PEOPLE, JOBS), min_size=1, max_size=5),
@@ -97,13 +97,13 @@ class Lives(Surroundings):
 
     @rule(who=PEOPLE, devices=st.integers(0, 1))
     def start_a_session(self, who: Identity, devices: int) -> None:
-        """With no more than its group is guaranteed: it may not borrow."""
+        """Start a session within the guaranteed quota, because sessions may not borrow."""
         wanted = SessionIn(devices=devices, hours=1.0, group="cs101")
         self.allowed(SessionLifecycle(self.context).start, who, "", wanted)
 
     @rule(pick=PICK)
     def cancel(self, pick: int) -> None:
-        """Also what has ended: that changes nothing."""
+        """Cancel a request; an ended one stays as it is."""
         for request in picked(self.requests(*State), pick):
             self.allowed(
                 RequestTermination(self.context).cancel, Identity(name=request.owner), request.id
@@ -125,7 +125,7 @@ class Lives(Surroundings):
 
     @rule(pick=PICK, forks=st.booleans())
     def a_spawner_comes(self, pick: int, forks: bool) -> None:
-        """For a session that was granted; its hub may die before there is a process."""
+        """Launch a granted session; the hub may die before there is a process."""
         for request in picked(self.requests(State.GRANTED, kind=Kind.SESSION), pick):
             assert request.lease is not None
             AttemptReports(self.context).launch(request.lease.id)
@@ -160,7 +160,7 @@ class Lives(Surroundings):
 
     @rule(pick=PICK, what=st.sampled_from(["launch", "started", "ended"]))
     def something_comes_back_late(self, pick: int, what: str) -> None:
-        """Rule 6: from any attempt that there ever was."""
+        """Rule 6: deliver a late report of any attempt."""
         late: dict[str, Callable[[str], object]] = {
             "launch": AttemptReports(self.context).launch,
             "started": lambda lease: AttemptReports(self.context).started(lease, STRANGER),
@@ -217,7 +217,7 @@ class Lives(Surroundings):
 
     @rule(seconds=st.sampled_from([0.0, 4.0, 65.0, 65.0]))
     def a_while(self, seconds: float) -> None:
-        """An ordinary one: what was granted starts, reports itself, and works."""
+        """Let ordinary time pass: granted requests start, report their start, and run."""
         self.cycle()
         self.work_all()
         for lease in self.backend.alive():
@@ -230,13 +230,13 @@ class Lives(Surroundings):
 
     @rule(pick=PICK)
     def slow_work_is_done(self, pick: int) -> None:
-        """A start, a stop or a look; others go on meanwhile."""
+        """Run one waiting action: a start, a stop or a check."""
         if self.executor.waiting:
             self.executor.work(pick)
 
     @rule(acts=st.integers(0, 12), cycles=st.integers(1, 2))
     def the_service_is_killed(self, acts: int, cycles: int) -> None:
-        """So many acts from now, wherever that is."""
+        """Kill the service after so many further actions."""
         self.fuse.left = acts
         with contextlib.suppress(Killed):
             for _ in range(cycles):
@@ -246,7 +246,7 @@ class Lives(Surroundings):
 
     @rule()
     def nothing_happens(self) -> None:
-        """Rule 7: whoever looks again, or for the first time, finds nothing left to do."""
+        """Rule 7: a further cycle, also of a restarted service, changes nothing."""
         before = None
         for _ in range(LONGEST):
             if before == (before := (everything(self.store), self.backend.alive())):
@@ -284,7 +284,7 @@ class Lives(Surroundings):
 
     @invariant()
     def what_runs_holds_its_lease(self) -> None:
-        """Rule 5; and a lease is live exactly while its request holds devices."""
+        """Rule 5; a lease is live exactly while its request holds devices."""
         live = {lease.id for lease in self.store.leases()}
         assert live.issuperset(self.backend.alive())
         holds = replace(EVERY, states=HOLDS_DEVICES)
@@ -292,7 +292,7 @@ class Lives(Surroundings):
 
     @invariant()
     def every_moment_of_a_lease_is_charged_once(self) -> None:
-        """Rules 4 and 8: its lines follow each other without a gap, whatever the clock did."""
+        """Rules 4 and 8: the entries of a lease have no gap, whatever the clock did."""
         self.witness()
         lines = {lease.id: [lease.granted_at] for lease in self.leases()}
         credited = dict[str, float]()
@@ -314,13 +314,13 @@ class Lives(Surroundings):
             self.is_charged_for_what_it_had(lease)
 
     def is_charged_for_what_it_had(self, lease: LeaseRecord) -> None:
-        """Not beyond its last sign of life; and up to the last one that was written down."""
+        """Check the charge: at most to the last heartbeat, at least to the last stored one."""
         assert lease.charged_until <= max(lease.granted_at, self.witnessed.get(lease.id, 0.0))
         if lease.state is not LeaseState.RELEASED or not lease.devices or self.jumped:
             return
         events = self.store.events(lease.request_id, kinds=frozenset({"state"}))
         own = [event.data for event in events if event.epoch == lease.epoch]
-        # What a broken device is to blame for is charged nothing, also where nothing was yet.
+        # An attempt that ended by a device fault is not charged.
         forgiven = any("device_fault" in str(data.get("cause")) for data in own)
         ran = any(data["state"] == "running" for data in own)
         assert forgiven or not ran or lease.charged_until >= lease.seen_at
@@ -339,7 +339,7 @@ class Lives(Surroundings):
     # -- within -------------------------------------------------------------------------------
 
     def everything_comes_to_its_end(self) -> None:
-        """All is well from now on: whatever was accepted ends, and nothing is left behind."""
+        """Let everything work from now on: all accepted requests end, and no process is left."""
         self.ordinary_limits()
         self.backend.silent = self.backend.loses_answers = False
         self.backend.refuse_starts = ""
@@ -349,7 +349,7 @@ class Lives(Surroundings):
             if all(request.state in TERMINAL for request in self.store.requests(EVERY)):
                 break
             self.all_goes_well()
-            # A clock that was set back makes what is waited for last longer, by as much.
+            # A clock that was set back prolongs waits by as much.
             self.clock.pass_(HOUR if self.jumped and number > PATIENT else 5.0)
             self.witness()
             self.cycle()

@@ -1,4 +1,4 @@
-"""An engine that does not answer: what needs it waits and is told why, and nothing fails."""
+"""With an engine that does not answer, requests for it wait with that reason, and none fails."""
 
 from __future__ import annotations
 

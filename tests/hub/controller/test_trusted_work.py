@@ -1,4 +1,4 @@
-"""Work is trusted because of the kind of its request, and never because of its id."""
+"""Work is trusted by the kind of its request, never by its id."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ JOB = NewRequest(
 
 @dataclass
 class RecordingBackend(FakeBackend):
-    """Notes for which leases it was told that they are trusted."""
+    """Records the leases that it is told are trusted."""
 
     asked: list[tuple[str, bool]] = field(default_factory=list)
     stopped: list[tuple[str, bool]] = field(default_factory=list)
