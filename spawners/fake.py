@@ -190,7 +190,9 @@ class FakeBackend:
 
     # -- what a test or a simulation calls ------------------------------------------------
 
-    def end(self, lease_id: str, *, exit_status: int = 0, cause: Cause | None = None) -> None:
+    def end(
+        self, lease_id: str, *, exit_status: int | None = None, cause: Cause | None = None
+    ) -> None:
         """Let the attempt's processes end by themselves."""
         attempt = self.attempts[lease_id]
         attempt.alive = False

@@ -1,11 +1,13 @@
 """The journal: an attempt's events, one JSON object per line, on disk before they are sent.
 
 A reader after a crash must expect that its last line is torn, and that the job, whose
-file it is, wrote anything into it.
+file it is, wrote anything into it. The event ``ended`` is therefore kept whole in a file of its own
+as well, written before the line.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -14,11 +16,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from ..files.safe_fs import opened_file
+from ..files.safe_fs import opened_file, write_into
 from ..records.events import NewEvent
 from ..records.json_value import Json
 
+ENDED: Final = "ended"
+"""The kind of the last event of an attempt."""
 LONGEST_LINE: Final = 4 << 20
+LAST_EVENT: Final = "ended.json"
 MOST_BYTES: Final = 64 << 20
 """Of a journal that is read: twice what the runner's own limits let it grow to."""
 
@@ -27,21 +32,34 @@ class Journal:
     """Writes events with growing numbers, from any thread."""
 
     def __init__(self, path: Path) -> None:
+        self._folder = path.parent
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._lock = threading.Lock()
         self._seq = 0
+        self._torn = False
+        """Whether the last line was written in part: the next one must not continue it."""
 
     def write(self, kind: str, data: Mapping[str, Json]) -> NewEvent:
         """Number an event and put it on disk."""
         with self._lock:
             self._seq += 1
             event = NewEvent(seq=self._seq, at=time.time(), kind=kind, data=data)
+            text = json.dumps(as_json(event)) + "\n"
             try:
-                os.write(self._descriptor, (json.dumps(as_json(event)) + "\n").encode())
+                if kind == ENDED:
+                    write_into(self._folder, LAST_EVENT, text)
+                self._append(text.encode())
             except OSError as error:
                 # A full disk must not end the work: the event can still be delivered.
                 print(f"carrel: the journal cannot be written: {error}", flush=True)
             return event
+
+    def _append(self, line: bytes) -> None:
+        data = b"\n" + line if self._torn else line
+        written = os.write(self._descriptor, data)
+        self._torn = written < len(data)
+        if self._torn:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def sync(self) -> None:
         """Onto the disk itself; done by who sends, so that the work need not wait for it."""
@@ -57,7 +75,7 @@ def as_json(event: NewEvent) -> dict[str, Json]:
 
 
 def read_journal(path: Path) -> Sequence[NewEvent]:
-    """The whole lines of a journal, oldest first; empty where no such file lies there.
+    """The whole lines of a journal, oldest first, with ``ended`` from its own file if that is torn.
 
     Of one that is too long the middle is left out: the end says how the attempt ended.
     """
@@ -71,8 +89,22 @@ def read_journal(path: Path) -> Sequence[NewEvent]:
                 file.readline(LONGEST_LINE)  # perhaps only the end of a line
                 events += _events(file, LONGEST_LINE)
     except OSError:
-        return ()
+        pass
+    if not any(event.kind == ENDED for event in events):
+        events += _last_event(path.parent)
     return tuple(events)
+
+
+def _last_event(folder: Path) -> Iterator[NewEvent]:
+    """The event ``ended`` from its own file, if it is there."""
+    try:
+        with opened_file(folder, LAST_EVENT) as file:
+            for event in _events(file, LONGEST_LINE):
+                if event.kind == ENDED:
+                    yield event
+                return
+    except OSError:
+        return
 
 
 def _events(file: BinaryIO, most: int) -> Iterator[NewEvent]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from ..errors import BackendFailed, Unavailable
+from ..errors import BackendFailed, TooLarge, Unavailable
 from ..interfaces.backend import LaunchOrder
 from ..records.leases import Handle, LeaseRecord
 from ..records.requests import Cause, CauseCode, RequestRecord
+from ..requests import termination
 from ..requests.attempt_reports import AttemptReports, new_token, token_hash
+from ..requests.surviving_end import surviving_end
 from ..runtime.context import Context
 from ..scheduling.model.states import State
 from ..transitions import lifecycle
@@ -100,8 +102,14 @@ class JobController:
         request: RequestRecord,
         seen: float,
         known: Cause | None = None,
+        exit_status: int | None = None,
     ) -> None:
-        """``running``, and no process is left. ``known``: why, where the engine knows it."""
+        """``running``, and no process is left.
+
+        Args:
+            known: why, if the engine knows it.
+            exit_status: of the runner, if the engine saw it end.
+        """
         c = self.context
         last = self.collect(lease, request)
         now = c.clock()
@@ -119,7 +127,13 @@ class JobController:
             c.store.apply(request.id, lifecycle.stop, State.FAILED, known, now=now)
             c.store.apply_to_lease(lease.id, lifecycle.finish, now=now, charge_until=until)
             return
-        tail = c.files.log(request.id, lease.epoch)[-_LOG_TAIL:]
+        tail = c.files.log(request.id, lease.epoch)[-_LOG_TAIL:].decode(errors="replace")
+        surviving = surviving_end(self._output(request, lease), exit_status, lease, tail)
+        if surviving is not None and not termination.is_loss(request, surviving[1]):
+            target, cause = surviving
+            c.store.apply(request.id, lifecycle.stop, target, cause, now=now)
+            c.store.apply_to_lease(lease.id, lifecycle.finish, now=now, charge_until=until)
+            return
         retries = request.job.retries if request.job else 0
         lost = _times_lost(c, request) + 1
         again = lost <= retries
@@ -131,7 +145,7 @@ class JobController:
         cause = Cause(
             code=CauseCode.LOST,
             message=f"Lost: its processes disappeared without a word. {what_next}",
-            details=tail.decode(errors="replace"),
+            details=tail,
         )
         c.store.apply_to_lease(
             lease.id, lifecycle.lose, cause, now=now, charge_until=until, requeue=again
@@ -139,3 +153,9 @@ class JobController:
         if again:
             log.info("%s was lost: %s", lease.id, what_next)
             c.progress.requeued(request.id)
+
+    def _output(self, request: RequestRecord, lease: LeaseRecord) -> bytes | None:
+        try:
+            return self.context.files.output(request.id, lease.epoch)
+        except TooLarge:
+            return None

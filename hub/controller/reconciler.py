@@ -87,7 +87,7 @@ class Reconciler:
                 if not self._sessions.died(lease, request, seen, sighting.cause):
                     return False
             case State.RUNNING:
-                self._jobs.died(lease, request, seen, sighting.cause)
+                self._jobs.died(lease, request, seen, sighting.cause, sighting.exit_status)
             case _:
                 last = 0.0 if session else self._jobs.collect(lease, request)
                 until = min(now, max(seen, last))

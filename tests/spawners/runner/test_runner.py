@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -129,3 +130,27 @@ def test_a_cell_error_is_one_short_line_with_a_plain_traceback() -> None:
 def test_signal_9_is_not_called_out_of_memory() -> None:
     assert outcome.kernel_died("cell 1", -9).message == "kernel died in cell 1 (signal 9, SIGKILL)"
     assert outcome.kernel_died("", None).message == "kernel died"
+
+
+def test_the_end_of_an_attempt_survives_a_torn_journal(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    journal = Journal(path)
+    begun = journal.write("cells", {"cells": 1})
+    ended = journal.write("ended", {"code": "succeeded", "message": "Ran 1 cell."})
+    path.write_bytes(path.read_bytes()[:-20])
+    assert list(read_journal(path)) == [begun, ended]
+    path.unlink()
+    assert list(read_journal(path)) == [ended]
+
+
+def test_a_line_that_was_written_in_part_spoils_no_later_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "events.jsonl"
+    journal = Journal(path)
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[: len(data) // 2]))
+    journal.write("cells", {"cells": 1})  # The disk is full.
+    monkeypatch.undo()
+    later = journal.write("progress", {"step": 1})
+    assert list(read_journal(path)) == [later]

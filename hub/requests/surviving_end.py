@@ -1,0 +1,57 @@
+"""How a job ended whose last report is lost: read from what the attempt left behind.
+
+The journal comes first (``AttemptReports``). Without it the runner's own mark in the output
+notebook counts, then its exit status. What neither shows is lost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from ..records.leases import LeaseRecord
+from ..records.requests import Cause, CauseCode
+from ..scheduling.model.states import State
+from .termination import by_runner
+
+EXIT_SUCCEEDED = 0
+EXIT_FAILED = 1
+"""Exit statuses of the runner (``carrel.spawners.runner``) for work that ran to its end."""
+_REPORT_LOST = "Its last report was lost"
+
+
+def surviving_end(
+    output: bytes | None, exit_status: int | None, lease: LeaseRecord, log_tail: str
+) -> tuple[State, Cause] | None:
+    """Return the end of an attempt without its report; None if nothing shows how it ended.
+
+    Args:
+        output: the output notebook as the attempt saved it last.
+        exit_status: of the runner, if the engine saw it end.
+        log_tail: the end of the log, for the details of a failure.
+    """
+    marked = _mark(output, lease)
+    if marked is not None:
+        target, cause = by_runner({"details": log_tail, **marked})
+        if target is State.SUCCEEDED:
+            cause = Cause(code=cause.code, message=cause.message)
+        return target, cause
+    if exit_status == EXIT_SUCCEEDED:
+        message = f"{_REPORT_LOST}; its runner exited with success."
+        return State.SUCCEEDED, Cause(code=CauseCode.SUCCEEDED, message=message)
+    if exit_status == EXIT_FAILED:
+        message = f"{_REPORT_LOST}; its runner exited with a failure."
+        cause = Cause(code=CauseCode.COMMAND_FAILED, message=message, details=log_tail)
+        return State.FAILED, cause
+    return None
+
+
+def _mark(output: bytes | None, lease: LeaseRecord) -> Mapping[str, str] | None:
+    """Return what the runner of this attempt wrote into the notebook when it ended."""
+    try:
+        mark = json.loads(output or b"")["metadata"]["carrel"]
+        of_this = (mark["request"], mark["epoch"]) == (lease.request_id, lease.epoch)
+        code, message = CauseCode(mark["outcome"]), str(mark["message"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return {"code": code, "message": message} if of_this and mark.get("ended_at") else None
