@@ -10,7 +10,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 def notebook(
     *cells: str, parameters: str | None = "lr = 0.1\nepochs = 3", **changes: object
 ) -> str:
-    """The text of a notebook with a parameters cell (unless None) and these code cells."""
+    """Return the text of a notebook with a parameters cell (unless None) and these code cells."""
     made = new_notebook(
         metadata={
             "kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},

@@ -1,4 +1,4 @@
-"""Facts, case 28: what an upload may not hold, refused before anything is unpacked."""
+"""Case 28: uploads with forbidden entries are refused before they are unpacked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices of one model: who may ask for them, what they get, and how the wish is dropped."""
+"""Requests for one device model: permission, grants, and removal of the model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .two_models import NEW, OLD, POOL, model_of
 
 @dataclass
 class Terminal:
-    """The command line of student1, whose client asks the service in this process."""
+    """The command line of student1, with a client of the service in this process."""
 
     world: World
 
@@ -82,7 +82,7 @@ def carrel(world: World, monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 
 def group(world: World, name: str = "cs101", **changes: object) -> None:
-    """The group as it is, or a new one that the student is in, with these changes."""
+    """Change a group, or add one with the student as a member."""
     known = {each.name: each for each in world.context.store.groups()}
     values = {"name": name, "max_devices": 4, "max_devices_per_user": 2, "max_seconds": 28800}
     found = known.get(name) or Group(**values)  # type: ignore[arg-type]  # as written above
@@ -90,7 +90,7 @@ def group(world: World, name: str = "cs101", **changes: object) -> None:
     world.hub.members.setdefault(name, set()).add("student1")
 
 
-# -- what one gets -----------------------------------------------------------------------------
+# -- grants ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("model", [OLD, NEW])
@@ -129,11 +129,11 @@ def test_a_quote_depends_on_the_model(world: World) -> None:
     assert "no device of the model Abacus" in unknown.sentence
 
 
-# -- what is refused ---------------------------------------------------------------------------
+# -- refusals ----------------------------------------------------------------------------------
 
 
 def refusal(world: World, **asked: object) -> CarrelError:
-    """Of a job; a session is refused with the same words."""
+    """Return the error of a job, after a check that a session gets the same one."""
     with pytest.raises(CarrelError) as of_job:
         JobService(world.context).submit(STUDENT1, job(**asked))
     with pytest.raises(CarrelError) as of_session:
@@ -180,12 +180,12 @@ def test_an_invalid_model_name_is_refused_first(model: object) -> None:
             body.model_validate({"group": "cs101", "model": model})
 
 
-# -- what changes while it waits ---------------------------------------------------------------
+# -- changes in the queue ----------------------------------------------------------------------
 
 
 @pytest.fixture
 def waits(world: World) -> RequestOut:
-    """A job for the new model, whose only device student2 has."""
+    """A queued job for the new model, whose only device student2 uses."""
     JobService(world.context).submit(STUDENT2, job(model=NEW, seconds=1800))
     world.settle()
     made = JobService(world.context).submit(STUDENT1, job(model=NEW))

@@ -1,4 +1,4 @@
-"""Who is let into the queue could start one day: were the pool empty, now."""
+"""Admission accepts only requests that could start in an empty pool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person may ask for about when a job is served, and what is expected of it."""
+"""Priorities that users may request, and the runtime estimates of jobs."""
 
 from __future__ import annotations
 

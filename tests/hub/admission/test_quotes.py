@@ -1,4 +1,4 @@
-"""What a form can show before anything is sent."""
+"""Quotes: what a form shows before a request is submitted."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_request_for_free_devices_starts_immediately(context: Context) -> None
 
 
 def test_a_job_is_quoted_as_it_would_be_submitted(context: Context) -> None:
-    """All is guaranteed to others: who may not be preempted could never start."""
+    """All devices are guaranteed to others: a non-preemptible request could never start."""
     math = Group(name="math", max_devices=1, max_devices_per_user=1, guaranteed=1)
     context.store.put_group(math)
     preemptible = ONE.model_copy(update={"kind": "job"})
@@ -101,7 +101,7 @@ def test_a_quote_names_the_maximum_per_member_that_holds_it(hub: FakeHub, tmp_pa
 
 
 def test_devices_to_reclaim_are_expected_at_the_end_of_the_grace_period(context: Context) -> None:
-    """And not when those who borrow it end by themselves."""
+    """The time is not the end of the borrowers' time limits."""
     store = context.store
     store.put_group(replace(store.group("cs101"), guaranteed=1))
     store.put_group(Group(name="math", max_devices=1, max_devices_per_user=1))
@@ -180,9 +180,9 @@ def test_eight_choices_behind_5000_requests_cost_no_eight_decisions(tmp_path: Pa
 
 
 def _least(work: Callable[[], object]) -> float:
-    """Of three tries, as another one may have to collect everybody's garbage.
+    """Return the least of three tries, because one may include a garbage collection.
 
-    The processor's time: how busy the machine is otherwise does not count.
+    It is CPU time, which does not depend on other load of the machine.
     """
     took = []
     for _ in range(3):

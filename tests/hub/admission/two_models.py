@@ -16,7 +16,7 @@ POOL = (replace(device(0), model=OLD), replace(device(1), model=NEW))
 
 
 def model_of(world: World, request: RequestOut) -> str:
-    """Of its one device."""
+    """Return the model of the only device of a request."""
     lease = world.see(request).lease
     assert lease is not None
     (found,) = lease.devices

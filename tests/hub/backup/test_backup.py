@@ -1,4 +1,4 @@
-"""Backups of a state folder without its processes: what is in them, and what is refused."""
+"""Backups of a state folder without processes: contents and refusals."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ HANDED_IN = hashlib.sha256(b"handed in").hexdigest()
 
 
 class Silent:
-    """Keeps what was said and how far it came."""
+    """Records messages and progress."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
@@ -62,7 +62,7 @@ class Silent:
 
 @pytest.fixture
 def site(tmp_path: Path) -> StateFolder:
-    """A job with one attempt, its output, an account, and what JupyterHub keeps."""
+    """A state folder with a job, its output, an account, and JupyterHub's files."""
     state = StateFolder.at(tmp_path / "site")
     state.create()
     Settings(port=8123, hub_port=18001, service_port=18002, proxy_api_port=18003).save(state)
@@ -352,7 +352,7 @@ class TestRestore:
 
 
 def rewrite(backup: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """As somebody would who also makes the checksum anew."""
+    """Change a manifest and its checksum."""
     found = json.loads((backup / MANIFEST).read_text())
     change(found)
     text = json.dumps(found)

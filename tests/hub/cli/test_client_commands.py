@@ -1,4 +1,4 @@
-"""The commands of everybody, called as a person calls them, against a real HTTP server."""
+"""The commands of all users, against a real HTTP server."""
 
 from __future__ import annotations
 
@@ -550,7 +550,7 @@ class TestLogin:
 
 
 def called() -> list[list[str]]:
-    """Every command of everybody as it is typed, those of groups too."""
+    """Yield all commands of all users, with those of command groups."""
     return [
         words
         for name, command in sorted(COMMANDS.items())

@@ -1,4 +1,4 @@
-"""The command's overview, what loads when, and how refusals look."""
+"""The overview of commands, lazy imports, and the form of errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from carrel.hub.cli import ENTRIES, cli, main
 
 from ...cli_reference import PAGE, page
 
-# Forbids what only the hub side has, then runs the command.
+# Runs the command with packages of the hub side blocked.
 WITHOUT_THE_HUB = """
 import sys
 

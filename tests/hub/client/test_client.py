@@ -1,4 +1,4 @@
-"""The client against a real HTTP server: its calls, its errors, and what it bears."""
+"""The client against a real HTTP server: calls, errors and retries."""
 
 from __future__ import annotations
 
@@ -304,7 +304,7 @@ class TestCredentials:
         monkeypatch.setenv("CARREL_URL", service.url)
         monkeypatch.setenv("CARREL_PUBLIC_URL", "https://carrel.example.org/services/carrel")
         monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "of-the-session")
-        # Whoever copies the address from the browser means the same site.
+        # An address copied from the browser names the same site.
         for url in (None, service.url, "https://carrel.example.org/user/anna/lab"):
             with Client.from_environment(url) as client:
                 assert client.site == SiteUrl.at(service.url)

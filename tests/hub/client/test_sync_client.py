@@ -26,7 +26,7 @@ def service() -> Iterator[FakeService]:
 
 
 def calls(client: type) -> dict[str, list[str]]:
-    """Public methods with their parameters."""
+    """Return the public methods with their parameters."""
     return {
         name: list(inspect.signature(each).parameters)
         for name, each in inspect.getmembers(client, inspect.isfunction)

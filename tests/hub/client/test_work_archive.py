@@ -1,4 +1,4 @@
-"""A working folder on its way into an archive, and names on their way back."""
+"""Archives of working folders, and file names of outputs."""
 
 from __future__ import annotations
 

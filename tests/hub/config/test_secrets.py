@@ -1,4 +1,4 @@
-"""The tokens between the processes stay, and those that a newer version needs are made."""
+"""Tokens between the processes are kept, and those that a newer version needs are created."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""STATE/carrel.toml: what holds without it, and what is said about mistakes in it."""
+"""STATE/carrel.toml: defaults, options, and messages about mistakes."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class TestTheChoiceOfTheEngine:
 
 
 class SlowGround:
-    """An engine that answers at the second question."""
+    """A host setup whose engine answers the second call."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

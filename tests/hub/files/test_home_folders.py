@@ -1,4 +1,4 @@
-"""Homes with a size: a real file system on a loop device, where this machine has them."""
+"""Homes with a size limit: real file systems on loop devices."""
 
 from __future__ import annotations
 

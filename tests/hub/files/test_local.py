@@ -1,4 +1,4 @@
-"""What a job left is listed and read without being led elsewhere."""
+"""Files of jobs are listed and read without following links out of their folder."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_linked_output_or_log_is_ignored(files: LocalFiles, left: Path) -> Non
 
 def test_an_output_without_end_is_refused_and_not_read_whole(files: LocalFiles, left: Path) -> None:
     with (left.parent / "output.ipynb").open("wb") as file:
-        file.truncate(MAX_OUTPUT_BYTES + 1)  # nothing but a size
+        file.truncate(MAX_OUTPUT_BYTES + 1)  # a sparse file
     with pytest.raises(TooLarge, match=r"of j-a is larger than 128 MiB.*CARREL_OUTPUT_DIR"):
         files.output("j-a", 1)
 

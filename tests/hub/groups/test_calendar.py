@@ -1,4 +1,4 @@
-"""Reservations keep to the clock on the wall, also when it is changed."""
+"""Reservations keep their local time across clock changes."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_reservations_past_midnight_and_for_a_single_day() -> None:
 def test_every_occurrence_is_at_its_local_time(
     zone: str, weekday: int, begins: time, ends: time, start: date
 ) -> None:
-    """Eight weeks from any day: over both changes of a year, in several parts of the world."""
+    """Eight weeks from any day, across both clock changes of a year, in several time zones."""
     place = ZoneInfo(zone)
     since = moment_of(start, time(0), place)
     until = since + 56 * 86400
@@ -113,7 +113,7 @@ def test_every_occurrence_is_at_its_local_time(
         wall = datetime.fromtimestamp(each.starts_at, place)
         over = datetime.fromtimestamp(each.ends_at, place)
         if wall.time() != begins:
-            # Only what the clock left out, and then it begins right after the gap.
+            # Only skipped times differ: the occurrence then begins right after the gap.
             earlier = datetime.fromtimestamp(each.starts_at - 1, place)
             assert earlier.time() < begins < wall.time()
         assert wall.weekday() == weekday

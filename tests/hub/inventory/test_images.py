@@ -1,4 +1,4 @@
-"""Which image a request gets, what is pinned, and what may never be removed."""
+"""Choice of images for requests, pins, and images that must be kept."""
 
 from __future__ import annotations
 

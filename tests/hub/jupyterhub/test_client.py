@@ -1,4 +1,4 @@
-"""What JupyterHub's answers become."""
+"""The client of JupyterHub: its results, errors and cache."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..doubles import Stopwatch
 
 
 def test_an_error_about_a_missing_user_has_the_name() -> None:
-    """The hub's own answer says no more than ``None``."""
+    """The hub's own response says only ``None``."""
     gone = httpx.MockTransport(lambda _: httpx.Response(404, json={"message": None}))
     with pytest.raises(NotFound, match=r"^JupyterHub knows no user ben\. An administrator can"):
         HubApi("http://hub/api", "token", transport=gone).user("ben")
@@ -31,7 +31,7 @@ def test_only_a_final_answer_refuses_a_start(status: int, expected: type[Excepti
 
 
 class Site:
-    """A hub that keeps its users' names and counts how often it is asked for them."""
+    """A hub with users that counts the requests for them."""
 
     def __init__(self) -> None:
         self.names, self.asked = ["ada"], 0

@@ -1,4 +1,4 @@
-"""What JupyterHub is told: by Carrel, and last by the site's own file."""
+"""JupyterHub's configuration: Carrel's, then the site's own file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StateFolder:
 
 
 def read() -> Config:
-    """As ``jupyterhub -f`` reads it."""
+    """Return the configuration as ``jupyterhub -f`` reads it."""
     return PyFileConfigLoader(HUB_CONFIG.name, str(HUB_CONFIG.parent)).load_config()
 
 
@@ -54,7 +54,7 @@ def test_the_site_file_overrides_carrels_configuration(state: StateFolder) -> No
     assert config.JupyterHub.named_server_limit_per_user == 3
     assert config.Spawner.environment == {"FOLDER": str(state.jupyterhub_config)}
     assert config.Spawner.http_timeout == 61
-    assert config.JupyterHub.spawner_class == "carrel-local"  # what it does not mention stays
+    assert config.JupyterHub.spawner_class == "carrel-local"  # other options stay
 
 
 def test_the_site_file_adds_to_carrels_services_and_roles(state: StateFolder) -> None:

@@ -1,4 +1,4 @@
-"""What the audit list says was changed."""
+"""Sentences of the audit list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences with times in them, before anybody's clock is in."""
+"""Sentences with times, before they are formatted for a time zone."""
 
 from __future__ import annotations
 

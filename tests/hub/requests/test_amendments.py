@@ -1,4 +1,4 @@
-"""What waits is asked for in another form, by its owner, and starts as was foretold."""
+"""Owners change queued requests, which then start as suggested."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .samples import job
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    """Two devices, one of which student2 has."""
+    """Two devices, one of them used by student2."""
     made = World.over(tmp_path, devices=2)
     JobService(made.context).submit(STUDENT2, job(seconds=1800))
     made.settle()

@@ -1,4 +1,4 @@
-"""Commands, uploads, labels, pages and progress: what each mistake gets, and who sees what."""
+"""Commands, uploads, labels, pages and progress: errors and permissions."""
 
 from __future__ import annotations
 

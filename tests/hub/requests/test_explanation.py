@@ -1,4 +1,4 @@
-"""Why a request waits, as the people who ask are told."""
+"""Explanations of queued requests for users."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def context(tmp_path: Path, hub: FakeHub) -> Context:
 
 
 def planned(context: Context) -> None:
-    """A cycle of the loop, without acting on it."""
+    """Publish a plan, as a cycle of the loop does, without its actions."""
     context.plan_cache.publish(decide(context.store.snapshot(context.clock()), context.clock()))
 
 

@@ -1,4 +1,4 @@
-"""What people can ask for, and the sentence that each mistake gets; nothing is stored then."""
+"""Submission, sessions and cancellation: valid requests, and errors, which store nothing."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_job_is_queued_with_its_notebook(context: Context) -> None:
 
 
 def test_sources_as_lists_of_lines_are_read(context: Context) -> None:
-    """That is how notebooks lie on disk."""
+    """Notebook files have this form."""
     content = json.loads(notebook("print(lr)"))
     content["cells"][0]["source"] = ["lr = 0.1\n", "epochs = 3"]
     made = JobService(context).submit(STUDENT1, job(notebook=named("a.ipynb", json.dumps(content))))
@@ -140,7 +140,7 @@ def test_bad_input_gets_a_sentence_and_nothing_is_stored(case: str, context: Con
 def test_more_devices_than_one_node_has_are_refused_with_what_a_node_has(
     context: Context,
 ) -> None:
-    """A request is never spread over nodes, however many devices these have together."""
+    """A request gets devices of one node only."""
     wide = Group(name="cs101", max_devices=8, max_devices_per_user=8, max_seconds=8 * 3600)
     context.store.put_group(wide)
     context.store.sync_devices("other", [device(index, node="other") for index in (2, 3)])
@@ -163,7 +163,7 @@ def test_usual_file_names_are_accepted(context: Context) -> None:
         "Übung 1 \N{EN DASH} Lösung, Teil 2.ipynb",
         "Ada's notes & [draft].ipynb",
         "日本語.ipynb",
-        "U\N{COMBINING DIAERESIS}bung.ipynb",  # as some file systems spell it
+        "U\N{COMBINING DIAERESIS}bung.ipynb",  # decomposed Unicode, as some file systems store it
         "_tmp.ipynb",
     ):
         assert JobService(context).submit(STUDENT1, job(notebook=named(name))).notebook == name
@@ -248,7 +248,7 @@ def test_a_session_cancelled_while_the_hub_is_asked_does_not_come_back(context: 
     RequestTermination(context).cancel(STUDENT1, asked.id)
     with pytest.raises(Conflict, match=r"has ended: Cancelled by its owner\."):
         SessionLifecycle(context).open(spawner)
-    # Whoever starts it at the hub after that wants a new one.
+    # A later start at the hub is a new session.
     assert SessionLifecycle(context).open(spawner).id != asked.id
 
 

@@ -1,4 +1,4 @@
-"""More time, where nobody waits for it and the group allows it."""
+"""Time extensions, unless other requests wait or the group's limit is reached."""
 
 from __future__ import annotations
 
@@ -76,14 +76,14 @@ def test_an_extension_repeated_after_a_lost_response_counts_once(
     for _ in range(2):
         assert extending.extend(STUDENT1, made.id, 1800, seen=HOUR).seconds == HOUR + 1800
     assert len([e for e in world.context.store.events(made.id) if e.kind == "extended"]) == 1
-    # Also where somebody has come to wait, or the group's limit was reached by the first one.
+    # Also if another request has been queued, or the first one reached the group's limit.
     waits = JobService(world.context).submit(STUDENT2, job())
     world.settle()
     assert extending.extend(STUDENT1, made.id, 1800, seen=HOUR).seconds == HOUR + 1800
     RequestTermination(world.context).cancel(STUDENT2, waits.id)
     most = extending.extend(STUDENT1, made.id, 7 * HOUR, seen=HOUR)
     assert extending.extend(STUDENT1, made.id, 7 * HOUR, seen=HOUR) == most
-    # Who has seen the new end means to add to it.
+    # A call with the new end adds to it.
     world.clock.pass_(HOUR)
     again = extending.extend(STUDENT1, made.id, 600, seen=most.seconds)
     assert again.seconds == most.seconds + 600
@@ -141,7 +141,7 @@ def test_queued_and_ended_requests_are_not_extended(
 
 
 def reserve(world: World, devices: int, starts_at: float, hours: int = 2) -> None:
-    """For lab."""
+    """Reserve devices for lab."""
     begins, ends = (datetime.fromtimestamp(at, UTC) for at in (starts_at, starts_at + hours * HOUR))
     store = world.context.store
     store.put_group(replace(store.group("cs101"), name="lab"))
@@ -161,7 +161,7 @@ def reserve(world: World, devices: int, starts_at: float, hours: int = 2) -> Non
 
 
 def minute_after(at: float) -> float:
-    """Reservations begin at whole minutes."""
+    """Return the next whole minute, because reservations begin at one."""
     return -(-at // 60) * 60
 
 

@@ -1,4 +1,4 @@
-"""A pool of several machines: work goes where its image is, and on CPU to where least runs."""
+"""Placement on several machines: by image, and CPU work on the least loaded machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DOWN = "The Docker engine on far does not answer."
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Two machines with a device each; the newest torch is on ``far`` alone."""
+    """Two machines with a device each; the newest torch is only on ``far``."""
     made = World.over(tmp_path)
     everywhere = ("far", "local")
     base, new, old = (replace(image, nodes=everywhere) for image in CATALOGUE)

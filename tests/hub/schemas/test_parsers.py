@@ -1,4 +1,4 @@
-"""What people type of limits, read the same way by the command line and the pages."""
+"""Limits as users type them, parsed in the same way by command line and pages."""
 
 from __future__ import annotations
 

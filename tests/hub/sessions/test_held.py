@@ -1,4 +1,4 @@
-"""A place that is kept, a device that is held, and who comes for it, through crashes."""
+"""Kept queue places, held devices and claims, also after crashes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def claims(world: World) -> HeldSessions:
 
 
 def spawner_opens(world: World, owner: str, server: str) -> RequestOut:
-    """The hub's spawner for a server asks which request it is for."""
+    """Open a session, as the hub's spawner for a server does."""
     return SessionLifecycle(world.context).open(OpenSessionIn(owner=owner, server_name=server))
 
 
@@ -132,7 +132,7 @@ class TestClaiming:
         world.settle()
         world.context.store.apply(
             made.id, owner_changes.claim, now=world.clock.now
-        )  # and that was its last act
+        )  # the service is killed right after this
         world.restart()
         world.settle()
         world.clock.pass_(4)
@@ -237,7 +237,7 @@ class TestUnclaimedLease:
 class TestKeepingThePlace:
     @pytest.fixture
     def waiting(self, world: World) -> RequestOut:
-        """Of student2, on the default server, with a spawner that listens."""
+        """A queued session of student2 on the default server, with a listening spawner."""
         world.running_session("a")
         made = SessionLifecycle(world.context).start(STUDENT2, "", GPU)
         world.context.spawner_listeners.attach(made.id)
@@ -255,7 +255,7 @@ class TestKeepingThePlace:
         desk = live(world, "student2", "")
         assert (desk.devices, desk.group, desk.seconds) == (0, "cs101", 8 * 3600)
         assert world.hub.asked == [("stop", "student2", ""), ("start", "student2", "")]
-        # The hub's cancelled spawner says so; the place is kept all the same.
+        # The cancelled spawner reports its end; the place is kept.
         SessionLifecycle(world.context).end(kept.id, StopIn(cause="cancelled"))
         world.context.spawner_listeners.detach(kept.id)
         assert spawner_opens(world, "student2", "").id == desk.id
@@ -314,7 +314,7 @@ class TestKeepingThePlace:
     def test_a_late_spawner_opens_the_cpu_desk(
         self, world: World, claims: HeldSessions, waiting: RequestOut
     ) -> None:
-        """It was about to launch when the place was kept: its lease is held now."""
+        """It was about to launch when the place was kept; its lease is held now."""
         SessionLifecycle(world.context).stop(STUDENT1, "a")
         world.settle(3)
         assert world.see(waiting).state == "granted"

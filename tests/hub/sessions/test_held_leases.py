@@ -1,4 +1,4 @@
-"""Whoever comes or stays away: a held device has one holder, and is not held for ever."""
+"""A held device has one holder, and is not held longer than the claim window."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PICKS = st.integers(0, 7)
 
 
 class HeldLeases(RuleBasedStateMachine):
-    """Two students and two devices; nobody at the hub ever starts anything."""
+    """Two students and two devices; no server is ever started at the hub."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class HeldLeases(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_held_for_longer_than_the_window(self) -> None:
-        """Once the loop has looked, as it does at the end of this."""
+        """Checked after a cycle."""
         self.world.settle()
         now = self.world.clock.now
         for record in self._requests(State.GRANTED):

@@ -23,7 +23,7 @@ from .invocation import carrel, invoke, refusal
 
 
 class FakeHub:
-    """People and groups, as far as the commands ask; ``down`` answers nothing."""
+    """A hub with users and groups; with ``down`` it does not answer."""
 
     def __init__(self) -> None:
         self.members: dict[str, set[str]] = {}
@@ -160,7 +160,7 @@ class TestUser:
 
 
 class TestAudit:
-    """What is done at this command line is written down with the name of the system's user."""
+    """Changes at the command line are audited with the name of the system account."""
 
     def test_groups_and_people(self, state: StateFolder, hub: FakeHub) -> None:
         carrel("group", "add", "cs101", "--max-devices", "4")

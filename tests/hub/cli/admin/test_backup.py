@@ -1,4 +1,4 @@
-"""``carrel backup`` and ``carrel restore`` as they are typed."""
+"""``carrel backup`` and ``carrel restore``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``carrel images …``: what is typed, what is asked of the site, and what of the engine."""
+"""``carrel images …``: its calls to the service and to the engine."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ CATALOGUE = {
 
 @pytest.fixture
 def sent(service: FakeService) -> list[tuple[str, Any]]:
-    """What was asked for beyond the catalogue."""
+    """The calls other than for the catalogue."""
     calls: list[tuple[str, Any]] = []
 
     def pin(handler: Any) -> None:
@@ -78,7 +78,7 @@ def sent(service: FakeService) -> list[tuple[str, Any]]:
 
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeDocker:
-    """With two builds of torch, the older one tagged by hand."""
+    """An engine with two builds of torch, the older one tagged by hand."""
     fake = FakeDocker(tmp_path / "bin")
     monkeypatch.setenv("PATH", str(fake.folder))
     monkeypatch.delenv("DOCKER_HOST", raising=False)

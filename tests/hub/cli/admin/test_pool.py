@@ -1,4 +1,4 @@
-"""``carrel pool …`` and ``carrel audit``: what administrators type, and what is sent for it."""
+"""``carrel pool …`` and ``carrel audit``, and the calls that they make."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SAID = {"sentences": ["Nothing new starts on it.", "Nothing runs there."], "save
 
 @pytest.fixture
 def sent(service: FakeService) -> list[str]:
-    """What was asked for beyond the list of devices."""
+    """The calls other than for the list of devices."""
     calls: list[str] = []
 
     def answer(handler: Any) -> None:
@@ -51,7 +51,7 @@ def sent(service: FakeService) -> list[str]:
 
 @pytest.fixture
 def in_berlin(carrel: Carrel) -> Iterator[Carrel]:
-    """Typed at a terminal there."""
+    """A terminal in the time zone of Berlin."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TZ", "Europe/Berlin")
         time.tzset()

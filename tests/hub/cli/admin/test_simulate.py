@@ -1,4 +1,4 @@
-"""``carrel simulate`` as it is typed."""
+"""``carrel simulate``."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ LACKED = ["below a guarantee", "below it alone"]
 
 
 def fairness_printed(*words: object) -> tuple[list[list[str]], list[str]]:
-    """The cells of the second table, and the names that are explained below it."""
+    """Return the cells of the second table, and the names explained below it."""
     _, *rest = carrel(*words).stdout.strip().split("\n\n")
     if not rest:
         return [], []
@@ -200,7 +200,7 @@ def test_nodes_that_are_added_to_a_site_have_its_model_unless_they_say_theirs() 
 
 
 def test_gangs_are_replayed_on_nodes_with_models_and_switches(tmp_path: Path) -> None:
-    """Under carrel the elastic one does not wait; under fifo it waits for ``alone``, 90 s."""
+    """The elastic gang starts at once under carrel, and waits 90 s for ``alone`` under fifo."""
     trace = tmp_path / "gangs.csv"
     trace.write_text(GANGS, encoding="utf-8")
     words = ("--trace", trace, "--policy", "greedy,carrel", "--json", "-")
@@ -226,7 +226,7 @@ def test_typing_errors_are_explained(words: tuple[str, ...]) -> None:
 
 
 class Page(HTMLParser):
-    """What a page fetches, and what its pictures and tables say."""
+    """The addresses, text alternatives and tables of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -364,11 +364,11 @@ def test_the_quotas_of_the_next_term_are_simulated_with_another_node(tmp_path: P
         return dict(found["policies"])
 
     narrow = tried("max_devices = 1")
-    # One after the other on one of six devices; fifo looks at no quota.
+    # One after the other on one of six devices; fifo ignores quotas.
     assert narrow["carrel"]["jct"] == {"mean": 140, "median": 100, "p95": 180, "p99": 180}
     assert narrow["carrel"]["utilisation"] == pytest.approx(200 / (6 * 200))
     assert narrow["fifo"]["utilisation"] == pytest.approx(200 / (6 * 120))
-    # A guarantee of more than the site has today is one of all six.
+    # A guaranteed quota larger than today's site is one of all six devices.
     wide = tried("max_devices = 6\nguaranteed = 6")
     for found in wide.values():
         assert found["utilisation"] == pytest.approx(200 / (6 * 120))
@@ -396,7 +396,7 @@ def test_requests_above_the_next_terms_limits_are_left_out_and_counted(tmp_path:
 
 
 def left_out(result: Result) -> dict[str, int]:
-    """By reason, without those that never held a device."""
+    """Return the number of left-out requests by reason, without those that never held a device."""
     said: dict[str, int] = json.loads(result.stdout)["trace"]["left_out"]
     said.pop("ended before they held a device, or were charged nothing")
     for reason, count in said.items():
@@ -405,7 +405,7 @@ def left_out(result: Result) -> dict[str, int]:
 
 
 def wide_site(root: Path, *more: NewRequest) -> tuple[StateFolder, tuple[object, ...]]:
-    """``stored_site`` with others that held both devices for 50 s, and how it is replayed."""
+    """``stored_site`` with requests that held both devices for 50 s, and its replay command."""
     state = stored_site(root)
     with closing(open_store(state.database)) as store:
         for number, new in enumerate(more):
@@ -425,7 +425,7 @@ def test_a_request_larger_than_a_quota_that_is_tried_is_left_out(tmp_path: Path)
     assert left_out(result) == {reason: 1}
     found = json.loads(result.stdout)
     assert found["trace"]["jobs"] == 2
-    # Both policies have the same jobs, fifo too, which looks at no quota.
+    # Both policies replay the same jobs, fifo too, although it ignores quotas.
     assert found["policies"]["fifo"]["jct"]["mean"] == 100
     assert found["policies"]["carrel"]["jct"]["mean"] == 140
     assert "left out: asked for more devices" not in carrel(*words, "--html", "-").stdout

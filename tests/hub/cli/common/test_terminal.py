@@ -1,4 +1,4 @@
-"""What a job prints may colour a terminal, and do nothing else to it."""
+"""Output of jobs may use colours of the terminal and no other control sequences."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_causes_are_sanitized_too() -> None:
 
 
 def _said(service: FakeService, arguments: list[str], *, in_terminal: bool) -> str:
-    """What the command writes into a terminal (which ends lines with CR LF) or a pipe."""
+    """Return what the command writes into a terminal (with CR LF) or into a pipe."""
     end, output = pty.openpty() if in_terminal else os.pipe()
     with subprocess.Popen(
         [sys.executable, "-m", "carrel.hub.cli", *arguments],

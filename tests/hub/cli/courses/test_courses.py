@@ -1,4 +1,4 @@
-"""``carrel course …``: what is typed, against the real service in memory."""
+"""``carrel course …`` against the real service in this process."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def address(site: Site) -> Iterator[str]:
 
 @pytest.fixture
 def carrel(address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Carrel:
-    """Run one command as somebody, in a folder that holds a roster and the source of ps1."""
+    """Return a function that runs a command as a user, in a folder with a roster and ps1."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CARREL_URL", address)
     monkeypatch.setenv("TZ", "UTC")

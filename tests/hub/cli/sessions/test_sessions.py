@@ -1,4 +1,4 @@
-"""``carrel session …`` and ``carrel quote``, called as a person calls them."""
+"""``carrel session …`` and ``carrel quote``."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_waiting_prints_the_position_and_then_the_address(
     change = display.change
 
     def told(item: RequestOut, now: float) -> str:
-        """Once the place was told, the device comes."""
+        """Grant the device once the position was printed."""
         if item.wait:
             service.change("s-default", state="running", wait=None)
         return change(item, now)
