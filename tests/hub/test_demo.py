@@ -1,4 +1,4 @@
-"""What the demo puts into homes: the notebook for everybody, the course for its teacher."""
+"""Files of the demo in homes: a notebook for all users, the course for its teacher."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .doubles import Clock, FakeHub, build
 @pytest.fixture
 def context(tmp_path: Path) -> Context:
     made = build(new_store(), FakeBackend(), FakeHub(), Clock(), tmp_path)
-    # Without the group that other tests begin with.
+    # Without the group of other tests.
     return replace(made, store=new_store())
 
 

@@ -1,4 +1,4 @@
-"""Other processes that work on the same database."""
+"""Start other processes that use the same database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from carrel.hub.store import open_store
 
 
 def child(work: str, **names: str) -> subprocess.Popen[str]:
-    """Start a process that runs ``work``, with these names bound, talking over pipes."""
+    """Start a process that runs ``work``, with these names bound and pipes attached."""
     bound = "".join(f"{name} = {value!r}\n" for name, value in names.items())
     return subprocess.Popen(
         [sys.executable, "-c", _PREAMBLE + bound + dedent(work)],

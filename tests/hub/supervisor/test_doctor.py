@@ -1,4 +1,4 @@
-"""``carrel doctor`` as it is called: sentences, JSON and an exit status."""
+"""``carrel doctor``: messages, JSON and exit status."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def about(state: StateFolder, subject: str, *words: str) -> dict[str, str]:
 
 
 class Ground:
-    """An engine with one thing to say."""
+    """An engine with one finding."""
 
     def findings(self) -> Iterator[Finding]:
         yield Finding(

@@ -1,4 +1,4 @@
-"""Which engine an installation has: the one of its file, of this start, or of the last one."""
+"""Choice of the engine: from the site file, from this start, or from the last one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIRST, SECOND = "unix:///run/first.sock", "unix:///run/second.sock"
 
 
 class Ground:
-    """Of an engine on which one thing runs."""
+    """The host setup of an engine with one running attempt."""
 
     def running(self) -> tuple[str, ...]:
         return ("s-1.1",)

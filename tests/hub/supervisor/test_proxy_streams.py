@@ -1,4 +1,4 @@
-"""What a browser hears through the proxy ends when the server behind it is killed."""
+"""A stream through the proxy ends when the server behind it is killed."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from carrel.hub.supervisor.supervisor import RestartPolicy, Supervisor
 
 QUICK = Backoff(first=0.01, longest=0.05)
 
-# Says that it is there, then sleeps; on SIGTERM it writes its name down and ends.
+# Creates a file and sleeps; on SIGTERM it records its name and ends.
 SERVER = """
 import os, signal, sys
 folder, name = sys.argv[1:]
@@ -47,7 +47,7 @@ FAILING = "import sys; print('no such table'); sys.exit(3)"
 
 
 class Stage:
-    """A supervisor with fake parts, and what it said."""
+    """A supervisor with fake parts that records its messages."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -220,7 +220,7 @@ def test_a_part_that_ignores_sigterm_is_killed(stage: Stage) -> None:
 
 
 def test_a_second_ctrl_c_does_not_wait(stage: Stage) -> None:
-    # The part answers SIGTERM with the second Ctrl-C; without that it would be given a minute.
+    # The part answers SIGTERM with the second Ctrl-C; otherwise it would have a minute.
     stage.patience = RestartPolicy(ask=0.02, stop=60.0)
     stage.part("hub", STUBBORN, ready=(stage.folder / "hub.up").exists)
     supervisor = stage.build()

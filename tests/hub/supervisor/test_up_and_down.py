@@ -1,4 +1,4 @@
-"""``carrel up`` and ``carrel down`` without their real parts."""
+"""``carrel up`` and ``carrel down`` with fake parts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def state(tmp_path: Path) -> StateFolder:
 class TestUp:
     @pytest.fixture
     def fakes(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """One part that only sleeps; as soon as it is ready, Ctrl-C."""
+        """One part that only sleeps, and a Ctrl-C as soon as it is ready."""
 
         def fake_parts(*_: object) -> tuple[Component, ...]:
             command = ("sleep", "600")
@@ -165,7 +165,7 @@ class TestAnnouncement:
     def test_commands_are_written_as_they_can_be_typed(
         self, state: StateFolder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
-        """From a checkout the command is in no PATH."""
+        """In a checkout the command is not in PATH."""
         monkeypatch.setenv("PATH", "/nowhere")
         monkeypatch.setattr("sys.prefix", str(tmp_path / "checkout" / ".venv"))
         (tmp_path / "checkout").mkdir()
@@ -245,7 +245,7 @@ class TestDown:
 
     @pytest.fixture
     def running(self, installed: StateFolder) -> Iterator[subprocess.Popen[bytes]]:
-        """A session on a lease: in the store, and as a process."""
+        """A session on a lease, in the store and as a process."""
         with closing(open_store(installed.database)) as store:
             store.put_group(Group(name="cs101", max_devices=1, max_devices_per_user=1))
             device = Device(id="SIM-1", node="local", index=0, model="S", memory_bytes=1)
@@ -268,10 +268,10 @@ class TestDown:
             store.launch(lease.id, now=3.0)
             store.apply_to_lease(lease.id, lifecycle.start, Handle(pid=1, started_at=1.0), now=4.0)
         environment = {"CARREL_LEASE": lease.id, "CARREL_STATE": str(installed.root)}
-        # A test run in the background hands on that SIGINT is ignored.
+        # Processes of a test run in the background inherit that SIGINT is ignored.
         command = ("env", "--default-signal=INT", "sleep", "600")
         with subprocess.Popen(command, env={**os.environ, **environment}) as process:
-            # While one program gives way to the next, /proc shows no environment.
+            # During exec, /proc shows no environment.
             proc = Path(f"/proc/{process.pid}")
             eventually(
                 lambda: (

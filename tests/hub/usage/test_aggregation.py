@@ -1,4 +1,4 @@
-"""Figures about the past are right wherever the edges fall."""
+"""Metrics of the past are right for all edges of windows and intervals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOMENTS = st.integers(0, 1000).map(float)
 def test_levels_are_means_over_each_interval(
     spans: list[tuple[float, float, int]], buckets: int, now: float
 ) -> None:
-    """The same as adding up each overlap, which would have to read every lease."""
+    """They equal sums over the overlap with each lease, which would read all leases."""
     window = Window(since=200, until=800, buckets=buckets)
     lasting = [(min(a, b), max(a, b), n) for a, b, n in spans if max(a, b) <= now]
     inside = [span for span in lasting if span[0] < window.until and span[1] > window.since]
@@ -40,7 +40,7 @@ def test_levels_are_means_over_each_interval(
 
 
 def flow(window: Window, moments: Iterable[tuple[float, float]]) -> tuple[Flow, ...]:
-    """Sum amounts by the part of the window that their moments fall into."""
+    """Sum amounts by the interval of the window that contains their time."""
     found: dict[int, list[tuple[float, float]]] = {}
     for at, amount in moments:
         begun = max(at, window.since)

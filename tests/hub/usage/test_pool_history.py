@@ -1,4 +1,4 @@
-"""What is remembered of parts that are over is what the store says of them."""
+"""Cached intervals of the pool's history equal those of the store."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STEPS = st.lists(
 
 
 class Site:
-    """A store in which requests come, get their device, and end."""
+    """A store with requests that are submitted, granted and ended."""
 
     def __init__(self) -> None:
         self.store: Store = new_store()
@@ -69,7 +69,7 @@ def test_a_cached_history_equals_a_new_one(steps: list[tuple[str, float, str]]) 
     site, kept = Site(), PoolHistoryCache()
     for step in steps:
         site.step(*step)
-        # What has just happened may lie in a part that is over: it is told a moment later.
+        # The latest events may be in a finished interval: they are visible a moment later.
         now = site.now + 60
         for group in ("", "lab"):
             window = window_of("day", now, group)
@@ -84,7 +84,7 @@ def test_a_cached_history_equals_a_new_one(steps: list[tuple[str, float, str]]) 
 
 @dataclass
 class Counting(SqlStore):
-    """Remembers which windows it was asked for."""
+    """Records the windows that are read."""
 
     asked: list[Window] = field(default_factory=list)
 

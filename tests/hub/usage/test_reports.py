@@ -1,4 +1,4 @@
-"""Who may ask for which figures about the past."""
+"""Permissions and contents of usage reports."""
 
 from __future__ import annotations
 

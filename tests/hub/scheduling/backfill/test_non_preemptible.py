@@ -1,4 +1,4 @@
-"""Work that is not preemptible leaves every group able to reclaim its guaranteed quota."""
+"""Non-preemptible work leaves every group able to reclaim its guaranteed quota."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small sessions that come and go do not keep a larger one waiting for ever."""
+"""A stream of small sessions does not starve a larger one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LARGE = replace(session("large", 2, of="cs"), submitted_at=NOW - 20 * HOUR)
 
 
 def scene(*queue: PendingRequest, held: tuple[Allocation, ...]) -> Snapshot:
-    """Four devices, of which the lab is guaranteed two, and no group the others."""
+    """Four devices; lab is guaranteed two of them."""
     return Snapshot(devices=node("a", 4), groups=GROUPS, pending=queue, allocations=held)
 
 
@@ -66,7 +66,7 @@ def test_a_non_preemptible_request_waits_behind_the_first_one_held_for_a_guarant
 
 
 def test_the_larger_one_has_its_turn_while_small_ones_keep_coming() -> None:
-    """One is submitted every half hour, and stays for an hour."""
+    """A small session is submitted every half hour and runs for an hour."""
     state, now = scene(LARGE, held=ONE_RUNS), NOW
     for number in range(8):
         new = replace(session(f"s{number}"), submitted_at=now)

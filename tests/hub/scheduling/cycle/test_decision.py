@@ -246,7 +246,7 @@ def test_only_the_first_page_of_the_queue_is_estimated() -> None:
 
 
 def test_a_gang_that_would_like_more_than_there_is_has_its_least_kept() -> None:
-    """It starts with both devices in ten minutes: only who is done by then passes it."""
+    """It starts with both devices in ten minutes: only requests that end by then pass it."""
     wishes = (GangRole(name="worker", devices=2, wanted=2, minimum=1),)
     snapshot = Snapshot(
         devices=node("a", 2),
@@ -266,7 +266,7 @@ def test_a_gang_that_would_like_more_than_there_is_has_its_least_kept() -> None:
 
 
 def test_what_a_group_does_not_lend_is_kept_by_the_time_the_head_starts() -> None:
-    """When math is done it keeps its two: the head starts with what ends after that."""
+    """When math ends, its two devices stay reserved: the head starts with a later end."""
     snapshot = Snapshot(
         devices=node("a", 4),
         groups=(group(), replace(group("math"), guaranteed=2, lending=0)),
@@ -289,7 +289,7 @@ def test_what_a_group_does_not_lend_is_kept_by_the_time_the_head_starts() -> Non
 
 
 def test_no_non_preemptible_request_takes_the_devices_of_a_non_preemptible_head() -> None:
-    """Two are math's. When what is lent has ended, cs101 may have two more for good."""
+    """Two are math's. When the lent devices are back, cs101 may have two more permanently."""
     snapshot = Snapshot(
         devices=node("a", 4),
         groups=(group(), replace(group("math"), guaranteed=2)),
@@ -339,7 +339,7 @@ def test_nor_does_one_that_was_there_before_the_head() -> None:
 
 
 def test_parts_of_one_device_come_back_one_after_the_other() -> None:
-    """The head gets its half when the first share ends: none takes a quarter for longer."""
+    """The head gets its half when the first share ends: no request takes a quarter for longer."""
     quarter, half = Share(compute=0.25), Share(compute=0.5)
     snapshot = Snapshot(
         devices=node("a", 1),
@@ -358,7 +358,7 @@ def test_parts_of_one_device_come_back_one_after_the_other() -> None:
 
 
 def test_the_first_request_of_a_group_preempts_first() -> None:
-    """What a group is guaranteed goes to its people in their order, not to the smallest request."""
+    """Guaranteed quota goes to the users of the group in their order, not by size."""
     lent = tuple(
         replace(allocation(f"lent{n}", f"a{n}", group="lab"), preemptible=True, saved_at=NOW - n)
         for n in range(4)
@@ -412,7 +412,7 @@ def test_a_group_with_fewer_models_holds_no_group_with_all() -> None:
 def test_what_is_never_preempted_borrows_no_guarantee_unless_its_group_allows_it(
     kind: Kind, preemptible: bool, allowed: bool, starts: bool
 ) -> None:
-    """Lab holds what it is guaranteed, and the two devices that are free are promised to cs101."""
+    """Lab holds its guaranteed quota, and the two free devices are guaranteed to cs101."""
     lab = replace(group("lab"), guaranteed=2, sessions_borrow=allowed)
     snapshot = Snapshot(
         devices=node("a", 4),
@@ -428,7 +428,7 @@ def test_what_is_never_preempted_borrows_no_guarantee_unless_its_group_allows_it
 
 
 def test_of_nodes_that_fit_alike_a_group_goes_where_it_is_at_home() -> None:
-    """What a group borrows lies on few nodes; a tighter one goes before that all the same."""
+    """Borrowed devices are packed on few nodes; a tighter node still has precedence."""
     alike = Snapshot(
         devices=node("a", 4) + node("b", 4),
         groups=(group("cs101"), group("lab")),
@@ -485,7 +485,7 @@ def test_no_victim_for_a_gang_that_its_limit_holds() -> None:
 
 
 def test_a_group_with_the_limit_of_the_pool_has_the_head_also_beside_its_allocations() -> None:
-    """As with a group that may: who finds that limit full lacks devices."""
+    """As with a group without this limit: a request that finds it full lacks devices."""
     scene = Snapshot(
         devices=node("a", 4),
         groups=(group(maximum=4, per_user=4),),

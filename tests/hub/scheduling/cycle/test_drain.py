@@ -1,4 +1,4 @@
-"""Whatever waits and whatever is free: nothing starts where an administrator said no."""
+"""No request starts on drained or quarantined devices and nodes."""
 
 from __future__ import annotations
 

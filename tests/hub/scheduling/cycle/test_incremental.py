@@ -1,4 +1,4 @@
-"""``step`` says what ``decide`` says, whatever happens in between."""
+"""Incremental steps give the same decisions as ``decide``, after any events."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from ..values import HOUR, NOW, allocation, group, node, pending
 
 
 class World:
-    """The same as a standing, kept in the plainest way: a snapshot that is made anew."""
+    """The reference for a scheduler state: a snapshot that is built again for each event."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -73,7 +73,7 @@ KINDS = ("submit", "free", "free", "withdraw", "change", "use", "budget")
 
 
 def happenings(draw: st.DrawFn, world: World, turn: int) -> list[Event]:
-    """Up to three things that may happen next."""
+    """Generate up to three events."""
     events: list[Event] = []
     for number in range(draw(st.integers(0, 3))):
         snapshot = world.snapshot
@@ -107,7 +107,7 @@ def happenings(draw: st.DrawFn, world: World, turn: int) -> list[Event]:
 
 @st.composite
 def lives(draw: st.DrawFn) -> None:
-    """A snapshot, and several steps from it; each is compared as soon as it is made."""
+    """Generate a snapshot and several steps; each step is compared immediately."""
     world = World(draw(st.one_of(rich.snapshots(), rich.in_pieces())))
     now = NOW
     scheduler = SchedulerState(world.snapshot, now)
@@ -124,7 +124,7 @@ def lives(draw: st.DrawFn) -> None:
 
 
 def same(one: Snapshot, other: Snapshot) -> None:
-    """But for what runs on budgets, of which the standing keeps account itself."""
+    """Compare snapshots, without what running work may still use of budgets: the state tracks it."""
 
     def parts(snapshot: Snapshot) -> tuple[object, ...]:
         return (
@@ -139,7 +139,7 @@ def same(one: Snapshot, other: Snapshot) -> None:
 
 @given(lives())
 def test_a_step_starts_and_stops_what_the_whole_decision_would(life: None) -> None:
-    """The comparison is made while the life is drawn: what happens next depends on it."""
+    """The comparison is part of the generation, because later events depend on it."""
 
 
 def test_a_gang_that_would_like_more_than_the_pool_has_starts_with_fewer_members() -> None:
@@ -155,7 +155,7 @@ def test_a_gang_that_would_like_more_than_the_pool_has_starts_with_fewer_members
 
 @pytest.mark.slow
 def test_steps_equal_whole_decisions_over_a_long_queue() -> None:
-    """It is asked every now and then whether anybody is left who could start."""
+    """With a long queue, the scheduler checks at intervals whether any request could start."""
     size = Size(devices=64, pending=500, users=60, groups=8)
     scenario = Scenario(3, size)
     snapshot = scenario.snapshot()
@@ -170,7 +170,7 @@ def test_steps_equal_whole_decisions_over_a_long_queue() -> None:
 
 
 def test_the_head_may_wait_in_a_full_group_that_is_as_large_as_the_pool() -> None:
-    """One of the devices that the group holds is out of order: another one is free."""
+    """One of the devices of the group is unhealthy, and another one is free."""
     *good, broken = node("a", 4)
     snapshot = Snapshot(
         devices=(*good, replace(broken, health=Health.BUSY)),
@@ -276,7 +276,7 @@ def test_a_step_with_events_is_the_two_halves_in_one() -> None:
 
 
 def asking_back(*waits: PendingRequest) -> Snapshot:
-    """a0 is free for A, which preempts lent as well, and b0 for the head of the queue."""
+    """a0 is free for A, which also preempts lent devices, and b0 for the head of the queue."""
     return Snapshot(
         devices=(*node("a", 2), *node("b", 2)),
         groups=(
@@ -308,7 +308,7 @@ FOR_GOOD = pending("for good", group="Y", owner="for good", seconds=600.0)
 def test_what_is_set_aside_for_a_guarantee_counts_as_free_for_it(
     queue: tuple[PendingRequest, ...],
 ) -> None:
-    """Else it depended on who is looked at first whether others could have all of theirs back."""
+    """Otherwise the order of evaluation would decide whether others could reclaim their quota."""
     snapshot = asking_back(*queue)
 
     _, delta = step(SchedulerState(snapshot, NOW), [], NOW)
@@ -326,7 +326,7 @@ def test_what_was_set_aside_is_forgotten_with_the_next_step() -> None:
 
 
 def test_a_request_refused_behind_the_head_hides_no_shorter_one_of_its_owner() -> None:
-    """Of two alike the one that is expected to end first may have the longer limit."""
+    """Of two equal requests, the one with the earlier expected end may have the longer limit."""
     long = replace(pending("long", group="math", owner="u", seconds=8 * HOUR), expected=1.5 * HOUR)
     others = (pending(f"c{at}", group="math", seconds=4 * HOUR, age=100.0 - at) for at in range(12))
     snapshot = Snapshot(

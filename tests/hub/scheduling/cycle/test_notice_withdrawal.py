@@ -30,7 +30,7 @@ GROUPS = (
 
 
 def borrows(number: int, *, lost: float = 0.0, leaving: bool = True) -> Allocation:
-    """``r0`` on ``a0``, and so on, of a group that is guaranteed nothing."""
+    """Allocations ``r0`` on ``a0``, and so on, of a group without guaranteed quota."""
     made = allocation(f"r{number}", f"a{number}", group="other", ends_in=HOUR)
     return replace(made, preemptible=True, leaving=leaving, saved_at=NOW - lost)
 
@@ -41,7 +41,7 @@ def lends(
     gone: Sequence[int] = (),
     budgets: Iterable[BudgetBalance] = (),
 ) -> Snapshot:
-    """Four devices, which four jobs borrow; the first has the most to lose, then the next."""
+    """Four devices, borrowed by four jobs; the first would lose the most, then the next."""
     held = [borrows(n, lost=100 - n, leaving=n in leaving) for n in range(4) if n not in gone]
     return Snapshot(
         devices=node("a", 4),
@@ -104,7 +104,7 @@ def test_victims_of_a_preemptor_held_by_a_budget_keep_their_notices_until_the_en
 
 @given(st.one_of(rich.snapshots(), rich.in_pieces()))
 def test_no_preemption_is_futile(snapshot: Snapshot) -> None:
-    """At once: else notices would be sent again and again."""
+    """Otherwise notices would be sent again and again."""
     plan = decide(snapshot, NOW)
     asked = {stop.request_id: stop.for_request for stop in plan.stops}
     then = outcomes.after(snapshot, plan)

@@ -1,4 +1,4 @@
-"""What holds for every plan, whatever meets in it: lending, gangs, shares, reservations."""
+"""Properties of all plans with lending, gangs, shares and reservations."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SELDOM = (HealthCheck.filter_too_much, HealthCheck.too_slow)
 
 
 def check_devices(snapshot: Snapshot) -> None:
-    """A device is held by one as a whole, or in parts that add up to no more than it."""
+    """Check that a device has one holder, or shares that add up to at most the device."""
     known = {device.id: device for device in snapshot.devices}
     held: dict[str, list[Allocation]] = defaultdict(list)
     for allocation in after(snapshot, decide(snapshot, NOW)).allocations:
@@ -64,7 +64,7 @@ def check_devices(snapshot: Snapshot) -> None:
 
 
 def check_quota(snapshot: Snapshot) -> None:
-    """No start takes a group or a person above a limit; what is held above one may stay."""
+    """Check that no start exceeds a limit of a group or user; allocations above one may stay."""
     plan = decide(snapshot, NOW)
     groups = {each.name: each for each in snapshot.groups}
     models = {device.id: device.model for device in snapshot.devices}
@@ -87,7 +87,7 @@ def check_quota(snapshot: Snapshot) -> None:
 
 
 def check_budgets(snapshot: Snapshot) -> None:
-    """Every start finds something left of every budget above it, after those before it."""
+    """Check that all budgets above a request have a balance when it starts."""
     groups = {each.name: each for each in snapshot.groups}
     left = {each.group: each.budget - each.used - each.running for each in snapshot.budgets}
     for start in started(snapshot, decide(snapshot, NOW)):
@@ -101,7 +101,7 @@ def check_budgets(snapshot: Snapshot) -> None:
 
 
 def check_gangs(snapshot: Snapshot) -> None:
-    """Of each role a gang has between its least and what it would like, all on one model."""
+    """Check that a gang has between its minimum and maximum members of each role, on one model."""
     known = {device.id: device for device in snapshot.devices}
     by_id = {request.id: request for request in snapshot.pending}
     for start in decide(snapshot, NOW).starts:
@@ -139,7 +139,7 @@ def members(request: PendingRequest, got: list[Device]) -> tuple[tuple[GangRole,
 
 
 def check_a_packed_gang_lies_together(snapshot: Snapshot) -> None:
-    """Where it is alone in the queue: on one node or one switch, if it fits there."""
+    """Check that a gang alone in the queue is on one node or one switch, if it fits there."""
     known = {device.id: device for device in snapshot.devices}
     for request in snapshot.pending:
         if not request.gang or request.arrangement is Arrangement.SPREAD:
@@ -292,7 +292,7 @@ def _fits_at(
 
 
 def check_nothing_waits_for_ever(snapshot: Snapshot) -> None:
-    """Let everything run to its end: who is left could not start in an empty pool either."""
+    """Run everything to its end: requests that are left could not start in an empty pool either."""
     state = replace(snapshot, reserved=(), budgets=())
     now, turns = NOW, 0
     while True:

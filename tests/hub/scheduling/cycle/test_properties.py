@@ -1,4 +1,4 @@
-"""What holds for every plan, whatever the snapshot (design: section 5, rules 1 and 2)."""
+"""Properties of all plans for any snapshot (design: section 5, rules 1 and 2)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..values import HOUR, NOW, allocation, group, node, pending
 
 
 def chain(snapshot: Snapshot, name: str | None) -> Iterator[Group]:
-    """The known groups from one up: written anew, so that it cannot share a mistake."""
+    """Return the known groups from one up; written again, so that it shares no mistake."""
     found = {each.name: each for each in snapshot.groups}
     while name in found:
         yield found[name]
@@ -27,7 +27,7 @@ def chain(snapshot: Snapshot, name: str | None) -> Iterator[Group]:
 
 
 def after(snapshot: Snapshot, plan: Plan) -> list[Allocation]:
-    """What is held once the plan is carried out."""
+    """Return the allocations after the plan."""
     by_id = {request.id: request for request in snapshot.pending}
     return [
         *snapshot.allocations,
@@ -103,7 +103,7 @@ def test_only_one_is_the_head_of_those_that_lack_devices(snapshot: Snapshot) -> 
 
 @given(snapshots())
 def test_places_count_blocking_requests_only(snapshot: Snapshot) -> None:
-    """No request has a place before one that is ahead and held by no limit of its own."""
+    """No position is before that of a request that is ahead and held by no limit of its own."""
     by_id = {request.id: request for request in snapshot.pending}
     in_the_way = 0
     for wait in decide(snapshot, NOW).waits:
@@ -168,7 +168,7 @@ def _equal(snapshot: Snapshot, seconds: float) -> Snapshot:
 
 
 def test_a_long_queue_is_decided_fast() -> None:
-    """The worst case: no request is blocked by the head, and limits of a tree hold all of them."""
+    """The worst case: limits of a tree hold all requests, and none is behind the head."""
     devices = tuple(
         replace(each, id=f"{n}-{each.id}", node=f"node{n}")
         for n in range(25)
@@ -195,5 +195,5 @@ def test_a_long_queue_is_decided_fast() -> None:
         decide(snapshot, NOW)
         return {"a decision": perf_counter() - begin}
 
-    # Ten times what is expected, for machines that are busy.
+    # Ten times the expected time, for busy machines.
     in_time(decided, {"a decision": 0.5})

@@ -1,4 +1,4 @@
-"""What is kept for others: how much, and what those read that may not have it."""
+"""Devices reserved for others: how many, and the reasons of requests that may not use them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_why_free_devices_are_kept_from_it(
     asked: int,
     reason: Reason,
 ) -> None:
-    """A model that it asks for is not named as whom they are kept for."""
+    """The reason has no detail: the requested model is not named in it."""
     request = replace(pending("r", asked, group="own", seconds=60.0), model="H200")
     devices = node("a", 3 if groups else 2)
     scene = Snapshot(
@@ -75,7 +75,7 @@ def test_why_free_devices_are_kept_from_it(
 def test_the_lending_limit_of_a_department_covers_the_guaranteed_quota_of_its_labs(
     borrowing: int | None,
 ) -> None:
-    """Nothing, whether or not it may borrow itself."""
+    """The request gets no device, whether or not the department may borrow itself."""
     scene = Snapshot(
         devices=node("a", 4),
         groups=(
@@ -90,7 +90,7 @@ def test_the_lending_limit_of_a_department_covers_the_guaranteed_quota_of_its_la
 
 
 def test_headroom_is_reserved_for_the_head_although_its_group_holds_broken_devices() -> None:
-    """What it holds counts, and a limit as large as what may be lent can be full."""
+    """Its allocations count, so that a limit as large as the lendable devices can be full."""
 
     def runs(request_id: str, *devices: str, name: str, hours: float) -> Allocation:
         return allocation(request_id, *devices, group=name, ends_in=hours * HOUR)
@@ -114,7 +114,7 @@ OWN = replace(group("own"), guaranteed=3, lending=0)
 
 
 def test_no_request_waits_behind_another_group_for_its_own_reserved_devices() -> None:
-    """Two of three are kept for it; the head may have only the third, which is lent."""
+    """Two of three devices are reserved for it; the head may have only the third, a lent one."""
     head = pending("head", group="other", priority=PriorityClass.INTERACTIVE)
     scene = Snapshot(
         devices=node("a", 3),
@@ -148,7 +148,7 @@ def test_no_request_waits_behind_a_preemptor_for_its_own_reserved_devices() -> N
 
 
 def test_a_gang_that_is_the_head_has_as_many_members_as_without_those_behind_it() -> None:
-    """It would start as early with fewer, were the later one where it could go itself."""
+    """It would start as early with fewer members if the later request took its place."""
     gang = replace(
         pending("head", 4, group="other", priority=PriorityClass.INTERACTIVE),
         gang=(GangRole(name="worker", devices=2, wanted=2, minimum=1),),
@@ -177,7 +177,7 @@ def test_a_gang_that_is_the_head_has_as_many_members_as_without_those_behind_it(
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_start_where_the_head_may_not_leaves_the_next_one_its_chance(count: int) -> None:
-    """The first place that is tried is refused, the second is not."""
+    """The first placement that is tried is refused, and the second is not."""
 
     def part(request_id: str, compute: float, memory: float) -> PendingRequest:
         share = Share(compute=compute, memory_bytes=int(memory * DEVICE))

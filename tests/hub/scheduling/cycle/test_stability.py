@@ -117,7 +117,7 @@ def test_the_preemptor_gets_the_devices_and_not_the_victim(scene: Snapshot) -> N
 
 
 def test_a_smaller_request_does_not_get_the_devices_of_victims() -> None:
-    """Of what the group above is guaranteed, the smaller one fits into what is left."""
+    """The smaller request fits into the remaining guaranteed quota of the parent group."""
     large, small = job("large", 2, of="lab"), lent("small", "a0", of="other")
     scene = Snapshot(
         devices=(*node("a", 2), *node("b", 1)),
@@ -155,7 +155,7 @@ def test_devices_of_victims_behind_the_head_are_for_their_preemptor() -> None:
 
 
 def test_a_preemptor_goes_first_also_when_the_group_of_its_victim_is_gone() -> None:
-    """Urgent work without victims is the head, and would be delayed."""
+    """An urgent request without victims is the head and would be delayed."""
     head = replace(job("head", 2, of="other"), priority=PriorityClass.URGENT)
     gave = replace(job("zoe", of="gone"), stopped_for="bob")
     scene = replace(HEAD, pending=(head, HEAD.pending[1], gave), allocations=HEAD.allocations[1:])

@@ -1,4 +1,4 @@
-"""What two snapshots that differ have in common: by order only, or by a quota that is larger."""
+"""Properties of pairs of snapshots that differ in order only, or in one larger quota."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 def test_the_order_in_which_a_snapshot_lists_things_does_not_matter(
     snapshot: Snapshot, random: Random
 ) -> None:
-    """Nor does it matter how often it is asked."""
+    """Nor does the number of calls."""
 
     def shuffled(values: tuple[T, ...]) -> tuple[T, ...]:
         return tuple(random.sample(values, len(values)))
@@ -162,7 +162,7 @@ def crowds(draw: st.DrawFn, parents: Mapping[str, str | None], running: int) -> 
 
 
 def check_larger(snapshot: Snapshot, name: str, larger: str) -> None:
-    """A larger quota never delays its owner's group: as many of it and of those below start."""
+    """Check that with a larger quota as many requests of the group and its subgroups start."""
     groups = {each.name: each for each in snapshot.groups}
     own = {each.id for each in snapshot.pending if is_below(each.group, name, groups)}
 

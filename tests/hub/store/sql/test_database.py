@@ -1,4 +1,4 @@
-"""Opening a database: fresh, again, by several at once, and where it must not lie."""
+"""Opening a database: new, existing, by several processes at once, and refused places."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class TestOpening:
 
 class TestSteps:
     def test_labels_stored_before_the_label_table_are_found(self, database: Path) -> None:
-        """r0002: what r0001 kept only inside the request."""
+        """r0002: r0001 stored labels only inside the request."""
         _at_revision(database, "r0001")
         old = {"j-1": {"sweep": "7", "part": "a"}, "j-2": {}, "j-3": {"sweep": "7"}}
         for number, (name, labels) in enumerate(old.items(), 1):
@@ -159,7 +159,7 @@ class TestSteps:
         store.close()
 
     def test_queued_jobs_become_preemptible_and_sessions_do_not(self, database: Path) -> None:
-        """r0008: there was no such choice before."""
+        """r0008: this choice did not exist before."""
         _at_revision(database, "r0006")
         _request(database, 1, "job")
         _request(database, 2, "session", kind="session")
@@ -172,7 +172,7 @@ class TestSteps:
         store.close()
 
     def test_queued_sessions_become_interactive(self, database: Path) -> None:
-        """r0009: they were of the class of jobs before."""
+        """r0009: they had the priority class of jobs before."""
         _at_revision(database, "r0008")
         _request(database, 1, "job")
         _request(database, 2, "session", kind="session")
@@ -226,7 +226,7 @@ def _request(
 
 
 def _at_revision(database: Path, revision: str) -> None:
-    """A database as an older Carrel left it, with a group."""
+    """Create a database at an older revision, with a group."""
     transactions = Transactions(sa.make_url(f"sqlite:///{database}"))
     transactions.write(lambda c: command.upgrade(migrations(c), revision))
     transactions.close()
@@ -294,7 +294,7 @@ class TestRefusals:
 
 
 def _mounts(*mounts: tuple[str, str]) -> str:
-    """Lines of ``/proc/self/mountinfo``: mount point and type."""
+    """Return lines of ``/proc/self/mountinfo`` with these mount points and types."""
     return "".join(
         f"36 35 98:0 / {_escaped(point)} rw,noatime shared:1 - {kind} host:/export rw\n"
         for point, kind in mounts

@@ -1,4 +1,4 @@
-"""What is remembered of requests that have ended is what is written of them."""
+"""Cached rows of ended requests equal the stored ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STEPS = st.lists(st.sampled_from(["submit", "run", "end", "cancel"]), min_size=3
 
 
 class Site:
-    """Requests come, run, and end in either way."""
+    """Requests that are submitted, run, and end or are cancelled."""
 
     def __init__(self, store: Store) -> None:
         self.store, self.now, self.made = store, 100.0, 0
@@ -82,7 +82,7 @@ def test_a_cached_search_finds_what_a_new_one_finds(steps: list[str]) -> None:
 
 @contextmanager
 def whole_rows() -> Iterator[list[str]]:
-    """The questions that ask for everything of a request."""
+    """Collect the queries that read whole rows of requests."""
     asked: list[str] = []
 
     def note(_connection: object, _cursor: object, statement: str, *_more: object) -> None:

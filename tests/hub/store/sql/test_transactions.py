@@ -1,4 +1,4 @@
-"""What SQLite adds to the contract: crashes, locks, and quick answers beside a long history."""
+"""SQLite beyond the contract: crashes, locks, and query plans with a long history."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class TestLocks:
         patient = open_store(database, patience=30, busy_timeout=0.01)
         other = sqlite3.connect(database, isolation_level=None, check_same_thread=False)
         other.execute("BEGIN IMMEDIATE")
-        # Comes while the store tries: each try takes ten times the time-out of SQLite.
+        # Ends while the store retries: each try takes ten times the time-out of SQLite.
         release = threading.Timer(0.1, lambda: other.execute("ROLLBACK"))
         release.start()
         patient.put_group(Group(name="lab"))
@@ -237,7 +237,7 @@ class TestConstraints:
     def test_a_lost_race_for_a_key_reads_the_winner(
         self, store: SqlStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """As in a database with more than one writer: the first look came too early."""
+        """With several writers, the first look-up may be too early."""
         first = store.submit(_job(1), 100.0)
         looks = []
         look = queries.of_key
@@ -302,7 +302,7 @@ _FILTERS = (
     RequestFilter(reader="ben", reader_groups=frozenset({"lab"}), labels={"sweep": "7"}),
     RequestFilter(reader="ben", reader_groups=frozenset({"lab"}), states=LIVE),
 )
-"""What pages and commands ask for; what has ended and is anybody's is read newest first."""
+"""Filters of pages and commands; ended requests of all users are read newest first."""
 
 
 def _plans(database: Path, statements: list[tuple[str, object]]) -> list[str]:
@@ -325,7 +325,7 @@ def _reads_everything(plan: str) -> bool:
         "events",
         "request_labels",
     )
-    # These indexes hold nothing but what is alive, however long the history is.
+    # These indexes contain only unfinished requests, however long the history is.
     alive = ("one_live_", "requests_not_ended", "requests_changed")
     return plan.startswith(tuple(f"SCAN {name}" for name in grows)) and not any(
         index in plan for index in alive

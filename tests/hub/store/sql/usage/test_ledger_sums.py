@@ -1,4 +1,4 @@
-"""Sums of the ledger that are kept in memory are the sums over its lines, whatever happened."""
+"""Cached sums of the ledger always equal the sums over its entries."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def charge(
     *,
     models: Sequence[str] = ("H100",),
 ) -> None:
-    """One lease that ends, with a line of the ledger for each of these lengths."""
+    """End one lease, with a ledger entry for each of these lengths."""
     seen = [
         device(f"X{number}-{index}", index, node=f"n{number}", model=model)
         for index, model in enumerate(models)
