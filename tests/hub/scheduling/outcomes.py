@@ -1,4 +1,4 @@
-"""What a plan comes to, once it is carried out."""
+"""The state of the pool after a plan."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def after(snapshot: Snapshot, plan: Plan) -> Snapshot:
 
 
 def once_left(snapshot: Snapshot, plan: Plan) -> Snapshot:
-    """The victims are gone for good."""
+    """Return the snapshot without the victims."""
     gone = {stop.request_id for stop in plan.stops}
     stay = tuple(each for each in snapshot.allocations if each.request_id not in gone)
     return replace(snapshot, allocations=stay)
@@ -66,7 +66,7 @@ def weight(allocation: Allocation) -> float:
 
 
 def chain_of(name: str | None, groups: dict[str, Group]) -> list[Group]:
-    """A group and all above it; nothing where one of them is missing."""
+    """Return a group and its ancestors; nothing if one of them is missing."""
     found = []
     while name is not None:
         if name not in groups:
@@ -84,14 +84,14 @@ def is_below(name: str, above: str, groups: dict[str, Group]) -> bool:
 
 
 def counts_as_guaranteed(name: str, groups: dict[str, Group]) -> int:
-    """To a group at least what those below it are guaranteed together."""
+    """Return the guaranteed quota of a group: at least the sum over its subgroups."""
     below = (each.name for each in groups.values() if each.parent == name)
     together = sum(counts_as_guaranteed(each, groups) for each in below)
     return max(groups[name].guaranteed, together)
 
 
 def back(allocation: Allocation, stop: Stop) -> PendingRequest:
-    """What was stopped, in the queue: it keeps its age."""
+    """Return the queued requests of stopped allocations, with their age."""
     request = pending(
         allocation.request_id,
         len(allocation.devices),

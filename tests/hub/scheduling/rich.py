@@ -1,4 +1,4 @@
-"""Snapshots with everything that the policy knows: small numbers, so that rules meet."""
+"""Strategies for snapshots with all features of the policy, in small numbers so that rules meet."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ maybe_minutes = st.one_of(st.none(), minutes)
 
 
 def often(usual: object, *other: object) -> st.SearchStrategy[object]:
-    """Mostly the usual value, so that several unusual ones seldom meet by chance alone."""
+    """Mostly draw the usual value, so that several unusual ones seldom coincide."""
     return st.sampled_from((*(6 * (usual,)), *other))
 
 
@@ -72,7 +72,7 @@ def shares() -> st.SearchStrategy[Share]:
 
 @st.composite
 def gangs(draw: st.DrawFn) -> tuple[GangRole, ...]:
-    """One role, or two; mostly of members that would like to be one more."""
+    """Draw one or two roles; most could use one more member than their minimum."""
     return tuple(
         GangRole(name=name, devices=draw(st.integers(1, 2)), wanted=least + more, minimum=least)
         for name in draw(st.sampled_from((("worker",), ("worker",), ("leader", "worker"))))
@@ -112,7 +112,7 @@ def requests(draw: st.DrawFn, name: str) -> PendingRequest:
 
 @st.composite
 def allocations(draw: st.DrawFn, devices: tuple[Device, ...]) -> tuple[Allocation, ...]:
-    """Whole devices are held by one; parts by several, who are no more than the device."""
+    """Draw holders of whole devices, and of shares that add up to at most the device."""
     free = list(draw(st.permutations(devices)))
     lent: dict[Device, tuple[Share, ...]] = {}
     found = []
@@ -166,7 +166,7 @@ def reservations(draw: st.DrawFn) -> tuple[ReservedSpan, ...]:
 
 @st.composite
 def budgets(draw: st.DrawFn) -> tuple[BudgetBalance, ...]:
-    """Few groups have one; where it is used up, or will be by what runs, nothing starts."""
+    """Draw budgets for few groups; some are used up, or will be by running requests."""
     return tuple(
         BudgetBalance(
             group=name,

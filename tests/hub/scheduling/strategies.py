@@ -1,4 +1,4 @@
-"""Snapshots as hypothesis makes them: small pools and trees, many who want the same."""
+"""Hypothesis strategies for snapshots: small pools and trees with contention."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ switched = st.builds(
 
 @st.composite
 def trees(draw: st.DrawFn) -> tuple[Group, ...]:
-    """``cs101`` is below ``cs``; any group may be missing, and so may the parent."""
+    """Draw groups, with ``cs101`` below ``cs``; each may be missing, the parent too."""
     parents = {"cs": None, "cs101": "cs", "math": None}
     known = tuple(parents)
     names = draw(st.sampled_from((known, known, known, ("cs101", "math"))))

@@ -1,4 +1,4 @@
-"""Short makers of the core's values, with what a test does not care about filled in."""
+"""Short constructors of values of the core, with defaults for tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOUR = 3600.0
 def node(
     name: str, count: int, *, model: str = "H200", health: Health = Health.OK
 ) -> tuple[Device, ...]:
-    """The devices ``NAME0``, ``NAME1``, … of one node."""
+    """Return the devices ``NAME0``, ``NAME1``, … of one node."""
     return tuple(device(f"{name}{index}", model=model, health=health) for index in range(count))
 
 
@@ -63,7 +63,7 @@ def pending(
     model: str | None = None,
     priority: PriorityClass = PriorityClass.NORMAL,
 ) -> PendingRequest:
-    """A request that was submitted ``age`` seconds ago; its owner is called like it."""
+    """Return a request that was submitted ``age`` seconds ago; its owner has its name."""
     return PendingRequest(
         id=request_id,
         kind=Kind.JOB,

@@ -1,4 +1,4 @@
-"""Small traces, and what becomes of them."""
+"""Small traces and their replay."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ def played(
 
 
 def spans(outcome: ReplayOutcome) -> dict[str, list[tuple[float, float]]]:
-    """When each job ran."""
+    """Return when each job ran."""
     return {run.job.id: run.spans for run in outcome.runs}
 
 
 def shared(name: str) -> Path:
-    """A real trace, which is not part of this project."""
+    """Return the path of a published trace, which is not part of this project."""
     path = shared_file(name)
     need("traces", path.exists(), f"CARREL_SHARED names no folder with data/{name}")
     return path
 
 
 def week_of_philly() -> Trace:
-    """S1: 8,562 jobs of one virtual cluster within a week of 2017."""
+    """Return S1: 8,562 jobs of one virtual cluster within a week of 2017."""
     return read_trace(shared("philly_82k_jobs.csv.gz"), FORMATS["philly"], WEEK)
 
 

@@ -124,7 +124,7 @@ def lives(draw: st.DrawFn) -> None:
 
 
 def same(one: Snapshot, other: Snapshot) -> None:
-    """Compare snapshots, without what running work may still use of budgets: the state tracks it."""
+    """Compare, without the budget that running work may still use: the state tracks that."""
 
     def parts(snapshot: Snapshot) -> tuple[object, ...]:
         return (

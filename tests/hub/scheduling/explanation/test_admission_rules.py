@@ -1,4 +1,4 @@
-"""What is asked of a model before anything is counted."""
+"""Admission rules for device models and budgets."""
 
 from __future__ import annotations
 

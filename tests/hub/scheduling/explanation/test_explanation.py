@@ -1,4 +1,4 @@
-"""Why a request waits, and that what is suggested comes true."""
+"""Why a request waits, and that followed suggestions keep their promise."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ def test_if_nothing_starts_now_suggestions_start_sooner() -> None:
 
 
 def test_a_form_with_victims_starts_when_the_notice_ends() -> None:
-    """Two of the four that are borrowed are guaranteed; it asks for three."""
+    """Two of the four borrowed devices are guaranteed to its group; it requests three."""
     borrowed = [
         replace(allocation(f"j{n}", f"a{n}", group="lab", ends_in=n * HOUR), preemptible=True)
         for n in (1, 2, 3, 4)
@@ -411,7 +411,7 @@ def test_without_effort_only_suggestions_that_start_now_are_made() -> None:
 
 
 def a_line(count: int) -> Snapshot:
-    """For one device, an hour each."""
+    """Return requests for one device and one hour each."""
     line = [pending(f"r{number}", age=count - number) for number in range(1, count + 1)]
     return snapshot(*line, devices=node("a", 1), allocations=[allocation("j", "a0")])
 
@@ -710,7 +710,7 @@ def test_a_followed_suggestion_keeps_its_promise(asked: tuple[Snapshot, str], ch
 
 
 def carried_out(asked: Snapshot, plan: Plan) -> Snapshot:
-    """The snapshot once all that the plan starts runs, and all that it stops was told."""
+    """Return the snapshot after the plan: starts are running, and victims have their notices."""
     started_with = {start.request_id: start.devices for start in plan.starts}
     runs = [
         allocation_of(each, Placement(devices=started_with[each.id], share=each.share), now=NOW)

@@ -1,4 +1,4 @@
-"""What a changed quota means is said before it is saved."""
+"""Previews of quota changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quotes: the answer for a request is the one that it would get if it were sent."""
+"""A quote for a request equals the decision after its submission."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..values import HOUR, NOW, allocation, group, node, pending
 
 
 def decided(snapshot: Snapshot, request: PendingRequest) -> Wait:
-    """The reference: ``decide`` on a copy that contains it, and no request behind it."""
+    """Return the reference: ``decide`` on a copy with the request, and none behind it."""
     longer = replace(snapshot, pending=(*snapshot.pending, request))
     queue = in_order(longer, CycleState(longer, NOW))
     plan = decide(replace(snapshot, pending=queue[: queue.index(request) + 1]), NOW)

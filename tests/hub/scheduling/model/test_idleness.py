@@ -1,4 +1,4 @@
-"""When a session that holds devices does nothing."""
+"""When a session with devices is idle."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def quiet(since: float, now: float, *, worked_at: float | None = None) -> IdleWa
         (quiet(1200, 1230, worked_at=1200.0), WARNING, None, 900, IdleDecision.WITHDRAW),
         (quiet(500, 1100, worked_at=500.0), WARNING, None, 900, IdleDecision.LEAVE),
         (quiet(0, 1100), WARNING, None, 0, IdleDecision.WITHDRAW),
-        # The service was killed and is back: the countdown goes on.
+        # The service was restarted: the countdown continues.
         (quiet(1590, 1590), WARNING, None, 900, IdleDecision.LEAVE),
         (quiet(1590, 1620), WARNING, None, 900, IdleDecision.STOP),
         # There were no samples when the countdown ended.

@@ -21,7 +21,7 @@ UNFINISHED = [state for state in State if state not in TERMINAL]
 
 
 def reachable(begin: State, *, without: frozenset[State] = frozenset()) -> set[State]:
-    """Every state that some moves lead to, none of them into one of ``without``."""
+    """Return the states that can be reached without passing one of ``without``."""
     found: set[State] = set()
     edge = {begin}
     while edge:
@@ -79,7 +79,7 @@ def test_running_states_hold_devices_and_terminal_ones_none() -> None:
 
 
 def test_only_a_grant_leads_to_states_that_hold_devices() -> None:
-    """The only way from a state without devices to one with them is a grant."""
+    """A grant is the only transition from a state without devices to one with devices."""
     gains = {
         (state, move)
         for (state, move), to in TABLE.items()

@@ -1,4 +1,4 @@
-"""Gangs over nodes and shares of devices: where they go, and that nothing is lent twice."""
+"""Placement of gangs on nodes and of shares on devices, without overcommitment."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ def test_a_gang_takes_as_much_as_a_reservation_of_others_leaves(
 
 
 def test_a_gang_at_the_head_is_estimated_with_its_minimum_beside_a_reservation() -> None:
-    """It starts with three in ten minutes: who takes a device for longer waits."""
+    """It starts with three in ten minutes: a request that takes a device for longer waits."""
     lesson = ReservedSpan(
         id="lesson", group="lab", devices=1, starts_at=NOW - HOUR, ends_at=NOW + 9 * HOUR
     )

@@ -1,4 +1,4 @@
-"""Placement against a naive reference: what fits is found, and nothing is lent twice."""
+"""Placement against a naive reference: it finds what fits, and overcommits no device."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def requests(draw: st.DrawFn) -> PendingRequest:
 
 
 class Naive:
-    """All that is lent, as a list; whatever is asked is found by trying."""
+    """A reference pool: a list of allocations, and placement by exhaustive search."""
 
     def __init__(self, devices: Sequence[Device]) -> None:
         self.devices = [each for each in devices if each.lendable]
@@ -93,7 +93,7 @@ class Naive:
 
 
 def laid_out(sizes: Sequence[int], remaining: dict[str, int], arrangement: Arrangement) -> bool:
-    """Whether any layout exists: every node is tried for every member."""
+    """Return whether any placement exists: every node is tried for every member."""
     if not sizes:
         return True
     size, *rest = sizes
@@ -105,7 +105,7 @@ def laid_out(sizes: Sequence[int], remaining: dict[str, int], arrangement: Arran
 
 
 def check(request: PendingRequest, placed: Placement, before: Naive) -> None:
-    """What was given is what was asked, of what was free."""
+    """Check that a placement has what was requested, of free devices."""
     by_id = {each.id: each for each in before.devices}
     got = [by_id[device] for device in placed.devices]
     models = {each.model for each in got}

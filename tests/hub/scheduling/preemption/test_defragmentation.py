@@ -1,4 +1,4 @@
-"""Work within its guarantee that is moved, so that others have the whole nodes they are owed."""
+"""Relocation of work within its guaranteed quota, so that others get guaranteed whole nodes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ WANTS = pending("wants", 2)
 
 
 def small(request_id: str, *devices: str, group: str = "lab", lost: float = 60.0) -> Allocation:
-    """A job that would lose so many seconds on each device."""
+    """Return the allocation of a job that would lose so many seconds on each device."""
     made = allocation(request_id, *devices, group=group)
     return replace(made, saved_at=NOW - lost, preemptible=True)
 
@@ -87,7 +87,7 @@ def back(each: Allocation, wanted: str) -> PendingRequest:
 
 @pytest.mark.parametrize("early", [False, True], ids=["at the end of its notice", "at once"])
 def test_the_preemptor_and_its_victim_run_before_others(early: bool) -> None:
-    """Its own device is not taken again by what was moved, though it is first to be free."""
+    """The relocated work does not take its old device again, although that is free first."""
     first, second = IN_PIECES
     others = (pending("older", 1, age=HOUR, group="math"), pending("colleague", 1, group="lab"))
     leaving = replace(small("borrows", "a1", group="math"), leaving=True)
@@ -135,7 +135,7 @@ def test_as_few_as_suffice_are_relocated_and_borrowers_go_first() -> None:
 
 
 def test_relocated_work_may_reclaim_from_borrowers() -> None:
-    """No device is free for it; a borrowed one is reclaimed for it in turn."""
+    """No device is free for it, so that a borrowed one is reclaimed in turn."""
     groups = (group("cs101", 2), group("lab", 1), group("math", 1))
     held = (small("first", "a0"), small("its own", "b0", group="math"))
     borrows = small("borrows", "b1", group="math")
@@ -148,7 +148,7 @@ def test_relocated_work_may_reclaim_from_borrowers() -> None:
 
 
 def test_no_request_takes_the_last_device_for_relocated_work() -> None:
-    """Two newcomers find a device each, and without one of these nothing can be moved."""
+    """Two new requests find a device each; without one of these, no work can be relocated."""
     soon = (replace(small(f"on {device}", device), until=NOW + 600) for device in ("c0", "d0"))
     short = replace(pending("short", group="lab", seconds=600.0), kind=Kind.SESSION)
     long = replace(pending("long", group="math"), preemptible=True)
@@ -171,7 +171,7 @@ def test_no_request_takes_the_last_device_for_relocated_work() -> None:
 
 @pytest.mark.parametrize("lending", [None, 0], ids=["lends", "does not lend"])
 def test_a_newcomer_has_another_device_where_there_is_one(lending: int | None) -> None:
-    """Of equal ones, that on which what is moved goes on would be the first."""
+    """Of equal devices, the first one is that on which the relocated work continues."""
     other = tuple(replace(each, model="A100") for each in node("d", 1))
     new = replace(pending("new", group="math"), preemptible=True)
     plan = decide(
@@ -248,7 +248,7 @@ def test_it_is_left_alone_where(snapshot: Snapshot) -> None:
 
 
 def test_it_is_left_alone_where_it_could_not_go_on() -> None:
-    """What is free is kept: a group that does not lend would be below its guarantee."""
+    """The free devices are reserved: a group that does not lend would lose guaranteed quota."""
     math = replace(group("math", 1), lending=0)
     groups = (group("cs101", 2), group("lab", 1), math)
     snapshot = scene(small("first", "a0"), allocation("fixed", "b0", group="cs102"), groups=groups)

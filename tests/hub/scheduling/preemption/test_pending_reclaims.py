@@ -1,4 +1,4 @@
-"""Devices that preemptions count on are set aside before later requests start."""
+"""Devices that preemptors count on are reserved before later requests start."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_no_victim_for_devices_that_a_reservation_keeps_for_others(
 
 
 def test_no_victim_for_quota_that_a_group_does_not_lend_to_its_siblings() -> None:
-    """``dept`` is guaranteed what its lab is, which keeps that for itself."""
+    """``dept`` has the guaranteed quota of its lab, which does not lend it."""
     dept = replace(group("dept"), guaranteed=0)
     lab = replace(group("quiet", parent="dept"), guaranteed=2, lending=0)
     snapshot = Snapshot(
@@ -152,7 +152,7 @@ def below(name: str, parent: str, guaranteed: int = 0) -> Group:
 
 
 def test_no_victim_for_a_session_that_would_use_guaranteed_quota_of_others() -> None:
-    """More is guaranteed than there is: cs101 lacks one more, and the department lends one."""
+    """More is guaranteed than exists: cs101 lacks one more device, and the department lends one."""
     snapshot = Snapshot(
         devices=node("a", 2),
         groups=(group("maths"), below("topology", "maths", 1), GROUPS[0]),
@@ -170,7 +170,7 @@ def test_no_victim_for_a_session_that_would_use_guaranteed_quota_of_others() -> 
 
 
 def test_a_session_has_its_guarantee_whatever_others_lack_of_each_other() -> None:
-    """Inside cs, cs101 lacks three that its department and cs102 use: no concern of maths."""
+    """Within cs, cs101 lacks three devices that its department and cs102 use: not of maths."""
     snapshot = Snapshot(
         devices=node("a", 8),
         groups=(
@@ -192,7 +192,7 @@ def test_a_session_has_its_guarantee_whatever_others_lack_of_each_other() -> Non
 
 @pytest.mark.parametrize(("reserved", "asked"), [(0, ["one"]), (1, ["one"]), (2, [])])
 def test_work_in_its_reservation_is_not_preempted(reserved: int, asked: list[str]) -> None:
-    """It would have its turn before who asks, start again, and be asked again: without end."""
+    """It would go before the preemptor, start again and be preempted again, without end."""
     lesson = ReservedSpan(
         id="lesson", group="other", devices=reserved, starts_at=NOW - 60, ends_at=NOW + 3600
     )
@@ -254,7 +254,7 @@ def leaves(made: Allocation) -> Allocation:
 
 
 def test_victims_for_a_request_behind_the_head_are_left_to_it() -> None:
-    """Though as much would be free now, were the head not to have it."""
+    """The same number of devices would be free now if the head did not get them."""
     guaranteed = {"cs": 4, "cs101": 3, "cs102": 1}
     state = Snapshot(
         devices=(*node("a", 4), *node("b", 4)),
@@ -281,7 +281,7 @@ def test_victims_for_a_request_behind_the_head_are_left_to_it() -> None:
 
 
 def test_a_leaving_device_is_not_shared_meanwhile() -> None:
-    """The pair of math waits for the victim and for that device."""
+    """The request of math for two devices waits for the victim and for that device."""
     part = Share(compute=0.25)
     state = Snapshot(
         devices=(*node("a", 1), *node("b", 4)),
@@ -308,7 +308,7 @@ def test_a_leaving_device_is_not_shared_meanwhile() -> None:
 
 
 def test_no_request_uses_up_the_limit_of_a_head_that_preemptions_start_earlier() -> None:
-    """The pair gets two of the three devices that math reclaims for one of its own."""
+    """The request for two gets two of the three devices that math reclaims."""
     state = Snapshot(
         devices=(*node("a", 3), *node("b", 3, model="A100")),
         groups=(group("lab", maximum=3), replace(group("math"), guaranteed=1), group("other")),
@@ -354,7 +354,7 @@ def test_no_request_uses_up_the_limit_of_a_head_that_preemptions_start_earlier()
 def test_headroom_is_reserved_for_the_head_whatever_else_is_queued(
     others: tuple[PendingRequest, ...],
 ) -> None:
-    """Three of lab wait for its limit."""
+    """Three requests of lab wait for its limit."""
     low = PriorityClass.OPPORTUNISTIC
     state = Snapshot(
         devices=(*node("a", 5), *node("b", 2, model="A100"), *node("c", 2, model="V100")),

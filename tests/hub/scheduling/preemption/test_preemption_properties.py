@@ -1,4 +1,4 @@
-"""What holds for every set of victims, compared with all the sets that there are."""
+"""Properties of every set of victims, compared with all possible sets."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def requests(draw: st.DrawFn) -> PendingRequest:
 
 
 def may_take(scene: Scene, request: PendingRequest, chosen: Sequence[Allocation]) -> bool:
-    """The rule, written again: whether all of these may be preempted for this request."""
+    """Return whether all of these may be preempted for this request: the rule, written again."""
     promised = guarantees(scene.groups)
     mine = lineage(request.group)
     for each in chosen:
@@ -153,7 +153,7 @@ def may_take(scene: Scene, request: PendingRequest, chosen: Sequence[Allocation]
 
 
 def may_move(scene: Scene, request: PendingRequest, one: Allocation) -> bool:
-    """Whether this may be relocated for it, although it is within its guaranteed quota."""
+    """Return whether this may be relocated for it, although it is within its guaranteed quota."""
     promised = guarantees(scene.groups)
     return (
         one.preemptible
@@ -229,7 +229,7 @@ def check_the_order_of_the_holdings_does_not_matter(scene: Scene, request: Pendi
 
 
 def check_no_further_notice_in_the_next_cycle(scene: Scene, asked: list[PendingRequest]) -> None:
-    """The next cycle, with the victims still leaving, sends no further notice."""
+    """Check that the next cycle, with the victims still leaving, sends no further notice."""
     named = [replace(each, id=f"r{number}") for number, each in enumerate(asked)]
 
     def cycle(allocations: tuple[Allocation, ...]) -> tuple[Stop, ...]:
@@ -249,7 +249,7 @@ def check_no_further_notice_in_the_next_cycle(scene: Scene, asked: list[PendingR
 
 
 def check_a_victim_does_not_take_the_devices_back(scene: Scene, request: PendingRequest) -> None:
-    """Once the request runs, the victims' own requests find no victims for its devices."""
+    """Check that the victims, once queued again, do not preempt the preemptor."""
     stops = scene.victims(request)
     gone = {stop.request_id for stop in stops}
     left = tuple(each for each in scene.allocations if each.request_id not in gone)

@@ -40,7 +40,7 @@ def job(
     leaving: bool = False,
     ends_in: float = HOUR,
 ) -> Allocation:
-    """A preemptible job that would lose so many seconds on each device."""
+    """Return the allocation of a preemptible job that would lose so many seconds on each device."""
     return replace(
         allocation(request_id, *devices, group=group, ends_in=ends_in),
         saved_at=NOW - lost,
@@ -69,7 +69,7 @@ class Case:
 
 
 def full(*lost: float, group: str = "lab") -> tuple[Allocation, ...]:
-    """Jobs ``v0``, ``v1``, … on one device each."""
+    """Return allocations ``v0``, ``v1``, … of one device each."""
     return tuple(job(f"v{i}", f"a{i}", lost=each, group=group) for i, each in enumerate(lost))
 
 
@@ -436,7 +436,7 @@ def test_a_request_with_free_devices_does_not_wait() -> None:
 
 
 def test_a_preemptor_waits_for_its_victim_although_devices_are_free() -> None:
-    """They are for the one ahead of it, which needs two of one node."""
+    """They are for the request ahead of it, which needs two devices of one node."""
     tree = GroupTree((group("cs101", 3), group("lab")))
     allocations = full(9, 3, 2, 1)[1:]
 

@@ -1,4 +1,4 @@
-"""A hundred users on twenty devices, in one group that is guaranteed nothing."""
+"""A hundred users on twenty devices, in one group without guaranteed quota."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MINUTE = 60.0
 JOB = 30 * MINUTE
 USERS = tuple(f"user{number:02}" for number in range(100))
 
-# What runs at first ends at ten different times: places come free two by two.
+# The first allocations end at ten different times: devices become free in pairs.
 DEVICES = tuple(each for name in "abcde" for each in node(name, 4))
 BEFORE = tuple(
     allocation(f"before{number}", device.id, owner="before", ends_in=number // 2 * JOB / 10)
@@ -67,7 +67,7 @@ def jobs(owner: str, count: int, *, age: float = 0.0) -> tuple[PendingRequest, .
 
 
 def test_device_seconds_of_users_differ_by_no_more_than_one_job() -> None:
-    """At any time: a user who requests more has no more while others wait."""
+    """At any time, a user who requests more gets no more while others wait."""
     queue = tuple(
         each
         for number, owner in enumerate(USERS)
@@ -84,7 +84,7 @@ def test_device_seconds_of_users_differ_by_no_more_than_one_job() -> None:
 
 
 def test_a_user_with_more_past_use_waits_until_others_have_caught_up() -> None:
-    """From an uneven past they come to differ by one job."""
+    """With uneven past use, users come to differ by at most one job."""
     past = {owner: number % 3 * JOB for number, owner in enumerate(USERS)}
     granted = defaultdict(float, past)
     queue = tuple(each for owner in USERS for each in jobs(owner, 3))

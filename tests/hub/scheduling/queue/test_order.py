@@ -1,4 +1,4 @@
-"""Who is served first, rule by rule."""
+"""The order of the queue, rule by rule."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_of_siblings_the_one_with_less_use_over_weight_goes_first() -> None:
 
 
 def test_fifty_submissions_of_one_user_pass_no_other_user() -> None:
-    """Each is charged as it is served: they alternate with those of the others."""
+    """Each request is charged when it is served, so that users alternate."""
     burst = tuple(pending(f"b{n:02}", owner="bob", age=100) for n in range(50))
     others = tuple(pending(f"a{n}", owner="ada", age=1 - n / 10) for n in range(3))
     found = order(*burst, *others)
@@ -202,7 +202,7 @@ def test_a_deadline_in_danger_passes_others_of_its_group() -> None:
 
 
 def test_many_deadlines_of_one_user_take_turns_with_others() -> None:
-    """The first of ada's goes before the first of ben's; then they go by turns."""
+    """The first request of ada goes before the first of ben; then they alternate."""
     many = [hurried(f"due {number}", "ada") for number in range(6)]
     others = [pending(f"ben {n}", owner="ben", seconds=HOUR, age=9) for n in range(3)]
     found = order(*many, *others)

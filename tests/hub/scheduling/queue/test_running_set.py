@@ -1,4 +1,4 @@
-"""When what runs is expected to end, also where it was expected to be over."""
+"""Expected ends of running requests, also past their runtime estimates."""
 
 from __future__ import annotations
 

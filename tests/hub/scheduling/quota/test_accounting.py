@@ -1,4 +1,4 @@
-"""What devices and shares of them cost."""
+"""Charges of devices and shares."""
 
 from __future__ import annotations
 

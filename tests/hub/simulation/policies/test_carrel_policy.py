@@ -1,4 +1,4 @@
-"""Carrel's own policy in the simulator: what decides is the scheduler of the live service."""
+"""Carrel's own policy in the simulator, which uses the scheduler of the live service."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_borrowed_devices_are_reclaimed_by_the_owning_group() -> None:
 
 
 def test_the_allocation_with_the_most_time_left_is_preempted() -> None:
-    """A stop costs everybody the same here, and the scheduler is told so."""
+    """A stop costs all jobs the same here, and the scheduler knows it."""
     place = shared_site(
         2, guaranteed("lab", 0, of=2), guaranteed("cs101", 1, of=2), restart_cost=60
     )
@@ -63,7 +63,7 @@ def test_the_allocation_with_the_most_time_left_is_preempted() -> None:
 
 
 def test_small_work_is_relocated_for_a_guaranteed_whole_node() -> None:
-    """Two nodes of two devices; the short ones end, and what is left lies on both."""
+    """Two nodes of two devices; the short jobs end, and the others are on both nodes."""
     place = replace(
         site(2, 2),
         groups=(guaranteed("lab", 2, of=4), guaranteed("cs101", 2, of=4)),

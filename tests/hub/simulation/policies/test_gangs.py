@@ -1,4 +1,4 @@
-"""Jobs of several members: with how many they start, where these lie, and how long they run."""
+"""Jobs of several members: how many start, on which nodes, and how long they run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BOTH = pytest.mark.parametrize("policy", [CARREL, BASELINES["greedy"]], ids=["ca
 
 
 def gang(name: str, at: float, seconds: float, members: str, **more: object) -> TraceJob:
-    """``2..4x1``: it starts with two members, and would like four of one device each."""
+    """Return a job ``2..4x1``: at least two and at most four members of one device each."""
     count, _, devices = members.partition("x")
     least, _, most = count.partition("..")
     given = more.pop("arrangement", Arrangement.PACK)
@@ -48,7 +48,7 @@ def on(nodes: str, *groups: Group, restart_cost: float = 0.0) -> SimulatedSite:
 def lying(
     policy: Schedules, jobs: Sequence[TraceJob], place: SimulatedSite
 ) -> dict[str, list[str]]:
-    """The nodes of those that start when they come one after the other: a node for each device."""
+    """Return the nodes of jobs that start one after the other, one entry for each device."""
     where = {device.id: device.node for device in place.devices}
     scheduler = policy.scheduler(place)
     found: dict[str, list[str]] = {}
@@ -111,7 +111,7 @@ def test_a_packed_gang_takes_as_few_nodes_as_it_can(policy: Schedules) -> None:
 def test_a_gang_lies_on_one_switch_where_it_can(
     policy: Schedules, arrangement: Arrangement
 ) -> None:
-    """One node on the first switch is taken: the next two free ones lie on both."""
+    """One node on the first switch is in use: the next two free nodes are on both switches."""
     jobs = (job("one", 0, 100, 2), gang("gang", 1, 50, "2x2", arrangement=arrangement))
     found = lying(policy, jobs, on("2x2@sw1,2x2@sw2"))
     assert found == {"one": ["node00001"] * 2, "gang": ["node00003"] * 2 + ["node00004"] * 2}
@@ -164,13 +164,13 @@ def test_a_member_needs_one_node(policy: Schedules) -> None:
 def test_a_gang_that_never_has_all_its_members_is_refused_under_every_policy(
     policy: Schedules, large: TraceJob, words: str
 ) -> None:
-    """They are compared by the same work."""
+    """Policies are compared with the same work."""
     with pytest.raises(InvalidInput, match=words):
         played(policy, (large,), on("2x4"))
 
 
 def test_small_work_is_stopped_for_members_that_share_a_node() -> None:
-    """One node has room for both members: it does not take a node for each."""
+    """Both members fit on one node: they do not take a node each."""
     small = [job(f"s{n}", 0, 1000 + n) for n in range(4)]
     outcome = played(BASELINES["srtf"], (*small, gang("gang", 10, 5, "2x2")), on("1x4"))
     assert spans(outcome)["gang"] == [(10, 15)]
@@ -178,7 +178,7 @@ def test_small_work_is_stopped_for_members_that_share_a_node() -> None:
 
 
 def test_lost_and_remaining_work_of_a_gang_stopped_with_fewer_members() -> None:
-    """First there are two of its four members, then all of them."""
+    """First two of its four members run, then all of them."""
     lab, cs101 = unlimited_group("lab", 4), replace(unlimited_group("cs101", 4), guaranteed=3)
     jobs = (
         job("first", 0, 100, 2, tenant="cs101"),

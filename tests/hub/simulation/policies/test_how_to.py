@@ -1,4 +1,4 @@
-"""What the how-to shows does what the page says: its policy, its commands and its pages."""
+"""The policy, commands and pages of the how-to work as it describes."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ OWN = "submitted_at,seconds,devices\n0,100,47\n1,5,2\n2,10,48\n"
 
 
 def command(part: str) -> list[str]:
-    """The words of the only command of the page in which this stands."""
+    """Return the words of the only command of the page that contains this text."""
     found = COMMAND.findall(PAGE.read_text(encoding="utf-8"))
     (text,) = (text for text in found if part in text)
     return shlex.split(text.replace("\\\n", " "))
 
 
 def typed(words: list[str], folder: Path, *more: str) -> str:
-    """What a command of the page prints in a folder, whose packages count as installed."""
+    """Return the output of a command in a folder, whose packages count as installed."""
     assert words[0] == "carrel"
     path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")]))
     done = subprocess.run(
@@ -52,7 +52,7 @@ def typed(words: list[str], folder: Path, *more: str) -> str:
 
 
 def install(folder: Path, announced: str) -> None:
-    """A package as pip would leave it: what its ``pyproject.toml`` announces is in its metadata."""
+    """Install a package as pip does: its ``pyproject.toml`` becomes its metadata."""
     points = tomllib.loads(announced)["project"]["entry-points"]
     lines = [
         line
@@ -83,7 +83,7 @@ def test_a_package_with_the_policies_of_the_how_to_is_found_by_its_command(tmp_p
 
 
 def test_the_gangs_of_the_how_to_are_replayed_as_it_shows(tmp_path: Path) -> None:
-    """The second does not wait under ``carrel``, as it starts with two of its members."""
+    """The second gang does not wait under ``carrel``, because it starts with two members."""
     (table,) = GANGS.findall(PAGE.read_text(encoding="utf-8"))
     (tmp_path / "gangs.csv").write_text(dedent(table), encoding="utf-8")
     found = json.loads(typed(command("gangs.csv"), tmp_path, "--json", "-"))

@@ -1,4 +1,4 @@
-"""What each policy makes of a few jobs, worked out by hand."""
+"""Results of each policy for a few jobs, computed by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies by name: ours, and those of other packages."""
+"""Policies by name: built-in ones, and those of other packages."""
 
 from __future__ import annotations
 

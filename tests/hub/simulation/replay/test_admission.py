@@ -1,4 +1,4 @@
-"""What quotas would have refused is no part of a replay."""
+"""Jobs that quotas would refuse are left out of a replay."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def trace(*jobs: dict[str, object]) -> Trace:
 def left(
     given: Trace, *groups: Group, devices: Sequence[Device] = EIGHT, gangs: bool = False
 ) -> tuple[list[str], dict[str, int]]:
-    """Whose turn comes in the replay, and what is said of the others."""
+    """Return the jobs of the replay, and the message about the others."""
     found = admitted(given, {ONE_POOL: devices}, groups, gangs=gangs)
     said = dict(found.left_out)
     assert said.pop("broken") == 2, "what the trace itself left out is still counted"
@@ -224,7 +224,7 @@ def test_a_tenant_is_guaranteed_all_of_its_own_nodes() -> None:
         {"tenant": "without nodes"},
     )
     found = admitted(given, pools, (LONE, OTHERS), gangs=True)
-    # Who has no nodes is named before anything runs.
+    # A tenant without nodes is named before the replay.
     assert [each.id for each in found.jobs] == ["0", "2", "3"]
 
 
@@ -260,7 +260,7 @@ def test_each_job_is_refused_as_it_would_be_alone(
     jobs = tuple({"devices": devices, "limit": float(seconds)} for devices, seconds in asked)
     together = Counter[str]()
     for each in jobs:
-        # Beside another, or nothing would be left.
+        # Beside another job, because no job would be left otherwise.
         given = trace(each, {"tenant": "elsewhere"})
         together.update(left(given, *groups, devices=MIXED)[1])
     found = left(trace(*jobs, {"tenant": "elsewhere"}), *groups, devices=MIXED)
@@ -269,7 +269,7 @@ def test_each_job_is_refused_as_it_would_be_alone(
 
 @drawn(rich.snapshots())
 def test_all_admitted_jobs_end(asked: Snapshot) -> None:
-    """Nothing that was let in finds later that it can never start."""
+    """No admitted job turns out to be unable to start."""
     devices = tuple(each for each in asked.devices if each.lendable)
     groups = tuple(replace(each, budget=None) for each in asked.groups)
     given = Trace(

@@ -1,4 +1,4 @@
-"""What a simulation is judged by, on a few jobs."""
+"""Metrics of a simulation, for a few jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a policy is told of durations."""
+"""Runtime estimates for policies."""
 
 from __future__ import annotations
 

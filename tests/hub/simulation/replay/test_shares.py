@@ -1,4 +1,4 @@
-"""Jobs that ask for parts of devices: a day of Alibaba's pods on one node."""
+"""Jobs that request shares of devices: a day of Alibaba's pods on one node."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WHOLE = 1.0 + 1e-9
 
 @dataclass
 class Watched:
-    """A scheduler, with the most that any of its devices ever held and how many it shared."""
+    """A scheduler that records the maximum use of a device and the number of shared devices."""
 
     inner: Scheduler
     runs: list[Run] = field(default_factory=list)

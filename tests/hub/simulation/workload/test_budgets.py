@@ -1,4 +1,4 @@
-"""Budgets in the simulator: what they hold back and stop, and when there is more."""
+"""Budgets in the simulator: waits, stops and refills."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def place(*groups: Group, terms: tuple[Term, ...] = (), restart_cost: float = 0.
 
 
 def ran(outcome: ReplayOutcome) -> dict[str, list[tuple[float, float]]]:
-    """When each job ran, in seconds after that Monday."""
+    """Return when each job ran, in seconds after that Monday."""
     return {
         name: [(began - MONDAY, ended - MONDAY) for began, ended in found]
         for name, found in spans(outcome).items()

@@ -1,4 +1,4 @@
-"""Reservations of a site in a replay: what they keep free, and for whom."""
+"""Reservations of a site in a replay."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def place(*reservations: Reservation, groups: tuple[Group, ...] = GROUPS) -> Sim
 
 
 def ran(outcome: ReplayOutcome) -> dict[str, list[tuple[float, float]]]:
-    """When each job ran, in hours after that Monday."""
+    """Return when each job ran, in hours after that Monday."""
     return {
         name: [((began - MONDAY) / HOUR, (ended - MONDAY) / HOUR) for began, ended in found]
         for name, found in spans(outcome).items()

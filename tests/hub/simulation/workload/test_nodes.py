@@ -1,4 +1,4 @@
-"""``--nodes`` as it is typed."""
+"""Parsing of ``--nodes``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading traces: the four forms, their traps, and what is said of broken lines."""
+"""Reading traces: the four formats, special cases, and errors of malformed lines."""
 
 from __future__ import annotations
 
