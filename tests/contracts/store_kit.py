@@ -1,4 +1,4 @@
-"""A small pool and short ways to move a request along, for tests of the store."""
+"""A small pool, and helpers that bring a request into a state, for tests of the store."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def device(
 
 
 def furnish(store: Store) -> None:
-    """One group, one node, two devices D0 and D1."""
+    """Add one group, and one node with the devices D0 and D1."""
     store.put_group(LAB)
     store.sync_devices("n1", [device("D0", 0), device("D1", 1)])
 
@@ -85,13 +85,13 @@ def running(store: Store, new: NewRequest, *devices: str, at: float = 100.0) -> 
 
 
 def states(store: Store, request: RequestRecord | str) -> list[object]:
-    """What the history says, in order."""
+    """Return the states in the history of a request, in order."""
     name = request if isinstance(request, str) else request.id
     return [event.data["state"] for event in store.events(name) if event.kind == "state"]
 
 
 def charges(store: Store) -> list[tuple[str, float, float, float]]:
-    """The ledger in short: lease, from, to, device-seconds."""
+    """Return the ledger as tuples: lease, start, end, device-seconds."""
     return [
         (entry.lease_id, entry.starts_at, entry.ends_at, entry.device_seconds)
         for entry in store.ledger()

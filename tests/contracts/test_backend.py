@@ -1,4 +1,4 @@
-"""What every engine promises, held against the real ones and the one in memory."""
+"""Contract of backends, tested with the real ones and with the fake."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """An engine whose service never answers: a runner waits with its claim until it is stopped."""
+    """A backend whose service never answers, so that runners wait with their claim."""
 
     backend: Backend
     folder: Path
@@ -62,7 +62,7 @@ class Engine:
         )
 
     def start(self, order: LaunchOrder) -> Handle:
-        """Start it, and wait until its process claims it: before that it is only Python."""
+        """Start an attempt, and wait until its process claims it; before that it is only Python."""
         handle = self.backend.start(order)
         if not isinstance(self.backend, FakeBackend):
             self.service.accept()[0].close()
@@ -77,7 +77,7 @@ class Engine:
         "local",
         "fake",
         pytest.param("docker", marks=pytest.mark.docker),
-        # What is started takes over a container that waits.
+        # A start takes over a warm container.
         pytest.param("waiting", marks=[pytest.mark.docker, pytest.mark.slow]),
     ]
 )
@@ -94,7 +94,7 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
     with made as engine:
         yield engine
         for folder in tmp_path.glob("j-*"):
-            # As the service does: again, where a machine that stood still took all of its time.
+            # Repeat the stop, as the service does, if a pause of the machine used up its patience.
             eventually(lambda folder=folder: engine.backend.stop(f"{folder.name}.1", None))
 
 

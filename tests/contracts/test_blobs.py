@@ -1,4 +1,4 @@
-"""Contract of the blob store, and what the folder keeps on the disk."""
+"""Contract of the blob store, and its files on the disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every engine of sandboxes promises; each test is one sentence about a submission."""
+"""Contract of sandbox engines."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Open = Callable[..., Sandbox]
 
 @pytest.fixture(scope="module", params=["local", pytest.param("docker", marks=pytest.mark.docker)])
 def engine(request: pytest.FixtureRequest) -> Iterator[SandboxEngine]:
-    """Of containers it is the image that is for grading."""
+    """The sandbox engines; containers use the image for grading."""
     made: SandboxEngine
     if request.param == "local":
         need("bwrap", shutil.which("bwrap"), "bubblewrap is not installed")
@@ -62,7 +62,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[SandboxEngine]:
 
 @pytest.fixture
 def open_sandbox(engine: SandboxEngine) -> Iterator[Open]:
-    """Sandboxes that are closed at the end."""
+    """Open sandboxes that are closed after the test."""
     made: list[Sandbox] = []
 
     def opened(limits: SandboxLimits = SHORT, files: Mapping[str, bytes] | None = None) -> Sandbox:
@@ -75,7 +75,7 @@ def open_sandbox(engine: SandboxEngine) -> Iterator[Open]:
 
 
 def run(sandbox: Sandbox, *sources: str, marked: Sequence[int] = ()) -> list[CellRun]:
-    """Each cell by its number; those ``marked`` leave a snapshot."""
+    """Run cells, numbered in order; ``marked`` ones leave a snapshot."""
     steps = (
         CellStep(cell_id=str(number), source=source, mark=number in marked)
         for number, source in enumerate(sources)
@@ -84,7 +84,7 @@ def run(sandbox: Sandbox, *sources: str, marked: Sequence[int] = ()) -> list[Cel
 
 
 def shown(run: CellRun) -> str:
-    """Streams and results, as a reader sees them."""
+    """Return streams and results as a reader sees them."""
     parts = []
     for output in run.outputs:
         data = output.get("data")

@@ -1,4 +1,4 @@
-"""What every store does, asked of both."""
+"""Contract of the store."""
 
 from __future__ import annotations
 
@@ -586,7 +586,7 @@ class TestMoves:
         assert (ended.state, ended.cause) == (State.TIMED_OUT, DONE)
 
     def test_a_lease_ends_no_earlier_than_it_began(self, store: Store) -> None:
-        """The clock of the caller may have been read just before the grant."""
+        """The caller may have read the clock just before the grant."""
         granted(store, job("a"), "D0", at=100.004)
         store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=100.0)
         lease = store.request("j-a").lease

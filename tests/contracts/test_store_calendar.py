@@ -97,7 +97,7 @@ class TestBudgets:
         goes_on = running(store, job("c", devices=2), "D0", "D1", at=monday + 1000)
         store.renew([goes_on.id], now=monday + 1060, until=monday + 1090)
         store.charge(now=monday + 1060)
-        # 300 s of the first, 100 s below, 60 s of two devices; 540 s of two are to come.
+        # 300 s of the first, 100 s of a subgroup, 60 s of two devices; 540 s of two are to come.
         expected = BudgetBalance(
             group="lab", budget=7200, used=520, running=1080, refills_at=monday + 7 * 86400
         )
@@ -124,7 +124,7 @@ class TestBudgets:
         assert store.snapshot(last + 1).budgets == (between,)
 
     def test_cached_budget_sums_equal_new_sums(self, store: Store) -> None:
-        """The ledger grows, a line is taken back, and a period ends between two readings."""
+        """The ledger grows, an entry is credited, and a period ends between two reads."""
         store.put_group(replace(LAB, budget=budget(2, Period.WEEK)))
         monday = at("2026-11-16T00:00")
         first = running(store, job("a"), "D0", at=monday - 600)
@@ -176,7 +176,7 @@ class TestReservations:
                 id="r-1", group="lab", devices=2, starts_at=seven + 7200, ends_at=seven + 14400
             ),
         )
-        # Nothing that starts twelve hours before could still run: of no concern yet.
+        # Requests that start twelve hours before it cannot overlap it.
         assert store.snapshot(seven - 12 * 3600).reserved == ()
         assert store.snapshot(seven + 14400).reserved == ()
         assert store.remove_reservation("r-1", change=change(AuditAction.UNRESERVE, "lab"))

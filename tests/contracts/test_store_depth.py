@@ -1,4 +1,4 @@
-"""Contract of the store: labels, pages, retries, and long queues that are not read as a whole."""
+"""Contract of the store: labels, pages, retries, and long queues that are read in part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every store answers about the past, asked of both."""
+"""Contract of the store: usage, waits and levels of the past."""
 
 from __future__ import annotations
 
@@ -122,9 +122,9 @@ class TestUsed:
                 lease.id, lifecycle.finish, now=200 + number, charge_until=200 + number
             )
         assert models() == [("H100", 100), ("Pretended", 101)]
-        store.sync_devices("n1", [])  # They are gone, and known.
+        store.sync_devices("n1", [])  # They are gone, and still known.
         assert models() == [("H100", 100), ("Pretended", 101)]
-        store.sync_devices("n2", [device("M0", node="n2")])  # Pretended ones are removed.
+        store.sync_devices("n2", [device("M0", node="n2")])  # Simulated ones are removed.
         assert models() == [("", 101), ("H100", 100)]
 
     def test_cpu_work_has_no_model(self, store: Store) -> None:
@@ -154,7 +154,7 @@ class TestUsed:
                 store.apply_to_lease(
                     lease.id, lifecycle.finish, now=250, charge_until=205 + 10 * number
                 )
-        # Lines that the edges cut, one that goes on, and those that lie within.
+        # Entries cut by the edges, an unfinished one, and entries within.
         for which in (
             LedgerFilter(),
             LedgerFilter(since=203, until=228),
@@ -193,7 +193,7 @@ class TestRegrouped:
 
     @pytest.fixture(autouse=True)
     def tree(self, store: Store) -> None:
-        """lab and two sections of it below the department cs, and arts beside them all."""
+        """lab with two sections below the department cs, and arts beside cs."""
         above = {"cs": None, "lab": "cs", "lab-a": "lab", "lab-b": "lab", "arts": None}
         for name, parent in above.items():
             store.put_group(Group(name=name, parent=parent, max_devices=9, max_devices_per_user=9))
@@ -329,7 +329,7 @@ def test_usage_by_any_dimension_and_window_adds_up_to_the_ledger(
         rows = store.used(LedgerFilter(), by, now=end)
         assert fsum(row.charged for row in rows) == pytest.approx(ledger)
         assert fsum(row.open for row in rows) == pytest.approx(fsum(each.open for each in usage))
-        # Two adjacent windows add up to the whole, wherever the cut is.
+        # Two adjacent windows add up to the whole, for every cut.
         parts = [
             row
             for which in (LedgerFilter(until=cut), LedgerFilter(since=cut))
@@ -443,7 +443,7 @@ def test_capacity_is_recorded_when_it_changes(store: Store) -> None:
     store.note_capacity(100)
     store.note_capacity(110)
     store.put_mark(Mark(target="D0", kind=MarkKind.DRAIN, since=115, by="root"))
-    store.note_capacity(115)  # Emptied, and as healthy as before.
+    store.note_capacity(115)  # A drained device counts as healthy.
     store.put_mark(Mark(target="D0", kind=MarkKind.QUARANTINE, since=120, by="root"))
     store.note_capacity(120)
     store.set_health("D1", Health.SICK, "Xid 79")

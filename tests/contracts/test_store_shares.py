@@ -1,4 +1,4 @@
-"""What lends and shares is kept: past use that fades, and what may be stopped for a guarantee."""
+"""Contract of the store: decayed past usage, and preemptibility of requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fading(make_store: NewStore) -> Store:
 
 
 def naive(store: Store, at: float) -> dict[tuple[str, str], float]:
-    """The ledger second by second, each counted by its age."""
+    """Return the decayed sum of the ledger, second by second."""
     found: dict[tuple[str, str], float] = {}
     for line in store.ledger():
         rate = line.device_seconds / (line.ends_at - line.starts_at)
@@ -58,7 +58,7 @@ class TestUse:
         fading.apply_to_lease(lease.id, lifecycle.lose, LOST, now=1300, charge_until=1300)
         other = running(fading, replace(job("b", owner="bob"), group="cs"), "D0", at=1300)
         fading.apply_to_lease(other.id, lifecycle.lose, LOST, now=5000, charge_until=5000)
-        # Read more than once: what was summed before fades, and what is new is added.
+        # Read repeatedly: older sums decay, and new entries are added.
         for now in (5010.0, 5050.0, 9000.0):
             assert shown(fading, now) == pytest.approx(naive(fading, (now // 60 + 1) * 60))
         again = running(fading, job("c"), "D0", at=9000)

@@ -198,7 +198,7 @@ class TestChange:
         assert one == replace(before[0], devices=1, seconds=300, expected=300)
         assert other == before[1]
         assert kinds(store, "j-a") == ["changed"]
-        # Again and again, also where only the change itself is new.
+        # Repeatedly, also if only the change itself is new.
         store.apply("j-a", owner_changes.amend, RequestChange(seconds=60), now=105)
         assert [each.seconds for each in store.snapshot(106).pending] == [60, 600]
 

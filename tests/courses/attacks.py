@@ -1,4 +1,4 @@
-"""What a submission may try: small programs that say ESCAPED when they succeed.
+"""Attacks of submissions: small programs that print ESCAPED when they succeed.
 
 Each gets a mapping ``at`` with what it needs to know. Without a sandbox each one succeeds.
 """

@@ -19,7 +19,7 @@ def _cell(grade_id: str, source: str, **role: object) -> dict[str, object]:
 
 
 def assignment(*questions: tuple[str, str, str, str, str]) -> bytes:
-    """As a teacher writes it; two points for each question.
+    """Return a teacher's notebook, with two points for each question.
 
     Args:
         questions: name, first line of the function, its solution, visible and hidden check.
@@ -38,7 +38,7 @@ def assignment(*questions: tuple[str, str, str, str, str]) -> bytes:
 
 
 def source(answer: int = 42) -> bytes:
-    """One question."""
+    """Return a notebook with one question."""
     return assignment(
         ("answer", "def answer():", f"return {answer}", "answer() > 0", f"answer() == {answer}")
     )

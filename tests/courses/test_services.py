@@ -41,7 +41,7 @@ def site(tmp_path: Path) -> CourseSite:
 
 @pytest.fixture
 def course(site: CourseSite) -> CourseSite:
-    """With one assignment."""
+    """A course with one assignment."""
     site.create(students=ROSTER)
     site.release()
     return site

@@ -57,7 +57,7 @@ def site(tmp_path: Path) -> CourseSite:
 
 
 def grade(site: CourseSite, *people: str) -> None:
-    """As the grader writes it, gradebook and verdicts, without running anything."""
+    """Write gradebook and verdicts as the grader does, without running notebooks."""
     prepared, services = prepare("ps1", NOTEBOOKS), site.services
     run = services.grading.start(TEACHER, "cs101", "ps1", GradeIn()).request
     folder = folder_of(services.grading.root, "cs101")
@@ -96,7 +96,7 @@ def _verdict(run: str, sent: Submission, result: SubmissionResult) -> Submission
 
 
 def given(site: CourseSite, person: str) -> Mapping[str, bytes]:
-    """What lies there for a student, with the points."""
+    """Return the feedback files of a student."""
     found = site.services.access.store.feedback("cs101", "ps1", person).values()
     refs = [file for each in found for file in each.files.files]
     return {file.name: site.services.assignments.blobs.open(file.sha256).read() for file in refs}

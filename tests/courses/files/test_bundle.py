@@ -1,4 +1,4 @@
-"""What a bundle may contain; everything else is refused with a sentence."""
+"""Accepted and refused contents of bundles."""
 
 from __future__ import annotations
 

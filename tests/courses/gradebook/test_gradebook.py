@@ -93,7 +93,7 @@ def test_a_persons_score_is_kept_and_lateness_costs_points(
     with Gradebook(f"sqlite:///{tmp_path / 'cs101/gradebook.db'}") as theirs:
         notebook = theirs.find_submission_notebook("problem1", "ps1", "student1")
         assert notebook.late_submission_penalty == pytest.approx(0.225)
-        # As formgrader does it, afterwards.
+        # As formgrader changes it afterwards.
         row = theirs.find_grade("correct_squares", "problem1", "ps1", "student1")
         row.manual_score, row.extra_credit = 1.0, 0.5
         theirs.db.commit()
@@ -169,7 +169,7 @@ def test_feedback_has_no_scripts_and_no_hidden_tests(
 
 
 def _text(page: str) -> str:
-    """What is written in the notebook's part of the page."""
+    """Return the text of the notebook's part of the page."""
     return re.sub(r"<style.*?</style>|<[^>]+>", "", page, flags=re.DOTALL)
 
 

@@ -72,7 +72,7 @@ class Graded:
     def give(
         self, cell: str, notebook: str, *, score: float | None = None, extra: float | None = None
     ) -> None:
-        """What formgrader's page does when points are typed in (``GradeHandler.put``)."""
+        """Set manual points as formgrader's page does (``GradeHandler.put``)."""
         with self.formgrader() as book:
             row = book.find_grade(cell, notebook, "ps1", "student1")
             row.manual_score, row.extra_credit = score, extra
@@ -141,7 +141,7 @@ def test_grading_again_keeps_manual_points(graded: Graded) -> None:
     assert (graded.cell(waiting.cell).score, graded.cell(waiting.cell).review) == (1.0, False)
     assert graded.cell("squares_invalid_input").score == 1.5
     graded.grade()
-    # As in nbgrader: it stays, and is to be looked at again.
+    # As in nbgrader, the points stay and need another review.
     assert (graded.cell(waiting.cell).score, graded.cell(waiting.cell).review) == (1.0, True)
     assert graded.out().score == pytest.approx(graded.of_nbgrader())
 
@@ -173,7 +173,7 @@ def test_the_gradebook_is_read_in_one_consistent_state(
         book.execute("create table assignment (id, name)")
         book.execute("begin immediate")
         book.execute("insert into assignment values (1, 'ps1')")
-        # Prepared, with its journal there: who reads comes before it.
+        # With a prepared transaction and its journal, a reader sees the state before it.
         assert reader.pages(tmp_path, "ps1") == {}
         book.execute("rollback")
         book.execute("begin exclusive")
@@ -181,7 +181,7 @@ def test_the_gradebook_is_read_in_one_consistent_state(
             reader.pages(tmp_path, "ps1")
         book.execute("commit")
         assert reader.pages(tmp_path, "ps1") == {}
-        # What is in a write-ahead log would be missing.
+        # The content of a write-ahead log would be missing.
         book.execute("pragma journal_mode = wal")
         book.execute("insert into assignment values (2, 'ps2')")
         with pytest.raises(Unavailable, match="cannot be read"):
@@ -216,7 +216,7 @@ def test_a_journal_beside_the_gradebook_deletes_no_files(tmp_path: Path) -> None
     assert gradebook.read_bytes() == before
     assert journal.exists()
 
-    # Whoever opens it does what it says.
+    # Opening the database would execute the journal.
     with closing(sqlite3.connect(gradebook)) as book:
         book.execute("select * from assignment")
     assert not victim.exists()
@@ -245,7 +245,7 @@ def test_a_gradebook_that_is_being_created_is_empty(tmp_path: Path) -> None:
 
 
 def test_reading_a_gradebook_has_a_limit(tmp_path: Path) -> None:
-    """Who may write the file may put anything into it, such as a view in a table's place."""
+    """A user who can write the file can replace a table by a view, among other things."""
     columns = "0 as id, 0 as notebook_id, 0 as cell_id, 0 as auto_score"
     with sqlite3.connect(tmp_path / "gradebook.db") as book:
         book.execute(

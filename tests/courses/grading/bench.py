@@ -41,7 +41,7 @@ class MemoryBench:
         return self.stop_after is not None and len(self.results) >= self.stop_after
 
     def scores(self) -> dict[str, dict[str, float]]:
-        """As the gradebook counts them: what waits for a person is 0."""
+        """Return scores as the gradebook counts them; work to be graded by hand counts 0."""
         return {
             student: {one.grade_id: one.score or 0.0 for one in result.verdicts}
             for student, result in self.results.items()

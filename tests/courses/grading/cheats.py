@@ -27,7 +27,7 @@ def _cell(grade_id: str, source: str, kind: str = "code", **role: object) -> Not
 
 @cache
 def source() -> Mapping[str, bytes]:
-    """One function, a test with a hidden part, one with a builtin, an answer in code."""
+    """Return a notebook with a function, tests with hidden and builtin parts, and a code answer."""
     solution = "### BEGIN SOLUTION\n{}\n### END SOLUTION"
     hidden = _HIDDEN.format("assert double(21) == 42\nassert double(-4) == -8, 'negative numbers'")
     cells = [
@@ -65,7 +65,7 @@ def submission(
 
 
 def _as_a_test(node: NotebookNode) -> None:
-    """The answer that a person grades claims to be a test, which passes."""
+    """Return a submission whose manually graded answer claims to be a passing test."""
     cell_of(node, "essay").metadata["nbgrader"]["solution"] = False
 
 

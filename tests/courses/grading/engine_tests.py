@@ -41,7 +41,7 @@ def prepared() -> Prepared:
 
 @pytest.fixture(scope="module")
 def key(sandboxes: SandboxEngine) -> AssignmentKey:
-    """With the notebook that has the right answers in the place of a solution."""
+    """The answer key, from a notebook with the right answers as its solution."""
     found = check_release(sandboxes, prepared(), submitted("submitted-changed"))
     # nbgrader's own example gives a point for nothing: a release is refused for it.
     assert [said.partition(" of ")[0] for said in found.problems] == [
@@ -88,7 +88,7 @@ def test_hiding_the_traceback_is_noticed_in_the_students_kernel(
 def test_the_effects_of_a_cell_end_with_its_sandbox(
     sandboxes: SandboxEngine, key: AssignmentKey, name: str
 ) -> None:
-    """Cells of its own come before those of a right answer."""
+    """The submission has its own cells before those of a right answer."""
     right = nbformat.reads(submitted("submitted-changed")["p1.ipynb"].decode(), as_version=4)
     other = nbformat.read(FILES / f"{name}.ipynb", as_version=4)
     right.cells = [*(cell for cell in other.cells if cell.cell_type == "code"), *right.cells]
@@ -124,7 +124,7 @@ def test_no_cheat_gets_points_here(sandboxes: SandboxEngine, secret_check: Relea
 def test_the_cheats_that_one_kernel_cannot_prevent_are_known(
     sandboxes: SandboxEngine, secret_check: ReleaseCheck
 ) -> None:
-    """As docs/explanation/grading.md says it; the rest is noticed or fails."""
+    """These are described in docs/explanation/grading.md; all others are noticed or fail."""
     notebooks = tuple(replace(one, apart=frozenset()) for one in secret_check.key.notebooks)
     in_kernel = replace(secret_check, key=replace(secret_check.key, notebooks=notebooks))
     scores = graded(sandboxes, in_kernel, cheats.CHEATS).scores()

@@ -1,4 +1,4 @@
-"""What real ``nbgrader autograde`` gives: writes golden.json.
+"""Write golden.json: the scores of real ``nbgrader autograde``.
 
     python -m tests.courses.grading.golden
 
@@ -23,7 +23,7 @@ Scores = Mapping[str, Mapping[str, float]]
 
 
 def student(name: str) -> str:
-    """A name of a submission as a student's id."""
+    """Return the student id for the name of a submission."""
     return name.replace(" ", "-").replace("'", "")
 
 
@@ -33,7 +33,7 @@ def lay_out(
     source: Mapping[str, bytes],
     submissions: Mapping[str, Mapping[str, bytes]],
 ) -> None:
-    """A course's folder as nbgrader wants it, with the assignment generated."""
+    """Create a course folder for nbgrader, with the generated assignment."""
     _write(folder / "source" / assignment, source)
     for name, files in submissions.items():
         _write(folder / "submitted" / student(name) / assignment, files)
@@ -51,7 +51,7 @@ def nbgrader(folder: Path, *arguments: str) -> int:
 
 
 def autograded(folder: Path, assignment: str) -> dict[str, dict[str, float]]:
-    """Cell by cell what the gradebook has, by student."""
+    """Return the scores in the gradebook by student and cell."""
     from nbgrader.api import Gradebook  # noqa: PLC0415 - seconds
 
     found: dict[str, dict[str, float]] = {}
@@ -83,7 +83,7 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def load() -> Mapping[str, Scores]:
-    """The table as it is committed."""
+    """Return the committed table."""
     table: Mapping[str, Scores] = json.loads(PATH.read_text(encoding="utf-8"))
     return table
 
@@ -92,7 +92,7 @@ def main() -> None:
     found: dict[str, object] = {
         "nbgrader": version("nbgrader"),
         "ps1": scores("ps1", ps1.source(), ps1.SOLUTIONS),
-        # One by one: some change what others get.
+        # One at a time, because some affect the scores of others.
         "secret": {
             name: scores("secret", cheats.source(), {name: files, "honest": honest})[student(name)]
             for honest in [cheats.OTHERS["honest"]]

@@ -25,7 +25,7 @@ def source() -> Mapping[str, bytes]:
 
 @cache
 def released() -> Mapping[str, bytes]:
-    """As ``nbgrader generate_assignment`` makes it of the source."""
+    """Return the student version, as ``nbgrader generate_assignment`` creates it."""
     from carrel.courses.releases.student_version import prepare  # noqa: PLC0415 - imports nbgrader's converters
 
     return prepare("ps1", source()).files
@@ -36,7 +36,7 @@ def _files(folder: Path) -> Mapping[str, bytes]:
 
 
 def shipped(student: str) -> Mapping[str, bytes]:
-    """One of the two submissions that come with nbgrader's guide."""
+    """Return one of the two submissions in nbgrader's guide."""
     return _files(GUIDE / "submitted" / student / "ps1")
 
 
@@ -45,7 +45,7 @@ def cell_of(node: NotebookNode, grade_id: str) -> NotebookNode:
 
 
 def submission(squares: str = RIGHT, sums: str = SUM, *edits: Edit) -> Mapping[str, bytes]:
-    """The hand-out with these bodies of its two functions, and what else was done to it."""
+    """Return the student version with these bodies of its two functions and further changes."""
     node = nbformat.reads(released()["problem1.ipynb"].decode(), as_version=4)
     cell_of(node, "squares").source = f"def squares(n):\n    {squares}"
     cell_of(node, "sum_of_squares").source = f"def sum_of_squares(n):\n    {sums}"
@@ -55,7 +55,7 @@ def submission(squares: str = RIGHT, sums: str = SUM, *edits: Edit) -> Mapping[s
 
 
 def text(grade_id: str, source: str) -> Edit:
-    """The whole cell becomes this."""
+    """Replace the text of a cell."""
 
     def edit(node: NotebookNode) -> None:
         cell_of(node, grade_id).source = source
@@ -64,7 +64,7 @@ def text(grade_id: str, source: str) -> Edit:
 
 
 def before(grade_id: str, source: str) -> Edit:
-    """A cell of the student's own before that one."""
+    """Insert a cell of the student before another cell."""
 
     def edit(node: NotebookNode) -> None:
         place = node.cells.index(cell_of(node, grade_id))
@@ -81,7 +81,7 @@ def deleted(grade_id: str) -> Edit:
 
 
 def duplicated(grade_id: str, source: str | None = None) -> Edit:
-    """A copy of it stands before it, perhaps with another text."""
+    """Insert a copy of a cell before it, optionally with another text."""
 
     def edit(node: NotebookNode) -> None:
         cell = cell_of(node, grade_id)

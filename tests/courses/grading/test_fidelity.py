@@ -65,7 +65,7 @@ def test_a_duplicated_cell_does_not_stop_grading(
 
 @pytest.mark.parametrize("name", cheats.CHEATS)
 def test_each_cheat_gets_points_in_nbgrader(name: str) -> None:
-    """So that the next test can fail."""
+    """This shows that the next test can fail."""
     wrong, cheat = GOLDEN["secret"]["wrong"], GOLDEN["secret"][name]
     assert sum(wrong.values()) == 0
     assert sum(cheat.values()) > 0

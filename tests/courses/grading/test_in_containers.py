@@ -1,4 +1,4 @@
-"""The cheats, and the notebooks that nbgrader tries itself with, in containers: scored the same."""
+"""Cheats and the notebooks of nbgrader's own tests get the same scores in containers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
 
 @pytest.fixture(scope="session")
 def sandboxes(docker_engine: DockerEngine, grading_image: str) -> Iterator[SandboxEngine]:
-    """In the place of those of this machine."""
+    """Sandboxes in containers, which replace the local ones."""
     settings = SandboxSettings(image=grading_image, installation="cheats")
     engine = DockerSandboxes(settings, docker_options(docker_engine.url))
     yield engine

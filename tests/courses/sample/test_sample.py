@@ -50,7 +50,7 @@ def _read(name: str) -> NotebookNode:
 
 
 def made(name: str, steps: tuple[type, ...]) -> NotebookNode:
-    """By nbgrader's own steps; ``STRIPPED`` has no solutions, but the hidden tests."""
+    """Convert a unit with nbgrader's steps; ``STRIPPED`` has no solutions, but the hidden tests."""
     notebook, resources = unit(name), {}
     for step in steps:
         notebook, resources = step().preprocess(notebook, resources)
@@ -62,7 +62,7 @@ def graded_cells(notebook: NotebookNode) -> list[NotebookNode]:
 
 
 def graded(notebook: NotebookNode, folder: Path) -> dict[str, tuple[float, float]]:
-    """Executed, and what nbgrader gives each test of how many points."""
+    """Execute a notebook; return the score and maximum of each test by nbgrader."""
     NotebookClient(notebook, allow_errors=True, kernel_name="python3", timeout=60).execute(
         cwd=str(folder)
     )
@@ -162,7 +162,7 @@ def test_the_table_at_the_top_adds_up(name: str) -> None:
 
 
 class Mistake(NamedTuple):
-    """In the solution of an exercise stands ``wrong`` for ``right``: so many points are left."""
+    """A solution with ``wrong`` in the place of ``right``, and its remaining points."""
 
     unit: str
     exercise: str
@@ -209,7 +209,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # which numpy gives for some of them
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy warns for some of them
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_typical_mistake_loses_points(mistake: Mistake) -> None:
     notebook = unit(mistake.unit)
@@ -221,7 +221,7 @@ def test_a_typical_mistake_loses_points(mistake: Mistake) -> None:
 
 
 def points_without_a_kernel(notebook: NotebookNode, until: str = "") -> dict[str, float]:
-    """What each test gives (or the one), where cells run one after the other as in a kernel."""
+    """Return the points of each test (or of one) after running the cells in order."""
     names: dict[str, object] = {"__name__": "student"}
     points: dict[str, float] = {}
     for cell in notebook.cells:
@@ -242,7 +242,7 @@ def points_without_a_kernel(notebook: NotebookNode, until: str = "") -> dict[str
 
 
 def _value_of(source: str, names: dict[str, object]) -> float | None:
-    """Run a cell; the number of its last line where that is one, as for partial credit."""
+    """Run a cell; return the value of its last line if it is a number, as for partial credit."""
     body = ast.parse(source).body
     last = body.pop() if isinstance(body[-1], ast.Expr) else None
     exec(compile(ast.Module(body, []), "cell", "exec"), names)  # noqa: S102 - our own cells
@@ -253,7 +253,7 @@ def _value_of(source: str, names: dict[str, object]) -> float | None:
 
 
 class StandInTorch:
-    """As much of PyTorch as unit 4 asks for, on a device that is not there."""
+    """The part of PyTorch that unit 4 uses, with a simulated device."""
 
     def __init__(self, *, available: bool) -> None:
         self.waited = 0

@@ -55,7 +55,7 @@ def course_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def engine(course_data: Path) -> Iterator[LocalSandboxes]:
-    """Made while a token lies in the environment of whoever makes it."""
+    """A sandbox engine that is created with a token in the environment."""
     need("bwrap", shutil.which("bwrap"), "bubblewrap is not installed")
     os.environ["CARREL_TOKEN"] = "a secret of the service"
     made = LocalSandboxes(SandboxSettings(data={"/course/data": course_data}, imports=("numpy",)))
@@ -73,7 +73,7 @@ def sandbox(engine: LocalSandboxes) -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="module")
 def at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, object]]:
-    """What there is to attack."""
+    """Targets of the attacks."""
     folder = tmp_path_factory.mktemp("host")
     (folder / "gradebook.db").write_text("everybody's points")
     (folder / "open").mkdir()
@@ -101,7 +101,7 @@ def at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, object]]:
 
 
 def own_address() -> str:
-    """Of this machine, as others know it; where there is none, one that nobody has."""
+    """Return this machine's address in the network, or an unused address."""
     found = [
         each.address
         for addresses in psutil.net_if_addrs().values()
@@ -131,7 +131,7 @@ def test_an_attack_is_denied_in_a_sandbox(
 
     assert SUCCESS not in words(found), found
     assert found.status in (CellStatus.OK, CellStatus.ERROR) or found.cause is StopReason.MEMORY
-    # It did not end more than itself.
+    # It ended only itself.
     assert after.status is CellStatus.OK or found.status is CellStatus.KILLED
 
 
@@ -144,7 +144,7 @@ def test_no_attack_succeeds_in_a_container(
         docker_options(docker_engine.url),
     )
     sandbox = engine.open(LIMITS)
-    # What may end the kernel comes last.
+    # Attacks that may end the kernel come last.
     ordered = sorted(ATTACKS, key=lambda each: "memory" in each.name)
 
     found = run(sandbox, *(f"at = {at!r}\n{each.source}" for each in ordered))
@@ -167,7 +167,7 @@ def test_the_same_attack_succeeds_without_a_sandbox(
         need("network", at["outside"] != "192.0.2.1", "this machine has no network itself")
     program = tmp_path / "attack.py"
     program.write_text(f"at = {at!r}\n{attack.source}")
-    # In between stands a process that may be killed.
+    # Run in an intermediate process that may be killed.
     between = "import subprocess, sys; subprocess.run(sys.argv[1:])"
     done = subprocess.run(
         [sys.executable, "-c", between, sys.executable, str(program)],
@@ -329,7 +329,7 @@ for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
     _, denied, _, both = run(sandbox, "", look, start, look, marked=1)
 
     assert words(denied) == "denied\n"
-    # An ordinary program is no snapshot: so the test can fail.
+    # With an ordinary program the attack succeeds: the test can fail.
     assert words(both) == "denied\nopen\n"
 
 
@@ -402,7 +402,7 @@ def test_changed_functions_are_named(sandbox: Sandbox, what: str) -> None:
 
     found = sandbox.test("1", "assert all([True])")
 
-    # Who replaced how cells are run has not passed either.
+    # A submission that replaced the execution of cells does not pass either.
     assert what in found.tampered or found.status is CellStatus.KILLED, found
 
 
@@ -438,7 +438,7 @@ _ = 5
 
 
 def test_in_one_kernel_a_function_can_read_the_test_that_calls_it(sandbox: Sandbox) -> None:
-    """What cannot be prevented there, and why tests run apart where they can."""
+    """This cannot be prevented in one kernel; it is why tests are isolated where possible."""
     peek = """
 import sys
 def f():

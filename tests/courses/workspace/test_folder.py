@@ -15,7 +15,7 @@ from carrel.hub.schemas.courses import ContentOut, HandOutOut
 
 
 class Site:
-    """What a site would hand out; remembers what it was asked for."""
+    """A site with releases that records its calls."""
 
     def __init__(self, *versions: Mapping[str, bytes]) -> None:
         self.versions = list(versions)
@@ -154,7 +154,7 @@ def test_a_path_that_is_not_a_folder_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [32 << 20, 2 << 30], ids=["an assignment", "a job"])
 def test_files_over_the_limit_are_refused_before_they_are_read(tmp_path: Path, size: int) -> None:
     with (tmp_path / "large.bin").open("wb") as file:
-        file.truncate(size + 1)  # takes no room on the disk
+        file.truncate(size + 1)  # a sparse file
     with pytest.raises(TooLarge, match=r"500 files, 32 MiB\. Name in .*/\.carrelignore"):
         files_to_submit(tmp_path)
     (tmp_path / ".carrelignore").write_text("large.bin\n")

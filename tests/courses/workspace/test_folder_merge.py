@@ -233,7 +233,7 @@ def unique(cells: Sequence[NotebookCell]) -> NotebookDocument:
 
 @st.composite
 def edited(draw: st.DrawFn, of: NotebookDocument, whose: str) -> NotebookDocument:
-    """Some cells changed, deleted, moved and added."""
+    """Draw a version with some cells changed, deleted, moved and added."""
     cells = []
     for each in of.cells:
         done = draw(st.sampled_from(["leave", "leave", "leave", "write", "run", "mark", "delete"]))
@@ -278,7 +278,7 @@ def _told_apart(one: NotebookCell, *, keep_id: bool) -> NotebookCell:
 
 
 def lost(old: NotebookDocument, mine: NotebookDocument, merged: NotebookDocument) -> list[str]:
-    """What the student wrote and is not there any more."""
+    """Return the student's text that is missing after a merge."""
     before = {each.source for each in old.cells}
     after = sources(merged)
     return [

@@ -50,7 +50,7 @@ def see(value):
 
 
 class Student:
-    """A student's kernel, and the questions that came to it."""
+    """A student's kernel that records its questions."""
 
     def __init__(self, source: str) -> None:
         self.names: dict[str, object] = {}

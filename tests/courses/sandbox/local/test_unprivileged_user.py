@@ -78,7 +78,7 @@ print(json.dumps({"said": said, "finding": asdict(finding())}))
 
 
 def needed_by(name: str, found: dict[str, Distribution]) -> dict[str, Distribution]:
-    """Of a distribution, with what it needs itself."""
+    """Return the packages that a distribution needs, itself included."""
     if name not in found:
         found[name] = distribution(name)
         for requirement in found[name].requires or ():
@@ -89,7 +89,7 @@ def needed_by(name: str, found: dict[str, Distribution]) -> dict[str, Distributi
 
 @pytest.fixture(scope="module")
 def elsewhere() -> Iterator[Path]:
-    """An environment that everybody may read, with little in it: the program that runs there."""
+    """A small environment that all accounts can read; returns its Python."""
     need("bwrap", shutil.which("bwrap"), "bubblewrap is not installed")
     need("root", os.geteuid() == 0, "who is no root runs all other tests as an ordinary user")
     version = subprocess.run([SYSTEM, "-V"], capture_output=True, text=True, check=False).stdout
@@ -137,7 +137,7 @@ def test_an_ordinary_user_runs_sandboxes_with_the_same_isolation(elsewhere: Path
     assert (several["status"], several["cause"]) == ("killed", "memory")
     assert processes["outputs"][0]["text"].startswith("no more than 3")
     assert disk["outputs"][0]["text"] == "No space left on device\n"
-    # Whatever became of the cell, the test of what was before it runs.
+    # The test of the snapshot before the cell runs, however the cell ended.
     assert {each["test"] for each in found["said"]} == {"ok"}
     assert found["finding"]["verdict"] == "fine"
 
