@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ...hub.errors import InvalidInput
 from ...hub.messages import units as messages_units
+from ...hub.schemas import LATEST
 from ..model.records import Assignment, Extension, LateRule, LateStep, Member, Outage, Submission
 
 DUE_HELP = "2027-02-01 18:00 Europe/Berlin"
@@ -84,7 +85,10 @@ def read_due(text: str) -> tuple[float, str]:
         raise _no_due(
             f"On {found['day']} the clock in {found['zone']} shows {found['clock']} {how}."
         )
-    return first.timestamp(), found["zone"]
+    at = first.timestamp()
+    if not 0 <= at <= LATEST:
+        raise _no_due(f"{found['day']} is not between the years 1970 and 2999.")
+    return at, found["zone"]
 
 
 def _no_due(sentence: str) -> InvalidInput:
@@ -158,11 +162,11 @@ def due_for(
     extensions: Iterable[Extension],
     outages: Iterable[Outage],
 ) -> float | None:
-    """When an assignment is due for one person; None for no due time."""
+    """When an assignment is due for one person, at ``LATEST`` the latest; None for no due time."""
     if assignment.due is None:
         return None
     more = sum(each.seconds for each in extensions_of(assignment, member, extensions))
-    return after_outages(assignment.due + more, assignment.course, outages)
+    return min(LATEST, after_outages(assignment.due + more, assignment.course, outages))
 
 
 def extensions_of(

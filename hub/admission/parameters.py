@@ -11,6 +11,7 @@ from enum import StrEnum
 from pydantic import JsonValue
 
 from ..errors import InvalidInput
+from ..schemas.base import is_finite
 
 
 class FieldType(StrEnum):
@@ -101,12 +102,10 @@ def _read(kind: FieldType, text: str) -> JsonValue:
         case FieldType.TEXT:
             return text
         case FieldType.OTHER:
-            value: JsonValue = json.loads(text, parse_constant=_refuse)
+            value: JsonValue = json.loads(text)
+            if not is_finite(value):
+                raise ValueError(text)
             return value
-
-
-def _refuse(text: str) -> JsonValue:
-    raise ValueError(text)
 
 
 def _constant(default: str) -> object:

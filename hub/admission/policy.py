@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -12,6 +11,7 @@ from ..interfaces.store import Store
 from ..scheduling.explanation import admission_rules
 from ..scheduling.explanation.admission_rules import AdmissionRules, Rule
 from ..scheduling.model.snapshot import Device, Group, Kind, PriorityClass
+from ..schemas import LONGEST
 
 _SERVER_NAME = re.compile(r"[a-z0-9](?:-?[a-z0-9])*")
 """JupyterHub's rule for named servers."""
@@ -104,9 +104,9 @@ def seconds_of(hours: float) -> int:
     """Return a number of hours in whole seconds.
 
     Raises:
-        InvalidInput: not a positive, finite number.
+        InvalidInput: not a positive number, or longer than any time limit.
     """
-    if not math.isfinite(hours) or hours <= 0:
+    if not 0 < hours <= LONGEST / 3600:
         raise InvalidInput(
             f"{hours} hours make no session.", accepted="More than 0, such as 1.5.", field="hours"
         )

@@ -18,7 +18,7 @@ from ..records.json_value import Json
 from ..runtime.audit_trail import AuditTrail
 from ..scheduling.model.snapshot import ReservedSpan
 from ..scheduling.quota.tree import group_max
-from ..schemas import NAME
+from ..schemas import NAME, parsers
 from ..schemas.calendar import ReservationIn, ReservationOut, TermOut
 from .membership import Membership
 
@@ -233,7 +233,7 @@ def read_when(text: str) -> tuple[int | None, date | None, time, time, str]:
         raise InvalidInput(f"{text[:80]!r} says no time.", accepted=accepted, field="when")
     named = found["day"][:3].title()
     try:
-        single = None if named in WEEKDAYS else date.fromisoformat(found["day"])
+        single = None if named in WEEKDAYS else day(found["day"], "when")
         begins, ends = (time.fromisoformat(found[part].zfill(5)) for part in ("begins", "ends"))
     except ValueError:
         raise InvalidInput(
@@ -254,11 +254,13 @@ def read_when(text: str) -> tuple[int | None, date | None, time, time, str]:
 def day(text: str, field: str) -> date:
     """Raises InvalidInput."""
     try:
-        return date.fromisoformat(text.strip())
-    except ValueError:
+        found = date.fromisoformat(text.strip())
+        parsers.day(found.isoformat())
+    except (ValueError, InvalidInput):
         raise InvalidInput(
             f"{text[:40]!r} is no day.", accepted="Such as 2027-02-15.", field=field
         ) from None
+    return found
 
 
 def _values(term: Term) -> dict[str, Json]:

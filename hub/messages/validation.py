@@ -45,7 +45,8 @@ def _accepted(mistake: Mapping[str, Any], schema: Mapping[str, Any], path: Seque
     described = _described(_field(schema, path))
     if described:
         return f"Accepted: {described}."
-    return f"{str(mistake['msg']).removeprefix('Input ').capitalize()}."
+    wanted = str(mistake["msg"]).removeprefix("Input ")
+    return f"{wanted[:1].upper()}{wanted[1:]}."
 
 
 def _field(schema: Mapping[str, Any], path: Sequence[Any]) -> Mapping[str, Any]:

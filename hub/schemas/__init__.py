@@ -6,7 +6,7 @@ durations are seconds.
 Import the bodies of administration and of the pool history from their own modules.
 """
 
-from .base import LARGEST, LATEST, MODEL_LENGTH, NAME, In, Out
+from .base import LARGEST, LATEST, LONGEST, MODEL_LENGTH, NAME, In, Out
 from .calendar import BudgetOut
 from .errors import ErrorBody, ErrorOut
 from .internal import EventIn, EventsIn, KernelsIn, OpenSessionIn, StartedIn, StopIn, WatchOut
@@ -39,6 +39,7 @@ from .usage import LedgerOut, UsageOut, UsageReport, UsageRowOut, UsedBy
 __all__ = [
     "LARGEST",
     "LATEST",
+    "LONGEST",
     "MAX_NOTEBOOK_BYTES",
     "MODEL_LENGTH",
     "NAME",

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
-from .base import LARGEST, LATEST, MODEL_LENGTH, In, Out
+from .base import LARGEST, MODEL_LENGTH, In, Moment, Out, Span
 from .calendar import BudgetIn
 
 Why = Annotated[str, Field(max_length=500)]
@@ -26,8 +26,8 @@ class GroupIn(In):
     parent: Annotated[str | None, Field(max_length=64)] = None
     max_devices: Limit
     max_devices_per_user: Limit
-    max_seconds: Limit = 8 * 3600
-    idle_seconds: Limit | None = None
+    max_seconds: Span = 8 * 3600
+    idle_seconds: Span | None = None
     guaranteed: Annotated[Limit, Field(description="Devices that it has back when it asks.")] = 0
     borrowing: Annotated[
         Limit | None, Field(description="Devices that it may hold above its guarantee.")
@@ -35,9 +35,7 @@ class GroupIn(In):
     lending: Annotated[
         Limit | None, Field(description="Devices of its guarantee that others may use.")
     ] = None
-    weight: Annotated[
-        float, Field(gt=0, allow_inf_nan=False, description="Its part of what siblings share.")
-    ] = 1.0
+    weight: Annotated[float, Field(gt=0, description="Its part of what siblings share.")] = 1.0
     models: Annotated[list[ModelName], Field(min_length=1, max_length=100)] | None = None
     max_sessions: Annotated[
         Limit | None, Field(description="Sessions with devices of one member at one time.")
@@ -55,7 +53,7 @@ class DrainIn(In):
     Without ``until`` running work ends by itself; with it, remaining work is then stopped.
     """
 
-    until: Annotated[float, Field(allow_inf_nan=False, le=LATEST)] | None = None
+    until: Moment | None = None
     why: Why = ""
 
 

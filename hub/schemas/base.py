@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import isfinite
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic_core import PydanticCustomError
 
 NAME = r"[a-z0-9](?:[a-z0-9._@-]{0,62}[a-z0-9])?"
 """Names of users and groups."""
@@ -13,8 +14,13 @@ LARGEST = 2**53 - 1
 """Larger whole numbers are not exact in every JSON reader."""
 MODEL_LENGTH = 255
 """Max length of the name of a device model."""
-LATEST = 253402300799.0
-"""The end of the year 9999, the last year of calendars."""
+LATEST = 32503679999.0
+"""The end of the year 2999: the upper bound of every time.
+
+Calendars end with the year 9999. The distance leaves room for spans and time zones added to it.
+"""
+LONGEST = 100 * 365 * 86400
+"""Upper bound of every span, in seconds: 100 years."""
 
 NO_PARTS = "Only whole devices are lent: no engine can hold anybody to part of one yet."
 
@@ -38,8 +44,39 @@ Devices = Annotated[int, BeforeValidator(_whole)]
 """A number of devices; requests for part of a device get an explanation."""
 
 
+Moment = Annotated[float, Field(ge=0, le=LATEST)]
+"""A time, in seconds since 1970."""
+Span = Annotated[int, Field(ge=0, le=LONGEST)]
+"""A number of seconds."""
+
+
+def _finite(value: JsonValue) -> JsonValue:
+    if not is_finite(value):
+        raise PydanticCustomError(
+            "finite_number", "Input should hold finite numbers: JSON has no NaN and no Infinity"
+        )
+    return value
+
+
+def is_finite(value: JsonValue) -> bool:
+    """Return whether all numbers of a JSON value are finite, so that it can be written as JSON."""
+    match value:
+        case float():
+            return isfinite(value)
+        case list():
+            return all(map(is_finite, value))
+        case dict():
+            return all(map(is_finite, value.values()))
+        case _:
+            return True
+
+
+FiniteJson = Annotated[JsonValue, AfterValidator(_finite)]
+"""A JSON value; Python's readers and pydantic's also accept NaN and Infinity."""
+
+
 class In(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 class Out(BaseModel):

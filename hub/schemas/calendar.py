@@ -12,7 +12,7 @@ from .base import LARGEST, In, Out
 class BudgetIn(In):
     """What a group and its subgroups may use in each period."""
 
-    device_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    device_seconds: Annotated[float, Field(ge=0, le=LARGEST)]
     period: Literal["week", "term"]
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from .base import LARGEST, LATEST, In, Out
+from .base import LARGEST, In, Moment, Out
 from .calendar import BudgetIn
 
 CourseName = Annotated[str, Field(min_length=1, max_length=64)]
@@ -21,7 +21,6 @@ Roster = Annotated[
 Devices = Annotated[int, Field(ge=0, le=LARGEST)]
 Person = Annotated[str, Field(min_length=1, max_length=64)]
 Why = Annotated[str, Field(max_length=500)]
-Moment = Annotated[float, Field(ge=0, le=LATEST, allow_inf_nan=False)]
 
 
 class CourseIn(In):

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from .base import LARGEST, LATEST, In, Out
+from .base import LARGEST, LONGEST, In, Moment, Out
 from .courses import ContentOut, FileRefOut
 
 _MOST_CELLS = 10_000
-Points = Annotated[float, Field(ge=-1e9, le=1e9, allow_inf_nan=False)]
+Points = Annotated[float, Field(ge=-1e9, le=1e9)]
 Sentence = Annotated[str, Field(max_length=2000)]
 
 
@@ -21,7 +21,7 @@ class GradeIn(In):
     question: Annotated[
         str, Field(max_length=200, description="The nbgrader id of a cell, such as `squares`.")
     ] = ""
-    deadline: Annotated[float | None, Field(ge=0, le=LATEST, allow_inf_nan=False)] = None
+    deadline: Moment | None = None
 
 
 class FeedbackIn(In):
@@ -179,7 +179,7 @@ class VerdictIn(In):
     """Body of ``POST /api/v1/leases/{lease_id}/verdicts``."""
 
     submission: Annotated[int, Field(ge=1, le=LARGEST)]
-    seconds: Annotated[float, Field(ge=0, le=LATEST, allow_inf_nan=False)]
+    seconds: Annotated[float, Field(ge=0, le=LONGEST)]
     cells: Annotated[list[CellScoreIn], Field(max_length=_MOST_CELLS)] = []
     notes: Annotated[list[Sentence], Field(max_length=_MOST_CELLS)] = []
     why_not: Sentence = ""

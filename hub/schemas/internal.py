@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
-from .base import LARGEST, In, Out
+from .base import LARGEST, LONGEST, FiniteJson, In, Moment, Out
 from .requests import WarningOut
 
 
@@ -15,7 +15,7 @@ class OpenSessionIn(In):
 
     owner: str
     server_name: str
-    options: dict[str, JsonValue] = {}
+    options: dict[str, FiniteJson] = {}
 
 
 class KernelsIn(In):
@@ -26,21 +26,21 @@ class KernelsIn(In):
 
     count: Annotated[int, Field(ge=0, le=LARGEST)]
     running: Annotated[int, Field(ge=0, le=LARGEST, description="How many run a cell now.")]
-    cell_seconds_ago: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    cell_seconds_ago: Annotated[float, Field(ge=0, le=LONGEST)] | None = None
 
 
 class StartedIn(In):
     """Body of ``POST /api/v1/leases/{id}/started``: the process of the lease."""
 
     pid: Annotated[int, Field(ge=1, le=LARGEST)]
-    started_at: Annotated[float, Field(allow_inf_nan=False)]
+    started_at: Moment
 
 
 class EventIn(In):
     seq: Annotated[int, Field(ge=1, le=LARGEST)]
-    at: Annotated[float, Field(allow_inf_nan=False)]
+    at: Moment
     kind: Annotated[str, Field(max_length=32)]
-    data: dict[str, JsonValue] = {}
+    data: dict[str, FiniteJson] = {}
 
 
 class EventsIn(In):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime, tzinfo
+from math import inf, isfinite
 from pathlib import Path
 
 from pydantic import JsonValue
 
 from ..errors import InvalidInput, TooLarge
-from . import MAX_NOTEBOOK_BYTES, MODEL_LENGTH, NotebookIn
+from . import LATEST, LONGEST, MAX_NOTEBOOK_BYTES, MODEL_LENGTH, NotebookIn
 from .base import NO_PARTS, is_part
 from .calendar import BudgetIn
 
@@ -29,6 +30,9 @@ _UNITS = re.compile(
 MEMORY_HELP = "8GiB, 512MiB, 1.5GiB"
 _MEMORY = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[kmgt](?:i?b)?)", re.IGNORECASE)
 _CLOCK = re.compile(r"(?P<h>\d+):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?")
+_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_MOST_DIGITS = 100
+"""Of a duration or an amount of memory; Python refuses to read integers of 4,300 digits."""
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _PYTHON = {"True": True, "False": False, "None": None}
 
@@ -37,16 +41,21 @@ def seconds(text: str) -> int:
     """Parse ``30m``, ``2h``, ``1h30m``, ``90s``, ``1:30:00``; a bare number is minutes.
 
     Raises:
-        InvalidInput: it is none of these, or not above zero.
+        InvalidInput: it is none of these, not above zero, or longer than ``LONGEST``.
     """
     given = text.strip().lower()
     if given.isascii() and given.isdigit():
         given += "m"
-    found = _CLOCK.fullmatch(given) or _UNITS.fullmatch(given)
+    found = len(given) <= _MOST_DIGITS and (_CLOCK.fullmatch(given) or _UNITS.fullmatch(given))
     parts = found.groupdict() if found and given else {}
     total = sum(int(number) * _SECONDS[unit] for unit, number in parts.items() if number)
     if total <= 0:
-        raise InvalidInput(f"Invalid duration: {text!r}.", accepted=f"Accepted: {TIME_HELP}.")
+        raise InvalidInput(f"Invalid duration: {text[:40]!r}.", accepted=f"Accepted: {TIME_HELP}.")
+    if total > LONGEST:
+        raise InvalidInput(
+            f"The duration {text[:40]!r} is longer than 100 years.",
+            accepted=f"Accepted: {TIME_HELP}.",
+        )
     return total
 
 
@@ -82,11 +91,19 @@ def moment(text: str, now: float, zone: tzinfo | None = None) -> float:
         else:
             # Refuse "18:00": it is 18 hours as a duration, but probably means the time of day.
             at = now + seconds(given.replace(":", "?"))
-        datetime.fromtimestamp(at, UTC)  # calendars end with the year 9999
     except (ValueError, OverflowError, OSError, InvalidInput):
         raise InvalidInput(
             f"Invalid time: {text[:40]!r}.", accepted=f"Accepted: {MOMENT_HELP}."
         ) from None
+    return check_moment(at, text, f"Accepted: {MOMENT_HELP}.")
+
+
+def check_moment(at: float, text: str, accepted: str) -> float:
+    """Return the time. Raises InvalidInput if it is before 1970 or after ``LATEST``."""
+    if not 0 <= at <= LATEST:
+        raise InvalidInput(
+            f"The time {text[:40]!r} is not between the years 1970 and 2999.", accepted=accepted
+        )
     return at
 
 
@@ -99,9 +116,11 @@ def day(text: str) -> float:
     try:
         found = datetime.strptime(text.strip(), "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError:
+        found = None
+    if found is None or found.timestamp() > LATEST:
         raise InvalidInput(
-            f"Invalid date: {text!r}.", accepted="Give a date such as 2026-10-01."
-        ) from None
+            f"Invalid date: {text[:40]!r}.", accepted="Give a date such as 2026-10-01."
+        )
     return found.timestamp()
 
 
@@ -142,28 +161,48 @@ def memory_bytes(text: str) -> int:
         InvalidInput: it is none of these, or not above zero.
     """
     found = _MEMORY.fullmatch(text.strip())
-    if found:
+    if found and len(text) <= _MOST_DIGITS:
         unit = found["unit"].lower()
         step = 1000 if unit.endswith("b") and "i" not in unit else 1024
         size = int(float(found["number"]) * step ** (1 + "kmgt".index(unit[0])))
         if size > 0:
             return size
-    raise InvalidInput(f"Invalid amount of memory: {text!r}.", accepted=f"Accepted: {MEMORY_HELP}.")
+    raise InvalidInput(
+        f"Invalid amount of memory: {text[:40]!r}.", accepted=f"Accepted: {MEMORY_HELP}."
+    )
 
 
 def parameter(text: str) -> JsonValue:
-    """Parse a number, true, false, null or quoted text as JSON, and everything else as text."""
+    """Parse a number, true, false, null or quoted text, and everything else as text.
+
+    Numbers are those of Python, such as ``.5``, ``1.`` and ``+5``. Digits after a zero (``007``)
+    are an identifier, and stay text like NaN and Infinity.
+
+    Raises:
+        InvalidInput: the number is larger than JSON can represent.
+    """
     if text in _PYTHON:
         return _PYTHON[text]
+    if _NUMBER.fullmatch(text):
+        return _number(text)
     try:
-        value: JsonValue = json.loads(text, parse_constant=_no_constant)
+        value: JsonValue = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    return text if isinstance(value, dict | list) else value
+    return value if isinstance(value, str | bool) or value is None else text
 
 
-def _no_constant(name: str) -> JsonValue:
-    raise ValueError(name)  # NaN and Infinity are not JSON: they stay text
+def _number(text: str) -> int | float:
+    try:
+        value = int(text) if text.lstrip("+-").isdigit() else float(text)
+    except ValueError:  # Python reads integers of at most 4,300 digits
+        value = inf
+    if not isfinite(value):
+        raise InvalidInput(
+            f"The number {text[:40]!r} is too large.",
+            accepted="Give a number below 1e308, or text with --raw.",
+        )
+    return value
 
 
 def label(text: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from .base import LARGEST, MODEL_LENGTH, Devices, In, Out
+from .base import LARGEST, LONGEST, MODEL_LENGTH, Devices, FiniteJson, In, Moment, Out
 from .pool import DeviceOut
 
 
@@ -226,9 +226,7 @@ class JobIn(In):
     preemptible: Annotated[
         bool, Field(description="It may be stopped for a guarantee, and queued again.")
     ] = True
-    deadline: Annotated[
-        float | None, Field(allow_inf_nan=False, description="When it should have ended.")
-    ] = None
+    deadline: Annotated[Moment | None, Field(description="When it should have ended.")] = None
     image: Annotated[
         str,
         Field(max_length=160, description="Such as `torch` or `torch@sha256:…`; the default."),
@@ -236,7 +234,7 @@ class JobIn(In):
     internet: Annotated[
         bool, Field(description="Without it, it reaches this site's service and nothing else.")
     ] = True
-    parameters: dict[str, JsonValue] = {}
+    parameters: dict[str, FiniteJson] = {}
     kernel: Annotated[str, Field(max_length=128)] = ""
     output: Annotated[str, Field(max_length=255, description="File name of the result.")] = ""
     labels: dict[str, str] = {}
@@ -263,7 +261,7 @@ class ExtendIn(In):
     to repeat.
     """
 
-    seconds: Annotated[int, Field(ge=60, le=LARGEST)]
+    seconds: Annotated[int, Field(ge=60, le=LONGEST)]
     seen_seconds: Annotated[int, Field(ge=1, le=LARGEST)] | None = None
 
 
@@ -276,7 +274,7 @@ class ChangeIn(In):
     devices: (
         Annotated[Devices, Field(ge=1, le=LARGEST, description="No more than before.")] | None
     ) = None
-    seconds: Annotated[int, Field(ge=60, le=LARGEST, description="No more than before.")] | None = (
+    seconds: Annotated[int, Field(ge=60, le=LONGEST, description="No more than before.")] | None = (
         None
     )
     group: Annotated[str, Field(min_length=1, max_length=64)] | None = None
@@ -290,7 +288,7 @@ class QuoteIn(In):
     group: Annotated[str, Field(max_length=64)] = ""
     devices: Annotated[Devices, Field(ge=0, le=LARGEST)] = 0
     model: Model | None = None
-    seconds: Annotated[int, Field(ge=1, le=LARGEST)] = 3600
+    seconds: Annotated[int, Field(ge=1, le=LONGEST)] = 3600
     preemptible: Annotated[bool, Field(description="Of a job; a session never is.")] = True
 
 

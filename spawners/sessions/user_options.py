@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue, ValidationError
@@ -48,8 +47,6 @@ def checked(options: Mapping[str, object]) -> dict[str, JsonValue]:
         chosen = SessionIn.model_validate(dict(options))
     except ValidationError as error:
         raise _refusal(invalid_body(error, SessionIn).message) from error
-    if not math.isfinite(chosen.hours):
-        raise _refusal("hours must be a finite number.")
     plain: dict[str, JsonValue] = json.loads(chosen.model_dump_json(exclude_unset=True))
     return plain
 

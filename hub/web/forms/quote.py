@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ from ...admission.quotes import Quotes
 from ...errors import CarrelError
 from ...groups.membership import GroupChoice
 from ...records.identity import Identity
-from ...schemas import LARGEST, QuoteIn, QuoteOut, parsers
+from ...schemas import LARGEST, LONGEST, QuoteIn, QuoteOut, parsers
 from .session import SessionForm
 
 _CHOICES = 9
@@ -96,4 +95,4 @@ def _with(wanted: QuoteIn, devices: int) -> QuoteIn:
 
 def _whole(seconds: float) -> int:
     """Return at least a second; submitting reports an invalid number of hours."""
-    return int(max(1.0, min(seconds, float(LARGEST)))) if not math.isnan(seconds) else 1
+    return int(max(1.0, min(seconds, float(LONGEST))))

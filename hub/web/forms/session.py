@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -88,13 +89,16 @@ class SessionForm:
 
 def _hours(text: str) -> float:
     try:
-        return float(text.replace(",", "."))
+        hours = float(text.replace(",", "."))
     except ValueError:
+        hours = math.nan
+    if not math.isfinite(hours):
         raise InvalidInput(
             f"Invalid number of hours: {text[:40]!r}.",
             accepted="Enter a number such as 1.5.",
             field="hours",
-        ) from None
+        )
+    return hours
 
 
 def device_choices(groups: list[GroupChoice]) -> int:

@@ -21,6 +21,7 @@ from carrel.courses.model.records import (
     Submission,
 )
 from carrel.hub.errors import InvalidInput
+from carrel.hub.schemas import LATEST
 
 HOUR = 3600
 DAY = 24 * HOUR
@@ -87,6 +88,9 @@ class TestReading:
             ("2027-02-30 18:00 UTC", "is not in the calendar."),
             ("2027-02-01 25:00 UTC", "is not in the calendar."),
             ("2027-02-01 18:00 Mars/Olympus", "There is no zone Mars/Olympus."),
+            ("9999-12-31 23:59 Etc/GMT-14", "9999-12-31 is not between the years 1970 and 2999."),
+            ("3000-01-01 00:00 UTC", "is not between the years 1970 and 2999."),
+            ("0001-01-01 00:00 UTC", "is not between the years 1970 and 2999."),
             ("2027-02-01 18:00 ../../etc/passwd", "is not a due time."),
             ("2027-02-01 18:00 /etc/passwd", "There is no zone /etc/passwd."),
             ("2027-03-28 02:30 Europe/Berlin", "Europe/Berlin shows 02:30 never."),
@@ -155,6 +159,10 @@ class TestDue:
             extension(500, person="ada", assignment="ps2"),
         ]
         assert deadline_rules.due_for(PS1, ADA, extensions, []) == 100 * DAY + 49 * HOUR
+
+    def test_an_extension_never_reaches_beyond_the_upper_bound_of_times(self) -> None:
+        last = Assignment(course="cs101", name="ps1", due=LATEST - HOUR)
+        assert deadline_rules.due_for(last, ADA, [extension(48, person="ada")], []) == LATEST
 
     def test_an_extension_of_no_section_reaches_no_student(self) -> None:
         alone = Member(course="cs101", person="ben")

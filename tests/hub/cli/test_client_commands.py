@@ -126,7 +126,9 @@ class TestTime:
 @pytest.mark.parametrize(
     ("text", "value"),
     [("1", 1), ("1e-3", 0.001), ("true", True), ("True", True), ("null", None), ("None", None),
-     ('"7"', "7"), ("adam", "adam"), ("[1]", "[1]"), ("NaN", "NaN"), ("", ""), ("007", "007")],
+     ('"7"', "7"), ("adam", "adam"), ("[1]", "[1]"), ("NaN", "NaN"), ("", ""), ("007", "007"),
+     (".5", 0.5), ("1.", 1.0), ("+5", 5), ("-0.5", -0.5), ("-.5e3", -500.0),
+     ("1_0", "1_0"), (".", ".")],
 )  # fmt: skip  # grouped by meaning
 def test_parameters_are_numbers_where_they_look_like_it(text: str, value: object) -> None:
     assert parsers.parameter(text) == value

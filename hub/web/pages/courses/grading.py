@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 
 from .....courses.gradebook.csv_export import csv_text
 from ....errors import CarrelError, InvalidInput
-from ....schemas.base import LARGEST
+from ....schemas import LARGEST, parsers
 from ....schemas.grading import GradeIn, GradesOut
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
@@ -155,7 +155,7 @@ def _since(web: WebContext, fields: Mapping[str, str]) -> float | None:
     if given in {"", "now"}:
         return web.clock() if given else None
     try:
-        return float(given)
+        return parsers.check_moment(float(given), given, "Use the buttons on the page.")
     except ValueError:
         raise InvalidInput(
             "The form contains no time.", accepted="Use the buttons on the page."

@@ -22,6 +22,7 @@ from carrel.courses.grading_runs.service import GRADER
 from carrel.hub.errors import Refused
 from carrel.hub.records.requests import RequestFilter
 from carrel.hub.scheduling.model.snapshot import Group, PriorityClass
+from carrel.hub.schemas import LATEST
 from carrel.hub.store import open_store
 from carrel.hub.store.sql.database import migrations, refuse_network_file_system
 from carrel.hub.store.sql.tables.core import metadata
@@ -198,6 +199,17 @@ class TestSteps:
             "job": grader,
             "session": None,
         }
+        store.close()
+
+    def test_times_beyond_the_upper_bound_are_brought_down_to_it(self, database: Path) -> None:
+        """r0018: a deadline of 1e300 broke the pages that show it."""
+        _at_revision(database, "r0017")
+        for number, (name, at) in enumerate((("late", 1e300), ("early", -5.0), ("right", 500.0))):
+            _request(database, number + 1, name)
+            _execute(database, "UPDATE requests SET deadline = ? WHERE id = ?", (at, name))
+        store = open_store(database)
+        found = {each.id: each.deadline for each in store.requests(ALL)}
+        assert found == {"late": LATEST, "early": 0.0, "right": 500.0}
         store.close()
 
 

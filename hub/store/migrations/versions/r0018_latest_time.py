@@ -1,0 +1,27 @@
+"""Bring times after the year 2999, which pages and commands cannot show, down to that bound."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "r0018"
+down_revision = "r0017"
+branch_labels = None
+depends_on = None
+
+_LATEST = 32503679999.0
+_COLUMNS = (
+    ("requests", "deadline"),
+    ("marks", "until"),
+    ("assignments", "due"),
+)
+
+
+def upgrade() -> None:
+    connection = op.get_bind()
+    for name, column in _COLUMNS:
+        table = sa.table(name, sa.column(column, sa.Float))
+        time = table.c[column]
+        connection.execute(sa.update(table).where(time > _LATEST).values({column: _LATEST}))
+        connection.execute(sa.update(table).where(time < 0).values({column: 0.0}))
