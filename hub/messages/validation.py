@@ -45,6 +45,8 @@ def _accepted(mistake: Mapping[str, Any], schema: Mapping[str, Any], path: Seque
     described = _described(_field(schema, path))
     if described:
         return f"Accepted: {described}."
+    if mistake["type"] == "value_error":  # its sentence is in the message
+        return ""
     wanted = str(mistake["msg"]).removeprefix("Input ")
     return f"{wanted[:1].upper()}{wanted[1:]}."
 

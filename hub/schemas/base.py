@@ -6,7 +6,6 @@ from math import isfinite
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
-from pydantic_core import PydanticCustomError
 
 NAME = r"[a-z0-9](?:[a-z0-9._@-]{0,62}[a-z0-9])?"
 """Names of users and groups."""
@@ -52,9 +51,7 @@ Span = Annotated[int, Field(ge=0, le=LONGEST)]
 
 def _finite(value: JsonValue) -> JsonValue:
     if not is_finite(value):
-        raise PydanticCustomError(
-            "finite_number", "Input should hold finite numbers: JSON has no NaN and no Infinity"
-        )
+        raise ValueError("Numbers must be finite: JSON has no NaN and no Infinity.")
     return value
 
 
