@@ -124,7 +124,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
         lifespan=lifespan,
         accounts=accounts,
         metrics_token=secrets.metrics_token,
-        vitals=metrics,
+        loop_metrics=metrics,
         checks={"store": store.check, "hub": hub.check},
         courses=courses,
     )

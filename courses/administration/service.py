@@ -11,7 +11,7 @@ from ...hub.groups.quotas import GroupQuotas, check_group_name
 from ...hub.inventory.images import ImageCatalogue
 from ...hub.messages import units
 from ...hub.records.audit import AuditAction
-from ...hub.records.identity import Identity, check
+from ...hub.records.identity import Identity, require_admin
 from ...hub.records.images import Reference
 from ...hub.runtime.context import Context
 from ...hub.scheduling.explanation.quota_change import NO_EFFECT
@@ -88,7 +88,7 @@ class CourseAdministration:
         self, who: Identity, body: CourseIn
     ) -> tuple[Group, RosterChange, list[str]]:
         """The group, the roster and notes for the administrator of a course to be created."""
-        check(who)
+        require_admin(who)
         self._check_new(body.name)
         rows = read_roster(body.students) if body.students else ()
         self._check_image(body.name, body.image)
@@ -104,7 +104,7 @@ class CourseAdministration:
 
         Its assignments are hidden and have no due time until they are released again.
         """
-        check(who)
+        require_admin(who)
         old = self.access.store.course(source)
         self._check_new(body.name)
         self._check_image(body.name, old.image)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...hub.errors import InvalidInput, NotFound
 from ...hub.messages import units
 from ...hub.records.audit import AuditAction
-from ...hub.records.identity import Identity, check
+from ...hub.records.identity import Identity, require_admin
 from ...hub.schemas.admin import ConsequencesOut
 from ...hub.schemas.courses import (
     ExtensionIn,
@@ -133,7 +133,7 @@ class DeadlineService:
             Forbidden: the user is not an administrator.
             InvalidInput: it ends before it begins, or is longer than a month.
         """
-        check(who)
+        require_admin(who)
         if not body.starts_at < body.ends_at <= body.starts_at + LONGEST_OUTAGE:
             raise InvalidInput(
                 "An outage ends after it begins, within 31 days.",

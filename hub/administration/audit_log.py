@@ -8,7 +8,7 @@ from ..errors import InvalidInput
 from ..interfaces.store import Store
 from ..records import json_value
 from ..records.audit import AuditAction, AuditEntry, ChangeFilter
-from ..records.identity import Identity, check
+from ..records.identity import Identity, require_admin
 from ..schemas.admin import ChangeOut, ChangesOut
 
 
@@ -34,7 +34,7 @@ class AuditLog:
             Forbidden: the caller is not an administrator.
             InvalidInput: there is no such action.
         """
-        check(who)
+        require_admin(who)
         which = ChangeFilter(
             who=by or None,
             action=_action(action) if action else None,

@@ -10,7 +10,7 @@ from ..groups.calendar import GroupCalendar, ReservationPreview
 from ..groups.quotas import GroupQuotas
 from ..groups.users import Users
 from ..inventory.maintenance import NodeMaintenance
-from ..records.identity import Identity, check
+from ..records.identity import Identity, require_admin
 from ..runtime.context import Context
 from ..schemas.admin import (
     ConsequencesOut,
@@ -41,14 +41,14 @@ class Administration:
     # -- groups and quotas ----------------------------------------------------------------
 
     def tree(self, who: Identity) -> QuotaTreeOut:
-        check(who)
+        require_admin(who)
         return QuotaTreeOut(groups=self._quotas.all())
 
     def set_group(
         self, who: Identity, name: str, body: GroupIn, *, dry_run: bool = False
     ) -> ConsequencesOut:
         """Make or change a group; what it means is said first, and alone in a dry run."""
-        check(who)
+        require_admin(who)
         after = self._quotas.wanted(name, body)
         found = self._quotas.preview(after, body.teachers)
         said = list(found) or ["Nothing changes."]
@@ -61,81 +61,81 @@ class Administration:
         return ConsequencesOut(sentences=said, saved=True, changes=bool(found))
 
     def remove_group(self, who: Identity, name: str) -> None:
-        check(who)
+        require_admin(who)
         self._quotas.remove(name, who=who.name)
         self.context.notifier.notify()
 
     # -- terms and reservations -----------------------------------------------------------
 
     def put_term(self, who: Identity, name: str, body: TermIn) -> None:
-        check(who)
-        self.agenda.put_term(name, body.first, body.last, who=who.name)
+        require_admin(who)
+        self.calendar.put_term(name, body.first, body.last, who=who.name)
         self.context.notifier.notify()
 
     def remove_term(self, who: Identity, name: str) -> None:
-        check(who)
-        self.agenda.remove_term(name, who=who.name)
+        require_admin(who)
+        self.calendar.remove_term(name, who=who.name)
         self.context.notifier.notify()
 
     def preview_reservation(self, who: Identity, body: ReservationIn) -> ReservationPreview:
-        check(who)
-        return self.agenda.preview(body)
+        require_admin(who)
+        return self.calendar.preview(body)
 
     def reserve(self, who: Identity, body: ReservationIn) -> ReservationOut:
-        check(who)
-        made = self.agenda.reserve(body, who=who.name)
+        require_admin(who)
+        made = self.calendar.reserve(body, who=who.name)
         self.context.notifier.notify()
         return made
 
     def unreserve(self, who: Identity, name: str) -> None:
-        check(who)
-        self.agenda.unreserve(name, who=who.name)
+        require_admin(who)
+        self.calendar.unreserve(name, who=who.name)
         self.context.notifier.notify()
 
     @property
-    def agenda(self) -> GroupCalendar:
+    def calendar(self) -> GroupCalendar:
         return GroupCalendar(self.context.store, self.context.clock)
 
     # -- people ---------------------------------------------------------------------------
 
     def people(self, who: Identity) -> PeopleOut:
-        check(who)
+        require_admin(who)
         return self._people.all()
 
     def add_person(self, who: Identity, body: PersonIn) -> PasswordOut:
-        check(who)
+        require_admin(who)
         password = self._people.add(body.name, admin=body.admin, groups=body.groups, who=who.name)
         return PasswordOut(name=body.name.lower(), password=password)
 
     def reset_password(self, who: Identity, name: str) -> PasswordOut:
-        check(who)
+        require_admin(who)
         return PasswordOut(name=name, password=self._people.set_password(name, who=who.name))
 
     def remove_person(self, who: Identity, name: str) -> None:
-        check(who)
+        require_admin(who)
         self._people.remove(name, who=who.name)
 
     # -- nodes and devices ----------------------------------------------------------------
 
     def nodes(self, who: Identity) -> list[NodeOut]:
-        check(who)
+        require_admin(who)
         return self._pool.nodes()
 
     def drain(
         self, who: Identity, target: str, body: DrainIn, *, dry_run: bool = False
     ) -> ConsequencesOut:
-        check(who)
+        require_admin(who)
         said = self._pool.drain(
             target, why=body.why.strip(), until=body.until, who=who.name, dry_run=dry_run
         )
         return ConsequencesOut(sentences=list(said), saved=not dry_run)
 
     def undrain(self, who: Identity, target: str) -> ConsequencesOut:
-        check(who)
+        require_admin(who)
         return _done(self._pool.undrain(target, who=who.name))
 
     def quarantine(self, who: Identity, target: str, body: QuarantineIn) -> ConsequencesOut:
-        check(who)
+        require_admin(who)
         why = body.why.strip()
         if not why:
             raise InvalidInput(
@@ -146,7 +146,7 @@ class Administration:
         return _done(self._pool.quarantine(target, why=why, who=who.name))
 
     def release(self, who: Identity, target: str) -> ConsequencesOut:
-        check(who)
+        require_admin(who)
         return _done(self._pool.release(target, who=who.name))
 
     # -- audit log ------------------------------------------------------------------------

@@ -46,7 +46,7 @@ class Viewer:
         return self.sees_all or owner == self.name or group in self.teaches
 
 
-def check(who: Identity) -> None:
+def require_admin(who: Identity) -> None:
     """Raises Forbidden."""
     if not who.admin:
         raise Forbidden("This is for administrators.", accepted="Ask one of yours.")

@@ -138,7 +138,7 @@ def build_app(
     clock: Clock = time.time,
     lifespan: Lifespan | None = None,
     accounts: Accounts | None = None,
-    vitals: LoopMetrics | None = None,
+    loop_metrics: LoopMetrics | None = None,
     checks: Mapping[str, Check] | None = None,
 ) -> FastAPI:
     """Build the web application of the service.
@@ -151,7 +151,7 @@ def build_app(
             the notifier is bound to the event loop before it starts.
         accounts: Carrel's own accounts, for administrators to change.
         metrics_token: reads ``/metrics``; without one only JupyterHub tokens do.
-        vitals: liveness of the loop; ``checks``: further checks of ``/readyz``.
+        loop_metrics: liveness of the loop; ``checks``: further checks of ``/readyz``.
     """
 
     @asynccontextmanager
@@ -172,7 +172,11 @@ def build_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    seal, streams, signs = Signer(crypt_key), Streams(context.notifier), vitals or LoopMetrics()
+    seal, streams, signs = (
+        Signer(crypt_key),
+        Streams(context.notifier),
+        loop_metrics or LoopMetrics(),
+    )
     membership = Membership.of(context)
     budgets = BudgetQueries(context.store, context.clock, membership)
     requests = RequestQueries(context)

@@ -42,8 +42,8 @@ def add_term(*, name: str, first: str, last: str, state: StateFolder) -> None:
     Example:
       carrel term add winter 2026-10-12 2027-02-15
     """
-    with _agenda(state) as agenda:
-        agenda.put_term(name, first, last, who=operator())
+    with _open_calendar(state) as calendar:
+        calendar.put_term(name, first, last, who=operator())
     click.echo(f"The term {name} is from {first} to {last}.")
 
 
@@ -57,8 +57,8 @@ def list_terms(*, state: StateFolder, as_json: bool) -> None:
     Example:
       carrel term ls
     """
-    with _agenda(state) as agenda:
-        found = agenda.terms()
+    with _open_calendar(state) as calendar:
+        found = calendar.terms()
     if as_json:
         for one in found:
             display.as_json(one)
@@ -80,8 +80,8 @@ def remove_term(*, name: str, state: StateFolder) -> None:
     Example:
       carrel term rm winter
     """
-    with _agenda(state) as agenda:
-        agenda.remove_term(name, who=operator())
+    with _open_calendar(state) as calendar:
+        calendar.remove_term(name, who=operator())
     click.echo(f"Removed the term {name}.")
 
 
@@ -141,13 +141,13 @@ def add_reservation(
       carrel reserve add lab --devices 2 --when "2026-12-01 14:00-18:00 Europe/Berlin"
     """
     body = ReservationIn(group=group, devices=devices, when=when, until=until, first=first, why=why)
-    with _agenda(state) as agenda:
-        for sentence in agenda.preview(body).problems:
+    with _open_calendar(state) as calendar:
+        for sentence in calendar.preview(body).problems:
             click.echo(sentence, err=True)
         if dry_run:
             click.echo("Nothing was reserved.")
             return
-        made = agenda.reserve(body, who=operator())
+        made = calendar.reserve(body, who=operator())
     if as_json:
         display.as_json(made)
         return
@@ -169,8 +169,8 @@ def list_reservations(*, state: StateFolder, as_json: bool) -> None:
     Example:
       carrel reserve ls --json
     """
-    with _agenda(state) as agenda:
-        found = agenda.reservations()
+    with _open_calendar(state) as calendar:
+        found = calendar.reservations()
     if as_json:
         for one in found:
             display.as_json(one)
@@ -200,13 +200,13 @@ def remove_reservation(*, reservation: str, state: StateFolder) -> None:
     Example:
       carrel reserve rm r-1a2b3c
     """
-    with _agenda(state) as agenda:
-        agenda.unreserve(reservation, who=operator())
+    with _open_calendar(state) as calendar:
+        calendar.unreserve(reservation, who=operator())
     click.echo(f"Removed the reservation {reservation}.")
 
 
 @contextmanager
-def _agenda(state: StateFolder) -> Iterator[GroupCalendar]:
+def _open_calendar(state: StateFolder) -> Iterator[GroupCalendar]:
     existing(state)
     with closing(open_store(state.database)) as store:
         yield GroupCalendar(store, time.time)

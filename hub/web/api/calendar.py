@@ -20,7 +20,7 @@ router = APIRouter(responses=ERRORS, tags=["administration"])
 @router.get("/terms", summary="The terms of the budget periods")
 def terms(web: Carrel, who: Reader) -> TermsOut:
     """In chronological order; days of a term begin at midnight UTC."""
-    return TermsOut(terms=web.administration.agenda.terms())
+    return TermsOut(terms=web.administration.calendar.terms())
 
 
 @router.put("/terms/{name}", summary="Create or change a term", openapi_extra=body_of(TermIn))

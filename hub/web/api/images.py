@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path
 
-from ...records.identity import check
+from ...records.identity import require_admin
 from ...schemas.images import ImagesOut, NeedsOut, PinIn, PinOut
 from ..dependencies.bodies import json_body
 from ..dependencies.callers import Carrel, Reader, Writer
@@ -32,7 +32,7 @@ def needed(web: Carrel, who: Reader) -> NeedsOut:
     """For administrators: builds that a course has pinned, that are in use, or that an output
     names.
     """
-    check(who)
+    require_admin(who)
     return web.images.needed(web.context.files)
 
 

@@ -39,7 +39,7 @@ class Metrics:
     """A collector of the service's metrics."""
 
     context: Context
-    vitals: LoopMetrics
+    loop_metrics: LoopMetrics
     streams: Streams
     clock: MonotonicClock = monotonic
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -88,7 +88,7 @@ class Metrics:
         return family
 
     def _cycles(self) -> Iterator[Metric]:
-        cycles = self.vitals.cycles()
+        cycles = self.loop_metrics.cycles()
         family = HistogramMetricFamily("carrel_cycle_seconds", "Cycles of the scheduling loop.")
         family.add_metric(
             [], _buckets(CYCLE_BOUNDS, cycles.within, cycles.count), sum_value=cycles.seconds

@@ -56,9 +56,9 @@ def _asked(check: Check) -> ReadinessCheckOut:
     return ReadinessCheckOut(ok=True, message="It answers.")
 
 
-def going_round(vitals: LoopMetrics) -> None:
+def going_round(loop_metrics: LoopMetrics) -> None:
     """Raises Unavailable unless the loop has recently completed a cycle."""
-    since = vitals.since_cycle()
+    since = loop_metrics.since_cycle()
     if since is None:
         raise Unavailable("The scheduling loop has not completed a cycle yet.")
     if since > CYCLE_SECONDS:

@@ -15,7 +15,7 @@ from ...config.settings import SERVICE_PREFIX
 from ...errors import CarrelError
 from ...messages import usage as usage_messages
 from ...messages.usage import UsageLine
-from ...records.identity import check
+from ...records.identity import require_admin
 from ...records.usage import DAY, UsageBy, UsageRow
 from ...requests.pagination import RequestQuery
 from ...scheduling.model.states import LIVE
@@ -183,7 +183,7 @@ def _used(web: WebContext, visitor: Visitor, chosen: UsageChoice, mine: Collecti
 @of_one_moment
 def use(web: Carrel, visitor: Guest, span: Span = "week", group: Group = "") -> Response:
     """Utilization and wait times."""
-    check(visitor.identity)
+    require_admin(visitor.identity)
     found = web.usage.pool(visitor.identity, span, group)
     page = web.render(
         "admin/use.html",
@@ -199,7 +199,7 @@ def use(web: Carrel, visitor: Guest, span: Span = "week", group: Group = "") -> 
 @of_one_moment
 def use_live(web: Carrel, visitor: Guest, span: Span = "week", group: Group = "") -> Response:
     """The plots only, for live updates."""
-    check(visitor.identity)
+    require_admin(visitor.identity)
     found = web.usage.pool(visitor.identity, span, group)
     return html(web.render("shared/history_plots.html", found=found, plots=_plots(found)))
 

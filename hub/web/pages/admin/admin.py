@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from ....config.settings import SERVICE_PREFIX
 from ....errors import CarrelError, InvalidInput
 from ....records.audit import AuditAction
-from ....records.identity import check
+from ....records.identity import require_admin
 from ....schemas.admin import ConsequencesOut, DrainIn, PasswordOut, PersonIn, QuarantineIn
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
@@ -35,7 +35,7 @@ def quotas(
     web: Carrel, visitor: Guest, edit: Annotated[str, Query(max_length=64)] = ""
 ) -> Response:
     """The quota tree with usage; ``edit`` opens a group."""
-    check(visitor.identity)
+    require_admin(visitor.identity)
     form = _group_form(web, visitor, edit) if edit else None
     return _quotas(web, visitor, form)
 
@@ -51,7 +51,7 @@ def quotas_live(web: Carrel, visitor: Guest) -> Response:
 def set_group(web: Carrel, visitor: Guest, fields: Form) -> Response:
     """Preview a change or, when confirmed, save it."""
     who, form = visitor.identity, GroupForm.filled(fields)
-    check(who)
+    require_admin(who)
     save = fields.get("do") == "save"
     try:
         effect = web.administration.set_group(who, form.name, form.body(), dry_run=not save)
@@ -65,7 +65,7 @@ def set_group(web: Carrel, visitor: Guest, fields: Form) -> Response:
 @router.post("/groups/remove")
 def remove_group(web: Carrel, visitor: Guest, fields: Form) -> Response:
     name = fields.get("name", "")
-    check(visitor.identity)
+    require_admin(visitor.identity)
     try:
         web.administration.remove_group(visitor.identity, name)
     except CarrelError as error:
@@ -105,13 +105,13 @@ def _group_form(web: WebContext, visitor: Visitor, name: str) -> GroupForm | Non
 
 @router.get("/people")
 def people(web: Carrel, visitor: Guest) -> Response:
-    check(visitor.identity)
+    require_admin(visitor.identity)
     return _people(web, visitor)
 
 
 @router.post("/people")
 def add_person(web: Carrel, visitor: Guest, fields: Form) -> Response:
-    check(visitor.identity)
+    require_admin(visitor.identity)
     body = PersonIn(
         name=fields.get("name", "").strip()[:64] or "?",
         admin=fields.get("admin") == "yes",
@@ -126,7 +126,7 @@ def add_person(web: Carrel, visitor: Guest, fields: Form) -> Response:
 
 @router.post("/people/password")
 def reset_password(web: Carrel, visitor: Guest, fields: Form) -> Response:
-    check(visitor.identity)
+    require_admin(visitor.identity)
     try:
         made = web.administration.reset_password(visitor.identity, fields.get("name", ""))
     except CarrelError as error:
@@ -136,7 +136,7 @@ def reset_password(web: Carrel, visitor: Guest, fields: Form) -> Response:
 
 @router.post("/people/remove")
 def remove_person(web: Carrel, visitor: Guest, fields: Form) -> Response:
-    check(visitor.identity)
+    require_admin(visitor.identity)
     try:
         web.administration.remove_person(visitor.identity, fields.get("name", ""))
     except CarrelError as error:
@@ -172,20 +172,20 @@ def pool(
     web: Carrel, visitor: Guest, target: Annotated[str, Query(max_length=128)] = ""
 ) -> Response:
     """All nodes with their devices; ``target`` opens one of them."""
-    check(visitor.identity)
+    require_admin(visitor.identity)
     return _pool(web, visitor, target)
 
 
 @router.get("/pool/live")
 def pool_live(web: Carrel, visitor: Guest) -> Response:
-    check(visitor.identity)
+    require_admin(visitor.identity)
     return html(web.render("admin/devices.html", **_devices(web, visitor)))
 
 
 @router.post("/pool")
 def mark(web: Carrel, visitor: Guest, fields: Form) -> Response:
     """Drain, undrain, quarantine or release, and show the result."""
-    check(visitor.identity)
+    require_admin(visitor.identity)
     target = fields.get("target", "")
     try:
         until = _until(web, fields) if fields.get("do") in ("preview", "drain") else None

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from ....config.settings import SERVICE_PREFIX
 from ....errors import CarrelError, InvalidInput
 from ....groups.calendar import ReservationPreview
-from ....records.identity import check
+from ....records.identity import require_admin
 from ....schemas import parsers
 from ....schemas.calendar import ReservationIn, TermIn
 from ...dependencies.callers import Carrel
@@ -33,14 +33,14 @@ router = APIRouter(include_in_schema=False, prefix="/admin/calendar")
 
 @router.get("")
 def calendar(web: Carrel, visitor: Guest) -> Response:
-    check(visitor.identity)
+    require_admin(visitor.identity)
     return _page(web, visitor)
 
 
 @router.post("")
 def change(web: Carrel, visitor: Guest, fields: Form) -> Response:
     """Save, remove or preview a term or a reservation, depending on the button."""
-    check(visitor.identity)
+    require_admin(visitor.identity)
     try:
         if fields.get("do") == "preview":
             body = _reservation(_entries(fields))
@@ -98,7 +98,7 @@ def _page(
 ) -> Response:
     page = web.render(
         "admin/calendar.html",
-        terms=web.administration.agenda.terms(),
+        terms=web.administration.calendar.terms(),
         reservations=web.pool.reservations(visitor.identity),
         groups=[group.name for group in web.context.store.groups()],
         effect=effect,

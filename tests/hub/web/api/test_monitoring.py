@@ -125,7 +125,7 @@ class TestProbes:
 
     def test_it_is_ready_while_every_part_responds(self) -> None:
         now = 0.0
-        vitals = LoopMetrics(clock=lambda: Instant(now))
+        loop_metrics = LoopMetrics(clock=lambda: Instant(now))
         broken: list[str] = []
 
         def hub() -> None:
@@ -133,9 +133,9 @@ class TestProbes:
                 raise Unavailable("JupyterHub does not answer.")
 
         ready = Readiness(
-            {"loop": lambda: going_round(vitals), "hub": hub}, clock=lambda: Instant(now)
+            {"loop": lambda: going_round(loop_metrics), "hub": hub}, clock=lambda: Instant(now)
         )
-        vitals.cycled(0.01)
+        loop_metrics.cycled(0.01)
         assert ready.look().ready
         broken.append("hub")
         assert ready.look().ready  # The answer holds for a moment.
@@ -148,11 +148,11 @@ class TestProbes:
         assert ready.look().checks["loop"].message.endswith("41 s ago.")
 
     def test_cycles_are_counted_in_classes(self) -> None:
-        vitals = LoopMetrics()
+        loop_metrics = LoopMetrics()
         for seconds in (0.001, 0.3, 60.0):
-            vitals.cycled(seconds)
-        vitals.failed()
-        found = vitals.cycles()
+            loop_metrics.cycled(seconds)
+        loop_metrics.failed()
+        found = loop_metrics.cycles()
         assert (found.within[0], found.within[-1], found.count, found.failed) == (1, 2, 3, 1)
 
 
