@@ -1,4 +1,4 @@
-"""The embedded accounts: who may sign in where a site brings no sign-in of its own."""
+"""The embedded accounts, for sites without a sign-in system of their own."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ __all__ = ["Account", "Accounts", "CarrelAuthenticator"]
 
 
 def __getattr__(name: str) -> object:
-    """Import the authenticator when it is asked for: JupyterHub, which takes it from here, is half
-    of what the service and the command line would import otherwise."""
+    """Import the authenticator on first use.
+
+    It imports JupyterHub, which would double the import time of the service and the commands.
+    """
     if name == "CarrelAuthenticator":
         from .authenticator import CarrelAuthenticator  # noqa: PLC0415
 

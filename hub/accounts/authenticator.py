@@ -18,15 +18,15 @@ from .store import Account, Accounts, TooManyAttempts
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Hashing takes 32 MB each: two at a time are enough, and the hub goes on meanwhile.
+# A hash takes 32 MB: two at a time are enough, and JupyterHub's event loop stays free.
 _HASHERS = 2
 _LONGEST_ADDRESS = 64
 
 
 class CarrelAuthenticator(Authenticator):  # type: ignore[misc]  # jupyterhub has no types
-    """Sign in with a name and a password that ``carrel user`` keeps.
+    """Authenticate users with the names and passwords that ``carrel user`` manages.
 
-    A department that has OAuth, LDAP or PAM sets ``JupyterHub.authenticator_class`` to that.
+    A site with OAuth, LDAP or PAM sets ``JupyterHub.authenticator_class`` to that authenticator.
     """
 
     database = Unicode(
@@ -40,7 +40,7 @@ class CarrelAuthenticator(Authenticator):  # type: ignore[misc]  # jupyterhub ha
     demo = Bool(
         False,
         help="""
-        Whether the accounts of sample people are made once the hub is there.
+        Whether the sample accounts are created once JupyterHub has started.
 
         ``carrel up`` sets it.
         """,
@@ -51,8 +51,8 @@ class CarrelAuthenticator(Authenticator):  # type: ignore[misc]  # jupyterhub ha
         help="""
         Addresses of reverse proxies in front of Carrel's own proxy.
 
-        Sign-in limits count by the address that a person comes from. Where all come through
-        such a proxy, name its address here; otherwise it would count as one person.
+        Sign-in limits count failures by client address. Add the addresses of such proxies
+        here; otherwise all users behind a proxy count as one client.
         """,
     ).tag(config=True)
 
@@ -67,10 +67,10 @@ class CarrelAuthenticator(Authenticator):  # type: ignore[misc]  # jupyterhub ha
 
     @default("admin_users")
     def _administrators(self) -> set[str]:
-        """The hub knows them from its start: they exist before they sign in."""
+        """Return the administrators, so that JupyterHub knows them before they sign in."""
         known = {account.name: account.admin for account in self.accounts.all()}
         if self.demo:
-            known = {each.name: each.admin for each in demo_accounts()} | known
+            known = {account.name: account.admin for account in demo_accounts()} | known
         return {name for name, admin in known.items() if admin}
 
     @property
@@ -88,9 +88,9 @@ class CarrelAuthenticator(Authenticator):  # type: ignore[misc]  # jupyterhub ha
     async def authenticate(
         self, handler: web.RequestHandler, data: Mapping[str, str]
     ) -> dict[str, object] | None:
-        """The name and role, or None. A wait is said on the sign-in page itself."""
+        """Return the name and role, or None; the sign-in page shows a required wait."""
         try:
-            found = await self._off_the_loop(
+            found = await self._sign_in_thread(
                 data.get("username", ""),
                 data.get("password", ""),
                 self._address(handler),
@@ -109,10 +109,10 @@ class CarrelAuthenticator(Authenticator):  # type: ignore[misc]  # jupyterhub ha
         return False if found is None else {"name": found.name, "admin": found.admin}
 
     def _address(self, handler: web.RequestHandler) -> str:
-        """Where the person comes from: the last hop that is not a proxy of ours.
+        """Return the address of the client: the last hop that is not a trusted proxy.
 
-        Only what our proxies appended counts. Anything further left in the header, and
-        ``X-Real-IP``, which tornado would believe, is for the caller to make up.
+        Only entries that trusted proxies appended count. A client can forge all entries further
+        left in the header, and ``X-Real-IP``, which tornado would accept.
         """
         hops = handler.request.headers.get("X-Forwarded-For", "").split(",")
         for hop in reversed([hop.strip()[:_LONGEST_ADDRESS] for hop in hops]):
@@ -120,7 +120,7 @@ class CarrelAuthenticator(Authenticator):  # type: ignore[misc]  # jupyterhub ha
                 return hop
         return ""
 
-    async def _off_the_loop(self, name: str, password: str, address: str) -> Account | None:
+    async def _sign_in_thread(self, name: str, password: str, address: str) -> Account | None:
         def sign_in() -> Account | None:
             return self.accounts.sign_in(name, password, address=address)
 

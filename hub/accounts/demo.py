@@ -1,4 +1,4 @@
-"""The sample people of ``carrel up --demo``, and the sample group that they belong to."""
+"""The sample accounts of ``carrel up --demo``, and their sample group."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .store import Accounts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoAccount:
-    """``role`` is what people call it; only admin is one in the hub's eyes."""
+    """A sample account; of its roles, JupyterHub knows only ``admin``."""
 
     name: str
     role: str
@@ -32,18 +32,18 @@ DEMO_ACCOUNTS = (
 
 
 def demo_accounts() -> tuple[DemoAccount, ...]:
-    """The sample people."""
+    """Return the sample accounts."""
     return DEMO_ACCOUNTS
 
 
 def make_demo_accounts(accounts: Accounts) -> Mapping[str, str]:
-    """Make those that are missing; what exists is not touched.
+    """Create the sample accounts that are missing.
 
-    Returns the password of each that was made: known here, and never again.
+    Returns the passwords of the new accounts by name: only their hashes are stored.
     """
-    made = {}
+    passwords = {}
     for wanted in DEMO_ACCOUNTS:
         if accounts.find(wanted.name) is None:
-            made[wanted.name] = random_password()
-            accounts.add(wanted.name, made[wanted.name], admin=wanted.admin)
-    return made
+            passwords[wanted.name] = random_password()
+            accounts.add(wanted.name, passwords[wanted.name], admin=wanted.admin)
+    return passwords

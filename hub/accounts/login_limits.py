@@ -1,7 +1,7 @@
-"""Sign-in limits: after a few failures a name, or an address, has to wait, longer each time.
+"""Sign-in limits: after some failures a name or an address has to wait, longer every time.
 
-An attempt is counted as a failure before the password is looked at and taken back when it
-was right. So guessing in parallel, through several processes, gains nothing.
+An attempt counts as a failure before the password is checked; the count is reverted if the
+password was right. So parallel attempts through several processes do not evade the limit.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .tables import attempts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """How many failures are free, and how long the wait is then.
+    """The number of failures before a wait, and the length of the wait.
 
     Attributes:
-        failures: so many within ``window`` start the wait.
-        window: seconds without an attempt after which all is forgotten.
+        failures: number of failures within ``window`` that starts the wait.
+        window: seconds without an attempt after which the failures are forgotten.
         first_wait: seconds; doubled by every further failure.
         longest_wait: seconds.
     """
@@ -39,7 +39,10 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginLimits:
-    """``per_address`` is wider, since a whole class may sit behind one address."""
+    """The limits by name and by address.
+
+    The limit by address is higher, since a whole class may share one address.
+    """
 
     per_name: Limit = Limit(failures=5)
     per_address: Limit = Limit(failures=20)
@@ -52,7 +55,7 @@ class LoginLimits:
 
 
 def begin(connection: sa.Connection, keys: Mapping[str, Limit], now: float) -> float:
-    """Count an attempt, or say for how many seconds none is accepted."""
+    """Count an attempt; return the seconds until one is accepted, 0 if this one is."""
     rows = {
         row.key: row
         for row in connection.execute(sa.select(attempts).where(attempts.c.key.in_(keys)))
@@ -77,7 +80,7 @@ def begin(connection: sa.Connection, keys: Mapping[str, Limit], now: float) -> f
 
 
 def succeed(connection: sa.Connection, name: str, address: str) -> None:
-    """Forget the name's failures, and take this attempt back from the address."""
+    """Forget the failures of the name, and this attempt in the count of the address."""
     connection.execute(sa.delete(attempts).where(attempts.c.key == f"name:{name}"))
     connection.execute(
         sa.update(attempts)
@@ -87,7 +90,7 @@ def succeed(connection: sa.Connection, name: str, address: str) -> None:
 
 
 def forget_before(connection: sa.Connection, moment: float) -> None:
-    """Drop what has no effect any more, so that made-up names do not fill the table."""
+    """Delete expired rows, so that invented names do not fill the table."""
     connection.execute(
         sa.delete(attempts).where(attempts.c.last_at < moment, attempts.c.wait_until < moment)
     )

@@ -19,7 +19,7 @@ _VOWELS = "aeiou"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """scrypt's parameters; kept beside each hash, so that they can be raised later.
+    """The parameters of scrypt, stored with every hash so that they can be raised later.
 
     The default takes 32 MB and about a quarter of a second.
     """
@@ -46,12 +46,12 @@ def matches(password: str, known: Hash) -> bool:
 
 
 def decoy(cost: Cost) -> Hash:
-    """A hash that nothing matches: checking against it takes as long as against a real one."""
+    """Return a hash that matches no password; a check takes as long as with a real one."""
     return Hash(salt=bytes(_SALT_BYTES), key=secrets.token_bytes(_KEY_BYTES), cost=cost)
 
 
 def check_new(password: str) -> None:
-    """Raises InvalidInput where a password is too short or too long to be kept."""
+    """Raise InvalidInput if a new password is too short or too long."""
     if len(password) < MIN_LENGTH or len(_encode(password)) > MAX_BYTES:
         raise InvalidInput(
             f"The password has {len(password)} characters.",
@@ -60,7 +60,7 @@ def check_new(password: str) -> None:
 
 
 def random_password() -> str:
-    """Four pronounceable groups, for example ``bami-kote-ruzi-lepa``: 50 bits."""
+    """Return a password of four pronounceable groups (``bami-kote-ruzi-lepa``): 50 bits."""
     return "-".join(
         "".join(secrets.choice(letters) for letters in (_CONSONANTS, _VOWELS) * 2) for _ in range(4)
     )
@@ -73,7 +73,7 @@ def _derive(password: str, salt: bytes, cost: Cost) -> bytes:
         n=cost.n,
         r=cost.r,
         p=cost.p,
-        # What scrypt needs is 128 * r * (n + p); the library's own ceiling is lower than that.
+        # scrypt needs 128 * r * (n + p) bytes, more than the default limit of OpenSSL.
         maxmem=256 * cost.r * (cost.n + cost.p),
         dklen=_KEY_BYTES,
     )

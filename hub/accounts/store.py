@@ -1,4 +1,4 @@
-"""Accounts with a password, in SQLite; safe to be used from several processes at once."""
+"""Accounts with passwords in SQLite, safe for use by several processes at once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Account:
 
 
 class TooManyAttempts(CarrelError):
-    """Signing in is refused for a while, whatever the password."""
+    """Sign-in is refused for some time, also with the right password."""
 
     code = "too_many_attempts"
     http_status = 429
@@ -42,7 +42,7 @@ class TooManyAttempts(CarrelError):
 
 
 class Accounts:
-    """What ``carrel user`` edits and the authenticator asks."""
+    """The accounts that ``carrel user`` manages and the authenticator checks."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Accounts:
         self._engine = sa.create_engine(
             sa.URL.create("sqlite", database=str(path)), connect_args={"timeout": 15.0}
         )
-        sa.event.listen(self._engine, "connect", _by_hand)
+        sa.event.listen(self._engine, "connect", _disable_autobegin)
         sa.event.listen(self._engine, "begin", _begin_for_writing)
         with self._engine.begin() as connection:
             for table in metadata.sorted_tables:
@@ -73,7 +73,7 @@ class Accounts:
     # -- administration -------------------------------------------------------------------
 
     def add(self, name: str, password: str, *, admin: bool) -> Account:
-        """Raises Conflict where the account exists, InvalidInput for a name or password."""
+        """Create an account. Raises Conflict if it exists, InvalidInput for name or password."""
         name = usernames.parse_name(name)
         passwords.check_new(password)
         hashed = passwords.hash_password(password, self._cost)
@@ -92,7 +92,7 @@ class Accounts:
         return Account(name=name, admin=admin, created_at=now, password_at=now)
 
     def set_password(self, name: str, password: str) -> None:
-        """Raises NotFound. Failed sign-ins of the account are forgotten."""
+        """Set the password and forget failed sign-ins of the account. Raises NotFound."""
         name = usernames.parse_name(name)
         passwords.check_new(password)
         hashed = passwords.hash_password(password, self._cost)
@@ -107,7 +107,7 @@ class Accounts:
             login_limits.succeed(connection, name, "")
 
     def remove(self, name: str) -> None:
-        """Raises NotFound."""
+        """Delete an account. Raises NotFound."""
         name = usernames.parse_name(name)
         with self._transaction() as connection:
             gone = connection.execute(sa.delete(accounts).where(accounts.c.name == name))
@@ -120,18 +120,18 @@ class Accounts:
             return None if row is None else _account(row)
 
     def all(self) -> tuple[Account, ...]:
-        """By name."""
+        """Return all accounts by name."""
         with self._transaction() as connection:
             rows = connection.execute(sa.select(accounts).order_by(accounts.c.name))
             return tuple(_account(row) for row in rows)
 
-    # -- signing in -----------------------------------------------------------------------
+    # -- sign-in --------------------------------------------------------------------------
 
     def sign_in(self, name: str, password: str, *, address: str = "") -> Account | None:
-        """The account if the password is right, else None, after the same time.
+        """Return the account if the password is right, else None after the same time.
 
         Raises:
-            TooManyAttempts: the password was not looked at.
+            TooManyAttempts: the password was not checked.
         """
         name = usernames.normalise(name)[:200]
         now = self._clock()
@@ -141,7 +141,7 @@ class Accounts:
             row = _row(connection, name) if usernames.is_valid(name) else None
         if wait > 0:
             raise TooManyAttempts(wait)
-        # Outside the transaction: hashing takes long, and others want to sign in too.
+        # Outside the transaction: hashing takes long and would block other sign-ins.
         right = passwords.matches(password, self._decoy if row is None else _hash(row))
         if row is None or not right:
             return None
@@ -159,17 +159,17 @@ class Accounts:
         listed = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")  # noqa: PLR2004
         return NotFound(
             f"There is no account {name}.",
-            accepted=f"There are: {listed}." if known else "There is none yet.",
+            accepted=f"Accounts: {listed}." if known else "There are no accounts yet.",
         )
 
 
-def _by_hand(connection: object, _record: object) -> None:
-    # The driver would begin its transactions late and for reading; see _begin_for_writing.
+def _disable_autobegin(connection: object, _record: object) -> None:
+    # The driver would begin transactions late and for reading; see _begin_for_writing.
     connection.isolation_level = None  # type: ignore[attr-defined]  # sqlite3.Connection
 
 
 def _begin_for_writing(connection: sa.Connection) -> None:
-    # Takes the write lock at once, so that "count, then decide" holds between processes.
+    # Take the write lock at once, so that no other process counts between read and write.
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 

@@ -1,4 +1,4 @@
-"""Names of people: one spelling each, and only what is safe in a path and in a URL."""
+"""Usernames: normalized, and restricted to characters that are safe in paths and URLs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ACCEPTED = (
 
 
 def normalise(name: str) -> str:
-    """Lower case, no blanks around it. The result need not be valid."""
+    """Return the name in lower case without surrounding blanks; it need not be valid."""
     return name.strip().lower()
 
 
@@ -25,14 +25,14 @@ def is_valid(name: str) -> bool:
 
 
 def parse_name(name: str) -> str:
-    """The one spelling of a name.
+    """Return the normalized name.
 
     Raises:
-        InvalidInput: it is not a name.
+        InvalidInput: it is not a valid username.
     """
-    # A letter outside ASCII may turn into one inside when it is lowered (the Kelvin sign).
+    # Lower case can turn a letter outside ASCII into an ASCII one (the Kelvin sign).
     found = normalise(name) if name.isascii() else name
     if not is_valid(found):
         shown = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
-        raise InvalidInput(f"{shown!r} is not a name that an account can have.", accepted=ACCEPTED)
+        raise InvalidInput(f"{shown!r} is not a valid username.", accepted=ACCEPTED)
     return found

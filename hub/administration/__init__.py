@@ -1,1 +1,1 @@
-"""Operations for administrators, each with its right checked; the audit log."""
+"""Operations for administrators, with their access checks; the audit log."""

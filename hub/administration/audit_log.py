@@ -14,7 +14,7 @@ from ..schemas.admin import ChangeOut, ChangesOut
 
 @dataclass(frozen=True, slots=True)
 class AuditLog:
-    """The stored changes, for administrators."""
+    """Lists the stored changes for administrators."""
 
     store: Store
 

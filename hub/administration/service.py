@@ -1,4 +1,4 @@
-"""What administrators see and do, for the API and the pages: the rights are checked here."""
+"""Operations for administrators, for the API and the pages; access rights are checked here."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from .audit_log import AuditLog
 
 @dataclass(frozen=True, slots=True)
 class Administration:
-    """Every method raises Forbidden for those who are no administrators.
+    """Operations for administrators: every method raises Forbidden for other callers.
 
     Attributes:
-        accounts: Carrel's own; None where people sign in with something else.
+        accounts: Carrel's own accounts; None where the site uses another authenticator.
     """
 
     context: Context
@@ -47,18 +47,18 @@ class Administration:
     def set_group(
         self, who: Identity, name: str, body: GroupIn, *, dry_run: bool = False
     ) -> ConsequencesOut:
-        """Make or change a group; what it means is said first, and alone in a dry run."""
+        """Create or change a group and return the consequences; a dry run saves nothing."""
         require_admin(who)
         after = self._quotas.wanted(name, body)
-        found = self._quotas.preview(after, body.teachers)
-        said = list(found) or ["Nothing changes."]
+        consequences = self._quotas.preview(after, body.teachers)
+        sentences = list(consequences) or ["Nothing changes."]
         if dry_run:
-            return ConsequencesOut(sentences=said, saved=False, changes=bool(found))
+            return ConsequencesOut(sentences=sentences, saved=False, changes=bool(consequences))
         self._quotas.put(after, who=who.name)
         if body.teachers is not None:
             self._quotas.set_teachers(name, body.teachers, who=who.name)
         self.context.notifier.notify()
-        return ConsequencesOut(sentences=said, saved=True, changes=bool(found))
+        return ConsequencesOut(sentences=sentences, saved=True, changes=bool(consequences))
 
     def remove_group(self, who: Identity, name: str) -> None:
         require_admin(who)
@@ -83,9 +83,9 @@ class Administration:
 
     def reserve(self, who: Identity, body: ReservationIn) -> ReservationOut:
         require_admin(who)
-        made = self.calendar.reserve(body, who=who.name)
+        reservation = self.calendar.reserve(body, who=who.name)
         self.context.notifier.notify()
-        return made
+        return reservation
 
     def unreserve(self, who: Identity, name: str) -> None:
         require_admin(who)
@@ -125,10 +125,10 @@ class Administration:
         self, who: Identity, target: str, body: DrainIn, *, dry_run: bool = False
     ) -> ConsequencesOut:
         require_admin(who)
-        said = self._pool.drain(
+        sentences = self._pool.drain(
             target, why=body.why.strip(), until=body.until, who=who.name, dry_run=dry_run
         )
-        return ConsequencesOut(sentences=list(said), saved=not dry_run)
+        return ConsequencesOut(sentences=list(sentences), saved=not dry_run)
 
     def undrain(self, who: Identity, target: str) -> ConsequencesOut:
         require_admin(who)
@@ -139,7 +139,7 @@ class Administration:
         why = body.why.strip()
         if not why:
             raise InvalidInput(
-                "A quarantine needs its reason.",
+                "A quarantine needs a reason.",
                 accepted="Say what is wrong with the device.",
                 field="why",
             )
@@ -155,7 +155,7 @@ class Administration:
     def audit_log(self) -> AuditLog:
         return AuditLog(self.context.store)
 
-    # -- within ---------------------------------------------------------------------------
+    # -- services ---------------------------------------------------------------------------
 
     @property
     def _quotas(self) -> GroupQuotas:
@@ -173,5 +173,5 @@ class Administration:
         return Users(c.store, c.clock, c.hub, self.accounts)
 
 
-def _done(said: tuple[str, ...]) -> ConsequencesOut:
-    return ConsequencesOut(sentences=list(said), saved=True)
+def _done(sentences: tuple[str, ...]) -> ConsequencesOut:
+    return ConsequencesOut(sentences=list(sentences), saved=True)

@@ -1,6 +1,6 @@
-"""Looks into an uploaded working folder without unpacking it: is it what a job may bring along?
+"""Checks an uploaded archive of a working folder without unpacking it.
 
-Nothing touches the disk here. The runner applies the same rules once more when it unpacks.
+Nothing is written to disk here. The runner applies the same rules again when it unpacks.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _ACCEPTED = (
 )
 _READ_BYTES = 64 * 1024
 _HEADERS_BYTES = 1024 * 1024
-"""Of one read; tar headers that are longer than this are an attack on memory."""
+"""Maximum size of one read; longer tar headers would exhaust the memory."""
 
 
 def read_archive(text: str) -> bytes:
-    """The archive behind its base64, checked.
+    """Decode an archive from base64 and check it.
 
     Raises:
-        TooLarge: more than the limits, packed or unpacked.
-        InvalidInput: no .tar.gz, or one with links, special files or names that lead out of it.
+        TooLarge: it exceeds a limit, packed or unpacked.
+        InvalidInput: not a .tar.gz, or one with links, special files or names outside of it.
     """
-    # Four characters stand for three bytes: too long is known before anything is decoded.
+    # Four characters encode three bytes, so the size is known before decoding.
     if len(text) > (MAX_ARCHIVE_BYTES + 2) // 3 * 4:
         raise _too_large(f"The archive has more than {MAX_ARCHIVE_BYTES >> 20} MiB.")
     try:
@@ -70,22 +70,22 @@ def _check_member(member: tarfile.TarInfo) -> None:
     name = member.name
     shown = repr(name[:80])
     if member.issym() or member.islnk():
-        raise _refused(f"The archive holds a link, {shown}.")
+        raise _refused(f"The archive contains a link, {shown}.")
     if not (member.isreg() or member.isdir()) or member.issparse():
-        raise _refused(f"The archive holds {shown}, which is no plain file and no folder.")
+        raise _refused(f"The archive contains {shown}, which is neither a plain file nor a folder.")
     try:
         length = len(name.encode())
     except UnicodeEncodeError:
-        raise _refused(f"The archive holds a name that is no UTF-8: {shown}.") from None
+        raise _refused(f"The archive contains a name that is not UTF-8: {shown}.") from None
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\0" in name or "\\" in name:
-        raise _refused(f"The archive holds the name {shown}, which leads out of its folder.")
+        raise _refused(f"The archive contains the name {shown}, which leads out of its folder.")
     if length > MAX_NAME_BYTES:
-        raise _refused(f"The archive holds a name of {length:,} bytes.")
+        raise _refused(f"The archive contains a name of {length:,} bytes.")
 
 
 class _Unpacked(io.RawIOBase):
-    """The tar inside a .tar.gz, read forward only and never more of it than the limit."""
+    """The tar inside a .tar.gz: forward reads only, up to the size limit."""
 
     def __init__(self, packed: bytes) -> None:
         self._packed = memoryview(packed)
@@ -119,7 +119,7 @@ class _Unpacked(io.RawIOBase):
         return b"".join(parts)
 
     def _some(self, most: int) -> bytes:
-        """Up to so many of the next bytes; empty at the end."""
+        """Return up to ``most`` of the next bytes; empty at the end."""
         while not self._ready and not self._unpacker.eof:
             pending = self._unpacker.unconsumed_tail or self._packed[:_READ_BYTES]
             if not self._unpacker.unconsumed_tail:

@@ -20,13 +20,13 @@ from ..schemas import JobIn
 Stored = JobSpec | RequestRecord
 
 _BY_KIND = frozenset({"command", "parameters", "kernel"})
-"""A notebook or a command takes these, after checks of its own."""
+"""Set for either a notebook or a command, after separate checks."""
 _CONVERTED = frozenset({"archive"})
-"""The body has its content; the job has whether there is one."""
+"""The body has the content of the archive; the job only has a flag."""
 
 
 def options(body: JobIn) -> dict[str, Any]:
-    """Return what a job of either kind stores as it was sent, by field of ``JobSpec``."""
+    """Return the fields of ``JobSpec`` that any job copies unchanged from the body."""
     names = _common(JobSpec, JobIn) - _BY_KIND - _CONVERTED
     return {name: getattr(body, name) for name in names}
 
@@ -46,7 +46,7 @@ def view_fields(
 
 
 def _common(stored: Stored | type[Stored], schema: type[BaseModel]) -> frozenset[str]:
-    return frozenset(each.name for each in fields(stored)) & schema.model_fields.keys()
+    return frozenset(field.name for field in fields(stored)) & schema.model_fields.keys()
 
 
 def _as_wire(value: object) -> object:

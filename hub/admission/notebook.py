@@ -1,4 +1,4 @@
-"""Looks at a notebook before it is accepted: format, kernel, parameters, names."""
+"""Checks a notebook before it is accepted: format, kernel, parameters, names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..schemas import MAX_NOTEBOOK_BYTES
 from .parameters import ParameterField
 
 _BEYOND_ASCII = r"\u0300-\u036f\u2013\u2014\u2019"
-"""Accents as characters of their own (some file systems write names so), dashes, apostrophe."""
+"""Combining accents (some file systems decompose names), dashes, apostrophe."""
 _FILE_NAME = re.compile(rf"[\w(\[][\w{_BEYOND_ASCII} .,;'!&#()\[\]+=@~-]{{0,190}}\.ipynb")
 """One path component: no slash, no brace (papermill formats braces), no leading dot or hyphen."""
 
@@ -25,8 +25,8 @@ class CheckedNotebook:
     """A notebook that can be executed.
 
     Attributes:
-        kernel: name of the kernel spec that it asks for; empty if it names none.
-        fields: what its ``parameters`` cell assigns; None where that cannot be read
+        kernel: name of its kernel spec; empty if it has none.
+        fields: the variables of its ``parameters`` cell; None if the cell cannot be read
             (a language that papermill does not inspect).
     """
 
@@ -36,15 +36,15 @@ class CheckedNotebook:
 
     @property
     def parameters(self) -> tuple[str, ...] | None:
-        """The names alone."""
+        """The names of the parameters."""
         return None if self.fields is None else tuple(field.name for field in self.fields)
 
 
 def check_name(name: str, what: str) -> str:
-    """A plain file name ending in .ipynb.
+    """Return the name if it is a plain file name ending in .ipynb.
 
     Raises:
-        InvalidInput: it is a path, a format string, or not a notebook's name.
+        InvalidInput: it is a path, a format string, or not the name of a notebook.
     """
     if not _FILE_NAME.fullmatch(name):
         raise InvalidInput(
@@ -61,13 +61,13 @@ def check_notebook(name: str, content: str) -> CheckedNotebook:
 
     Raises:
         TooLarge: more than ``MAX_NOTEBOOK_BYTES``.
-        InvalidInput: not a notebook, or of a format that is not nbformat 4.
+        InvalidInput: not a notebook, or another format than nbformat 4.
     """
     try:
         size = len(content.encode())
     except UnicodeEncodeError:
         raise InvalidInput(
-            f"{name} holds characters that are no valid Unicode text.",
+            f"{name} contains characters that are not valid Unicode.",
             accepted="A notebook saved as UTF-8, as JupyterLab does.",
         ) from None
     if size > MAX_NOTEBOOK_BYTES:
@@ -93,7 +93,7 @@ def check_notebook(name: str, content: str) -> CheckedNotebook:
         node = nbformat.v4.reads(content)  # type: ignore[no-untyped-call]  # nbformat is untyped
         nbformat.validate(node, relax_add_props=True)
     except (ValidationError, AttributeError, KeyError, TypeError) as error:
-        # What is no notebook at all breaks nbformat's reader before its schema sees it.
+        # Malformed content can break nbformat's reader before the schema is checked.
         raise InvalidInput(
             f"{name} is not a valid notebook: {first_line(str(error))}",
             accepted="A notebook that JupyterLab opens without a warning.",
@@ -103,10 +103,10 @@ def check_notebook(name: str, content: str) -> CheckedNotebook:
 
 
 def check_parameters(name: str, notebook: CheckedNotebook, given: Mapping[str, object]) -> None:
-    """Every given parameter must be one that the notebook has.
+    """Check that the notebook has every given parameter.
 
     Raises:
-        InvalidInput: which lists those it has.
+        InvalidInput: a parameter is unknown; the message lists the known ones.
     """
     if not given or notebook.parameters is None:
         return
@@ -115,7 +115,7 @@ def check_parameters(name: str, notebook: CheckedNotebook, given: Mapping[str, o
         return
     if not notebook.parameters:
         raise InvalidInput(
-            f"{name} takes no parameters, and {', '.join(unknown)} was given.",
+            f"{name} has no parameters, but {', '.join(unknown)} was given.",
             accepted="Tag a cell of the notebook 'parameters' and assign defaults in it.",
         )
     raise InvalidInput(
@@ -125,12 +125,12 @@ def check_parameters(name: str, notebook: CheckedNotebook, given: Mapping[str, o
 
 
 def check_kernel(wanted: str, installed: Collection[str]) -> None:
-    """Raises InvalidInput, which lists the kernels there are."""
+    """Raise InvalidInput, with the installed kernels, if the kernel is not installed."""
     if wanted not in installed:
         raise InvalidInput(
             f"The kernel {wanted[:80]!r} is not installed here."
             if wanted
-            else "The notebook names no kernel.",
+            else "The notebook does not name a kernel.",
             accepted=f"Installed: {', '.join(sorted(installed)) or 'none'} (--kernel NAME).",
             field="kernel",
         )
@@ -141,7 +141,7 @@ def _parse(name: str, content: str) -> dict[str, object]:
         raw = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(
-            f"{name} is not a notebook: it does not hold JSON ({error}).",
+            f"{name} is not a notebook: it is not JSON ({error}).",
             accepted="A Jupyter notebook (.ipynb).",
         ) from error
     if not isinstance(raw, dict):

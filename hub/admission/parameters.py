@@ -1,4 +1,4 @@
-"""The fields of a form for a notebook's parameters: their types, and how an entry is read."""
+"""The form fields for a notebook's parameters: their types, and the parsing of entries."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..schemas.base import is_finite
 
 
 class FieldType(StrEnum):
-    """What a parameter takes, in the words of the form."""
+    """The type of a parameter, as the form names it."""
 
     WHOLE = "whole number"
     NUMBER = "number"
     YES_NO = "yes or no"
     TEXT = "text"
     OTHER = "JSON"
-    """Lists, mappings, null, and whatever the notebook computes."""
+    """Lists, mappings, null, and values that the notebook computes."""
 
 
 _BY_ANNOTATION = {
@@ -40,9 +40,9 @@ class ParameterField:
     """A variable that the notebook's ``parameters`` cell assigns.
 
     Attributes:
-        default: as it stands in the notebook.
-        shown: the default as an entry of the form; empty where the notebook computes it.
-        help: the comment behind it.
+        default: the source text of the default.
+        shown: the default as an entry of the form; empty if the notebook computes it.
+        help: the comment on its line.
     """
 
     name: str
@@ -53,7 +53,7 @@ class ParameterField:
 
     @classmethod
     def of(cls, name: str, *, annotation: str, default: str, help_text: str) -> ParameterField:
-        """From what papermill found; without an annotation the default tells the type."""
+        """Create a field from papermill's data; without an annotation the default sets the type."""
         value = _constant(default)
         found = _BY_ANNOTATION.get(annotation, _type_of(value))
         return cls(
@@ -61,17 +61,17 @@ class ParameterField:
         )
 
     def read(self, entry: str) -> JsonValue:
-        """The value of an entry.
+        """Parse an entry of the form.
 
         Raises:
-            InvalidInput: it is not of the parameter's type.
+            InvalidInput: the entry does not have the parameter's type.
         """
         text = entry if self.type is FieldType.TEXT else entry.strip()
         try:
             return _read(self.type, text)
         except (ValueError, RecursionError):
             raise InvalidInput(
-                f"{text[:40]!r} is not what {self.name} takes.",
+                f"{text[:40]!r} is not a valid value of {self.name}.",
                 accepted=_ACCEPTED[self.type],
                 field=f"parameter-{self.name}",
             ) from None

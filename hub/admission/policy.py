@@ -1,4 +1,4 @@
-"""Decide whether a request enters the queue: refused at once if it could never run."""
+"""Decide whether a request enters the queue; one that could never run is refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FIELDS: Mapping[Rule, str] = MappingProxyType(
         Rule.NEEDLESS_MODEL: "model",
     }
 )
-"""The field that a rule is about, where it is not the number of devices."""
+"""The field that a rule checks, if it is not the number of devices."""
 
 
 def admit(
@@ -38,12 +38,12 @@ def admit(
     kind: Kind = Kind.JOB,
     preemptible: bool = False,
 ) -> None:
-    """Refuse what could never run with the groups and devices of now.
+    """Refuse a request that could never run with the present groups and devices.
 
     Raises:
-        InvalidInput: a number outside its range.
-        OverMaximum: more than the group, the user or the pool may ever have, or than is left
-            beside the guaranteed quota of others.
+        InvalidInput: a number is out of range.
+        OverMaximum: it exceeds the maximum of the group, the user or the pool, or the devices
+            left beside the guaranteed quotas of other groups.
     """
     check_resources(
         store.groups(),
@@ -85,7 +85,7 @@ def check_resources(
 
 
 def class_of(kind: Kind) -> PriorityClass:
-    """Return the default class: sessions have a person waiting in front of them."""
+    """Return the default class: sessions are interactive, since a user waits for them."""
     return PriorityClass.INTERACTIVE if kind is Kind.SESSION else PriorityClass.NORMAL
 
 
@@ -108,6 +108,8 @@ def seconds_of(hours: float) -> int:
     """
     if not 0 < hours <= LONGEST / 3600:
         raise InvalidInput(
-            f"{hours} hours make no session.", accepted="More than 0, such as 1.5.", field="hours"
+            f"{hours} is not a valid number of hours.",
+            accepted="More than 0, such as 1.5.",
+            field="hours",
         )
     return max(1, round(hours * 3600))

@@ -21,7 +21,7 @@ from .policy import check_resources, class_of
 
 @dataclass(slots=True)
 class _Groups:
-    """The group that each choice is charged to; JupyterHub is asked once for each."""
+    """Resolves the group of every quote, with one call of JupyterHub per group."""
 
     membership: Membership
     owner: str
@@ -45,22 +45,22 @@ class Quotes:
 
     context: Context
 
-    def quotes(self, who: Identity, asked: Sequence[QuoteIn]) -> list[QuoteOut]:
-        """Return one answer for each, in order, each as if it alone were submitted now.
+    def quotes(self, who: Identity, bodies: Sequence[QuoteIn]) -> list[QuoteOut]:
+        """Return quotes in order, each as if only that request were submitted now.
 
         Raises:
-            Unavailable: JupyterHub does not answer which groups the user is in.
+            Unavailable: JupyterHub does not respond with the groups of the user.
         """
         c = self.context
         now = c.clock()
         snapshot = SnapshotReader.of(c).snapshot(now)
         groups = _Groups(Membership.of(c), who.name, {})
-        answers: list[QuoteOut | None] = []
+        refused: list[QuoteOut | None] = []
         admitted: list[PendingRequest] = []
-        for number, each in enumerate(asked):
+        for number, body in enumerate(bodies):
             try:
-                group = groups.of(each.group)
-                request = _waiting(number, who.name, group, each, now)
+                group = groups.of(body.group)
+                request = _pending(number, who.name, group, body, now)
                 check_resources(
                     snapshot.groups,
                     snapshot.devices,
@@ -72,37 +72,37 @@ class Quotes:
                     preemptible=request.preemptible,
                 )
             except Refused as refusal:
-                answers.append(_refused(each, refusal))
+                refused.append(_refused(body, refusal))
                 continue
-            answers.append(None)
+            refused.append(None)
             admitted.append(request)
         waits = iter(quotes(snapshot, admitted, now) if admitted else ())
         requests = iter(admitted)
-        return [each or _admitted(next(requests), next(waits), snapshot, now) for each in answers]
+        return [quote or _admitted(next(requests), next(waits), snapshot, now) for quote in refused]
 
 
-def _waiting(number: int, owner: str, group: str, asked: QuoteIn, now: float) -> PendingRequest:
-    kind = Kind(asked.kind)
+def _pending(number: int, owner: str, group: str, body: QuoteIn, now: float) -> PendingRequest:
+    kind = Kind(body.kind)
     return PendingRequest(
         id=f"~{number}",  # sorts after every real id
         kind=kind,
         owner=owner,
         group=group,
-        devices=asked.devices,
-        seconds=asked.seconds,
+        devices=body.devices,
+        seconds=body.seconds,
         submitted_at=now,
-        model=asked.model,
+        model=body.model,
         priority=class_of(kind),
-        preemptible=asked.preemptible and kind is Kind.JOB,
+        preemptible=body.preemptible and kind is Kind.JOB,
     )
 
 
-def _refused(asked: QuoteIn, refusal: Refused) -> QuoteOut:
+def _refused(body: QuoteIn, refusal: Refused) -> QuoteOut:
     return QuoteOut(
         admitted=False,
         sentence=str(refusal),
-        group=asked.group,
-        devices=asked.devices,
+        group=body.group,
+        devices=body.devices,
         message=refusal.message,
         accepted=refusal.accepted,
     )
@@ -125,11 +125,11 @@ def _admitted(request: PendingRequest, wait: Wait, snapshot: Snapshot, now: floa
 
 
 def _own_usage(request: PendingRequest, wait: Wait, snapshot: Snapshot) -> OwnUsage | None:
-    """Return what the owner uses of the maximum per member, where that holds the request."""
-    group = next((each for each in snapshot.groups if each.name == wait.detail), None)
+    """Return the owner's usage of the maximum per member, if that limit holds the request."""
+    group = next((group for group in snapshot.groups if group.name == wait.detail), None)
     if wait.reason is not Reason.USER_MAXIMUM or group is None:
         return None
-    own = (each for each in snapshot.allocations if each.owner == request.owner)
+    own = (held for held in snapshot.allocations if held.owner == request.owner)
     used = Tally(GroupTree(snapshot.groups), own).of_user(group.name, request.owner)
     maximum = group.max_devices_per_user
     if used + request.devices <= maximum:

@@ -1,4 +1,4 @@
-"""Build requests from what users send, with every check; nothing is stored here."""
+"""Build requests from submitted bodies, with all checks; nothing is stored here."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptedJob:
-    """A job that may be stored, with the files that go with it."""
+    """A job that passed all checks, with its files."""
 
     request: NewRequest
     notebook: bytes | None
@@ -50,7 +50,7 @@ class AcceptedJob:
 
 @dataclass(frozen=True, slots=True)
 class RequestFactory:
-    """Every check of a request that does not depend on what is running now."""
+    """Applies the checks of a request that do not depend on the running requests."""
 
     store: Store
     membership: Membership
@@ -69,7 +69,7 @@ class RequestFactory:
         )
 
     def job(self, who: Identity, body: JobIn) -> AcceptedJob:
-        """Raises a ``Refused`` that says what would be accepted."""
+        """Build the request of a job. Raises a ``Refused`` that names what is accepted."""
         owner = who.name
         spec = self._notebook(owner, body) if body.notebook else _command(body)
         checked = {
@@ -95,10 +95,10 @@ class RequestFactory:
         if body.notebook:
             self._check_kernel(owner, spec.kernel, image)
         priority = self._priority(who, group, body)
-        # Last: it is the check that takes longest.
+        # Last, since it is the slowest check.
         archive = read_archive(body.archive) if body.archive else None
         request_id = new_id("j")
-        made = NewRequest(
+        request = NewRequest(
             id=request_id,
             kind=Kind.JOB,
             owner=owner,
@@ -116,10 +116,10 @@ class RequestFactory:
             image=image.reference if image else "",
         )
         notebook = body.notebook.content.encode() if body.notebook else None
-        return AcceptedJob(request=made, notebook=notebook, archive=archive)
+        return AcceptedJob(request=request, notebook=notebook, archive=archive)
 
     def session(self, owner: str, server_name: str, options: SessionIn) -> NewRequest:
-        """Raises a ``Refused`` that says what would be accepted."""
+        """Build the request of a session. Raises a ``Refused`` that names what is accepted."""
         seconds = seconds_of(options.hours)
         group = self.membership.choose_group(owner, options.group)
         admit(
@@ -132,8 +132,8 @@ class RequestFactory:
         )
         if options.claim and options.devices == 0:
             raise InvalidInput(
-                "A session on CPU has no device that could be held.",
-                accepted="Leave 'claim' out, or ask for at least one device.",
+                "A session on CPU has no devices to hold.",
+                accepted="Omit 'claim', or request at least one device.",
                 field="claim",
             )
         image = self.images.choose(group, options.image, options.devices)
@@ -154,18 +154,18 @@ class RequestFactory:
         )
 
     def _priority(self, who: Identity, group: str, body: JobIn) -> PriorityClass:
-        """Raises Forbidden or InvalidInput."""
+        """Return the requested priority. Raises Forbidden or InvalidInput."""
         priority = PriorityClass(body.priority)
         if priority is PriorityClass.URGENT and not (who.admin or self._teaches(who, group)):
             raise Forbidden(
-                f"Urgent work of {group} is for its teachers and for administrators.",
+                f"Only teachers of {group} and administrators may submit urgent jobs.",
                 accepted="The priority 'normal' or 'opportunistic'.",
                 field="priority",
             )
         if priority is PriorityClass.OPPORTUNISTIC and not body.preemptible:
             raise InvalidInput(
-                "Opportunistic work gives way to everybody.",
-                accepted="Leave out that it may not be preempted, or the priority.",
+                "An opportunistic job is always preemptible.",
+                accepted="Allow preemption, or choose another priority.",
                 field="preemptible",
             )
         return priority
@@ -196,24 +196,24 @@ class RequestFactory:
         )
 
     def _check_kernel(self, owner: str, kernel: str, image: Image | None) -> None:
-        """An image has its own; without one, the engine knows them."""
+        """Check the kernel against those of the image, or of the engine without an image."""
         check_kernel(
             kernel,
             frozenset(image.kernels) if image else self.backend.kernels(self.files.home(owner)),
         )
 
     def _internet(self, wanted: bool) -> bool:
-        """Refuse what the engine cannot enforce."""
+        """Refuse a job without internet if the engine cannot enforce that."""
         if not wanted and not self.backend.keeps_inside:
             raise InvalidInput(
-                "Jobs are processes of this machine here: nothing keeps them from the internet.",
-                accepted="Leave it out, or ask for a site that runs jobs in containers.",
+                "Jobs run as processes of this machine, which cannot be kept from the internet.",
+                accepted="Omit the option, or use a site that runs jobs in containers.",
                 field="internet",
             )
         return wanted
 
     def _workdir(self, owner: str, body: JobIn) -> str:
-        """The working folder as a path below the home, with every link followed."""
+        """Return the working folder as a path below the home, with all links resolved."""
         if not body.workdir:
             return ""
         if body.archive:
@@ -226,7 +226,7 @@ class RequestFactory:
         try:
             found = (home / body.workdir).resolve()
             inside = found.is_relative_to(home) and found.is_dir()
-        except (OSError, ValueError, RuntimeError):  # too long, a NUL, a circle of links
+        except (OSError, ValueError, RuntimeError):  # too long, a NUL, a loop of links
             inside = False
         if not inside:
             raise InvalidInput(
@@ -254,7 +254,7 @@ def grading_request(
 ) -> NewRequest:
     """Build the request of a command that the service itself runs for a course.
 
-    Its courses have checked who may ask for it; ``policy.admit`` checks its resources.
+    The courses have checked the caller's access; ``policy.admit`` checks the resources.
     """
     return NewRequest(
         id=request_id,
@@ -282,14 +282,14 @@ def _command(body: JobIn) -> JobSpec:
     ):
         if given:
             raise InvalidInput(
-                f"A command takes no {name}: that is for notebooks.",
-                accepted=f"Leave {name} out.",
+                f"A command has no {name}: that is for notebooks.",
+                accepted=f"Omit {name}.",
                 field=name,
             )
     size = sum(len(check_text(part, "command").encode()) + 1 for part in body.command)
     if not body.command[0].strip() or size > MAX_COMMAND_BYTES:
         raise InvalidInput(
-            "The command names no program."
+            "The command has no program."
             if not body.command[0].strip()
             else f"The command has {size >> 10} KiB.",
             accepted="A program and its arguments, such as ['python', 'train.py']: "
@@ -304,7 +304,7 @@ def _one_of_two(message: str) -> InvalidInput:
 
 
 def check_text(text: str, field: str) -> str:
-    """Raises InvalidInput for what no program takes as an argument and no database keeps."""
+    """Raise InvalidInput for text that is not valid as an argument or in a database."""
     try:
         text.encode()
         broken = "\0" in text
@@ -312,7 +312,7 @@ def check_text(text: str, field: str) -> str:
         broken = True
     if broken:
         raise InvalidInput(
-            f"The field {field!r} holds characters that are no text.",
+            f"The field {field!r} contains invalid characters.",
             accepted="Unicode text without the character NUL.",
             field=field,
         )
@@ -320,7 +320,7 @@ def check_text(text: str, field: str) -> str:
 
 
 def check_memory(memory_bytes: int) -> int:
-    """Raises InvalidInput unless it is 0 or a limit under which Python can start."""
+    """Raise InvalidInput unless it is 0 or a limit under which Python can start."""
     if memory_bytes and not MIN_MEMORY_BYTES <= memory_bytes <= MAX_MEMORY_BYTES:
         raise InvalidInput(
             f"Memory must be between {MIN_MEMORY_BYTES >> 20} MiB and "
@@ -332,7 +332,7 @@ def check_memory(memory_bytes: int) -> int:
 
 
 def check_retries(retries: int) -> int:
-    """Raises InvalidInput."""
+    """Raise InvalidInput for a number of retries that is out of range."""
     if not 0 <= retries <= MAX_RETRIES:
         raise InvalidInput(
             f"{retries} retries are not possible.",
@@ -343,7 +343,7 @@ def check_retries(retries: int) -> int:
 
 
 def check_labels(labels: dict[str, str]) -> dict[str, str]:
-    """Raises InvalidInput, with the rule that was broken."""
+    """Raise InvalidInput for invalid labels."""
     if len(labels) > MAX_LABELS:
         raise _label(f"There are {len(labels)} labels.")
     for name, value in labels.items():
@@ -364,5 +364,5 @@ def _label(message: str) -> InvalidInput:
 
 
 def new_id(prefix: str) -> str:
-    """Short enough to be typed, without letters that look alike."""
+    """Return a random id that is short to type, without letters that look alike."""
     return prefix + "-" + "".join(secrets.choice(_ALPHABET) for _ in range(_ID_LENGTH))

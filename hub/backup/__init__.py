@@ -1,8 +1,8 @@
-"""``carrel backup`` and ``carrel restore``: what a site cannot lose, as one folder of files.
+"""``carrel backup`` and ``carrel restore``: the data of a site as one folder of files.
 
-A backup is a folder with ``manifest.json`` (what is in it, with a hash of each file) and
-``state/``, laid out like the state folder. `making` writes one beside a running service,
-`restoring` checks one and makes a state folder of it; both copy with `copying`.
+A backup is a folder with ``manifest.json`` (its contents, with a hash of every file) and
+``state/``, with the layout of the state folder. `create` writes a backup beside a running
+service, `restore` verifies one and creates a state folder from it; both use `copier`.
 """
 
 from __future__ import annotations

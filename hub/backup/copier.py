@@ -1,7 +1,7 @@
-"""Copies files into and out of a backup, hashed as they go; databases are copied as databases.
+"""Copies files into and out of a backup with their hashes; SQLite databases by online backup.
 
-What lies in outputs and homes was written by jobs, which may still be running. Every
-step into it is taken from the folder above, by its descriptor, and never through a link.
+Running jobs may still write outputs and homes. Every step into them is opened relative to the
+descriptor of its parent, and links are never followed.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from ..errors import BackupFailed
 from .manifest import EntryKind, ManifestEntry, printable
 
 Advance = Callable[[int], None]
-"""Told how many more bytes are done."""
+"""Receives the number of further bytes that are copied."""
 CHUNK = 1 << 20
 MAX_DEPTH = 64
 MAX_PATH_BYTES = 3000
 SQLITE_HEADER = b"SQLite format 3\0"
 SQLITE_COMPANIONS = ("-wal", "-shm", "-journal")
-"""Beside a database while it is open; what they hold is in the copy."""
+"""Files beside an open database; the online backup includes their contents."""
 _BUSY_SECONDS = 30.0
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# A pipe that a job left there must not hold the reader up.
+# A pipe that a job left there must not block the reader.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
@@ -40,7 +40,7 @@ class CopyProgress(Protocol):
     def say(self, text: str) -> None: ...
 
     def bar(self, label: str, total: int) -> AbstractContextManager[Advance]:
-        """Of ``total`` bytes."""
+        """Show a progress bar of ``total`` bytes."""
 
 
 def everything(_name: str) -> bool:
@@ -49,7 +49,7 @@ def everything(_name: str) -> bool:
 
 @dataclass(slots=True)
 class Copier:
-    """Copies parts of a state folder below ``target`` and notes what it copied."""
+    """Copies parts of a state folder below ``target`` and records the manifest entries."""
 
     target: Path
     advance: Advance
@@ -57,7 +57,7 @@ class Copier:
     left_out: list[str] = field(default_factory=list)
 
     def database(self, source: Path, path: str) -> None:
-        """As it is at one moment, while others write to it."""
+        """Copy a database as of one moment, while other processes write to it."""
         copy = self.target / path
         about = source.stat()
         os.close(os.open(copy, _NEW, 0o600))
@@ -67,11 +67,11 @@ class Copier:
         self._note(path, EntryKind.FILE, about, size=size, sha256=digest)
 
     def file(self, source: Path, path: str) -> None:
-        """One that may be missing."""
+        """Copy a file."""
         self._file(str(source), None, path)
 
     def tree(self, source: Path, path: str, keep: Callable[[str], bool] = everything) -> None:
-        """A folder that may be missing; of its own entries only those to keep."""
+        """Copy a folder, which may be missing; ``keep`` selects among its direct entries."""
         try:
             folder = os.open(source, _FOLDER)
         except FileNotFoundError:
@@ -91,20 +91,20 @@ class Copier:
             try:
                 self._item(name, folder, below, depth)
             except FileNotFoundError:
-                continue  # It went away while we looked.
+                continue  # It was deleted during the copy.
             except PermissionError:
                 self.left_out.append(printable(below))
 
     def _item(self, name: str, folder: int, path: str, depth: int) -> None:
         about = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        too_far = depth + 1 >= MAX_DEPTH or len(os.fsencode(path)) > MAX_PATH_BYTES
-        if stat.S_ISDIR(about.st_mode) and not too_far:
+        too_deep = depth + 1 >= MAX_DEPTH or len(os.fsencode(path)) > MAX_PATH_BYTES
+        if stat.S_ISDIR(about.st_mode) and not too_deep:
             below = os.open(name, _FOLDER, dir_fd=folder)
             try:
                 self._folder(below, path, everything, depth + 1)
             finally:
                 os.close(below)
-        elif stat.S_ISREG(about.st_mode) and not too_far:
+        elif stat.S_ISREG(about.st_mode) and not too_deep:
             self._file(name, folder, path)
         elif stat.S_ISLNK(about.st_mode):
             target = os.readlink(name, dir_fd=folder)
@@ -118,7 +118,7 @@ class Copier:
         except OSError as error:
             if isinstance(error, FileNotFoundError | PermissionError):
                 raise
-            self.left_out.append(printable(path))  # A link or a socket took its place.
+            self.left_out.append(printable(path))  # A link or a socket replaced it meanwhile.
             return
         with os.fdopen(descriptor, "rb") as source:
             about = os.fstat(descriptor)
@@ -142,7 +142,7 @@ class Copier:
             ManifestEntry(
                 path=path,
                 kind=kind,
-                # A file must not come back with more rights than its owner's.
+                # Without setuid, setgid and sticky bits, which a restore must not set.
                 mode=stat.S_IMODE(about.st_mode) & 0o777,
                 modified=about.st_mtime,
                 size=size,
@@ -153,7 +153,7 @@ class Copier:
 
 
 def copy_stream(source: BinaryIO, target: Path, advance: Advance) -> tuple[int, str]:
-    """Into a new file; its size and hash, as they were written."""
+    """Copy into a new file; return the size and hash of the written bytes."""
     size, digest = 0, hashlib.sha256()
     with os.fdopen(os.open(target, _NEW, 0o600), "wb") as copy:
         while chunk := source.read(CHUNK):
@@ -165,7 +165,7 @@ def copy_stream(source: BinaryIO, target: Path, advance: Advance) -> tuple[int, 
 
 
 def hashed(path: Path, advance: Advance = lambda _: None) -> tuple[int, str]:
-    """Size and hash of a file. Raises OSError where it is none, or is a link."""
+    """Return the size and hash of a file. Raises OSError if it is not a file, or is a link."""
     size, digest = 0, hashlib.sha256()
     with os.fdopen(os.open(path, _FILE), "rb") as file:
         while chunk := file.read(CHUNK):
@@ -181,13 +181,13 @@ def is_database(path: Path) -> bool:
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """SQLite's online backup: one moment of it, while others read and write.
+    """Copy a database by SQLite's online backup, while other processes read and write it.
 
-    All pages are copied in one step. In several steps it would start again after every
-    write in between, and never end beside a busy service.
+    All pages are copied in one step. With several steps SQLite would restart the copy after
+    every write in between, and never finish beside a busy service.
 
     Raises:
-        BackupFailed: it is damaged, or stays locked.
+        BackupFailed: the database is damaged, or stays locked.
     """
     uri = f"{source.resolve().as_uri()}?mode=ro"
     try:
@@ -196,7 +196,7 @@ def copy_database(source: Path, target: Path) -> None:
             closing(sqlite3.connect(target, isolation_level=None)) as copy,
         ):
             original.backup(copy)
-            # One file without companions; the next to open it chooses for itself.
+            # A single file without a WAL; the next process to open it sets its own mode.
             copy.execute("PRAGMA journal_mode = DELETE")
             (found,) = copy.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.Error as error:
@@ -206,7 +206,7 @@ def copy_database(source: Path, target: Path) -> None:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of all files below a folder, about: it may change meanwhile."""
+    """Return the approximate bytes of all files below a folder that may change meanwhile."""
     total, left = 0, [folder]
     while left:
         try:

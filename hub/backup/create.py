@@ -1,23 +1,23 @@
-"""``carrel backup``: what a site cannot lose, copied beside the running service.
+"""``carrel backup``: copies the data of a site beside the running service.
 
-The order makes the copy agree with itself. Carrel's database comes first, at one moment; then,
-later than that moment, what it names:
+The order of the steps makes the copy consistent. Carrel's database comes first, as of one
+moment; the files that it refers to follow:
 
 1. carrel.db        by SQLite's online backup: consistent, and without a lock
 2. hub/             JupyterHub's database and the accounts likewise; the cookie secret
 3. settings, tokens between the processes, the site's own jupyterhub_config.py
-4. outputs/         of the requests and attempts that the copied database knows, no others
-5. courses/         released and submitted files, and course data
+4. outputs/         only of the requests and attempts in the copied database
+5. courses/         releases, submissions, and the shared files of courses
 6. homes/           only on request
 
-An input is on disk before its request is in the database, as contents are before their
-submission, and neither these nor outputs are deleted: so everything that the copy of the
-database names is there. What came after that moment is left out, except what a running attempt
-had written by the time it was copied: after a restore that is read like the journal of an
+An input is on disk before its request is in the database, and the contents of a submission
+before the submission; neither these nor outputs are deleted. So all files that the copied
+database refers to exist. Later data is left out, except the outputs that a running attempt had
+written by the time they were copied: after a restore these are read like the journal of an
 attempt whose service was down.
 
-Nothing is called a backup before it is one: all of it is written to ``DIR.partial``, put on
-disk, given its manifest, and renamed.
+A backup appears atomically: everything is written to ``DIR.partial``, synced, completed with
+the manifest, and renamed.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from .manifest import STATE, Manifest
 from .staging import drafted
 
 _DRAFT = ".new"
-"""The end of a name under which a file is written before it is put in its place."""
+"""Suffix of temporary files that are renamed once they are complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupOptions:
-    """What to copy, and where to.
+    """The source and target of a backup.
 
     Attributes:
-        homes: people's home folders too.
+        homes: whether to include home folders.
     """
 
     state: StateFolder
@@ -57,12 +57,12 @@ class BackupOptions:
 
 
 def back_up(options: BackupOptions, progress: CopyProgress, clock: Clock) -> Manifest:
-    """Write a backup; on any failure nothing of it is left.
+    """Write a backup; a failed one is deleted.
 
     Raises:
-        InvalidInput: there is no Carrel in the state folder, or the target lies in it.
-        Conflict: the target holds something already.
-        BackupFailed: something cannot be copied, or the disk is too full.
+        InvalidInput: the state folder has no installation, or contains the target.
+        Conflict: the target is not empty.
+        BackupFailed: a file cannot be copied, or the disk is too full.
     """
     state, target = options.state, options.target.absolute()
     _check_source(state)
@@ -82,25 +82,26 @@ def back_up(options: BackupOptions, progress: CopyProgress, clock: Clock) -> Man
 
 def _check_source(state: StateFolder) -> None:
     if not state.settings.exists():
-        raise InvalidInput(f"There is no Carrel in {state.root}.", accepted="Name it with --state.")
+        raise InvalidInput(
+            f"There is no Carrel installation in {state.root}.", accepted="Name it with --state."
+        )
     if not state.database.exists():
         raise InvalidInput(
             f"{state.root} has no carrel.db.",
-            accepted="A database that lies elsewhere (PostgreSQL) is backed up by its own "
-            "program, pg_dump.",
+            accepted="Back up a PostgreSQL database with pg_dump.",
         )
 
 
 def _check_target(state: StateFolder, target: Path) -> None:
     if target.resolve().is_relative_to(state.root):
         raise InvalidInput(
-            f"{target} lies in the state folder: it would be lost together with it.",
-            accepted="Name a folder elsewhere, best on another disk.",
+            f"{target} is in the state folder, and would be lost together with it.",
+            accepted="Name a folder outside of it, if possible on another disk.",
         )
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise Conflict(
             f"{target} exists and is not empty.",
-            accepted="Name a folder that does not exist yet, for instance one with the date.",
+            accepted="Name a new folder, for example with the date in its name.",
         )
 
 
@@ -140,7 +141,7 @@ def _copy(options: BackupOptions, draft: Path, progress: CopyProgress, clock: Cl
 
 
 def _announce(options: BackupOptions, draft: Path, progress: CopyProgress) -> int:
-    """Say how much there is of each part; the bytes of all that is copied."""
+    """Report the size of every part; return the total bytes to copy."""
     state = options.state
     parts = {
         "carrel.db": state.database.stat().st_size,
@@ -153,19 +154,19 @@ def _announce(options: BackupOptions, draft: Path, progress: CopyProgress) -> in
     for name, size in parts.items():
         progress.say(f"{name:<10}{sized(size):>10}")
     if not options.homes:
-        progress.say(f"{'homes':<10}{'left out':>10}  (--homes takes them along)")
+        progress.say(f"{'homes':<10}{'left out':>10}  (--homes includes them)")
     total = sum(parts.values())
     free = shutil.disk_usage(draft).free
     if free < total:
         raise BackupFailed(
-            f"There are {sized(free)} free at {draft.parent}, and {sized(total)} to copy.",
+            f"{draft.parent} has {sized(free)} free; the backup needs {sized(total)}.",
             accepted="Free some space, or name a folder on another disk.",
         )
     return total
 
 
 def _hub(copier: Copier, state: StateFolder) -> None:
-    """JupyterHub's own folder: databases as databases, the rest as files."""
+    """Copy JupyterHub's folder: databases by online backup, the rest as files."""
     folder = state.hub.name
     (copier.target / folder).mkdir(mode=0o700)
     for found in sorted(state.hub.iterdir()):
@@ -181,14 +182,14 @@ def _hub(copier: Copier, state: StateFolder) -> None:
 
 
 def _outputs(copier: Copier, state: StateFolder, copied: Path) -> None:
-    """Of each request that the copied database names: its input, and its known attempts."""
+    """Copy the input and the attempts of every request in the copied database."""
     (copier.target / state.outputs.name).mkdir(mode=0o700)
     for request, newest in sorted(database.attempts(copied).items()):
         copier.tree(state.outputs / request, f"{state.outputs.name}/{request}", _known(newest))
 
 
 def _known(newest: int) -> Callable[[str], bool]:
-    """An attempt that began after the database was copied is none of its own."""
+    """Return a filter that excludes attempts that began after the database was copied."""
 
     def keep(name: str) -> bool:
         if name.isdecimal():

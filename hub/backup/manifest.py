@@ -1,4 +1,4 @@
-"""What is in a backup: each file with its hash, and which Carrel wrote it."""
+"""The manifest of a backup: its files with their hashes, and the version that wrote it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..files.private_file import write_private
 
 MANIFEST = "manifest.json"
 CHECKSUM = "manifest.sha256"
-"""In the form of ``sha256sum``; damage to the manifest itself is found by it."""
+"""Detects damage to the manifest itself, in the format of ``sha256sum``."""
 STATE = "state"
 FORMAT = 1
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -31,11 +31,11 @@ class EntryKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestEntry:
-    """One thing in the state folder.
+    """One file, folder or link of the state folder.
 
     Attributes:
         path: below the state folder, with slashes.
-        mode: its permissions there; in the backup everything is its owner's alone.
+        mode: its permissions there; in the backup only the owner has access.
         modified: seconds since 1970.
         size: bytes of a file.
         sha256: of a file.
@@ -51,10 +51,10 @@ class ManifestEntry:
     target: str = ""
 
     def checked(self) -> Self:
-        """Raises ValueError where it leads out of the folder, or cannot be what it says."""
+        """Return the entry. Raises ValueError if its path leaves the folder or its hash is bad."""
         path = PurePosixPath(self.path)
         if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in self.path:
-            raise ValueError(f"{self.path!r} is no path below a state folder")
+            raise ValueError(f"{self.path!r} is not a path below a state folder")
         if self.kind is EntryKind.FILE and not _HASH.fullmatch(self.sha256):
             raise ValueError(f"{self.path!r} has no hash")
         return self
@@ -62,15 +62,15 @@ class ManifestEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A whole backup.
+    """The description of a complete backup.
 
     Attributes:
-        version: of the Carrel that made it.
-        revision: of the tables in ``carrel.db``.
-        made_at: when the database was copied; everything else is as new as that, or newer.
-        state: the folder that it was made of.
-        homes: whether people's homes are in it.
-        left_out: what was neither a file, a folder nor a link, or could not be read.
+        version: version of Carrel that wrote it.
+        revision: revision of the tables in ``carrel.db``.
+        made_at: when the database was copied; all other files are not older.
+        state: the state folder that was copied.
+        homes: whether it includes home folders.
+        left_out: entries that are not a file, folder or link, or could not be read.
     """
 
     version: str
@@ -93,25 +93,25 @@ class Manifest:
     def write(self, folder: Path) -> None:
         text = json.dumps({"format": FORMAT, **asdict(self)}, indent=1) + "\n"
         write_private(folder / MANIFEST, text)
-        # Names on disk are any bytes; in JSON they are escaped, so that the text is ASCII.
+        # File names are arbitrary bytes; JSON escapes them, so the text is ASCII.
         digest = hashlib.sha256(text.encode()).hexdigest()
         write_private(folder / CHECKSUM, f"{digest}  {MANIFEST}\n")
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Raises InvalidInput where there is no backup, or not a whole one."""
+        """Load the manifest. Raises InvalidInput for a missing, incomplete or damaged backup."""
         try:
             raw = (folder / MANIFEST).read_bytes()
             expected = (folder / CHECKSUM).read_text().split()[0]
         except (OSError, ValueError, IndexError) as error:
             raise InvalidInput(
-                f"{folder} is no backup of Carrel's, or one that was not finished: {error}.",
-                accepted="Name a folder that `carrel backup` has made.",
+                f"{folder} is not a complete backup of Carrel: {error}.",
+                accepted="Name a folder that `carrel backup` has written.",
             ) from error
         if hashlib.sha256(raw).hexdigest() != expected:
             raise InvalidInput(
-                f"{folder / MANIFEST} is damaged: it is not what {CHECKSUM} was made of.",
-                accepted="Take another backup.",
+                f"{folder / MANIFEST} is damaged: it does not match {CHECKSUM}.",
+                accepted="Use another backup.",
             )
         try:
             return cls._of(json.loads(raw))
@@ -127,23 +127,23 @@ class Manifest:
             raise ValueError("it has another format")
         entries, left_out = found.pop("entries"), found.pop("left_out")
         if not isinstance(entries, list) or not isinstance(left_out, list):
-            raise TypeError("its entries are no list")
+            raise TypeError("its entries are not a list")
         kinds = {field.name: str(field.type) for field in fields(cls)}
         for name, value in found.items():
             if kinds.get(name) not in (type(value).__name__, "float"):
                 raise TypeError(f"{name} is not {kinds.get(name, 'known')}")
         return cls(
             **found,  # type: ignore[arg-type]  # names and types are checked above
-            entries=tuple(_entry(each) for each in entries),
+            entries=tuple(_entry(values) for values in entries),
             left_out=tuple(map(str, left_out)),
         )
 
 
-def _entry(found: dict[str, object]) -> ManifestEntry:
-    kind = EntryKind(str(found["kind"]))
-    return ManifestEntry(**(found | {"kind": kind})).checked()  # type: ignore[arg-type]  # what is wrong raises
+def _entry(values: dict[str, object]) -> ManifestEntry:
+    kind = EntryKind(str(values["kind"]))
+    return ManifestEntry(**(values | {"kind": kind})).checked()  # type: ignore[arg-type]  # raises TypeError
 
 
 def printable(path: str | Path) -> str:
-    """A name from disk as text: bytes that are none are shown escaped."""
+    """Return a file name as text, with bytes that are not UTF-8 escaped."""
     return os.fsencode(path).decode(errors="backslashreplace")

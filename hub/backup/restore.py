@@ -1,17 +1,17 @@
-"""``carrel restore``: a backup becomes a state folder, after every byte of it was checked.
+"""``carrel restore``: creates a state folder from a verified backup.
 
-Nothing is changed before the whole backup has been found right, and the state folder appears
-at once, by a rename; one that was there is moved aside. The database comes back with requests
-that ran when it was copied. Their processes are not the restored site's:
+Nothing changes before the whole backup is verified. The state folder appears atomically, by a
+rename; an existing one is moved aside. The restored database contains requests that ran when it
+was copied. Their processes do not belong to the restored site:
 
-- where the same state folder is restored, nothing of it may run, and this is refused;
-- elsewhere, the original may live on. Its processes carry its own folder as ``CARREL_STATE``,
-  and an engine does not see those of another folder, whatever lease they name. The ports
-  between the processes are chosen anew, so that no attempt of the original reports here.
+- If the same state folder is restored, the restore is refused while any of its processes run.
+- Elsewhere, the original site may still run. Its processes have its own folder as
+  ``CARREL_STATE``, and an engine ignores processes of another folder, whatever their lease. The
+  internal ports are chosen anew, so that no attempt of the original site reports here.
 
-So the loop's first look finds no process: sessions end as failed, jobs end as what their
-journal says, or as lost, and are tried again where they have retries. All of them are charged
-up to their last sign of life, and the tokens of their attempts are fenced as ever.
+So the first reconciliation finds no process: sessions fail; jobs get the result in their
+journal, or are lost and retried if they have retries left. All are charged up to their last
+heartbeat, and the tokens of their attempts are fenced as usual.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _WHY_DRAINED = "restored from a backup"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreOptions:
-    """Which backup becomes which state folder.
+    """The source and target of a restore.
 
     Attributes:
-        replace: move a state folder that is there aside.
-        drained: nothing starts in it until an administrator lifts the drains.
-        who: as the audit list names them.
+        replace: move an existing state folder aside.
+        drained: drain all nodes, so that no request starts until an administrator undrains them.
+        who: the administrator's name in the audit log.
     """
 
     backup: Path
@@ -66,17 +66,17 @@ class RestoreOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """``aside``: where the former state folder lies now, if there was one."""
+    """``aside``: the new path of the former state folder, if there was one."""
 
     manifest: Manifest
     aside: Path | None
 
 
 def verify(backup: Path, progress: CopyProgress) -> Manifest:
-    """Check the manifest, the tables' version, and every file of a backup.
+    """Check the manifest, the revision of the tables, and every file of a backup.
 
     Raises:
-        InvalidInput: it is none, or something in it is missing or changed.
+        InvalidInput: it is not a backup, or a file is missing or changed.
         Refused: it was made by a newer Carrel.
     """
     manifest = Manifest.read(backup)
@@ -84,33 +84,35 @@ def verify(backup: Path, progress: CopyProgress) -> Manifest:
         raise Refused(
             f"The backup was made by a newer Carrel ({manifest.version}, tables "
             f"{manifest.revision}).",
-            accepted="Restore it with that one.",
+            accepted="Restore it with that version.",
         )
     with progress.bar("Checking", manifest.size) as advance:
-        wrong = [one for one in manifest.files if not _as_noted(backup / STATE, one, advance)]
-    if wrong:
-        names = ", ".join(printable(one.path) for one in wrong[:_SHOWN])
-        more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+        damaged = [file for file in manifest.files if not _intact(backup / STATE, file, advance)]
+    if damaged:
+        names = ", ".join(printable(file.path) for file in damaged[:_SHOWN])
+        more = f" and {len(damaged) - _SHOWN} more" if len(damaged) > _SHOWN else ""
         raise InvalidInput(
-            f"The backup is damaged: {names}{more} missing or not as written.",
-            accepted="Take another backup.",
+            f"The backup is damaged: {names}{more} missing or changed.",
+            accepted="Use another backup.",
         )
     copied = backup / STATE / "carrel.db"
     if not copied.exists() or database.revision(copied) != manifest.revision:
-        raise InvalidInput("The backup's carrel.db is not what its manifest says.")
+        raise InvalidInput("The backup's carrel.db does not match the manifest.")
     return manifest
 
 
 def restore(options: RestoreOptions, progress: CopyProgress, clock: Clock) -> Restored:
-    """Raises what ``verify`` does, and:
+    """Verify a backup and create the state folder from it.
 
-    StateInUse: the state folder runs, or something runs on its behalf.
-    Conflict: it is not empty, and is not to be replaced.
-    BackupFailed: it could not be written.
+    Raises:
+        InvalidInput, Refused: as ``verify`` does.
+        StateInUse: processes of the state folder run.
+        Conflict: the state folder is not empty, and ``replace`` is not set.
+        BackupFailed: it could not be written.
     """
     state = options.state
-    with _at_rest(state):
-        if _holds_something(state.root) and not options.replace:
+    with _exclusive(state):
+        if _occupied(state.root) and not options.replace:
             raise Conflict(
                 f"{state.root} exists and is not empty.",
                 accepted="Name another folder with --state, or move this one aside with --replace.",
@@ -124,52 +126,52 @@ def restore(options: RestoreOptions, progress: CopyProgress, clock: Clock) -> Re
         ) as draft:
             with progress.bar("Restoring", manifest.size) as advance:
                 _fill(draft, options.backup / STATE, manifest, advance)
-            _settle_in(draft, options, manifest, clock)
+            _adjust(draft, options, manifest, clock)
             _set_modes(draft, manifest)
             os.sync()
             aside = _put_in_place(draft, state.root, clock)
     return Restored(manifest=manifest, aside=aside)
 
 
-def _as_noted(folder: Path, entry: ManifestEntry, advance: Advance) -> bool:
+def _intact(folder: Path, entry: ManifestEntry, advance: Advance) -> bool:
     try:
         return hashed(folder / entry.path, advance) == (entry.size, entry.sha256)
     except OSError:
         return False
 
 
-# -- what is there -------------------------------------------------------------------------
+# -- the existing state folder -------------------------------------------------------------
 
 
 @contextmanager
-def _at_rest(state: StateFolder) -> Iterator[None]:
-    """Holds the folder, so that nothing starts there meanwhile. Raises StateInUse."""
+def _exclusive(state: StateFolder) -> Iterator[None]:
+    """Lock the folder, so that no process starts there meanwhile. Raises StateInUse."""
     with ExitStack() as held:
         if state.run.is_dir():
             held.enter_context(locked(state))
         notes = [ProcessId.load(state.run / f"{name}.json") for name in NAMES]
         parts = [note.pid for note in notes if note is not None and note.alive]
-        # These carry the folder's name, even where the folder itself is gone.
+        # Their environment names the folder, even if the folder itself was deleted.
         mine = os.getpid()
-        workers = [one.process.pid for one in leased(state.root) if one.process.pid != mine]
+        workers = [found.process.pid for found in leased(state.root) if found.process.pid != mine]
         if parts or workers:
             pids = ", ".join(map(str, sorted([*parts, *workers])[:10]))
             raise StateInUse(
-                f"Parts, sessions or jobs of {state.root} still run (processes {pids}).",
+                f"Services, sessions or jobs of {state.root} still run (processes {pids}).",
                 accepted=f"Stop them first: carrel down --state {shlex.quote(str(state.root))}",
             )
         yield
 
 
-def _holds_something(root: Path) -> bool:
+def _occupied(root: Path) -> bool:
     return root.exists() and (not root.is_dir() or any(root.iterdir()))
 
 
-# -- what comes ----------------------------------------------------------------------------
+# -- the restored state folder -------------------------------------------------------------
 
 
 def _fill(draft: Path, source: Path, manifest: Manifest, advance: Advance) -> None:
-    """Folders and files first, so that no link can lead one of them elsewhere."""
+    """Copy the entries; links come last, so that no file is written through one."""
     for entry in manifest.entries:
         path = draft / entry.path
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -185,14 +187,15 @@ def _fill(draft: Path, source: Path, manifest: Manifest, advance: Advance) -> No
 
 
 def _set_modes(draft: Path, manifest: Manifest) -> None:
-    """Last, and from below: some folders may not be written to any more."""
+    """Set permissions and times, children first: some folders become read-only."""
     for entry in reversed(manifest.entries):
         if entry.kind is not EntryKind.LINK:
             (draft / entry.path).chmod(entry.mode)
             os.utime(draft / entry.path, (entry.modified, entry.modified))
 
 
-def _settle_in(draft: Path, options: RestoreOptions, manifest: Manifest, clock: Clock) -> None:
+def _adjust(draft: Path, options: RestoreOptions, manifest: Manifest, clock: Clock) -> None:
+    """Reset settings that belong to the original folder, and drain the nodes if requested."""
     restored = StateFolder(root=draft)
     restored.create()
     if manifest.state != str(options.state.root):
@@ -204,7 +207,7 @@ def _settle_in(draft: Path, options: RestoreOptions, manifest: Manifest, clock: 
 
 
 def _drain(state: StateFolder, who: str, now: float) -> None:
-    """Nothing starts, and what was granted and had not begun goes back into the queue."""
+    """Drain all nodes, and return granted requests that have not started to the queue."""
     with closing(open_store(state.database)) as store:
         for node in store.nodes():
             mark = Mark(target=node, kind=MarkKind.DRAIN, since=now, why=_WHY_DRAINED, by=who)
@@ -228,7 +231,7 @@ def _granted() -> RequestFilter:
 
 def _put_in_place(draft: Path, root: Path, clock: Clock) -> Path | None:
     aside = None
-    if _holds_something(root):
+    if _occupied(root):
         stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(clock()))
         aside = root.with_name(f"{root.name}.before-{stamp}")
         root.rename(aside)

@@ -1,4 +1,4 @@
-"""A folder that is written in full beside its place before it is put there."""
+"""Staging folders: written beside their target and renamed once they are complete."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ..errors import BackupFailed, Conflict
 
 @contextmanager
 def drafted(target: Path, suffix: str, *, under_way: str, failed: str) -> Iterator[Path]:
-    """A new folder ``TARGET.SUFFIX``, which is gone afterwards unless it was renamed.
+    """Create a folder ``TARGET.SUFFIX``, and delete it afterwards unless it was renamed.
 
     Args:
-        under_way: what another process with such a folder does there now.
-        failed: what did not come about where something cannot be written.
+        under_way: describes the operation of another process that has such a folder.
+        failed: describes the result of a failed write.
 
     Raises:
-        Conflict: there is such a folder already.
-        BackupFailed: it cannot be made or filled.
+        Conflict: the folder exists.
+        BackupFailed: it cannot be created or written.
     """
     draft = target.with_name(f"{target.name}.{suffix}")
     try:
@@ -28,11 +28,11 @@ def drafted(target: Path, suffix: str, *, under_way: str, failed: str) -> Iterat
         draft.mkdir(mode=0o700)
     except FileExistsError:
         raise Conflict(
-            f"{draft} exists: {under_way} there, or one was broken off.",
-            accepted="Where none is, remove it and try again.",
+            f"{draft} exists: {under_way} there, or one was interrupted.",
+            accepted="If none is running, delete the folder and try again.",
         ) from None
     except OSError as error:
-        raise BackupFailed(f"{draft} cannot be made: {error.strerror}.") from error
+        raise BackupFailed(f"{draft} cannot be created: {error.strerror}.") from error
     try:
         yield draft
     except OSError as error:

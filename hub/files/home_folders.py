@@ -1,6 +1,6 @@
-"""People's homes: folders, or file systems of a fixed size where the site has set a limit.
+"""Home folders: plain folders, or file systems of a fixed size if the site sets a limit.
 
-A limit has to hold whatever writes, and most storage has no quotas that a service could count on.
+A limit must hold for all programs, and most storage has no quotas that a service can rely on.
 So a home with a limit is an ext4 file system in one file, ``STATE/disks/USER.ext4``, mounted
 from a loop device at ``STATE/homes/USER``. The file is sparse: it takes what is in it.
 """
@@ -30,8 +30,8 @@ class HomeFolders:
     """Attributes:
     root: ``STATE/homes``.
     disks: ``STATE/disks``.
-    owner: user and group that homes are given to; None where the service cannot give any away.
-    size: bytes of each home; None for no limit.
+    owner: user and group id of homes; None if the service cannot change owners.
+    size: bytes of a home; None for no limit.
     """
 
     root: Path
@@ -40,15 +40,15 @@ class HomeFolders:
     size: int | None = None
 
     def ready(self, name: str) -> Path:
-        """The home, made and mounted if need be; distinct names never share one.
+        """Return the home, created and mounted if necessary; distinct names never share one.
 
         Raises:
-            BackendFailed: the limit cannot be made to hold, so that there is no home.
+            BackendFailed: the file system with the limit cannot be created or mounted.
         """
         home = self.root / safe_name(name)
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.size is not None and not home.is_mount():
-            with self._alone(name):
+            with self._locked(name):
                 if not home.is_mount():
                     self._mount(name, home)
         if self.owner is not None and home.stat().st_uid != self.owner[0]:
@@ -56,7 +56,7 @@ class HomeFolders:
         return home
 
     def use(self, name: str) -> HomeUse | None:
-        """How full it is; None for one without a limit, or not used since the start."""
+        """Return the disk usage; None without a limit, or if not mounted since the start."""
         home = self.root / safe_name(name)
         if self.size is None or not home.is_mount():
             return None
@@ -64,15 +64,13 @@ class HomeFolders:
         size = about.f_blocks * about.f_frsize
         return HomeUse(used=size - about.f_bavail * about.f_frsize, size=size)
 
-    # -- inside ---------------------------------------------------------------------------
-
     def _mount(self, name: str, home: Path) -> None:
         assert self.size is not None
         disk = self.disks / f"{safe_name(name)}.ext4"
         if not disk.exists():
             if any(home.iterdir()):
                 raise BackendFailed(
-                    f"The home of {name} holds files from before homes had a limit.",
+                    f"The home of {name} contains files from before homes had a limit.",
                     accepted=f"Move {home} aside, let {name} start a session, and copy them back.",
                 )
             self._make(disk)
@@ -84,7 +82,7 @@ class HomeFolders:
         home.chmod(0o700)
 
     def _make(self, disk: Path) -> None:
-        """Whole or not at all: a file of this name is one that can be mounted."""
+        """Create the file system atomically: a file of this name can always be mounted."""
         draft = disk.with_suffix(".new")
         draft.unlink(missing_ok=True)
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -95,8 +93,8 @@ class HomeFolders:
         draft.replace(disk)
 
     @contextmanager
-    def _alone(self, name: str) -> Iterator[None]:
-        """The hub and the service both see to homes."""
+    def _locked(self, name: str) -> Iterator[None]:
+        """Exclude other processes: JupyterHub and the service both prepare homes."""
         self.disks.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (self.disks / f"{safe_name(name)}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -104,9 +102,9 @@ class HomeFolders:
 
 
 def release(root: Path) -> None:
-    """Unmount every home below the folder; one that is in use stays.
+    """Unmount every home below the folder, except those in use.
 
-    What is in it is safe either way: the next start finds it as it is.
+    A home that stays mounted is not damaged: the next start uses it as it is.
     """
     for line in _MOUNTS.read_text().splitlines():
         # Blanks in a path are written as \040.
@@ -126,7 +124,7 @@ def _run(program: str, *arguments: str, fine: tuple[int, ...] = (0,)) -> None:
             env={**os.environ, "PATH": f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"},
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise BackendFailed(f"A home could not be made ready: {error}.") from error
+        raise BackendFailed(f"A home could not be prepared: {error}.") from error
     if done.returncode not in fine:
-        said = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["it said nothing"]
-        raise BackendFailed(f"A home could not be made ready: {program} says: {said[0]}")
+        lines = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["(no output)"]
+        raise BackendFailed(f"A home could not be prepared: {program} reports: {lines[0]}")

@@ -1,7 +1,7 @@
-"""The notebooks in a person's own home, for a form that offers them; nothing else is shown of it.
+"""Lists the notebooks in the user's own home, for a form that offers them.
 
-A home is written by its owner's programs while it is read here: every step is taken from the
-folder above, by its descriptor, and never through a link.
+Programs of the owner write the home while it is read here: every step is opened relative to the
+descriptor of its parent, and links are never followed.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from .local import MAX_DEPTH
 from .safe_fs import opened_file, opened_folder
 
 MAX_SHOWN = 500
-_MAX_LOOKED_AT = 10_000
+_MAX_SCANNED = 10_000
 _NOTEBOOK = ".ipynb"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeFolder:
-    """What a form offers of one folder.
+    """The contents of one folder that a form offers.
 
     Attributes:
         path: below the home, with ``/`` between folders; empty for the home itself.
         folders: names of the folders in it.
         notebooks: names of the notebooks in it.
-        left_out: how many more there would be.
+        left_out: number of entries beyond the limit.
     """
 
     path: str
@@ -47,24 +47,24 @@ class HomeFolder:
 
 @dataclass(frozen=True, slots=True)
 class HomeNotebooks:
-    """Reads homes; each call is about the home of ``owner``."""
+    """Reads the home of ``owner``."""
 
     files: Files
 
     def folder(self, owner: str, path: str) -> HomeFolder:
-        """Folders and notebooks by name; hidden ones, links and special files are left out.
+        """Return folders and notebooks by name, without hidden ones, links and special files.
 
         Raises:
-            InvalidInput: the path leads somewhere else.
-            NotFound: there is no such folder, or the way to it goes through a link.
+            InvalidInput: the path leaves the home.
+            NotFound: there is no such folder, or its path contains a link.
         """
         steps = _steps(path)
         try:
             with opened_folder(self.files.home(owner), *steps) as folder:
-                folders, notebooks, more = _look(folder)
+                folders, notebooks, more = _scan(folder)
         except OSError:
             raise NotFound(
-                f"Your home has no folder {path[:200]!r}.", accepted="One that the list shows."
+                f"Your home has no folder {path[:200]!r}.", accepted="Choose one from the list."
             ) from None
         notebooks.sort(key=str.casefold)
         folders.sort(key=str.casefold)
@@ -78,24 +78,24 @@ class HomeNotebooks:
         )
 
     def notebook(self, owner: str, path: str) -> tuple[str, bytes]:
-        """Name and content.
+        """Return the name and content of a notebook.
 
         Raises:
-            InvalidInput: it is no notebook, or the path leads somewhere else.
-            NotFound: there is none, or the way to it goes through a link.
-            TooLarge: it is larger than a notebook may be.
+            InvalidInput: it is not a notebook, or the path leaves the home.
+            NotFound: there is no such notebook, or its path contains a link.
+            TooLarge: it exceeds the maximum size of a notebook.
         """
         steps = _steps(path)
         if not steps or not steps[-1].endswith(_NOTEBOOK):
             raise InvalidInput(
-                f"{path[:200]!r} is no notebook.", accepted="A file of your home (.ipynb)."
+                f"{path[:200]!r} is not a notebook.", accepted="A file of your home (.ipynb)."
             )
         try:
             with opened_file(self.files.home(owner), *steps) as file:
                 content = file.read(MAX_NOTEBOOK_BYTES + 1)
         except OSError:
             raise NotFound(
-                f"Your home has no notebook {path[:200]!r}.", accepted="One that the list shows."
+                f"Your home has no notebook {path[:200]!r}.", accepted="Choose one from the list."
             ) from None
         if len(content) > MAX_NOTEBOOK_BYTES:
             raise TooLarge(
@@ -114,24 +114,24 @@ def _steps(path: str) -> tuple[str, ...]:
         hidden = True
     if hidden or len(steps) > MAX_DEPTH or path.startswith("/"):
         raise InvalidInput(
-            f"{path[:200]!r} is no path below your home.",
-            accepted="Such as course/week1/train.ipynb; hidden folders are not offered.",
+            f"{path[:200]!r} is not a path below your home.",
+            accepted="A path such as course/week1/train.ipynb, without hidden folders.",
         )
     return steps
 
 
-def _look(folder: int) -> tuple[list[str], list[str], int]:
+def _scan(folder: int) -> tuple[list[str], list[str], int]:
     folders, notebooks = list[str](), list[str]()
     with os.scandir(folder) as entries:
         for seen, entry in enumerate(entries):
-            if seen >= _MAX_LOOKED_AT:
+            if seen >= _MAX_SCANNED:
                 return folders, notebooks, 1
             if entry.name.startswith(".") or not entry.name.isprintable():
                 continue
             try:
                 mode = entry.stat(follow_symlinks=False).st_mode
             except OSError:
-                continue  # It went away while we looked.
+                continue  # It was deleted during the scan.
             if stat.S_ISDIR(mode):
                 folders.append(entry.name)
             elif stat.S_ISREG(mode) and entry.name.endswith(_NOTEBOOK):

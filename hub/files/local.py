@@ -1,8 +1,7 @@
 """Homes and outputs in the state folder: the ``Files`` port of the local engine.
 
-What lies in an attempt's folder was written by a job, which may still be at it while
-it is read. Every step into it is therefore taken from the folder above, by its descriptor, and
-never through a link.
+A job may still write an attempt's folder while it is read. Every step into it is therefore
+opened relative to the descriptor of its parent, and links are never followed.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ FILES = "files"
 """The folder behind ``$CARREL_OUTPUT_DIR``."""
 MAX_LISTED = 10_000
 MAX_OUTPUT_BYTES = 128 << 20
-"""Of an executed notebook, which is read as a whole."""
+"""Maximum size of an executed notebook, which is read as a whole."""
 MAX_DEPTH = 32
 
 
 @dataclass(frozen=True, slots=True)
 class LocalFiles:
-    """``homes/USER`` and ``outputs/REQUEST/ATTEMPT`` below two folders."""
+    """Homes in ``homes/USER`` and outputs in ``outputs/REQUEST/ATTEMPT``."""
 
     homes: HomeFolders
     outputs: Path
@@ -79,7 +78,7 @@ class LocalFiles:
                 f"The executed notebook of {request_id} is larger than "
                 f"{MAX_OUTPUT_BYTES // 2**20} MiB.",
                 accepted="Write large results to $CARREL_OUTPUT_DIR instead of showing them in "
-                "cells; `carrel output --files` fetches what lies there.",
+                "cells; `carrel output --files` downloads that folder.",
             )
         return content
 
@@ -97,7 +96,7 @@ class LocalFiles:
             with opened_folder(self.outputs / safe_name(request_id) / str(epoch) / FILES) as top:
                 walk.into(top, "", 0)
         except OSError:
-            return OutputFiles(files={})  # Not made yet, or gone, or not a folder any more.
+            return OutputFiles(files={})  # Not created yet, deleted, or no longer a folder.
         return OutputFiles(files=walk.found, left_out=walk.left_out)
 
     def open_file(self, request_id: str, epoch: int, name: str) -> BinaryIO:
@@ -123,7 +122,7 @@ class LocalFiles:
 
 
 class _Walk:
-    """Lists regular files below a folder that may change meanwhile."""
+    """Lists the regular files below a folder that may change during the walk."""
 
     def __init__(self) -> None:
         self.found: dict[str, tuple[int, float]] = {}
@@ -140,7 +139,7 @@ class _Walk:
                 try:
                     self._take(entry, folder, f"{prefix}{entry.name}", depth)
                 except OSError:
-                    continue  # It went away while we looked.
+                    continue  # It was deleted during the walk.
 
     def _take(self, entry: os.DirEntry[str], folder: int, name: str, depth: int) -> None:
         about = entry.stat(follow_symlinks=False)
@@ -157,7 +156,7 @@ class _Walk:
 
 
 def _is_text(name: str) -> bool:
-    """Whether it travels in JSON: file names on disk are any bytes."""
+    """Whether the name can be encoded in JSON: file names on disk are arbitrary bytes."""
     try:
         name.encode()
     except UnicodeEncodeError:

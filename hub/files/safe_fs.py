@@ -1,8 +1,7 @@
-"""Folders in which strangers write: every step by descriptor, never through a link.
+"""Access to folders that untrusted programs write: by descriptor, without following links.
 
-What lies in an attempt's folder or in a home was put there by programs of users, which may
-still be at it while the service reads or writes beside them. A path that was looked at a moment
-ago may lead elsewhere now; a descriptor does not.
+Programs of users may change an attempt's folder or a home while the service reads or writes
+there. A path that was checked may lead elsewhere a moment later; a descriptor does not.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# A pipe that a job left there must not hold the reader up.
+# A pipe that a job left there must not block the reader.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _SOMETHING_ELSE_IS_THERE = frozenset({errno.EEXIST, errno.ENOTDIR, errno.ELOOP})
 _DRAFT = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -28,7 +27,7 @@ Owner: TypeAlias = tuple[int, int]
 
 @contextmanager
 def opened_folder(path: Path, *steps: str) -> Iterator[int]:
-    """A descriptor of the folder that the steps lead to from ``path``, links not followed."""
+    """Open the folder that the steps lead to from ``path``; links are not followed."""
     descriptor = os.open(path, FOLDER)
     try:
         for step in steps:
@@ -42,7 +41,7 @@ def opened_folder(path: Path, *steps: str) -> Iterator[int]:
 
 @contextmanager
 def opened_below(above: int, name: str) -> Iterator[int]:
-    """A descriptor of a folder in one that is open, links not followed."""
+    """Open a folder in an open folder; links are not followed."""
     descriptor = os.open(name, FOLDER, dir_fd=above)
     try:
         yield descriptor
@@ -51,7 +50,7 @@ def opened_below(above: int, name: str) -> Iterator[int]:
 
 
 def opened_file(path: Path, *steps: str) -> BinaryIO:
-    """Raises OSError unless the last step is a regular file, and no step is a link."""
+    """Open a regular file. Raises OSError for another kind of file, or a link on the path."""
     with opened_folder(path, *steps[:-1]) as above:
         descriptor = os.open(steps[-1], _FILE, dir_fd=above)
     file = os.fdopen(descriptor, "rb")
@@ -62,9 +61,9 @@ def opened_file(path: Path, *steps: str) -> BinaryIO:
 
 
 def write_into(folder: Path, name: str, text: str, *, owner: Owner | None = None) -> None:
-    """Write a 0600 file, whole or not at all; what had its name is replaced, never followed.
+    """Write a 0600 file atomically; an existing entry is replaced, never followed.
 
-    ``owner``: whose it becomes; without one it stays the service's.
+    ``owner``: the new owner; None leaves the file to the service's user.
     """
     with opened_folder(folder) as above:
         draft = f".{name}.{secrets.token_hex(8)}"
@@ -83,9 +82,9 @@ def write_into(folder: Path, name: str, text: str, *, owner: Owner | None = None
 
 
 def add_file(folder: Path, name: str, content: bytes) -> None:
-    """Put a 0600 file there that belongs to the owner of the folder; what is there already stays.
+    """Add a 0600 file that belongs to the owner of the folder, unless the name is taken.
 
-    ``name`` may hold folders (``course/notes.md``): those that are missing are made.
+    ``name`` may contain folders (``course/notes.md``), which are created if missing.
     """
     *steps, last = name.split("/")
     with ExitStack() as opened:
@@ -97,7 +96,7 @@ def add_file(folder: Path, name: str, content: bytes) -> None:
             descriptor = os.open(last, _DRAFT, 0o600, dir_fd=above)
         except OSError as error:
             if error.errno in _SOMETHING_ELSE_IS_THERE:
-                return  # Or a link: wherever it leads, nothing is written there.
+                return  # Also for a link: nothing is written through it.
             raise
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
@@ -105,7 +104,7 @@ def add_file(folder: Path, name: str, content: bytes) -> None:
 
 
 def add_folder(folder: Path, name: str, *, mode: int = 0o700) -> None:
-    """Make one there that belongs to the owner of the folder; what is there already stays."""
+    """Add a folder that belongs to the owner of the parent, unless the name is taken."""
     with opened_folder(folder) as above:
         try:
             os.mkdir(name, 0o700, dir_fd=above)
@@ -117,7 +116,7 @@ def add_folder(folder: Path, name: str, *, mode: int = 0o700) -> None:
 
 
 def _added_folder(above: int, name: str) -> int:
-    """A descriptor of the folder of that name, made where there is nothing."""
+    """Return a descriptor of the folder of that name, created if missing."""
     try:
         os.mkdir(name, 0o700, dir_fd=above)
     except FileExistsError:
@@ -134,7 +133,7 @@ def _give_to_owner_of(above: int, descriptor: int) -> None:
 
 
 def give_folder(path: Path, owner: Owner) -> None:
-    """Change the owner of a folder alone."""
+    """Change the owner of a folder, not of its contents."""
     with opened_folder(path) as descriptor:
         about = os.fstat(descriptor)
         if (about.st_uid, about.st_gid) != owner:
@@ -142,9 +141,10 @@ def give_folder(path: Path, owner: Owner) -> None:
 
 
 def give_tree(path: Path, owner: Owner) -> None:
-    """Change the owner of a folder with its content, unless it has it: the folder comes last.
+    """Change the owner of a folder and its contents, unless the folder has that owner.
 
-    For a folder into which only the service could write so far.
+    The folder comes last, so that an interrupted call is repeated. Only for folders into which
+    only the service could write so far.
     """
     with opened_folder(path) as top:
         about = os.fstat(top)
@@ -157,7 +157,7 @@ def give_tree(path: Path, owner: Owner) -> None:
 
 
 def to_disk(path: Path) -> None:
-    """The names in a folder of the service's own: those of files are no part of the files."""
+    """Sync a folder of the service to disk: syncing a file does not sync its name."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -166,5 +166,5 @@ def to_disk(path: Path) -> None:
 
 
 def lies_in(folder: Path, name: str) -> bool:
-    """Whether anything has this name there, be it a link that leads nowhere."""
+    """Whether the folder has an entry of this name, including a broken link."""
     return os.path.lexists(folder / name)

@@ -28,15 +28,17 @@ _WHEN = re.compile(
     r"\s+(?P<zone>[A-Za-z0-9_+/-]{1,64})"
 )
 _YEAR = 366 * 86400.0
-_FORETOLD = 3
+_PREVIEWED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReservationPreview:
-    """What a reservation would mean: its next times, and what speaks against it.
+    """The consequences of a reservation before it is made.
 
     Attributes:
-        pool: how many devices there are.
+        problems: sentences on conflicts with the pool, other reservations and the quota.
+        coming: its next occurrences.
+        pool: number of devices in the pool.
     """
 
     problems: tuple[str, ...]
@@ -46,7 +48,7 @@ class ReservationPreview:
 
 @dataclass(frozen=True, slots=True)
 class GroupCalendar(AuditTrail):
-    """Everything that changes terms or reservations goes through here."""
+    """Lists and changes terms and reservations; every change is audited."""
 
     # -- terms ----------------------------------------------------------------------------
 
@@ -63,11 +65,11 @@ class GroupCalendar(AuditTrail):
         ]
 
     def put_term(self, name: str, first: str, last: str, *, who: str) -> None:
-        """Raises InvalidInput."""
+        """Create or change a term. Raises InvalidInput."""
         if not re.fullmatch(NAME, name):
             raise InvalidInput(
-                f"{name[:80]!r} is not a name that a term can have.",
-                accepted="It has 1 to 64 of a to z, 0 to 9, dot, underscore and hyphen.",
+                f"{name[:80]!r} is not a valid name of a term.",
+                accepted="Use 1 to 64 of a to z, 0 to 9, dot, underscore and hyphen.",
                 field="name",
             )
         term = Term(name=name, first=day(first, "first"), last=day(last, "last"))
@@ -78,7 +80,7 @@ class GroupCalendar(AuditTrail):
             self.store.put_term(term, change=change)
 
     def remove_term(self, name: str, *, who: str) -> None:
-        """Raises NotFound."""
+        """Delete a term. Raises NotFound."""
         before = self._term(name)
         if before is None:
             known = ", ".join(term.name for term in self.store.terms()) or "none yet"
@@ -87,16 +89,16 @@ class GroupCalendar(AuditTrail):
         self.store.remove_term(name, change=change)
 
     def _term(self, name: str) -> Term | None:
-        return next((each for each in self.store.terms() if each.name == name), None)
+        return next((term for term in self.store.terms() if term.name == name), None)
 
     # -- reservations ---------------------------------------------------------------------
 
     def reservations(self) -> list[ReservationOut]:
-        """Those that are not over, the next one first."""
+        """Return the reservations that are not over, by their next start."""
         now = self.clock()
-        found = [self._shown(each, now) for each in self.store.reservations()]
-        coming = [each for each in found if each.starts_at is not None]
-        return sorted(coming, key=lambda each: (each.starts_at or 0.0, each.id))
+        known = [self._shown(reservation, now) for reservation in self.store.reservations()]
+        coming = [reservation for reservation in known if reservation.starts_at is not None]
+        return sorted(coming, key=lambda shown: (shown.starts_at or 0.0, shown.id))
 
     def reservations_for(
         self,
@@ -105,24 +107,26 @@ class GroupCalendar(AuditTrail):
         *,
         groups_of: Collection[str] | None = None,
     ) -> list[ReservationOut]:
-        """List them for this viewer: only members of its group see what one is for.
+        """Return the reservations as this viewer sees them.
 
-        ``groups_of``: the viewer's groups where they are known already.
+        Only administrators and members of a reservation's group see its reason.
+        ``groups_of``: the viewer's groups, if the caller knows them already.
         """
         found = self.reservations()
         if not found or (who is not None and who.admin):
             return found
         mine = membership.names(who, groups_of) | self.store.taught_by(who.name) if who else set()
         return [
-            each if each.group in mine else each.model_copy(update={"why": ""}) for each in found
+            shown if shown.group in mine else shown.model_copy(update={"why": ""})
+            for shown in found
         ]
 
     def preview(self, body: ReservationIn) -> ReservationPreview:
-        """What it would mean. Raises InvalidInput or NotFound as making it would."""
-        made, now = self._made("r-new", body), self.clock()
-        coming = tuple(islice(made.occurrences(now, now + _YEAR), _FORETOLD))
+        """Return the consequences of a reservation. Raises what ``reserve`` raises."""
+        reservation, now = self._parsed("r-new", body), self.clock()
+        coming = tuple(islice(reservation.occurrences(now, now + _YEAR), _PREVIEWED))
         return ReservationPreview(
-            problems=tuple(self._meaning(made)), coming=coming, pool=self._pool
+            problems=tuple(self._problems(reservation)), coming=coming, pool=self._pool
         )
 
     @property
@@ -130,39 +134,39 @@ class GroupCalendar(AuditTrail):
         return len(self.store.devices())
 
     def reserve(self, body: ReservationIn, *, who: str) -> ReservationOut:
-        """Raises InvalidInput or NotFound."""
-        made = self._made(f"r-{secrets.token_hex(3)}", body)
-        change = self._change(AuditAction.RESERVE, made.group, who, after=_reservation(made))
-        self.store.put_reservation(made, change=change)
-        return self._shown(made, self.clock())
+        """Create a reservation. Raises InvalidInput, or NotFound for an unknown group."""
+        reservation = self._parsed(f"r-{secrets.token_hex(3)}", body)
+        values = _reservation_values(reservation)
+        change = self._change(AuditAction.RESERVE, reservation.group, who, after=values)
+        self.store.put_reservation(reservation, change=change)
+        return self._shown(reservation, self.clock())
 
     def unreserve(self, name: str, *, who: str) -> None:
-        """Raises NotFound."""
-        before = next((each for each in self.store.reservations() if each.id == name), None)
+        """Delete a reservation. Raises NotFound."""
+        known = self.store.reservations()
+        before = next((reservation for reservation in known if reservation.id == name), None)
         if before is None:
             raise NotFound(
                 f"There is no reservation {name[:80]}.",
                 accepted="`carrel reserve ls` lists them with their ids.",
             )
-        was = _reservation(before)
-        change = self._change(AuditAction.UNRESERVE, before.group, who, before=was)
+        values = _reservation_values(before)
+        change = self._change(AuditAction.UNRESERVE, before.group, who, before=values)
         self.store.remove_reservation(name, change=change)
 
-    # -- within ---------------------------------------------------------------------------
-
-    def _made(self, name: str, body: ReservationIn) -> Reservation:
+    def _parsed(self, name: str, body: ReservationIn) -> Reservation:
         self.store.group(body.group)
         weekday, single, begins, ends, zone = read_when(body.when)
         today = date.fromtimestamp(self.clock())
         first = single or (day(body.first, "first") if body.first else today)
         if single is None and not body.until:
             raise InvalidInput(
-                "A reservation of every week has a last day.",
-                accepted="Such as 2027-02-15.",
+                "A weekly reservation needs a last day.",
+                accepted="A date such as 2027-02-15.",
                 field="until",
             )
         last = single or day(body.until, "until")
-        made = Reservation(
+        reservation = Reservation(
             id=name,
             group=body.group,
             devices=body.devices,
@@ -174,32 +178,32 @@ class GroupCalendar(AuditTrail):
             last=last,
             why=body.why.strip(),
         )
-        if self._next(made, self.clock()) is None:
+        if self._next(reservation, self.clock()) is None:
             raise InvalidInput(
-                f"{made.when} never comes until {last}.",
-                accepted="A day that is still to come.",
+                f"{reservation.when} does not occur between now and {last}.",
+                accepted="A later last day.",
                 field="until",
             )
-        return made
+        return reservation
 
-    def _meaning(self, made: Reservation) -> Iterator[str]:
+    def _problems(self, reservation: Reservation) -> Iterator[str]:
         now = self.clock()
         pool = self._pool
-        if made.devices > pool:
-            yield f"It reserves {made.devices} devices; the pool has {pool}."
-        coming = self._next(made, now)
+        if reservation.devices > pool:
+            yield f"It reserves {reservation.devices} devices; the pool has {pool}."
+        coming = self._next(reservation, now)
         if coming is None:
             return
-        others = [each for each in self.store.reservations() if each.id != made.id]
-        beside = sum(
-            each.devices
-            for each in others
-            if any(each.occurrences(coming.starts_at, coming.ends_at))
+        concurrent = sum(
+            other.devices
+            for other in self.store.reservations()
+            if other.id != reservation.id
+            and any(other.occurrences(coming.starts_at, coming.ends_at))
         )
-        if beside and beside + made.devices > pool:
-            yield f"At its first time {beside} devices are reserved already, of {pool}."
-        group = self.store.group(made.group)
-        if made.devices > group_max(group):
+        if concurrent and concurrent + reservation.devices > pool:
+            yield f"At its first time {concurrent} of {pool} devices are reserved already."
+        group = self.store.group(reservation.group)
+        if reservation.devices > group_max(group):
             yield f"{group.name} may hold {group_max(group)} devices at one time."
 
     def _next(self, reservation: Reservation, now: float) -> ReservedSpan | None:
@@ -222,22 +226,22 @@ class GroupCalendar(AuditTrail):
 
 
 def read_when(text: str) -> tuple[int | None, date | None, time, time, str]:
-    """Weekday or single day, from, to, zone.
+    """Parse the time of a reservation into weekday or single day, start, end and time zone.
 
     Raises:
-        InvalidInput: it is not written so, or there is no such zone.
+        InvalidInput: the text has another form, or the time zone is unknown.
     """
     found = _WHEN.fullmatch(text.strip())
     accepted = f"Such as: {WHEN_HELP}."
     if found is None:
-        raise InvalidInput(f"{text[:80]!r} says no time.", accepted=accepted, field="when")
+        raise InvalidInput(f"{text[:80]!r} is not a time.", accepted=accepted, field="when")
     named = found["day"][:3].title()
     try:
         single = None if named in WEEKDAYS else day(found["day"], "when")
         begins, ends = (time.fromisoformat(found[part].zfill(5)) for part in ("begins", "ends"))
     except ValueError:
         raise InvalidInput(
-            f"{text[:80]!r} says no time.", accepted=accepted, field="when"
+            f"{text[:80]!r} is not a time.", accepted=accepted, field="when"
         ) from None
     try:
         ZoneInfo(found["zone"])
@@ -252,13 +256,13 @@ def read_when(text: str) -> tuple[int | None, date | None, time, time, str]:
 
 
 def day(text: str, field: str) -> date:
-    """Raises InvalidInput."""
+    """Parse a date. Raises InvalidInput."""
     try:
         found = date.fromisoformat(text.strip())
         parsers.day(found.isoformat())
     except (ValueError, InvalidInput):
         raise InvalidInput(
-            f"{text[:40]!r} is no day.", accepted="Such as 2027-02-15.", field=field
+            f"{text[:40]!r} is not a date.", accepted="A date such as 2027-02-15.", field=field
         ) from None
     return found
 
@@ -267,10 +271,10 @@ def _values(term: Term) -> dict[str, Json]:
     return {"first": term.first.isoformat(), "last": term.last.isoformat()}
 
 
-def _reservation(made: Reservation) -> dict[str, Json]:
+def _reservation_values(reservation: Reservation) -> dict[str, Json]:
     return {
-        "id": made.id,
-        "devices": made.devices,
-        "when": made.when,
-        "until": made.last.isoformat(),
+        "id": reservation.id,
+        "devices": reservation.devices,
+        "when": reservation.when,
+        "until": reservation.last.isoformat(),
     }

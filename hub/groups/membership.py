@@ -1,6 +1,6 @@
-"""The groups of each user: which ones they may use, and what they may see as a teacher.
+"""The groups that a user may use, and those in which they are a teacher.
 
-Membership is read from JupyterHub at the time of the question, not from a cached sign-in.
+Membership is read from JupyterHub at the time of the call, not from a cached sign-in.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class GroupChoice:
     max_seconds: int
     idle_seconds: int = 0
     models: tuple[str, ...] | None = None
-    """Device models that it may request, by name; None for all."""
+    """Device models that its members may request, by name; None for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,11 @@ class Membership:
         return choices(self.known_groups(who), self.store.groups())
 
     def names(self, who: Identity, known: Collection[str] | None = None) -> set[str]:
-        """Return the names of the user's groups; ``known`` saves the question to JupyterHub."""
-        return {each.name for each in self.known_groups(who)} if known is None else set(known)
+        """Return the names of the user's groups; ``known`` saves the call to JupyterHub."""
+        return {group.name for group in self.known_groups(who)} if known is None else set(known)
 
     def known_groups(self, who: Identity) -> tuple[Group, ...]:
-        """Return the user's groups; those of the sign-in while JupyterHub does not answer."""
+        """Return the user's groups; those at sign-in while JupyterHub is not available."""
         try:
             return self.groups_of(who.name)
         except (Unavailable, NotFound):
@@ -97,7 +97,7 @@ class Membership:
         yours = (
             f"Your groups: {', '.join(mine)}."
             if mine
-            else ("You are in no group yet: ask your teacher or administrator to add you to one.")
+            else "You are not in a group yet: ask your teacher or administrator to add you to one."
         )
         if wanted in mine:
             return wanted
@@ -112,12 +112,12 @@ class Membership:
         if len(mine) == 1:
             return mine[0]
         if not mine:
-            raise NotAMember("Every request belongs to a group, and you have none.", accepted=yours)
-        raise InvalidInput("Say which group this is for.", accepted=yours, field="group")
+            raise NotAMember("Every request needs a group, and you are not in one.", accepted=yours)
+        raise InvalidInput("Choose a group for this request.", accepted=yours, field="group")
 
 
 def viewer_of(store: Store, who: Identity | None) -> Viewer:
-    """Return the caller with the groups that they teach; None is the service itself."""
+    """Return the caller with the groups that they teach; None stands for the service itself."""
     return Viewer(identity=who, teaches=store.taught_by(who.name) if who else frozenset())
 
 

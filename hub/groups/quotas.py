@@ -1,4 +1,4 @@
-"""The quota tree as administrators see and change it: use beside limits, previews, removal."""
+"""The quota tree for administrators: usage beside limits, previews, changes."""
 
 from __future__ import annotations
 
@@ -24,22 +24,21 @@ _MORE = (
     *("guaranteed", "borrowing", "lending", "weight"),
     *("max_sessions", "sessions_borrow"),
 )
-"""Fields of ``GroupIn`` that stay as they are where they are left out."""
+"""Fields of ``GroupIn`` that keep their value when a request omits them."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupQuotas(AuditTrail):
-    """Everything that changes a group's quota or teachers goes through here, with its line in
-    the audit list."""
+    """Lists and changes the quotas and teachers of groups; every change is audited."""
 
-    # -- looking --------------------------------------------------------------------------
+    # -- queries --------------------------------------------------------------------------
 
     def all(self) -> list[QuotaOut]:
-        """Every group after the one above it, siblings by name."""
+        """Return all groups, parents before children, siblings by name."""
         snapshot = self.store.snapshot(self.clock())
         tree = GroupTree(snapshot.groups)
         tally = Tally(tree, snapshot.allocations)
-        waiting = _people(tree, snapshot)
+        waiting = _queued_owners(tree, snapshot)
         seconds = self._device_seconds(tree)
         budgets = {left.group: left.used for left in snapshot.budgets}
         return [
@@ -65,7 +64,7 @@ class GroupQuotas(AuditTrail):
         return found
 
     def preview(self, after: Group, teachers: Iterable[str] | None = None) -> tuple[str, ...]:
-        """What saving this group would mean now: nothing at all where it is as it was.
+        """Return the consequences of saving this group now; none if it does not change.
 
         Raises InvalidInput as saving would.
         """
@@ -73,44 +72,44 @@ class GroupQuotas(AuditTrail):
         check_fits(after, snapshot.groups)
         before = self._known(after.name)
         check_models(after, before, snapshot.devices)
-        new = () if teachers is None else self._teachers_said(after.name, set(teachers))
+        changed = () if teachers is None else self._teacher_changes(after.name, set(teachers))
         if after in snapshot.groups:
-            return new
-        said = consequences(after, snapshot, self.clock())
-        if budget := tuple(self._budget_now(before, after)):
-            said = tuple(sentence for sentence in said if sentence != UNAFFECTED)
-        return (*said, *budget, *new)
+            return changed
+        sentences = consequences(after, snapshot, self.clock())
+        if budget := tuple(self._budget_consequences(before, after)):
+            sentences = tuple(sentence for sentence in sentences if sentence != UNAFFECTED)
+        return (*sentences, *budget, *changed)
 
-    def _budget_now(self, before: Group | None, after: Group) -> Iterator[str]:
-        """What its new budget means for what runs, and where no term runs."""
+    def _budget_consequences(self, before: Group | None, after: Group) -> Iterator[str]:
+        """Describe what a new budget means for the group's requests."""
         if after.budget is None or (before is not None and before.budget == after.budget):
             return
         now = self.clock()
         span = span_of(after.budget.period, self.store.terms(), now)
         if span is None:
-            yield f"No term runs now: nothing of {after.name} starts before one does."
+            yield f"There is no current term: requests of {after.name} wait for the next one."
             return
         if not after.budget.device_seconds:
-            yield f"With a budget of 0 nothing of {after.name} starts on a device."
+            yield f"With a budget of 0 no request of {after.name} starts on a device."
         tree = GroupTree([*self.store.groups(), *([] if before else [after])])
         which = LedgerFilter(groups=tree.subtree(after.name), since=span[0])
         used = sum(row.total for row in self.store.used(which, UsageBy.OWNER, now=now))
         if used >= after.budget.device_seconds > 0:
             yield (
-                f"{after.name} has used {hours(used)} device-hours of these "
-                f"{hours(after.budget.device_seconds)} already: nothing new starts, and what "
-                "runs is warned and then stopped."
+                f"{after.name} has already used {hours(used)} device-hours of these "
+                f"{hours(after.budget.device_seconds)}: no new requests start, and running ones "
+                "are warned and then stopped."
             )
 
-    def _teachers_said(self, name: str, after: set[str]) -> tuple[str, ...]:
+    def _teacher_changes(self, name: str, after: set[str]) -> tuple[str, ...]:
         before = set(self.store.teachers(name))
         return (
-            *(f"{each} becomes a teacher of {name}." for each in sorted(after - before)),
-            *(f"{each} is no teacher of {name} any more." for each in sorted(before - after)),
+            *(f"{user} becomes a teacher of {name}." for user in sorted(after - before)),
+            *(f"{user} is no longer a teacher of {name}." for user in sorted(before - after)),
         )
 
     def wanted(self, name: str, body: GroupIn) -> Group:
-        """The group that a body describes; what it leaves out stays as it is."""
+        """Return the group that a request body describes; omitted fields keep their value."""
         check_group_name(name)
         before = self._known(name) or Group(name=name)
         after = replace(
@@ -130,10 +129,10 @@ class GroupQuotas(AuditTrail):
         named = {name: getattr(body, name) for name in _MORE if name in body.model_fields_set}
         return replace(after, **named)
 
-    # -- changing -------------------------------------------------------------------------
+    # -- changes --------------------------------------------------------------------------
 
     def put(self, after: Group, *, who: str) -> None:
-        """Make or change a group. Raises InvalidInput where it does not fit into the tree."""
+        """Create or change a group. Raises InvalidInput if it does not fit into the tree."""
         before = self._known(after.name)
         if before == after:
             return
@@ -154,7 +153,7 @@ class GroupQuotas(AuditTrail):
         self.store.set_teachers(name, after, change=change)
 
     def remove(self, name: str, *, who: str) -> None:
-        """Raises NotFound, or Conflict where something stands on it."""
+        """Delete a group. Raises NotFound, or Conflict while it is in use."""
         before, _ = _differences(self.store.group(name), None)
         change = self._change(AuditAction.GROUP_REMOVE, name, who, before=before)
         self.store.remove_group(name, at=self.clock(), change=change)
@@ -167,34 +166,34 @@ class GroupQuotas(AuditTrail):
 
 
 def check_group_name(name: str) -> None:
-    """Raises InvalidInput."""
+    """Raise InvalidInput for an invalid name of a group."""
     if not re.fullmatch(NAME, name):
         raise InvalidInput(
-            f"{name[:80]!r} is not a name that a group can have.",
-            accepted="It has 1 to 64 of a to z, 0 to 9, dot, underscore, @ and hyphen.",
+            f"{name[:80]!r} is not a valid name of a group.",
+            accepted="Use 1 to 64 of a to z, 0 to 9, dot, underscore, @ and hyphen.",
         )
 
 
 def check_fits(after: Group, groups: Iterable[Group]) -> None:
-    """Raises InvalidInput for a group above that is unknown, or would be below it."""
+    """Raise InvalidInput for a parent that is unknown or a descendant of the group."""
     tree = GroupTree([*(group for group in groups if group.name != after.name), after])
     if not tree.chain(after.name):
         known = any(group.name == after.parent for group in tree.groups)
         unknown = f"There is no group {after.parent}."
         raise InvalidInput(
-            f"{after.parent} cannot be above {after.name}." if known else unknown,
+            f"{after.parent} cannot be the parent of {after.name}." if known else unknown,
             accepted="An existing group that is not below it, or none.",
             field="parent",
         )
 
 
 def check_models(after: Group, before: Group | None, devices: Iterable[Device]) -> None:
-    """Raises InvalidInput for a model that is newly named and that no device has."""
+    """Raise InvalidInput for an added model that no device has."""
     known = {device.model for device in devices}
     named = (after.models or frozenset()) - ((before and before.models) or frozenset())
     if unknown := sorted(named - known):
         raise InvalidInput(
-            f"No device is a {unknown[0][:80]}.",
+            f"There is no device of the model {unknown[0][:80]}.",
             accepted=f"Models of the pool: {', '.join(sorted(known)) or 'none yet'}.",
             field="models",
         )
@@ -204,8 +203,8 @@ def _budget(body: BudgetIn) -> Budget:
     return Budget(device_seconds=body.device_seconds, period=Period(body.period))
 
 
-def _people(tree: GroupTree, snapshot: Snapshot) -> Mapping[str, set[str]]:
-    """Who waits in each group, those of the groups below it included."""
+def _queued_owners(tree: GroupTree, snapshot: Snapshot) -> Mapping[str, set[str]]:
+    """Return the owners of queued requests by group; groups include their descendants."""
     found: dict[str, set[str]] = {}
     for waiting in snapshot.pending:
         for group in tree.ancestry(waiting.group):
@@ -229,7 +228,7 @@ def _in_order(groups: Iterable[Group]) -> Iterator[tuple[Group, int]]:
 def _differences(
     before: Group | None, after: Group | None
 ) -> tuple[dict[str, Json], dict[str, Json]]:
-    """Only the fields that differ; all of them where one of the two does not exist."""
+    """Return the fields that differ, before and after; all of them if one group is None."""
     names = [field.name for field in fields(Group) if field.name != "name"]
     if before is None or after is None:
         return _values(before, names), _values(after, names)
@@ -243,6 +242,6 @@ def _values(group: Group | None, names: Iterable[str]) -> dict[str, Json]:
 
 
 def group_values(group: Group) -> dict[str, Json]:
-    """All that a group is, as JSON has it."""
+    """Return the fields of a group as JSON values."""
     models = None if group.models is None else sorted(group.models)
     return asdict(group) | {"models": models}

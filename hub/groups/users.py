@@ -1,4 +1,4 @@
-"""People: who there is, in which groups and roles, and what they use; Carrel's own accounts."""
+"""Users with their groups, roles and usage; changes of Carrel's own accounts."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from ..runtime.audit_trail import AuditTrail
 from ..schemas.admin import PeopleOut, PersonOut
 
 _SHOWN_SECONDS = 5.0
-"""How old the hub's list of users may be where people look at it."""
+"""Maximum age of JupyterHub's list of users on a page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Users(AuditTrail):
     """The embedded accounts, and all other users that JupyterHub or the ledger knows.
 
-    Each change of an account gets its line in the audit list right after it: accounts are in a
-    database of their own.
+    A change of an account is written to the audit log after the change, not in the same
+    transaction: accounts have a database of their own.
     """
 
     hub: JupyterHub
     accounts: Accounts | None
 
-    # -- looking --------------------------------------------------------------------------
+    # -- queries --------------------------------------------------------------------------
 
     def all(self) -> PeopleOut:
-        """Everybody with an account, a user at the hub, or requests, by name."""
+        """Return all users with an account, a JupyterHub user or requests, by name."""
         try:
             users, away = {user.name: user for user in self.hub.users(within=_SHOWN_SECONDS)}, False
         except Unavailable:
@@ -69,17 +69,19 @@ class Users(AuditTrail):
                 found.setdefault(person, set()).add(group.name)
         return found
 
-    # -- changing -------------------------------------------------------------------------
+    # -- changes --------------------------------------------------------------------------
 
     def add(
         self, name: str, password: str = "", *, admin: bool, groups: Sequence[str], who: str
     ) -> str:
-        """Make an account, and a member of these groups; returns its password.
+        """Create an account, add it to these groups, and return its password.
 
         Raises:
-            InvalidInput, Conflict: of the name or the password.
+            InvalidInput: the name or the password is not valid.
+            Conflict: the account exists.
             NotFound: a group is unknown.
-            Unavailable: the hub, which has the members, is away; nothing is made then.
+            Unavailable: JupyterHub, which stores the members, is not available; no account is
+                created then.
         """
         name = parse_name(name)
         if groups:
@@ -92,14 +94,14 @@ class Users(AuditTrail):
             self._change(AuditAction.ACCOUNT_ADD, name, who, after={"admin": admin})
         )
         if groups:
-            # An administrator becomes one at sign-in: the hub lets no service make one.
+            # The authenticator sets the role at sign-in: services may not create administrators.
             self.hub.add_user(name, admin=False)
         for group in groups:
             self.join(group, (name,), who=who)
         return password
 
     def set_password(self, name: str, password: str = "", *, who: str) -> str:
-        """Set a new one, made up where none is given; returns it. Raises NotFound."""
+        """Set a new password, random if none is given, and return it. Raises NotFound."""
         name = parse_name(name)
         password = password or random_password()
         self._own.set_password(name, password)
@@ -107,24 +109,24 @@ class Users(AuditTrail):
         return password
 
     def remove(self, name: str, *, who: str, force: bool = False) -> None:
-        """Remove an account and the hub's user with its sessions; files and ledger are kept.
+        """Delete an account and its JupyterHub user with its sessions; keep files and ledger.
 
         Raises:
             NotFound: there is no such account.
-            Conflict: it is the last administrator's, and ``force`` is not given.
-            Unavailable: the hub is away.
+            Conflict: it belongs to the last administrator, and ``force`` is not given.
+            Unavailable: JupyterHub is not available.
         """
         name = parse_name(name)
         account = self._own.find(name)
         if account is None:
-            self._own.remove(name)  # raises, and lists the accounts there are
+            self._own.remove(name)  # raises NotFound, with the list of accounts
             return
-        admins = [each.name for each in self._own.all() if each.admin]
+        admins = [other.name for other in self._own.all() if other.admin]
         if admins == [name] and not force:
             raise Conflict(
-                f"{name} is the last administrator: this site would have none.",
-                accepted="Make another one first: carrel user add NAME --admin. "
-                "Or, knowing that: carrel user remove --force.",
+                f"{name} is the last administrator of this site.",
+                accepted="Add another one first: carrel user add NAME --admin. "
+                "To remove the last one anyway: carrel user remove --force.",
             )
         self.hub.remove_user(name)
         self._own.remove(name)
@@ -150,7 +152,7 @@ class Users(AuditTrail):
     def _own(self) -> Accounts:
         if self.accounts is None:
             raise Conflict(
-                "This site keeps no accounts of its own.",
-                accepted="Its people sign in with something else: change them there.",
+                "This site does not use Carrel's accounts.",
+                accepted="Change users in the sign-in system of your site.",
             )
         return self.accounts

@@ -1,4 +1,4 @@
-"""How long a job is expected to run: as long as those like it that its owner ran before."""
+"""Predict the run time of a job from similar jobs that its owner ran before."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
 from ..scheduling.queue.running_set import COUNTED, likely_seconds
 
-_LOOKED_AT = 50
+_CONSIDERED = 50
 _SAME_WORDS = 2
-"""Program and script; what follows differs from run to run."""
+"""Program and script; further arguments differ from run to run."""
 
 
 def expected_seconds(store: Store, owner: str, job: JobSpec, limit: int) -> float | None:
-    """As the newest that succeeded ran, at most its own time limit; None without any."""
+    """Return the likely seconds from the newest successful jobs, at most ``limit``; or None."""
     ended = store.requests(
         RequestFilter(
-            owner=owner, kind=Kind.JOB, states=frozenset({State.SUCCEEDED}), limit=_LOOKED_AT
+            owner=owner, kind=Kind.JOB, states=frozenset({State.SUCCEEDED}), limit=_CONSIDERED
         )
     )
-    alike = (each for each in ended if each.job is not None and _alike(each.job, job))
-    ran = [_seconds(each) for each in islice(alike, COUNTED)]
+    alike = (request for request in ended if request.job and _alike(request.job, job))
+    ran = [_seconds(request) for request in islice(alike, COUNTED)]
     return min(float(limit), likely_seconds(ran)) if ran else None
 
 
@@ -34,6 +34,6 @@ def _alike(one: JobSpec, other: JobSpec) -> bool:
 
 
 def _seconds(ended: RequestRecord) -> float:
-    """Of its last attempt, which is the one that came to the end."""
+    """Return the run time of the last attempt, which is the one that succeeded."""
     began = ended.lease.granted_at if ended.lease else ended.submitted_at
     return max(0.0, (ended.ended_at or began) - began)

@@ -1,4 +1,4 @@
-"""The catalogue of images: which one a request gets, what people see, and what courses pin."""
+"""The catalogue of images: choice for a request, views for users, and pins of groups."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..schemas.images import ImageOut, ImagesOut, NeededOut, NeedsOut, PinIn, Pi
 
 @dataclass(frozen=True, slots=True)
 class ImageCatalogue:
-    """Everything that names an image goes through here."""
+    """Chooses, lists and pins images."""
 
     source: ImageSource
     store: Store
@@ -36,24 +36,25 @@ class ImageCatalogue:
     def of(cls, context: Context) -> ImageCatalogue:
         return cls(context.backend, context.store, context.clock)
 
-    # -- choosing -------------------------------------------------------------------------
+    # -- choice ---------------------------------------------------------------------------
 
     def choose(self, group: str, wanted: str, devices: int = 0) -> Image | None:
-        """The build that a request of this group gets; None on an engine without images.
+        """Return the build for a request of this group; None on an engine without images.
 
         Args:
-            devices: how many it asks for.
+            devices: number of requested devices.
 
         Raises:
-            InvalidInput: no engine has it, or none with so many devices; says what there is.
-            Unavailable: no engine has ever said what it has.
+            InvalidInput: no engine has the image, or none with so many devices; the message lists
+                the available images.
+            Unavailable: no engine has reported its images yet.
         """
         images = self.source.images()
         if images is None:
             if wanted:
                 raise InvalidInput(
-                    "Work runs on this machine itself here, not in images.",
-                    accepted="Leave 'image' out.",
+                    "Requests run directly on this machine, not in images.",
+                    accepted="Omit 'image'.",
                     field="image",
                 )
             return None
@@ -63,35 +64,37 @@ class ImageCatalogue:
         return found
 
     def _found(self, images: tuple[Image, ...], groups: Sequence[str], wanted: str) -> Image:
-        asked = Reference.read(wanted) if wanted else Reference(name=_default(images))
-        if asked is None:
+        reference = Reference.read(wanted) if wanted else Reference(name=_default(images))
+        if reference is None:
             raise InvalidInput(
-                f"{wanted[:80]!r} names no image.", accepted=f"{ACCEPTED}.", field="image"
+                f"{wanted[:80]!r} is not the name of an image.",
+                accepted=f"{ACCEPTED}.",
+                field="image",
             )
-        pin = None if asked.digest else self._pin(groups, asked.name)
-        exact = Reference(name=asked.name, digest=pin.digest) if pin else asked
+        pin = None if reference.digest else self._pin(groups, reference.name)
+        exact = Reference(name=reference.name, digest=pin.digest) if pin else reference
         if exact.digest:
             builds = [image for image in images if exact.fits(image)]
             found = builds[0] if len(builds) == 1 else None
         else:
-            found = newest(images, asked.name)
+            found = newest(images, reference.name)
         if found is None:
-            raise _missing(images, asked, pin)
+            raise _missing(images, reference, pin)
         return found
 
     def _pin(self, groups: Sequence[str], image: str) -> Pin | None:
-        """What the group has pinned itself, else the nearest group above it."""
+        """Return the pin of the group, else that of its nearest ancestor."""
         now = self.clock()
         held = {p.group: p for p in self.store.pins() if p.image == image and p.holds(now)}
         return next((held[name] for name in groups if name in held), None)
 
     def _chain(self, group: str) -> tuple[str, ...]:
-        return tuple(each.name for each in GroupTree(self.store.groups()).ancestry(group))
+        return tuple(found.name for found in GroupTree(self.store.groups()).ancestry(group))
 
-    # -- showing --------------------------------------------------------------------------
+    # -- views ----------------------------------------------------------------------------
 
     def shown(self, who: Identity, groups: Collection[str]) -> ImagesOut:
-        """What this person may choose from, as a member of these groups."""
+        """Return the images and pins that the user may see, as a member of these groups."""
         images = self.source.images()
         if images is None:
             return ImagesOut(choice=False, images=[], pins=[])
@@ -110,14 +113,14 @@ class ImageCatalogue:
             may_pin=sorted(tree.names if who.admin else taught),
         )
 
-    # -- pinning --------------------------------------------------------------------------
+    # -- pins -----------------------------------------------------------------------------
 
     def pin(self, who: Identity, group: str, name: str, body: PinIn) -> PinOut:
-        """A group keeps to one build: the named one, else the newest that there is now.
+        """Pin a group to a build: the given one, else the newest one.
 
         Raises:
-            Forbidden: neither a teacher of the group nor an administrator.
-            InvalidInput: no engine has it, or the day is over.
+            Forbidden: the caller is neither a teacher of the group nor an administrator.
+            InvalidInput: no engine has the build, or the end date is past.
         """
         self._check_rights(who, group)
         images = self.source.images()
@@ -138,12 +141,12 @@ class ImageCatalogue:
             set_at=self.clock(),
         )
         before = self._known(group, found.name)
-        change = self._change(who, AuditAction.PIN, group, _said(before), _said(pin))
+        change = self._change(who, AuditAction.PIN, group, _values(before), _values(pin))
         self.store.put_pin(pin, change=change)
         return _pin_out(pin, images, self.clock())
 
     def unpin(self, who: Identity, group: str, name: str) -> None:
-        """Raises Forbidden or NotFound."""
+        """Delete a pin. Raises Forbidden or NotFound."""
         self._check_rights(who, group)
         before = self._known(group, name)
         if before is None:
@@ -151,13 +154,13 @@ class ImageCatalogue:
             raise NotFound(
                 f"{group} has not pinned {name[:80]}.", accepted=f"Pinned: {known or 'none yet'}."
             )
-        change = self._change(who, AuditAction.UNPIN, group, _said(before), {})
+        change = self._change(who, AuditAction.UNPIN, group, _values(before), {})
         self.store.remove_pin(group, name, change=change)
 
     def _check_rights(self, who: Identity, group: str) -> None:
         if not who.admin and group not in self.store.taught_by(who.name):
             raise Forbidden(
-                f"What {group[:80]} pins is for its teachers and for administrators.",
+                f"Only teachers of {group[:80]} and administrators may change its pins.",
                 accepted="Ask one of them.",
             )
         self.store.group(group)
@@ -191,10 +194,10 @@ class ImageCatalogue:
             after=after,
         )
 
-    # -- what must stay -------------------------------------------------------------------
+    # -- builds in use --------------------------------------------------------------------
 
     def needed(self, files: Files) -> NeedsOut:
-        """The builds that may not be removed, each with the first reason that was found."""
+        """Return the builds that must not be removed, with the first reason found."""
         reasons: dict[str, str] = {}
         for reference, why in self._reasons(files):
             reasons.setdefault(reference, why)
@@ -219,11 +222,11 @@ class ImageCatalogue:
 def _check_devices(
     image: Image, images: Sequence[Image], pool: Collection[Device], wanted: int
 ) -> None:
-    """Raises InvalidInput where no machine with so many devices has the image."""
+    """Raise InvalidInput if no node with so many devices has the image."""
     able = {node for node, count in Counter(d.node for d in pool).items() if count >= wanted}
     if not able or able.intersection(image.nodes):
         return
-    others = sorted({each.name for each in images if able.intersection(each.nodes)})
+    others = sorted({other.name for other in images if able.intersection(other.nodes)})
     there = " and ".join(sorted(able))
     raise InvalidInput(
         f"{units.short_reference(image.reference)} is not on {there}, where "
@@ -235,15 +238,15 @@ def _check_devices(
 
 
 def _default(images: tuple[Image, ...]) -> str:
-    """Of several, since not all machines have the same: one that all of them have."""
+    """Return the default image; of several, one that all nodes have."""
     chosen = {image.name: newest(images, image.name) for image in images if image.default}
     machines = {node for image in images for node in image.nodes}
-    everywhere = [name for name, each in chosen.items() if each and machines.issubset(each.nodes)]
+    everywhere = [name for name, image in chosen.items() if image and machines <= set(image.nodes)]
     found = next(iter(everywhere or chosen), None)
     if found is None:
         known = ", ".join(sorted({image.name for image in images}))
         raise InvalidInput(
-            "There is no image for those who choose none.",
+            "There is no default image.",
             accepted=f"One of: {known}." if known else _BUILD_ONE,
             field="image",
         )
@@ -254,7 +257,7 @@ _BUILD_ONE = "An administrator builds the first one with `carrel images build ba
 
 
 def _missing(images: Sequence[Image], asked: Reference, pin: Pin | None) -> InvalidInput:
-    """No engine has it: what there is instead."""
+    """Return the error for an image that no engine has, with the alternatives."""
     if not images:
         return InvalidInput("There is no image yet.", accepted=_BUILD_ONE, field="image")
     builds = [image for image in images if image.name == asked.name]
@@ -264,11 +267,11 @@ def _missing(images: Sequence[Image], asked: Reference, pin: Pin | None) -> Inva
     )
     accepted = f"{there}." if builds else f"One of: {names}."
     if pin is not None:
-        said = (
+        message = (
             f"{pin.group} has pinned {units.short_reference(pin.reference)}, "
-            "and no engine has that build any more."
+            "but no engine has that build any more."
         )
-        return InvalidInput(said, accepted=accepted, field="image")
+        return InvalidInput(message, accepted=accepted, field="image")
     if asked.digest:
         short = units.short_reference(f"{asked.name}@{asked.digest}")
         return InvalidInput(f"No engine has {short}.", accepted=accepted, field="image")
@@ -315,7 +318,7 @@ def _until_words(until: date | None) -> str:
     return f" until {units.day(until)}" if until else ""
 
 
-def _said(pin: Pin | None) -> dict[str, Json]:
+def _values(pin: Pin | None) -> dict[str, Json]:
     if pin is None:
         return {}
     until = pin.until.isoformat() if pin.until else None

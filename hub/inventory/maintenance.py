@@ -1,6 +1,6 @@
-"""Drains and quarantine: what administrators say about devices and nodes, and its announcement.
+"""Drain and quarantine of devices and nodes by administrators, with warnings to their users.
 
-A mark is in the store and stays there until it is taken away, whatever a device says of itself.
+A mark stays in the store until it is removed, whatever health the device reports.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ..schemas.admin import NodeOut
 from ..transitions import lifecycle
 
 DRAIN_EVENT = "drain_warning"
-"""In the history of what runs where a drain has a date: when it will be stopped, and why."""
+"""Event of a running request whose drain has an end date: when it will be stopped, and why."""
 _ALL = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class NodeMaintenance(AuditTrail):
-    """Each change is written together with its line in the audit list."""
+    """Drains and quarantines devices and nodes; every change is audited."""
 
     notifier: ChangeNotifier
     backend: Backend
@@ -36,17 +36,17 @@ class NodeMaintenance(AuditTrail):
     def drain(
         self, target: str, *, why: str, until: float | None, who: str, dry_run: bool = False
     ) -> tuple[str, ...]:
-        """Nothing new starts there. What runs ends by itself, or is stopped at ``until``.
+        """Start no new requests on the target; stop running ones at ``until``, if given.
 
         Raises:
             NotFound: there is no such device or node.
-            InvalidInput: the date is over.
+            InvalidInput: the date is past.
         """
         now = self.clock()
         if until is not None and until <= now:
             raise InvalidInput(
-                "The date at which work would be stopped is over.",
-                accepted="A time that is still to come, or none.",
+                "The date of the drain is in the past.",
+                accepted="A future time, or none.",
                 field="until",
             )
         name, found = self.named(target), self.running_on(target)
@@ -65,7 +65,7 @@ class NodeMaintenance(AuditTrail):
         return said
 
     def undrain(self, target: str, *, who: str) -> tuple[str, ...]:
-        """Raises NotFound; Conflict where it is not drained itself."""
+        """End a drain. Raises NotFound, or Conflict if the target itself is not drained."""
         name = self.named(target)
         removed = self.store.remove_mark(
             target, MarkKind.DRAIN, change=self._change(AuditAction.UNDRAIN, target, who)
@@ -81,7 +81,7 @@ class NodeMaintenance(AuditTrail):
         return (f"New work may start on {name} again.",)
 
     def quarantine(self, target: str, *, why: str, who: str) -> tuple[str, ...]:
-        """Nothing new starts on the device until it is released; what runs goes on.
+        """Start no new requests on the device until it is released; running ones continue.
 
         Raises:
             NotFound: there is no such device.
@@ -100,15 +100,15 @@ class NodeMaintenance(AuditTrail):
 
         Raises:
             NotFound: there is no such device.
-            Conflict: it is in none, or still reports that it is broken.
+            Conflict: it is not in quarantine, or still reports a fault.
         """
         name, device = self.named(target), self._device(target)
         if device is None or device.quarantine is None:
             raise Conflict(f"{name} is not in quarantine.")
         if device.health in (Health.SICK, Health.GONE) and device.quarantine.fault:
             raise Conflict(
-                f"{name} still is {device.health}: {device.why}",
-                accepted="Repair or reset it first; Carrel looks at it every few seconds.",
+                f"{name} is still {device.health}: {device.why}",
+                accepted="Repair or reset it first; Carrel checks it every few seconds.",
             )
         self.store.remove_mark(
             target,
@@ -118,9 +118,9 @@ class NodeMaintenance(AuditTrail):
             ),
         )
         self.notifier.notify()
-        return (f"{name} is lent again.",)
+        return (f"{name} accepts requests again.",)
 
-    # -- what there is --------------------------------------------------------------------
+    # -- queries --------------------------------------------------------------------------
 
     def nodes(self) -> list[NodeOut]:
         drains = {m.target: m for m in self.store.marks() if m.kind is MarkKind.DRAIN}
@@ -137,7 +137,7 @@ class NodeMaintenance(AuditTrail):
         ]
 
     def named(self, target: str) -> str:
-        """The device's name for people, or the node's own. Raises NotFound."""
+        """Return the display name of a device or node. Raises NotFound."""
         device = self._device(target)
         if device is not None:
             return device_name(device)
@@ -150,7 +150,7 @@ class NodeMaintenance(AuditTrail):
         )
 
     def running_on(self, target: str) -> tuple[RequestRecord, ...]:
-        """What holds the device, or runs on the node."""
+        """Return the requests that hold the device or run on the node."""
         held = self.store.requests(RequestFilter(states=HOLDS_DEVICES, limit=_ALL))
         return tuple(
             request

@@ -84,8 +84,8 @@ def _quota(quota: QuotaState, *, yours: bool) -> str:
 
 def ahead_sentences(ahead: tuple[RequestsAhead, ...], may_name: MayNameGroup) -> list[str]:
     """Return how many requests are ahead by each rule: the first rules, then the rest as one."""
-    sentences = [_ahead(each, may_name) for each in islice(ahead, _MAX_RULES)]
-    if left := sum(each.count for each in ahead[_MAX_RULES:]):
+    sentences = [_ahead(requests, may_name) for requests in islice(ahead, _MAX_RULES)]
+    if left := sum(requests.count for requests in ahead[_MAX_RULES:]):
         sentences.append(f"{count(left, 'more request')} by the same rules.")
     return sentences
 

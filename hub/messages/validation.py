@@ -67,7 +67,7 @@ def _field(schema: Mapping[str, Any], path: Sequence[Any]) -> Mapping[str, Any]:
 
 def _resolved(found: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
     # A nullable field has two alternatives; describe the one that is not null.
-    choices = [each for each in found.get("anyOf", ()) if each.get("type") != "null"]
+    choices = [choice for choice in found.get("anyOf", ()) if choice.get("type") != "null"]
     if len(choices) == 1:
         found = choices[0]
     ref = found.get("$ref")

@@ -128,7 +128,7 @@ def _reason(wait: Wait, *, yours: bool) -> str:
 def quote_sentence(wait: Wait, now: float, usage: OwnUsage | None = None) -> str:
     """Return what to expect of a request before it is submitted.
 
-    ``usage``: of the owner, where the maximum per member is what holds the request.
+    ``usage``: the owner's usage, if the maximum per member holds the request.
     """
     if wait.place < 1:
         return "Starts immediately."

@@ -1,4 +1,4 @@
-"""Who changed what: the lines of the audit list. They are only ever added."""
+"""Entries of the audit log, which is append-only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .json_value import Json
 
 
 class AuditAction(StrEnum):
-    """What was done, in words that a list can be filtered by."""
+    """The kind of change; views can filter by it."""
 
     GROUP_SET = "group set"
     GROUP_REMOVE = "group remove"
@@ -44,16 +44,16 @@ class AuditAction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """One line of the list.
+    """One change.
 
     Attributes:
-        who: the person; ``cli:NAME`` for a user at the command line of the machine itself,
-            whom the operating system calls so; ``carrel`` for the service.
-        target: name of the group (with ``/`` and an assignment of it), the person, the device or
-            node, or the id of the request.
-        why: the reason that was given, if any.
-        before, after: what was changed, and only that; empty for what did not exist.
-        id: 0 until it is stored, then it grows.
+        who: the user; ``cli:NAME`` for the system account NAME that ran a local command;
+            ``carrel`` for the service.
+        target: name of the group (with ``/`` and an assignment of it), user, device or node, or
+            the id of the request.
+        why: the reason, if one was given.
+        before, after: only the changed values; empty for a target that did not exist.
+        id: 0 until it is stored; later entries have larger ids.
     """
 
     at: float
@@ -68,10 +68,10 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFilter:
-    """None means: any; what is given must all hold.
+    """A filter on the audit log: all given fields must match, None matches all.
 
     Attributes:
-        older_than: only lines with a smaller id.
+        older_than: only entries with a smaller id.
     """
 
     who: str | None = None

@@ -1,8 +1,7 @@
-"""Terms, budgets and reservations: what is agreed for spans of the calendar.
+"""Terms, periods of budgets, and reservations.
 
-A day of a term begins at midnight UTC, where days of the ledger begin. The hours of a
-reservation are those of the clock on the wall of the place that it names, also across a change
-to daylight-saving time.
+The days of a term begin at midnight UTC, like those of the ledger. The hours of a reservation
+are local times in its time zone, also across a change to daylight-saving time.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _WEEK = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """A named span of days; both named days belong to it."""
+    """A named span of days, including the first and the last one."""
 
     name: str
     first: date
@@ -37,7 +36,7 @@ class Term:
 
 
 def span_of(period: Period, terms: Iterable[Term], now: float) -> tuple[float, float] | None:
-    """The period that runs now, from and to; None between two terms.
+    """Return the start and end of the current period; None between two terms.
 
     Weeks begin on Monday at midnight UTC.
     """
@@ -50,12 +49,12 @@ def span_of(period: Period, terms: Iterable[Term], now: float) -> tuple[float, f
 
 
 def term_of(terms: Iterable[Term], at: float) -> Term | None:
-    """The term that a moment belongs to; no two terms overlap."""
+    """Return the term that contains a moment; terms do not overlap."""
     return next((term for term in terms if term.starts_at <= at < term.ends_at), None)
 
 
 def refill_of(period: Period, terms: Iterable[Term], now: float) -> float | None:
-    """When the next period begins; None where no later term is known."""
+    """Return the start of the next period; None if no later term is defined."""
     if period is Period.WEEK:
         monday = span_of(period, (), now)
         return None if monday is None else monday[1]
@@ -64,13 +63,13 @@ def refill_of(period: Period, terms: Iterable[Term], now: float) -> float | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """Devices promised to a group, once or every week.
+    """Devices reserved for a group, once or every week.
 
     Attributes:
         weekday: 0 for Monday; None: only on ``first``.
-        begins, ends: by the clock on the wall in ``zone``; an end that is not later is that of
-            the next day.
-        first, last: the days between which it holds, both included.
+        begins, ends: local times in ``zone``; an end that is not after the start is on the next
+            day.
+        first, last: the first and last day, both included.
     """
 
     id: str
@@ -91,13 +90,13 @@ class Reservation:
         return f"{day} {self.begins:%H:%M}-{self.ends:%H:%M} {self.zone}"
 
     def occurrences(self, since: float, until: float) -> Iterator[ReservedSpan]:
-        """Those that run between two moments, in order.
+        """Yield the occurrences between two moments, in order.
 
-        A time that the clock shows twice is meant the first time. An hour that the clock
-        leaves out is left out: what begins in it begins at its end.
+        A local time that occurs twice means its first occurrence. A start in an hour that the
+        clock skips is the end of the gap.
         """
         zone = ZoneInfo(self.zone)
-        # A day earlier: what began before midnight may run still.
+        # A day earlier, since an occurrence may extend past midnight.
         day = max(self.first, datetime.fromtimestamp(since, zone).date() - _DAY)
         end = min(self.last, datetime.fromtimestamp(until, zone).date())
         while day <= end:
@@ -117,7 +116,7 @@ class Reservation:
 
 
 def moment_of(day: date, clock: time, zone: ZoneInfo) -> float:
-    """When the clock on the wall shows that time; where it never does, when it has passed it."""
+    """Return the moment of a local time; for a skipped one, the end of the gap."""
     wall = datetime.combine(day, clock, tzinfo=zone)
     at = wall.timestamp()
     if datetime.fromtimestamp(at, zone).replace(tzinfo=None) == wall.replace(tzinfo=None):
@@ -126,8 +125,8 @@ def moment_of(day: date, clock: time, zone: ZoneInfo) -> float:
 
 
 def _end_of_gap(wall: datetime) -> float:
-    """The clock goes from before the gap to after it in this moment."""
-    # Before and after the gap the clock differs from UTC by these.
+    """Return the moment at which the clock jumps over a skipped local time."""
+    # The UTC offsets before and after the gap.
     before, after = wall.replace(fold=0).utcoffset(), wall.replace(fold=1).utcoffset()
     assert before is not None
     assert after is not None
@@ -142,15 +141,15 @@ def _end_of_gap(wall: datetime) -> float:
 def reserved(
     reservations: Iterable[Reservation], groups: Iterable[str], now: float, horizon: float
 ) -> tuple[ReservedSpan, ...]:
-    """What runs now or begins within the horizon, of groups that there are; the next one first."""
+    """Return the occurrences within the horizon for existing groups, by start."""
     known = frozenset(groups)
-    found = (
-        each
+    spans = (
+        span
         for reservation in reservations
         if reservation.group in known
-        for each in reservation.occurrences(now, now + horizon)
+        for span in reservation.occurrences(now, now + horizon)
     )
-    return tuple(sorted(found, key=lambda each: (each.starts_at, each.id)))
+    return tuple(sorted(spans, key=lambda span: (span.starts_at, span.id)))
 
 
 def _midnight(day: date) -> float:

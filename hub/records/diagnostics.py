@@ -9,20 +9,20 @@ from enum import StrEnum
 class Severity(StrEnum):
     FINE = "fine"
     WARNING = "warning"
-    """It works, with less than it could have, or less safely."""
+    """Carrel works, but with fewer features or less safely."""
     MISSING = "missing"
-    """Carrel does not work, or not safely, until it is mended."""
+    """Carrel does not work, or not safely, until it is fixed."""
     UNKNOWN = "unknown"
-    """It could not be found out, and the sentence says why."""
+    """The check was not possible; the sentence gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What ``carrel doctor`` found about one thing.
+    """The result of one check of ``carrel doctor``.
 
     Attributes:
         what: a sentence.
-        mend: how to mend it; empty where nothing is to be mended.
+        mend: how to fix it; empty if nothing is wrong.
     """
 
     subject: str

@@ -11,7 +11,7 @@ from .json_value import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEvent:
-    """Something that an attempt reports; ``seq`` counts from 1 within the attempt."""
+    """An event that an attempt reports; ``seq`` counts from 1 within the attempt."""
 
     seq: int
     at: float
@@ -21,12 +21,12 @@ class NewEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRecord:
-    """A line of a request's history; ``id`` grows over all requests.
+    """An event in a request's history; ``id`` grows over all requests.
 
-    Kinds: ``state`` (data: state, cause), what people do to it: ``kept``, ``claimed``,
-    ``extended``, ``changed``, of an idle session ``idle_warning``, ``idle_over``
-    and ``idle_kept``, ``notice`` where it is to be preempted, ``budget_low`` where little
-    is left of its group's budget, and what the runner reports: ``cells``,
+    Kinds: ``state`` (data: state, cause); actions of users: ``kept``, ``claimed``,
+    ``extended``, ``changed``; of an idle session: ``idle_warning``, ``idle_over``
+    and ``idle_kept``; ``notice`` before a preemption; ``budget_low`` when little is left of the
+    group's budget; and the reports of the runner: ``cells``,
     ``cell_started``, ``cell_output``, ``cell_failed``, ``cell_finished``,
     ``progress``, ``cut``, ``saved``, ``ended``.
     """
@@ -41,7 +41,7 @@ class EventRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touched:
-    """A request to which something happened: its newest event, and who may hear of it."""
+    """A changed request: its newest event, and the owner and group that decide who may see it."""
 
     request_id: str
     owner: str
@@ -51,13 +51,13 @@ class Touched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeDigest:
-    """Enough to know for which users there is news; read in one transaction.
+    """The data that decides which users are notified; read in one transaction.
 
     Attributes:
         last: id of the newest event of all.
-        touched: requests with events later than the one that was asked about.
-        suspect: requests whose lease has shown no sign of life for a while.
-        waiting: how many queued requests ask for devices.
+        touched: requests with events after the given one.
+        suspect: requests whose lease has expired without a heartbeat.
+        waiting: number of queued requests with devices.
         taught: groups by their teacher.
     """
 

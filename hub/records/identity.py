@@ -1,4 +1,4 @@
-"""Who calls, what they may see, and the check for administrators."""
+"""The caller of a request, their access rights, and the check for administrators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..errors import Forbidden
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who calls the service, as the hub said.
+    """The authenticated caller, as JupyterHub describes them.
 
     Attributes:
         groups: JupyterHub groups at sign-in; admission reads them fresh.
@@ -22,7 +22,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewer:
-    """A user who reads, with the groups in which they are a teacher.
+    """A user who reads data, with the groups in which they are a teacher.
 
     ``identity`` is None for the hub itself, which sees everything.
     """
@@ -39,7 +39,7 @@ class Viewer:
         return self.identity is None or self.identity.admin
 
     def speaks_to(self, owner: str) -> bool:
-        """Whether who reads is the owner; the hub passes on what it reads to the owner."""
+        """Whether the reader is the owner; JupyterHub shows what it reads to the owner."""
         return self.identity is None or owner == self.name
 
     def may_see(self, owner: str, group: str) -> bool:
@@ -47,6 +47,8 @@ class Viewer:
 
 
 def require_admin(who: Identity) -> None:
-    """Raises Forbidden."""
+    """Raise Forbidden unless the caller is an administrator."""
     if not who.admin:
-        raise Forbidden("This is for administrators.", accepted="Ask one of yours.")
+        raise Forbidden(
+            "This needs administrator rights.", accepted="Ask an administrator of your site."
+        )

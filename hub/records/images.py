@@ -1,8 +1,8 @@
-"""The images that an engine has, how one is named, and what a course has pinned.
+"""Images of the engines, references to them, and pins of groups.
 
-An image is known by its digest, the id of its configuration: it says what is in the image, and
-is the same on every engine that the image is loaded into. A *reference* is ``NAME@sha256:…``;
-a bare ``NAME`` stands for what the group has pinned, else for the newest build.
+An image is identified by its digest, the id of its configuration, which identifies its contents
+and is the same on every engine. A *reference* is ``NAME@sha256:…``; a bare ``NAME`` stands for
+the build that the group has pinned, else for the newest one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 
 _REFERENCE = re.compile(r"(?P<name>[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?)(?:@(?P<digest>.*))?")
 _DIGEST = re.compile(r"(?:sha256:)?(?P<digits>[0-9a-f]{12,64})")
-"""Also as lists show it: its first digits tell builds apart."""
+"""A digest or its first digits, as lists show it."""
 ACCEPTED = "The name of an image, such as 'torch', alone or with its digest: torch@sha256:…"
 MOST = 160
 """Characters of a reference."""
@@ -21,13 +21,13 @@ MOST = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """One build of an image, as the engines have it.
+    """One build of an image on the engines.
 
     Attributes:
         digest: ``sha256:`` and 64 hexadecimal digits.
-        packages: the ones to choose it by, with their versions: ``numpy 2.4.6``.
-        nodes: whose engines have it.
-        default: of the name that is taken if no image is chosen.
+        packages: its notable packages with their versions: ``numpy 2.4.6``.
+        nodes: the nodes whose engines have it.
+        default: whether requests without a chosen image use it.
     """
 
     name: str
@@ -48,10 +48,10 @@ class Image:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """A group's promise to itself: this image stays this build.
+    """The build of an image that the requests of a group use.
 
     Attributes:
-        until: the last day on which it holds, None for ever.
+        until: its last day; None for no end.
     """
 
     group: str
@@ -66,7 +66,7 @@ class Pin:
         return f"{self.image}@{self.digest}"
 
     def holds(self, now: float) -> bool:
-        """Days end at midnight UTC, as those of a term do."""
+        """Whether the pin is in effect; its last day ends at midnight UTC, like those of terms."""
         if self.until is None:
             return True
         end = datetime(self.until.year, self.until.month, self.until.day, tzinfo=UTC)
@@ -83,18 +83,18 @@ class ImageUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """An image as it was written: a name, and perhaps a digest or its beginning."""
+    """A reference as the user wrote it: a name, with an optional digest or prefix of it."""
 
     name: str
     digest: str = ""
 
     def fits(self, image: Image) -> bool:
-        """Whether it may be this build; a name alone may be any of that name."""
+        """Whether it matches this build; a bare name matches all builds of that name."""
         return image.name == self.name and image.digest.startswith(self.digest)
 
     @classmethod
     def read(cls, text: str) -> Reference | None:
-        """None for what names no image."""
+        """Parse a reference; None if it is not valid."""
         found = _REFERENCE.fullmatch(text)
         if found is None:
             return None
@@ -105,7 +105,7 @@ class Reference:
 
 
 def newest(images: tuple[Image, ...], name: str) -> Image | None:
-    """The last build of that name that every machine has; while none is everywhere, the last."""
+    """Return the newest build of that name that all nodes have, else the newest one."""
     machines = {node for image in images for node in image.nodes}
     found = [image for image in images if image.name == name]
     return max(

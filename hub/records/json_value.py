@@ -9,7 +9,7 @@ Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json
 
 
 def plain(values: Mapping[str, Json]) -> dict[str, object]:
-    """Mutable containers, which is what pydantic's JSON type takes."""
+    """Convert to dicts and lists, which pydantic's JSON type needs."""
     return {key: plain_value(value) for key, value in values.items()}
 
 

@@ -8,11 +8,11 @@ from enum import StrEnum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handle:
-    """Where the first process of an attempt is to be found.
+    """Identifies the first process of an attempt.
 
     Attributes:
-        started_at: create time of the process as the kernel tells it; with the pid it names
-            one process for good, a recycled pid does not match.
+        started_at: create time of the process from the kernel; together with the pid it
+            identifies one process, since a reused pid does not match.
     """
 
     pid: int
@@ -22,19 +22,19 @@ class Handle:
 class LeaseState(StrEnum):
     LIVE = "live"
     SUSPECT = "suspect"
-    """Expired without a sign of life. The devices are still taken."""
+    """Expired without a heartbeat; it still holds its devices."""
     RELEASED = "released"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRecord:
-    """Named devices, granted to one attempt of one request.
+    """Devices granted to one attempt of one request.
 
     Attributes:
-        id: unique; processes carry it as ``CARREL_LEASE``.
-        epoch: number of the attempt, from 1. What comes back with an older one is fenced.
-        seen_at: last sign of life (the grant counts as the first).
-        charged_until: the ledger holds everything up to here.
+        id: unique; processes have it as ``CARREL_LEASE``.
+        epoch: number of the attempt, from 1. Calls with an older number are fenced.
+        seen_at: last heartbeat (the grant counts as the first).
+        charged_until: the ledger is complete up to here.
     """
 
     id: str
@@ -52,4 +52,4 @@ class LeaseRecord:
     released_at: float | None = None
     handle: Handle | None = None
     saved_at: float | None = None
-    """When the attempt last said that its work is saved."""
+    """When the attempt last reported that its work is saved."""

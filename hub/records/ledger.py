@@ -9,14 +9,14 @@ from enum import StrEnum
 class LedgerKind(StrEnum):
     CHARGE = "charge"
     CREDIT = "credit"
-    """Takes back everything that was charged for a lease whose device failed."""
+    """Reverts all charges of a lease whose device failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """Device-seconds charged for one interval of one lease. Never changed, never deleted.
+    """Device-seconds charged for one interval of one lease. Entries are never changed or deleted.
 
-    A credit has a negative number of them, so that the sum over any entries is what is owed.
+    A credit has a negative number, so that the sum of all entries is the charge.
     """
 
     id: int

@@ -1,4 +1,4 @@
-"""Preemption notices: what a request is told before it is stopped."""
+"""Preemption notices, which warn a request before it is stopped."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ class NoticeKind(StrEnum):
     """Why a request is preempted."""
 
     GUARANTEE = "guarantee"
-    """Its group borrows what another group is guaranteed."""
+    """Its group borrows devices of another group's guaranteed quota."""
     MOVED = "moved"
-    """It holds devices of a node that another group, which is guaranteed them, needs as a whole."""
+    """It is relocated, since another group needs the whole node for its guaranteed quota."""
     URGENT = "urgent"
-    """Urgent work comes before it."""
+    """An urgent request needs its devices."""
     BUDGET = "budget"
     """Its group has used its budget of this period."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopNotice:
-    """An attempt is asked to save its work and go; if it does not, it is stopped.
+    """Asks an attempt to save its work and end; it is stopped after the grace period.
 
     Attributes:
-        message: the sentence that people read; the time stands beside it.
-        stops_at: when the grace time is over.
-        group: whose guarantee, whose urgent request, or whose budget.
+        message: the sentence for users; views show the time beside it.
+        stops_at: the end of the grace period.
+        group: the group whose guaranteed quota, urgent request or budget is the reason.
         for_request: the preemptor; empty if no request is waiting for the devices.
     """
 
@@ -39,22 +39,22 @@ class StopNotice:
 
     @property
     def moved_for(self) -> str:
-        """The request that it is moved for; empty where it is not moved."""
+        """The request that it is relocated for; empty if it is not relocated."""
         return self.for_request if self.kind is NoticeKind.MOVED else ""
 
     @property
     def stopped_for(self) -> str:
-        """The preemptor in all other cases."""
+        """The preemptor, if it is not relocated; else empty."""
         return "" if self.kind is NoticeKind.MOVED else self.for_request
 
     @property
     def comes_back(self) -> bool:
-        """Whether it is queued again, with a new attempt, in its old place."""
+        """Whether the request is queued again at its old position."""
         return self.kind is not NoticeKind.BUDGET
 
     @property
-    def told(self) -> dict[str, str | float | bool]:
-        """What its owner, the history and the attempt itself are told."""
+    def data(self) -> dict[str, str | float | bool]:
+        """The notice as JSON for events and for the attempt."""
         return {
             "why": str(self.kind),
             "message": self.message,

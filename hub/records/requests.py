@@ -1,4 +1,4 @@
-"""What the store keeps, as frozen values. Times are seconds since the epoch (UTC)."""
+"""Requests as frozen values. Times are seconds since the epoch (UTC)."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ class CauseCode(StrEnum):
     CANCELLED = "cancelled"
     TIME_LIMIT = "time_limit"
     IDLE = "idle"
-    """A session that held devices and did nothing, after a warning."""
+    """A session that stayed idle with devices after a warning."""
     UNCLAIMED = "unclaimed"
     """A held device that its owner did not claim in time."""
     LOST = "lost"
     DEVICE_FAULT = "device_fault"
-    """A device of its lease failed; that attempt is charged nothing."""
+    """A device of its lease failed; that attempt is not charged."""
     PREEMPTED = "preempted"
     """It was preempted; it is queued again."""
     BUDGET = "budget"
     """Its group has used its budget of this period."""
     DRAINED = "drained"
-    """Its device or node was emptied by a date."""
+    """The drain of its device or node reached its end date."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """Why it ended: one sentence, and the details under it (traceback, log tail)."""
+    """The cause of an end: one sentence, with details (traceback, log tail)."""
 
     code: CauseCode
     message: str
@@ -56,18 +56,19 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
-    """What a job executes: a notebook (in ``Files``, as the request's input) or a command.
+    """The program of a job: a notebook (in ``Files``, as the request's input) or a command.
 
     Attributes:
         notebook_name: empty for a command.
-        kernel: name of the kernel spec; the notebook's own where empty.
+        kernel: name of the kernel spec; empty for that of the notebook.
         command: program and arguments; empty for a notebook.
-        workdir: working folder below the owner's home, "" for the home itself; an uploaded
-            archive is unpacked into a folder of the attempt, which is the working folder then.
+        workdir: working folder below the owner's home, "" for the home itself; with an uploaded
+            archive, the working folder is a folder of the attempt with the unpacked files.
         archive: whether files were uploaded with the job.
-        memory_bytes: resident memory that all its processes together may use; 0 for any.
-        retries: how often an attempt that was lost is tried again.
-        internet: whether it reaches more than Carrel's service, on an engine that can keep it.
+        memory_bytes: limit of the resident memory of all its processes; 0 for no limit.
+        retries: how often a lost attempt is retried.
+        internet: whether it may reach more than Carrel's service; needs an engine that can
+            restrict this.
     """
 
     notebook_name: str
@@ -83,12 +84,12 @@ class JobSpec:
 
     def as_json(self) -> dict[str, Json]:
         """Return every field by its name, as JSON: the form in the database and in files."""
-        values: dict[str, Json] = {each.name: getattr(self, each.name) for each in fields(self)}
+        values: dict[str, Json] = {field.name: getattr(self, field.name) for field in fields(self)}
         return values | {"parameters": dict(self.parameters), "command": list(self.command)}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> JobSpec:
-        """Read that form; a field that is missing, as in older rows and files, has its default."""
+        """Load that form; fields missing in older rows and files get their default."""
         return cls(**{**values, "command": tuple(values.get("command", ()))})
 
 
@@ -102,7 +103,7 @@ class NewRequest:
         claim: of a session: once granted, it is held until its owner claims it.
         preemptible: whether it may be preempted for the guaranteed quota of another group.
         deadline: when it should have ended.
-        expected: seconds that it is expected to run, from what ran before it; None: unknown.
+        expected: predicted run time in seconds, from earlier jobs; None: unknown.
         image: ``NAME@sha256:…``, empty on an engine without images.
     """
 
@@ -127,12 +128,12 @@ class NewRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRecord:
-    """A request with what became of it.
+    """A request with its state.
 
     Attributes:
-        target: while stopping, the state it will end in once death is confirmed.
+        target: while stopping, the state after all its processes have ended.
         cause: set as soon as it is known, final in a terminal state.
-        lease: of the newest attempt, released or not; None while it never had one.
+        lease: of the newest attempt, released or not; None before the first one.
         claim: of a session: once granted, it is held until its owner claims it.
         claimed_at: when its owner did.
     """
@@ -160,9 +161,9 @@ class RequestRecord:
     claim: bool = False
     claimed_at: float | None = None
     warning: IdleWarning | None = None
-    """Of a running session: it is idle and will be stopped."""
+    """The idle warning of a running session."""
     kept_at: float | None = None
-    """When its owner kept it after such a warning."""
+    """When its owner kept it after an idle warning."""
     preemptible: bool = False
     deadline: float | None = None
     expected: float | None = None
@@ -170,26 +171,26 @@ class RequestRecord:
     notice: StopNotice | None = None
     """The preemption notice of an attempt that holds devices."""
     changes: int = 0
-    """How often its owner changed what it asks for while it waited."""
+    """How often its owner amended it while it was queued."""
     moved_for: str = ""
-    """The request that it was moved for, until it is granted devices again."""
+    """The request that it was relocated for, until it is granted devices again."""
     stopped_for: str = ""
-    """The same of one for which it was stopped otherwise."""
+    """The request that it was preempted for, until it is granted devices again."""
 
     @property
     def unclaimed(self) -> bool:
-        """Nothing of it starts before its owner claims it."""
+        """Whether it is not started until its owner claims it."""
         return self.claim and self.claimed_at is None
 
     @property
     def trusted(self) -> bool:
-        """Whether this is work of the service itself, which runs as the service's account."""
+        """Whether this is a task of the service itself, which runs as the service's account."""
         return self.kind is Kind.GRADING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestChange:
-    """What a request that waits shall ask for instead; None: as before.
+    """An amendment of a queued request; None keeps the present value.
 
     Attributes:
         model: "" for devices of any model.
@@ -203,15 +204,14 @@ class RequestChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFilter:
-    """None means: any; what is given must all hold.
+    """A filter on requests: all given fields must match, None matches all.
 
     Attributes:
-        reader: only requests of this person, or of the groups in ``reader_groups``.
-        labels: every one of these, with these values.
-        ids: only these.
-        before: only requests that were submitted before this one; nothing if there is no such.
-        text: only those with this in their id, session's name, notebook's name or command,
-            whether it is written in capitals or not.
+        reader: only requests of this user, or of the groups in ``reader_groups``.
+        labels: only requests with all of these labels.
+        before: only requests submitted before this one; none if it does not exist.
+        text: only requests with this text in the id, session name, notebook name or command,
+            ignoring case.
     """
 
     owner: str | None = None

@@ -1,7 +1,7 @@
-"""What the store answers about the past: sums of the ledger, waits, and how full the pool was.
+"""Queries on past usage and their results: sums of the ledger, wait times, and utilization.
 
-Spans of time are half open: ``since`` belongs to them, ``until`` does not. Days are those of
-UTC, so that a charge belongs to the same day for everybody and no day has 23 hours.
+Time spans are half open: they include ``since`` and exclude ``until``. Days are in UTC, so that
+a charge belongs to the same day for all users and every day has 24 hours.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from .requests import CauseCode
 
 DAY = 86400.0
 WAIT_BOUNDS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 43200.0, 86400.0)
-"""Upper bounds, in seconds, of the classes into which all waits are counted."""
+"""Upper bounds, in seconds, of the buckets of the wait time histogram."""
 
 
 class UsageBy(StrEnum):
-    """What device-seconds are added up for."""
+    """The key that device-seconds are summed by."""
 
     OWNER = "owner"
-    """A person in a group."""
+    """A user in one group."""
     USER = "user"
-    """A person, in all of their groups."""
+    """A user in all of their groups."""
     GROUP = "group"
-    """A group with those below it."""
+    """A group with its descendants."""
     MODEL = "model"
-    """A model of devices. Each device of a lease has the same part of what it is charged."""
+    """A device model. The charge of a lease is divided equally between its devices."""
     DAY = "day"
     WEEK = "week"
     """Seven days from Monday."""
     TERM = "term"
-    """A term of the site's calendar; the days that are in none stand together."""
+    """A term of the site's calendar; days outside all terms are summed in one row."""
     REQUEST = "request"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerFilter:
-    """None means: any; what is given must all hold.
+    """A filter on the ledger: all given fields must match, None matches all.
 
     Attributes:
-        reader: only what this person was charged, or the groups in ``reader_groups``.
-        since, until: of a line that goes beyond, the part between them counts.
+        reader: only charges of this user, or of the groups in ``reader_groups``.
+        since, until: only the part of an entry between them counts.
     """
 
     owner: str | None = None
@@ -55,7 +55,7 @@ class LedgerFilter:
     until: float | None = None
 
     def takes(self, owner: str, group: str) -> bool:
-        """Whether it asks for what this person used in this group."""
+        """Whether the filter matches the usage of this owner in this group."""
         return (
             self.owner in (None, owner)
             and (self.groups is None or group in self.groups)
@@ -65,18 +65,18 @@ class LedgerFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRow:
-    """Device-seconds of one owner and group, or of one of what else they are added up for.
+    """Device-seconds of one value of the key that they are summed by.
 
     Attributes:
-        owner, group: empty where they are added up over all of them.
-        day, week: when that day or week begins.
-        term: empty also for the days that are in no term.
-        own: of a group, what was used in it and not in one below it.
-        above: of a group, the nearest one above it that has a row as well.
+        owner, group: empty if the row is a sum over all of them.
+        day, week: the start of the day or week.
+        term: empty also for days outside all terms.
+        own: of a group, the usage without its descendants.
+        above: of a group, the nearest ancestor that has a row.
         model: empty also for devices that the store no longer knows.
-        charged: stands in the ledger.
-        open: used since its last line.
-        first, last: between which they were used.
+        charged: in the ledger.
+        open: used since the last ledger entry.
+        first, last: the start and end of the usage.
     """
 
     owner: str = ""
@@ -121,7 +121,7 @@ class Window:
 
 
 class Granted(NamedTuple):
-    """That a request got its devices for the first time, when, and after how many seconds."""
+    """The first grant of a request: when, and after how many seconds in the queue."""
 
     kind: Kind
     at: float
@@ -130,9 +130,9 @@ class Granted(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitRow:
-    """How long those waited for devices who were first granted them in one part of a window.
+    """Wait times of requests that were first granted devices in one part of a window.
 
-    Both figures are real wait times (nearest rank), in seconds.
+    Both percentiles are actual wait times in seconds (nearest rank).
     """
 
     bucket: int
@@ -144,7 +144,7 @@ class WaitRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waits:
-    """Of each part of a window, and of the whole of it, which counts as its part 0."""
+    """Wait statistics of the parts of a window, and of the whole window as bucket 0."""
 
     parts: tuple[WaitRow, ...]
     whole: tuple[WaitRow, ...]
@@ -152,11 +152,10 @@ class Waits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """What began, or ended, in one part of a window.
+    """The amount that began, or ended, in one part of a window.
 
     Attributes:
-        amount: how much of it.
-        offset: the sum of amount times seconds since the window began.
+        offset: the sum of amount times seconds since the start of the window.
     """
 
     bucket: int
@@ -166,10 +165,10 @@ class Flow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
-    """Begun and ended: devices on lease, and requests that wait for devices.
+    """Starts and ends of leases (in devices) and of waits for devices (in requests).
 
-    What began before the window and lasts into it, began with it. A request waits until it is
-    first granted its devices, or ends.
+    A lease or wait that extends into the window counts as begun at its start. A request waits
+    until it is first granted its devices, or ends.
     """
 
     leased: tuple[Flow, ...]
@@ -180,7 +179,7 @@ class Levels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """From ``at`` on there were so many healthy devices: in order, and not in quarantine."""
+    """The number of healthy devices, not in quarantine, from ``at`` on."""
 
     at: float
     healthy: int
@@ -188,7 +187,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitCount:
-    """All waits of a kind: how many were at most as long as each of ``WAIT_BOUNDS``."""
+    """The wait time histogram of one kind, cumulative over ``WAIT_BOUNDS``."""
 
     within: tuple[int, ...]
     count: int

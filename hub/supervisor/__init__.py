@@ -1,6 +1,7 @@
-"""``carrel up`` and ``carrel down``: start, watch and stop the three processes.
+"""``carrel up`` and ``carrel down``: start, supervise and stop the three processes.
 
-`up` and `down` hold the commands; `supervisor` the loop over `child`, one process each.
+`up` and `down` implement the commands; `supervisor` runs the loop over the processes of
+`child_process`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One supervised process: started in a session of its own, logged, restarted with back-off."""
+"""A supervised process: runs in a session of its own, with a log, restarted with back-off."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _TAIL_LINES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """What is to run, and how to know that it does.
+    """The command of a process, and its readiness probe.
 
     Attributes:
-        title: what people call it.
-        environment: the whole of it.
-        ready: asks it once; blocks for a second at most.
-        settled: called after each *re*start once it is ready, until it returns True.
+        title: its name in messages.
+        environment: the complete environment.
+        ready: probes it once; blocks for a second at most.
+        settled: called after every *re*start once it is ready, until it returns True.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """Seconds before a restart: doubled from ``first`` to ``longest``; over after ``calm``."""
+    """Seconds before a restart: doubled from ``first`` up to ``longest``, reset after ``calm``."""
 
     first: float = 0.2
     longest: float = 10.0
@@ -49,7 +49,7 @@ class Backoff:
 
 
 class Child:
-    """A part with its process. All times are those of the supervisor's monotonic clock."""
+    """A component with its process. All times are those of the supervisor's monotonic clock."""
 
     def __init__(self, part: Component, *, logs: Path, run: Path, backoff: Backoff) -> None:
         self.part = part
@@ -61,12 +61,12 @@ class Child:
         self.deaths = 0
         self.starts = 0
         self.due: float | None = None
-        """When it is to be started again; None while it runs."""
+        """When to start it again; None while it runs."""
         self._started_at = 0.0
         self._backoff = backoff
 
     def start(self, now: float) -> None:
-        """Raises BackendFailed where the program cannot be executed."""
+        """Start the process. Raises BackendFailed if the program cannot be executed."""
         rotate(self.log)
         with self.log.open("ab") as log:
             try:
@@ -76,7 +76,7 @@ class Child:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    # Ctrl-C in the terminal reaches the supervisor alone.
+                    # Ctrl-C in the terminal must reach only the supervisor.
                     start_new_session=True,
                 )
             except OSError as error:
@@ -91,8 +91,8 @@ class Child:
         self.ready, self.settled = False, self.starts == 1
         self.due, self._started_at = None, now
 
-    def bury(self, now: float) -> int:
-        """Its process ended: note when to start the next one. Returns the exit status."""
+    def reap(self, now: float) -> int:
+        """Collect the ended process and schedule the next start; return the exit status."""
         assert self.process is not None
         status = self.process.wait()
         self.process = None
@@ -103,7 +103,7 @@ class Child:
         return status
 
     def stop(self, seconds: float) -> None:
-        """SIGTERM, and after a while SIGKILL, to the process itself."""
+        """Send SIGTERM to the process, and SIGKILL after ``seconds``."""
         if self.process is None:
             return
         self._signal(signal.SIGTERM)
@@ -119,21 +119,21 @@ class Child:
         self._signal(signal.SIGKILL)
 
     def tail(self) -> str:
-        """The end of its log."""
+        """Return the end of the log."""
         return tail(self.log)
 
     def _signal(self, number: signal.Signals) -> None:
         if self.process is None:
             return
         try:
-            # To the process alone: sessions that the hub started must not hear of it.
+            # Not to the process group: sessions that JupyterHub started must keep running.
             os.kill(self.process.pid, number)
         except ProcessLookupError:
             return
 
 
 def tail(log: Path, size: int = _TAIL_BYTES) -> str:
-    """The last whole lines of a file; empty where there is none."""
+    """Return the last complete lines of a file; empty if it does not exist."""
     try:
         with log.open("rb") as file:
             file.seek(0, os.SEEK_END)
@@ -147,6 +147,6 @@ def tail(log: Path, size: int = _TAIL_BYTES) -> str:
 
 
 def rotate(log: Path, limit: int = _ROTATE_BYTES) -> None:
-    """Keep one older log where this one has grown large."""
+    """Move a large log aside; one old log is kept."""
     if log.exists() and log.stat().st_size > limit:
         log.replace(log.with_suffix(".log.1"))

@@ -1,4 +1,4 @@
-"""The three processes: their command lines, their environment, and when they are ready."""
+"""The three processes: their command lines, environments and readiness probes."""
 
 from __future__ import annotations
 
@@ -15,59 +15,59 @@ from ..config.state_folder import StateFolder
 from .child_process import Component
 
 HUB_CONFIG = Path(__file__).parents[1] / "jupyterhub" / "config.py"
-_ASK_SECONDS = 1.0
-# Carrel that is started from inside a session must not inherit that session's identity.
-_NOT_HANDED_ON = ("JUPYTERHUB_", "CONFIGPROXY_", "CARREL_", "JPY_", "MAKE", "MFLAGS")
+_PROBE_SECONDS = 1.0
+# If Carrel is started from inside a session, it must not inherit that session's identity.
+_NOT_INHERITED = ("JUPYTERHUB_", "CONFIGPROXY_", "CARREL_", "JPY_", "MAKE", "MFLAGS")
 
 
 def parts(
     state: StateFolder, settings: Settings, secrets: Secrets, proxy_command: tuple[str, ...]
 ) -> tuple[Component, ...]:
-    """In the order in which they are started."""
+    """Return the components in the order in which they are started."""
     environment = {**clean(os.environ), "CARREL_STATE": str(state.root)}
-    ask = ReadinessProbes(settings, secrets)
+    probes = ReadinessProbes(settings, secrets)
     return (
         Component(
             name="proxy",
             title="the proxy",
             command=(*proxy_command, *_proxy_arguments(settings)),
             environment={**environment, "CONFIGPROXY_AUTH_TOKEN": secrets.proxy_token},
-            ready=ask.proxy,
-            settled=ask.hub_to_restore_routes,
+            ready=probes.proxy,
+            settled=probes.restore_routes,
         ),
         Component(
             name="hub",
             title="JupyterHub",
             command=(sys.executable, "-m", "jupyterhub", "-f", str(HUB_CONFIG)),
             environment=environment,
-            ready=ask.hub,
+            ready=probes.hub,
         ),
         Component(
             name="service",
             title="the Carrel service",
             command=(sys.executable, "-m", "carrel.hub.app", "--state", str(state.root)),
             environment=environment,
-            ready=ask.service,
+            ready=probes.service,
         ),
     )
 
 
 def clean(environment: Mapping[str, str]) -> dict[str, str]:
-    return {k: v for k, v in environment.items() if not k.startswith(_NOT_HANDED_ON)}
+    return {k: v for k, v in environment.items() if not k.startswith(_NOT_INHERITED)}
 
 
 class ReadinessProbes:
-    """One short request each, answered by yes or no."""
+    """Readiness probes: one short HTTP request per component."""
 
     def __init__(self, settings: Settings, secrets: Secrets) -> None:
         self._settings = settings
         self._secrets = secrets
-        # One for all: each would read the certificates of the system anew, which takes longer than
-        # the answer. A part that was killed leaves no connection behind.
-        # trust_env: a proxy for the outside world has no business between these.
+        # One client for all: a new one loads the system's certificates, which takes longer than
+        # the request. Without keep-alive, a killed component leaves no broken connection.
+        # trust_env=False: these requests must not go through an HTTP proxy of the environment.
         self._client = httpx.Client(
             trust_env=False,
-            timeout=_ASK_SECONDS,
+            timeout=_PROBE_SECONDS,
             limits=httpx.Limits(max_keepalive_connections=0),
         )
 
@@ -82,18 +82,23 @@ class ReadinessProbes:
         return self._get(f"{self._settings.service_url}/api/v1/health")
 
     def everything(self) -> bool:
-        """The service answers where people will ask it: through the proxy."""
+        """Whether the service responds at its public address, through the proxy."""
         return self._get(f"{self._settings.public_service_url}/api/v1/health")
 
-    def hub_to_restore_routes(self) -> bool:
-        """A new proxy knows no routes. A hub that does not answer restores them by itself
-        when it is back, but this is asked again until one has said yes."""
-        return self._ask("POST", f"{self._settings.hub_api_url}/proxy", self._secrets.service_token)
+    def restore_routes(self) -> bool:
+        """Make JupyterHub add its routes to a restarted proxy, which has none.
+
+        A hub that does not respond restores them when it starts; the call is repeated until it
+        succeeds anyway.
+        """
+        return self._succeeds(
+            "POST", f"{self._settings.hub_api_url}/proxy", self._secrets.service_token
+        )
 
     def _get(self, url: str, token: str = "") -> bool:
-        return self._ask("GET", url, token)
+        return self._succeeds("GET", url, token)
 
-    def _ask(self, method: str, url: str, token: str) -> bool:
+    def _succeeds(self, method: str, url: str, token: str) -> bool:
         headers = {"Authorization": f"token {token}"} if token else {}
         try:
             return self._client.request(method, url, headers=headers).is_success
@@ -111,7 +116,7 @@ def _proxy_arguments(settings: Settings) -> tuple[str, ...]:
         *("--port", str(settings.port)),
         *("--api-ip", "127.0.0.1"),
         *("--api-port", str(settings.proxy_api_port)),
-        # What no route matches is the hub's, and its page says that it is starting or gone.
+        # Unmatched routes go to JupyterHub, whose page explains that a server starts or ended.
         *("--default-target", settings.hub_url),
         *("--error-target", f"{settings.hub_url}/hub/error"),
         *("--log-level", "warn"),

@@ -1,6 +1,6 @@
-"""What ``carrel doctor`` looks at on this machine, whichever engine: disk, clock, ports, address.
+"""Checks of ``carrel doctor`` on this machine for any engine: disk, clock, ports, address.
 
-What there is to say about an engine comes from the engine itself (``hub.interfaces.host``).
+The engine provides its own checks (``hub.interfaces.host``).
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _HTTPS: Final = 443
 
 
 def findings(state: StateFolder, settings: Settings, *, url: str = "") -> Iterator[Finding]:
-    """One after the other, as they are found.
+    """Run the checks and yield their findings.
 
     Args:
-        url: the address that people open, where something in front of Carrel speaks https.
+        url: the public address, if a web server in front of Carrel serves https.
     """
     yield _site_file(state)
     yield _disk(state)
@@ -57,7 +57,7 @@ def findings(state: StateFolder, settings: Settings, *, url: str = "") -> Iterat
 
 
 def healthy(found: tuple[Finding, ...]) -> bool:
-    return all(each.verdict is not Severity.MISSING for each in found)
+    return all(finding.verdict is not Severity.MISSING for finding in found)
 
 
 def _local() -> Finding:
@@ -65,22 +65,22 @@ def _local() -> Finding:
         subject="engine",
         verdict=Severity.WARNING,
         what="Sessions and jobs are processes of one account, and not isolated from each other.",
-        mend=f"For people who do not trust each other: carrel up --engine {EngineKind.DOCKER}.",
+        mend=f"For users who do not trust each other: carrel up --engine {EngineKind.DOCKER}.",
     )
 
 
 def _builder() -> Finding:
-    """Images may also come from elsewhere: nothing that runs needs it."""
+    """Check BuildKit; optional, since images may also come from a registry."""
     try:
         program = Docker().program
     except ImageFailed as error:
         return Finding(
             subject="BuildKit",
             verdict=Severity.WARNING,
-            what=f"No image can be built here. {error.message}",
+            what=f"Images cannot be built here. {error.message}",
             mend=error.accepted,
         )
-    what = f"{program} builds images with secrets that stay in no layer."
+    what = f"{program} builds images without storing secrets in their layers."
     return Finding(subject="BuildKit", verdict=Severity.FINE, what=what)
 
 
@@ -91,16 +91,16 @@ def _site_file(state: StateFolder) -> Finding:
         return Finding(
             subject="carrel.toml", verdict=Severity.MISSING, what=error.message, mend=error.accepted
         )
-    what = f"{state.site_file} is understood." if state.site_file.exists() else "There is none."
+    what = f"{state.site_file} is valid." if state.site_file.exists() else "There is no such file."
     return Finding(subject="carrel.toml", verdict=Severity.FINE, what=what)
 
 
 def _disk(state: StateFolder) -> Finding:
-    """Of the nearest folder that exists: a site may be looked at before its first start."""
-    folder = next(each for each in (state.root, *state.root.parents) if each.exists())
+    """Check the free space of the nearest existing folder, also before the first start."""
+    folder = next(path for path in (state.root, *state.root.parents) if path.exists())
     free = shutil.disk_usage(folder).free
     what = f"{units.size(free)} are free for {state.root}."
-    mend = "Make room, or move the state folder: outputs, logs and homes lie there."
+    mend = "Free some space, or move the state folder, which holds outputs, logs and homes."
     if free < _TOO_FEW_BYTES:
         return Finding(subject="disk", verdict=Severity.MISSING, what=what, mend=mend)
     if free < _FEW_BYTES:
@@ -109,9 +109,9 @@ def _disk(state: StateFolder) -> Finding:
 
 
 def _clock() -> Finding:
-    """Leases, charges and reservations are written with the time of this machine."""
+    """Check time synchronization: leases, charges and reservations use this machine's clock."""
     try:
-        said = subprocess.run(
+        synchronized = subprocess.run(
             ["timedatectl", "show", "--property=NTPSynchronized", "--value"],
             check=True,
             capture_output=True,
@@ -122,23 +122,23 @@ def _clock() -> Finding:
         return Finding(
             subject="clock",
             verdict=Severity.UNKNOWN,
-            what="Nothing here says whether the clock is kept right (there is no timedatectl).",
+            what="Time synchronization cannot be checked: timedatectl is not available.",
             mend="Run a time service, such as chrony.",
         )
-    if said == "yes":
-        return Finding(subject="clock", verdict=Severity.FINE, what="The clock is kept right.")
+    if synchronized == "yes":
+        return Finding(subject="clock", verdict=Severity.FINE, what="The clock is synchronized.")
     return Finding(
         subject="clock",
         verdict=Severity.WARNING,
-        what="The clock of this machine is not kept right by a time service.",
+        what="The clock of this machine is not synchronized.",
         mend="timedatectl set-ntp true, or install chrony.",
     )
 
 
 def _ports(state: StateFolder, settings: Settings) -> Iterator[Finding]:
-    """Those of a Carrel that runs are its own."""
+    """Check that the ports are free; a running Carrel uses its own."""
     if state.run.is_dir() and lock.holder(state) is not None:
-        what = "Carrel runs, and holds its ports."
+        what = "Carrel is running and uses its ports."
         yield Finding(subject="ports", verdict=Severity.FINE, what=what)
         return
     wanted = [(settings.ip, settings.port, "people connect to")]
@@ -160,7 +160,7 @@ def _ports(state: StateFolder, settings: Settings) -> Iterator[Finding]:
 
 
 def _address(settings: Settings, url: str) -> Finding:
-    """Who carries passwords over a network without https gives them to it."""
+    """Check https: without it, passwords cross the network in clear text."""
     parts = urlsplit(url or settings.url)
     if parts.scheme == "https" and parts.hostname:
         return _certificate(parts.hostname, parts.port or _HTTPS)
@@ -168,13 +168,13 @@ def _address(settings: Settings, url: str) -> Finding:
         return Finding(
             subject="certificate",
             verdict=Severity.FINE,
-            what=f"Carrel listens on {settings.ip} alone, which needs no certificate. "
-            "Name the address that people open with --url.",
+            what=f"Carrel listens only on {settings.ip}, which needs no certificate. "
+            "To check a public address, name it with --url.",
         )
     return Finding(
         subject="certificate",
         verdict=Severity.WARNING,
-        what=f"People open {url or settings.url} without https: passwords can be read on the way.",
+        what=f"{url or settings.url} does not use https: passwords cross the network unencrypted.",
         mend="Put a web server with a certificate in front: docs/how-to/run-a-site.md.",
     )
 
@@ -191,7 +191,7 @@ def _certificate(host: str, port: int) -> Finding:
             subject="certificate",
             verdict=Severity.MISSING,
             what=f"Browsers refuse the certificate of {host}: {error.verify_message}.",
-            mend="Renew it, and send the certificates between it and its authority with it.",
+            mend="Renew it, and let the web server send the intermediate certificates.",
         )
     except OSError as error:
         return Finding(
@@ -205,11 +205,11 @@ def _certificate(host: str, port: int) -> Finding:
         return Finding(
             subject="certificate",
             verdict=Severity.WARNING,
-            what=f"The certificate of {host} ends in {units.count(days, 'day')}.",
-            mend="Renew it; a certificate that renews itself never does this to you.",
+            what=f"The certificate of {host} expires in {units.count(days, 'day')}.",
+            mend="Renew it, or set up automatic renewal.",
         )
     return Finding(
         subject="certificate",
         verdict=Severity.FINE,
-        what=f"The certificate of {host} holds for {units.count(days, 'day')} more.",
+        what=f"The certificate of {host} is valid for {units.count(days, 'day')} more.",
     )

@@ -1,4 +1,4 @@
-"""``carrel down``: the control plane, and everything that runs on a lease of this state."""
+"""``carrel down``: stops the control plane and all sessions and jobs of an installation."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from ..transitions import lifecycle
 from .lock import holder, locked
 from .processes import ProcessId, leased, stop_all
 
-# The supervisor needs up to 10 s for each of its three parts.
+# The supervisor needs up to 10 s to stop each of its three processes.
 _SUPERVISOR_STEPS = ((signal.SIGTERM, 40.0), (signal.SIGKILL, 5.0))
 _LEASE_STEPS = ((signal.SIGINT, 1.5), (signal.SIGTERM, 1.5), (signal.SIGKILL, 5.0))
 _CAUSE = Cause(code=CauseCode.STOPPED, message="Carrel was shut down by an administrator.")
 
 
 def down(state: StateFolder, say: Callable[[str], None]) -> None:
-    """Stop all of it; where nothing runs, say so.
+    """Stop the control plane and all leased processes, and report the result.
 
     Raises:
-        BackendFailed: something did not die.
-        Unavailable: the engine does not answer; what runs on it goes on.
-        InvalidInput: there is no Carrel in the folder.
+        BackendFailed: a process or container could not be stopped.
+        Unavailable: the engine does not respond; its sessions and jobs keep running.
+        InvalidInput: the folder has no installation.
     """
     if not state.settings.exists():
-        raise InvalidInput(f"There is no Carrel in {state.root}, so nothing was stopped.")
+        raise InvalidInput(f"There is no Carrel installation in {state.root}: nothing was stopped.")
     running = _stop_supervisor(state, say)
-    # From here on no supervisor can start and adopt what is being stopped.
+    # With the lock held, no supervisor can start and adopt the processes that are being stopped.
     with locked(state):
         running = bool(stop_stale(state, say)) or running
         settings = Settings.load(state)
@@ -70,9 +70,9 @@ def _stop_all(state: StateFolder, settings: Settings, say: Callable[[str], None]
 def _unfinished(settings: Settings, error: Unavailable) -> Unavailable:
     where = f" (on this machine: {settings.docker_host})" if settings.docker_host else ""
     return Unavailable(
-        f"{error} Carrel itself is stopped. What runs in containers of the engine with which it "
-        f"was started{where} goes on.",
-        accepted="Start that engine, and call `carrel down` again.",
+        f"{error} Carrel itself is stopped. Sessions and jobs in containers of its engine{where} "
+        "keep running.",
+        accepted="Start that engine, and run `carrel down` again.",
     )
 
 
@@ -102,32 +102,33 @@ def _stop_leases(
 
 
 def _processes(state: StateFolder) -> tuple[ProcessId, ...]:
-    # Called from a terminal inside a session this is one of them, and has to finish.
-    return tuple(one.process for one in leased(state.root) if one.process.pid != os.getpid())
+    # Run from a terminal inside a session, this process is one of them, and has to finish.
+    mine = os.getpid()
+    return tuple(found.process for found in leased(state.root) if found.process.pid != mine)
 
 
 def _lease_ids(state: StateFolder, host_setup: HostSetup | None) -> tuple[str, ...]:
     mine = os.getpid()
-    found = {one.lease_id for one in leased(state.root) if one.process.pid != mine}
+    found = {running.lease_id for running in leased(state.root) if running.process.pid != mine}
     return tuple(sorted(found if host_setup is None else found.union(host_setup.running())))
 
 
 def _store(state: StateFolder, say: Callable[[str], None]) -> Store | None:
-    """Without it the processes are stopped all the same, and the next start cleans up."""
+    """Open the store, if possible; without it the next start updates the requests."""
     if not state.database.exists():
         return None
     try:
         return open_store(state.database)
     except CarrelError as error:
-        say(f"{error} The next `carrel up` will find out what has ended.")
+        say(f"{error} The next `carrel up` will update the requests that have ended.")
         return None
 
 
 def _mark(store: Store | None, lease_id: str) -> str:
-    """Write down that the request is to end, and why; returns how people call it."""
+    """Request the end of the lease's request with its cause; return its description."""
     request = _request(store, lease_id)
     if store is None or request is None:
-        return f"what runs on lease {lease_id}"
+        return f"the processes of lease {lease_id}"
     store.apply(request.id, lifecycle.stop, State.CANCELLED, _CAUSE, now=time.time())
     what = "session" if request.kind is Kind.SESSION else str(request.kind)
     if request.server_name:
@@ -141,13 +142,13 @@ def _request(store: Store | None, lease_id: str) -> RequestRecord | None:
     try:
         request = store.request(store.lease(lease_id).request_id)
     except NotFound:
-        # Processes of a lease that the store has forgotten are stopped like the others.
+        # The store does not know the lease; its processes are stopped all the same.
         return None
     return request if request.lease is not None and request.lease.id == lease_id else None
 
 
 def _finish(store: Store | None, lease_ids: Sequence[str]) -> None:
-    """Their death is confirmed: give the devices back and complete the ledger."""
+    """Free the devices and complete the ledger, after all processes have ended."""
     if store is None:
         return
     now = time.time()

@@ -1,4 +1,4 @@
-"""The engine below the three processes: its network before they start, and what runs on it."""
+"""The choice of the engine, its network before the processes start, and its running leases."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from ..errors import Conflict, InvalidInput, Unavailable
 from .processes import leased
 
 _BOOT_SECONDS = 120.0
-"""How long an engine that was there before may take to come up with the machine."""
+"""How long to wait for an engine that starts together with the machine."""
 RETRY_SECONDS = 1.0
 """Seconds between two checks whether a Docker engine answers yet."""
 
 
 def chosen(state: StateFolder, stored: Settings, wanted: EngineKind | None) -> Settings:
-    """The site's file has the last word, then the command line, then the last start.
+    """Return the settings with the engine from the site file, the command line or the last start.
 
     Raises:
-        InvalidInput: the command line says otherwise than the file.
-        Conflict: something runs on the engine that is to be left.
+        InvalidInput: the command line contradicts the site file.
+        Conflict: sessions or jobs run on the engine of the last start.
     """
     site = SiteFile.load(state)
-    said = site.engine
-    if said is not None and wanted not in (None, said):
+    configured = site.engine
+    if configured is not None and wanted not in (None, configured):
         raise InvalidInput(
-            f"{state.site_file} says engine = {said.value!r}, and the command line {wanted}.",
-            accepted="Change the file, or leave --engine out.",
+            f"{state.site_file} sets engine = {configured.value!r}, the command line {wanted}.",
+            accepted="Change the file, or omit --engine.",
         )
-    engine = said or wanted or stored.engine
+    engine = configured or wanted or stored.engine
     host = stored.docker_host
     if engine is EngineKind.DOCKER:
         host = site.docker.host or backend.docker_host_of_environment() or host
@@ -44,25 +44,25 @@ def chosen(state: StateFolder, stored: Settings, wanted: EngineKind | None) -> S
     if engine is not stored.engine:
         left = running(state, stored)
     elif stored.docker_host and host != stored.docker_host:
-        # A missing one blocks nothing; it may be the same engine at another address.
+        # An unavailable engine does not block the start: it may have only a new address.
         with suppress(Unavailable):
             left = running(state, stored)
     if left:
         where = stored.docker_host or stored.engine.value
         raise Conflict(
-            f"{len(left)} sessions or jobs run on the engine {where!r}, and would "
-            "be forgotten there.",
+            f"{len(left)} sessions or jobs run on the engine {where!r}; Carrel would lose track "
+            "of them.",
             accepted=f"Stop them first: carrel down --state {shlex.quote(str(state.root))}",
         )
     return stored.changed(engine=engine, docker_host=host)
 
 
-def grounded(state: StateFolder, settings: Settings, say: Callable[[str], None]) -> Settings:
-    """The settings with the address on which hub and service listen.
+def with_network(state: StateFolder, settings: Settings, say: Callable[[str], None]) -> Settings:
+    """Prepare the engine's network; return the settings with the internal address.
 
     Raises:
-        Unavailable: the engine does not answer. One that did at an earlier start is waited for,
-            since the whole machine may have just been switched on.
+        Unavailable: the engine does not respond. If it did at an earlier start, this waits for
+            it, since the machine may have just booted.
     """
     host_setup = plugins.load_host_setup(state, settings)
     if host_setup is None:
@@ -76,7 +76,7 @@ def grounded(state: StateFolder, settings: Settings, say: Callable[[str], None])
             if time.monotonic() >= deadline:
                 raise
             if not waiting:
-                say(f"{error} Carrel waits for it.")
+                say(f"{error} Waiting for it.")
             waiting = True
             time.sleep(RETRY_SECONDS)
         else:
@@ -84,11 +84,11 @@ def grounded(state: StateFolder, settings: Settings, say: Callable[[str], None])
 
 
 def running(state: StateFolder, settings: Settings) -> frozenset[str]:
-    """The leases on which something runs.
+    """Return the leases that have running processes or containers.
 
     Raises:
-        Unavailable: the engine does not answer.
+        Unavailable: the engine does not respond.
     """
-    found = {one.lease_id for one in leased(state.root)}
+    found = {process.lease_id for process in leased(state.root)}
     host_setup = plugins.load_host_setup(state, settings)
     return frozenset(found if host_setup is None else found.union(host_setup.running()))

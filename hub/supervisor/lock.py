@@ -1,7 +1,7 @@
-"""One supervisor per state folder: a file lock that names its holder.
+"""A file lock that allows one supervisor per state folder.
 
-The kernel releases the lock when its holder dies, however that happens. The name in the file
-is for the person who finds it locked.
+The kernel releases the lock when its holder dies for any reason. A file names the holder, for
+the error message.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ HOLDER = "supervisor.json"
 
 @contextmanager
 def locked(state: StateFolder) -> Iterator[None]:
-    """Hold the state folder.
+    """Lock the state folder.
 
     Raises:
-        StateInUse: and says which process has it.
+        StateInUse: another process holds the lock; the message names it.
     """
     descriptor = os.open(state.run / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -44,7 +44,7 @@ def locked(state: StateFolder) -> Iterator[None]:
 
 
 def holder(state: StateFolder) -> ProcessId | None:
-    """The process that holds the folder, if one does."""
+    """Return the process that holds the lock, if any."""
     found = ProcessId.load(state.run / HOLDER)
     return found if found is not None and found.alive else None
 

@@ -1,7 +1,7 @@
-"""Which process is which: identities that survive recycled pids, environments, and stopping.
+"""Identities of processes that survive reused pids; finding and stopping leased processes.
 
-Read from /proc alone. A process is named by its pid, the tick at which it started and the
-boot in which that tick was counted: no clock that can be set is part of it.
+All data comes from /proc. A process is identified by its pid, the tick of its start and the
+boot id: none of these depends on a clock that can be set.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHOWN = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessId:
-    """One process, for good."""
+    """The identity of one process, which is never reused."""
 
     pid: int
     ticks: int
@@ -32,12 +32,12 @@ class ProcessId:
 
     @classmethod
     def of(cls, pid: int) -> Self | None:
-        """None where no such process lives (a zombie does not)."""
+        """Identify a running process; None if there is none (a zombie does not count)."""
         try:
             stat = (_PROC / str(pid) / "stat").read_text()
         except (OSError, UnicodeDecodeError):
             return None
-        # The command name stands in parentheses and may hold anything, spaces included.
+        # The command name is in parentheses and may contain any character, also spaces.
         state, *rest = stat.rpartition(")")[2].split()
         if state in {"Z", "X"}:
             return None
@@ -49,11 +49,11 @@ class ProcessId:
 
     @property
     def command(self) -> str:
-        """Its command line for people; empty where it cannot be read."""
+        """The command line for messages; empty if it cannot be read."""
         return command_of(self.pid)
 
     def send(self, number: signal.Signals) -> None:
-        """Signal it if it is still this process."""
+        """Send a signal if the process is still alive."""
         if self.alive:
             try:
                 os.kill(self.pid, number)
@@ -65,7 +65,7 @@ class ProcessId:
 
     @classmethod
     def load(cls, path: Path) -> Self | None:
-        """None where the file is missing or damaged: nothing is known then."""
+        """Load an identity; None if the file is missing or damaged."""
         try:
             return cls(**json.loads(path.read_text()))
         except (OSError, ValueError, TypeError):
@@ -81,7 +81,7 @@ class LeasedProcess:
 
 
 def command_of(pid: int) -> str:
-    """Its command line, for people; empty where it cannot be read."""
+    """Return the command line of a process for messages; empty if it cannot be read."""
     try:
         raw = (_PROC / str(pid) / "cmdline").read_bytes()
     except OSError:
@@ -97,7 +97,7 @@ def pids() -> Iterator[int]:
 
 
 def leased(state_root: Path) -> tuple[LeasedProcess, ...]:
-    """Every process that works on a lease of the installation in this folder."""
+    """Return all processes that run on a lease of the installation in this folder."""
     root = os.fsencode(state_root)
     found = []
     for pid in pids():
@@ -113,10 +113,10 @@ def leased(state_root: Path) -> tuple[LeasedProcess, ...]:
 def stop_all(
     find: Callable[[], Iterable[ProcessId]], steps: Iterable[tuple[signal.Signals, float]]
 ) -> tuple[ProcessId, ...]:
-    """Signal whatever ``find`` returns until it returns nothing; what is left is returned.
+    """Signal the processes that ``find`` returns until there are none; return the remaining ones.
 
-    Each step is a signal and the seconds that it may take. The set is looked up again and
-    again, since what is being stopped may start something.
+    A step is a signal and the seconds that it may take. The set is looked up repeatedly, since
+    a process may start others while it is stopped.
     """
     left: tuple[ProcessId, ...] = tuple(find())
     for number, seconds in steps:
@@ -135,7 +135,7 @@ def stop_all(
 
 
 def _environment(pid: int) -> dict[bytes, bytes]:
-    """Empty for a process of another account, or one that has ended."""
+    """Return the environment; empty for a process of another account, or one that has ended."""
     try:
         raw = (_PROC / str(pid) / "environ").read_bytes()
     except OSError:

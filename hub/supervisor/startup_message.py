@@ -1,4 +1,4 @@
-"""What ``carrel up`` says when everything is ready: for people, or as one line of JSON."""
+"""The message of ``carrel up`` when everything is ready: as text, or as one line of JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..schemas import DeviceOut
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoPerson:
-    """An account; the password only where it was made in this start."""
+    """An account; with its password only if this start created it."""
 
     name: str
     role: str
@@ -26,7 +26,7 @@ class DemoPerson:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Announcement:
-    """``devices`` is None where the service could not say."""
+    """The data of the message; ``devices`` is None if the service did not report them."""
 
     state: StateFolder
     settings: Settings
@@ -34,7 +34,7 @@ class Announcement:
     devices: Sequence[DeviceOut] | None
 
     def as_json(self) -> str:
-        """One line: url, users, devices, state."""
+        """Return url, users, devices and state as one line of JSON."""
         return json.dumps(
             {
                 "url": self.settings.url,
@@ -79,7 +79,8 @@ class Announcement:
             again = command("user passwd", self.state)
             return [
                 f"Accounts: {shown}{more}",
-                f"Passwords were shown when the accounts were made; `{again} NAME` sets a new one.",
+                "Passwords were shown when the accounts were created; "
+                f"`{again} NAME` sets a new one.",
             ]
         width = max(len(one.name) for one in new)
         return [
@@ -89,7 +90,7 @@ class Announcement:
 
     def _devices(self) -> list[str]:
         if self.devices is None:
-            return ["Devices: the service did not say; see its log."]
+            return ["Devices: the service did not report them; see its log."]
         if not self.devices:
             return ["Devices: none. Sessions and jobs run on CPU."]
         return [
@@ -121,20 +122,20 @@ class Announcement:
                 "First, in another terminal:",
                 f"  {command('group add', self.state)} lab --max-devices 2",
                 f"  {command('user add', self.state)} ada --admin --group lab",
-                "Then open the address and sign in as ada, with the password that this prints.",
+                "Then open the address and sign in as ada with the printed password.",
             ]
         return ["First: open the address and sign in."]
 
 
 def command(verb: str, state: StateFolder) -> str:
-    """A command line on this state; the default folder need not be named."""
+    """Return a command line for this state folder; the default folder needs no option."""
     if state == StateFolder.at(DEFAULT_STATE):
         return f"{program()} {verb}"
     return f"{program()} {verb} --state {shlex.quote(str(state.root))}"
 
 
 def program() -> str:
-    """``carrel`` as it can be typed here: the environment of a checkout is not in PATH."""
+    """Return ``carrel`` as the user can type it: a virtual environment may not be in PATH."""
     own = Path(sys.prefix) / "bin" / "carrel"
     found = shutil.which("carrel")
     if found is not None and Path(found).absolute() == own.absolute():

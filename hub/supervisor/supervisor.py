@@ -1,7 +1,7 @@
-"""The loop that starts parts, restarts whichever dies, and stops them in order.
+"""The loop that starts the components, restarts those that end, and stops them in order.
 
-It sleeps in one ``select`` on the processes' pidfds and on a pipe into which signals write,
-so that a death or a Ctrl-C is noticed at once.
+It sleeps in one ``select`` on the pidfds of the processes and on a pipe that signal handlers
+write to, so that it reacts to an exit or Ctrl-C at once.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartPolicy:
-    """Spans in seconds.
+    """Limits of start, restart and stop; durations are in seconds.
 
     Attributes:
-        start: for all parts to become ready at the first start.
-        early_deaths: a part that dies so often before that is not going to make it.
-        ask: between two questions whether a part is ready.
-        stop: from SIGTERM to SIGKILL, for each part.
+        start: until all components must be ready at the first start.
+        early_deaths: number of exits of a component before that which fails the start.
+        ask: between two readiness probes.
+        stop: from SIGTERM to SIGKILL, per component.
     """
 
     start: float = 180.0
@@ -68,7 +68,10 @@ class Supervisor:
         return tuple(self._children)
 
     def request_stop(self) -> None:
-        """Safe from a signal handler and from another thread. Twice means: at once."""
+        """Stop; a second call kills the components at once.
+
+        Safe to call from a signal handler and from another thread.
+        """
         if self._stopping:
             self._patience = RestartPolicy(stop=0.2)
             for child in self._children:
@@ -77,17 +80,17 @@ class Supervisor:
         os.write(self._wake, b".")
 
     def run(self, when_ready: Callable[[], None]) -> None:
-        """Until a stop is requested. Whatever happens, no part is left running.
+        """Run until a stop is requested; all components are stopped on any exit.
 
         Raises:
-            Unavailable: the parts did not become ready, with the end of the log that tells.
+            Unavailable: a component did not become ready; the message has the end of its log.
         """
         try:
             with self._signals():
                 try:
                     self._start(when_ready)
                     while not self._stopping:
-                        self._turn()
+                        self._step()
                 finally:
                     self._stop_all()
         finally:
@@ -105,16 +108,16 @@ class Supervisor:
                 self._complete = True
                 when_ready()
                 return
-            self._give_up(deadline)
-            self._turn()
+            self._check_start(deadline)
+            self._step()
 
-    def _turn(self) -> None:
-        """Wait for the next thing to happen, and deal with it."""
+    def _step(self) -> None:
+        """Wait for the next event and handle it."""
         for key, _ in self._selector.select(self._until_next()):
             if key.data is None:
                 os.read(self._woken, 512)
             else:
-                self._died(key.data)
+                self._handle_exit(key.data)
         now = time.monotonic()
         for child in self._children:
             if self._stopping:
@@ -122,25 +125,25 @@ class Supervisor:
             if child.due is not None and child.due <= now:
                 self._start_child(child, now)
             elif child.process is not None:
-                self._ask(child)
+                self._probe(child)
 
     def _start_child(self, child: Child, now: float) -> None:
         child.start(now)
         assert child.process is not None
         self._selector.register(os.pidfd_open(child.process.pid), selectors.EVENT_READ, child)
 
-    def _died(self, child: Child) -> None:
+    def _handle_exit(self, child: Child) -> None:
         self._unwatch(child)
         now = time.monotonic()
-        status = child.bury(now)
+        status = child.reap(now)
         if not self._stopping:
             wait = max(0.0, (child.due or now) - now)
             self._say(
-                f"{child.part.title} ended ({_ending(status)}) and is started again "
-                f"in {wait:.1f} s; its log is {child.log}."
+                f"{child.part.title} ended ({_ending(status)}) and restarts in {wait:.1f} s; "
+                f"its log is {child.log}."
             )
 
-    def _ask(self, child: Child) -> None:
+    def _probe(self, child: Child) -> None:
         if not child.ready:
             child.ready = child.part.ready()
             if child.ready and child.starts > 1:
@@ -149,14 +152,15 @@ class Supervisor:
             child.settled = child.part.settled()
 
     def _until_next(self) -> float | None:
-        """Seconds until something is due; None where only an event can be next."""
+        """Return the seconds until the next restart or probe; None if only events can follow."""
         now = time.monotonic()
         waits = [max(0.0, child.due - now) for child in self._children if child.due is not None]
         if not self._complete or not all(c.ready and c.settled for c in self._children):
             waits.append(self._patience.ask)
         return min(waits, default=None)
 
-    def _give_up(self, deadline: float) -> None:
+    def _check_start(self, deadline: float) -> None:
+        """Raise Unavailable if the first start has failed or takes too long."""
         for child in self._children:
             if child.deaths >= self._patience.early_deaths:
                 raise self._failed(child, f"ended {child.deaths} times at the start")
@@ -169,7 +173,7 @@ class Supervisor:
         return Unavailable(f"{child.part.title} {what}. The end of {child.log}:\n{end}")
 
     def _stop_all(self) -> None:
-        """The last one started is the first one stopped."""
+        """Stop the components in reverse order of their start."""
         self._stopping = True
         for child in reversed(self._children):
             self._unwatch(child)

@@ -1,4 +1,4 @@
-"""The four ports of an installation: chosen once, kept, and explained when they are taken."""
+"""The four ports of an installation: chosen once and kept; errors name the process on them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ..config.settings import LOCALHOST, Settings
 from ..errors import PortBusy
 from .processes import command_of, pids
 
-# Below the range from which systems take ports for outgoing connections, so that a port that
-# was free at the first start is still free at the next one.
+# Below the range of ephemeral ports, so that a port that was free at the first start is
+# likely to be free at the next one.
 _FROM, _TO = 18000, 29000
 _LISTENING = "0A"
 _POLL_SECONDS = 0.1
@@ -26,9 +26,9 @@ class InternalPort:
 
     Attributes:
         field: its name in Settings.
-        patience: seconds to wait for it to become free again. Running sessions and jobs know
-            the ports of the hub and of the service, so those are given up late.
-        reached: by sessions and jobs, so that it is open on ``Settings.internal_ip``.
+        patience: seconds to wait until it is free. Running sessions and jobs use the ports of
+            JupyterHub and of the service, so these are kept as long as possible.
+        reached: whether sessions and jobs use it, so that it is open on ``Settings.internal_ip``.
     """
 
     field: str
@@ -45,7 +45,7 @@ INTERNAL = (
 
 
 def settle(settings: Settings, say: Callable[[str], None]) -> Settings:
-    """Check the public port and choose those between the processes.
+    """Check the public port and choose the internal ones.
 
     Raises:
         PortBusy: the public port is taken.
@@ -63,8 +63,8 @@ def settle(settings: Settings, say: Callable[[str], None]) -> Settings:
         chosen = free_port(taken=taken, ip=ip)
         if port:
             say(
-                f"Port {port} of {internal.title} is taken by {user_of(port)}; it is now "
-                f"{chosen}. Sessions and jobs that still run know only the old one."
+                f"Port {port} of {internal.title} is in use by {user_of(port)}; it is now "
+                f"{chosen}. Running sessions and jobs know only the old one."
             )
         settings = settings.changed(**{internal.field: chosen})
     return settings
@@ -78,7 +78,7 @@ def busy(settings: Settings) -> PortBusy:
 
 
 def is_free(ip: str, port: int) -> bool:
-    """Whether a server could listen there now (connections that linger do not count)."""
+    """Whether a server could listen on the port now (sockets in TIME_WAIT do not count)."""
     with socket.socket(socket.AF_INET6 if ":" in ip else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -90,7 +90,7 @@ def is_free(ip: str, port: int) -> bool:
 
 
 def has_address(ip: str) -> bool:
-    """Whether this host has it at all: not the address of a network that is not created yet."""
+    """Whether this host has the address; it may belong to a network that does not exist yet."""
     with socket.socket(socket.AF_INET6 if ":" in ip else socket.AF_INET) as probe:
         try:
             probe.bind((ip, 0))
@@ -112,7 +112,7 @@ def free_port(*, taken: Iterable[int], ip: str = LOCALHOST) -> int:
 
 
 def user_of(port: int) -> str:
-    """Who listens on a TCP port, for people, as far as this user may know."""
+    """Describe the process that listens on a TCP port, as far as this account may see it."""
     inodes = {f"socket:[{inode}]" for inode in _listeners(port)}
     for pid in pids() if inodes else ():
         if inodes & _open_files(pid):
@@ -130,7 +130,7 @@ def _comes_free(ip: str, port: int, patience: float) -> bool:
 
 
 def _listeners(port: int) -> set[str]:
-    """Inodes of the sockets that listen on the port."""
+    """Return the inodes of the sockets that listen on the port."""
     found = set()
     for table in ("tcp", "tcp6"):
         try:

@@ -1,4 +1,4 @@
-"""``carrel up``: from a state folder to a running control plane, and down again with Ctrl-C."""
+"""``carrel up``: runs the control plane of a state folder until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from .lock import locked
 from .startup_message import Announcement, DemoPerson, command
 from .supervisor import Supervisor
 
-_ASK_SECONDS = 5.0
+_POOL_SECONDS = 5.0
 _SEEDED = "demo-accounts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOptions:
-    """What the command line said; None leaves what the state folder says.
+    """The options of the command line; None keeps the stored setting.
 
     Attributes:
-        port: 0 chooses one that is free: the one of the last start if that is.
+        port: 0 chooses a free port, preferably that of the last start.
     """
 
     state: StateFolder
@@ -48,14 +48,14 @@ class UpOptions:
 
 
 def up(options: UpOptions) -> None:
-    """Run until a signal. Raises CarrelError where it cannot start."""
+    """Run until a signal arrives. Raises CarrelError if the start fails."""
     state = options.state
     refuse_lost_state(state)
     state.create()
     say = note if options.json else print_now
     with locked(state):
         stop_stale(state, note)
-        settings = tcp_ports.settle(engine.grounded(state, choose(options), say), note)
+        settings = tcp_ports.settle(engine.with_network(state, choose(options), say), note)
         settings.save(state)
         secrets = Secrets.ensure(state)
         reachable = everything_ready(settings, secrets)
@@ -66,13 +66,13 @@ def up(options: UpOptions) -> None:
             say=note,
             ready=lambda: reachable() and (not settings.demo or sample_group_exists(state)),
         )
-        say(f"Carrel starts in {state.root} …")
+        say(f"Starting Carrel in {state.root} …")
         supervisor.run(lambda: _announce(options, settings, secrets))
         say(_left_behind(state, settings))
 
 
 def choose(options: UpOptions) -> Settings:
-    """The stored settings, changed by what the command line says this time."""
+    """Return the stored settings, overridden by the options of the command line."""
     known = options.state.settings.exists()
     found = Settings.load(options.state) if known else Settings()
     if options.port:
@@ -87,13 +87,13 @@ def choose(options: UpOptions) -> Settings:
 
 
 def sample_group_exists(state: StateFolder) -> bool:
-    """The service makes it, with its members, as soon as the hub answers it."""
+    """Whether the service has created the sample group, which it does once JupyterHub responds."""
     with closing(open_store(state.database)) as store:
         return any(group.name == demo.DEMO_GROUP for group in store.groups())
 
 
 def people(state: StateFolder, settings: Settings) -> tuple[DemoPerson, ...]:
-    """Everybody with an account; the sample people are made at the first start of a demo."""
+    """Return all accounts; the first start of a demo creates the sample accounts."""
     with closing(Accounts(state.accounts)) as accounts:
         passwords: Mapping[str, str] = {}
         seeded = state.hub / _SEEDED
@@ -112,23 +112,23 @@ def people(state: StateFolder, settings: Settings) -> tuple[DemoPerson, ...]:
 
 
 def devices(settings: Settings, secrets: Secrets) -> tuple[DeviceOut, ...] | None:
-    """The pool, as the service tells it to the installation itself."""
+    """Return the devices of the pool, from the API of the service."""
     try:
         answer = httpx.get(
             f"{settings.service_url}/api/v1/pool",
             headers={"Authorization": f"token {secrets.hub_token}"},
-            timeout=_ASK_SECONDS,
+            timeout=_POOL_SECONDS,
             trust_env=False,
         )
         answer.raise_for_status()
         return tuple(PoolOut.model_validate_json(answer.content).devices)
     except (httpx.HTTPError, ValidationError) as error:
-        note(f"The service does not tell its devices: {error}.")
+        note(f"The devices of the pool could not be read: {error}.")
         return None
 
 
 def note(text: str) -> None:
-    """For people, where stdout may be read by a program."""
+    """Print a message to stderr, since a program may read stdout."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -150,7 +150,7 @@ def _left_behind(state: StateFolder, settings: Settings) -> str:
     try:
         count = len(engine.running(state, settings))
     except Unavailable as error:
-        return f"Carrel has stopped. {error} What runs there is taken over by the next start."
+        return f"Carrel has stopped. {error} The next start takes over its sessions and jobs."
     if not count:
         return "Carrel has stopped. No session and no job was running."
     running = "1 session or job runs" if count == 1 else f"{count} sessions and jobs run"

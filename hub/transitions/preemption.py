@@ -20,7 +20,7 @@ def notify(request: RequestRecord, notice: StopNotice, *, now: float) -> Transit
     """
     if request.state not in _HOLDS_DEVICES or request.notice is not None:
         return Transition(at=now, request=request)
-    told = EventDraft(kind="notice", data=notice.told)
+    told = EventDraft(kind="notice", data=notice.data)
     return Transition(at=now, request=replace(request, notice=notice), told=(told,))
 
 

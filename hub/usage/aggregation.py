@@ -1,8 +1,8 @@
-"""Figures about the past, from what the store gives: pure functions.
+"""Usage, wait times and utilization from ledger entries and leases: pure functions.
 
-A line of the ledger that spans midnight (UTC) belongs to two days, to each by the overlap; the
-parts add up to the line. How full the pool was is the mean over each part of a window, from
-what began and what ended in it: reading 100,000 leases for that is not needed.
+A ledger entry that spans midnight (UTC) is split between the days by overlap; the parts add up
+to the entry. Utilization is the mean over a part of a window, computed from the leases that
+began and ended in it, without reading every lease.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..scheduling.model.snapshot import Kind
 class UsageInterval:
     """Device-seconds of one lease between two moments; ``open`` is not in the ledger yet.
 
-    ``model`` is that of the device, where they are of one device of the lease alone.
+    ``model`` is set if the interval covers a single device of the lease.
     """
 
     owner: str
@@ -46,7 +46,7 @@ class UsageInterval:
 
 
 def charged(line: LedgerEntry) -> UsageInterval:
-    """What a line of the ledger says was used, and when."""
+    """Return the interval of a ledger entry."""
     return UsageInterval(
         owner=line.owner,
         group=line.group,
@@ -58,12 +58,12 @@ def charged(line: LedgerEntry) -> UsageInterval:
 
 
 def of_one_device(interval: UsageInterval, devices: int, model: str) -> UsageInterval:
-    """The part that one of the devices of a lease has in it; all have the same."""
+    """Return the equal share of one device in the interval of a lease."""
     return replace(interval, device_seconds=interval.device_seconds / devices, model=model)
 
 
 def split(start: float, end: float, amount: float, edges: Sequence[float]) -> list[float]:
-    """An amount spread evenly over a span, cut at edges within it; the parts add up to it."""
+    """Split an amount spread evenly over a span at the edges in it; the parts sum to it."""
     cuts = [start, *(edge for edge in edges if start < edge < end), end]
     parts = [amount * (b - a) / (end - start) for a, b in pairwise(cuts)]
     parts[-1] = amount - fsum(parts[:-1])
@@ -71,13 +71,13 @@ def split(start: float, end: float, amount: float, edges: Sequence[float]) -> li
 
 
 def midnights(start: float, end: float) -> list[float]:
-    """Where the days (UTC) change within a span."""
+    """Return the midnights (UTC) within a span."""
     first, last = floor(start / DAY) + 1, ceil(end / DAY)
     return [day * DAY for day in range(first, last)]
 
 
 def portions(interval: UsageInterval, which: LedgerFilter, by: UsageBy) -> Iterator[UsageRow]:
-    """The parts of an interval that lie in the window, each under what it is added up for."""
+    """Yield the parts of an interval in the window, with the key that they are summed by."""
     start, end = interval.starts_at, interval.ends_at
     since = -inf if which.since is None else which.since
     until = inf if which.until is None else which.until
@@ -102,7 +102,7 @@ def portions(interval: UsageInterval, which: LedgerFilter, by: UsageBy) -> Itera
 
 
 def added_up(found: Iterable[UsageRow], by: UsageBy) -> tuple[UsageRow, ...]:
-    """One row for each of what it is added up for; in order."""
+    """Sum rows of the same key; return them in order."""
     rows: dict[tuple[object, ...], list[UsageRow]] = {}
     for used in found:
         key = (used.day, used.week, used.term, used.owner, used.group, used.request_id, used.model)
@@ -127,23 +127,23 @@ def added_up(found: Iterable[UsageRow], by: UsageBy) -> tuple[UsageRow, ...]:
 
 
 def every_day(rows: Sequence[UsageRow], since: float, until: float) -> tuple[UsageRow, ...]:
-    """Rows by day, with the days between on which nothing was used."""
+    """Return rows by day, with empty rows for days without usage."""
     known = {row.day: row for row in rows}
     first, last = floor(since / DAY), ceil(until / DAY)
     days = [day * DAY for day in range(first, last)]
     return tuple(known.get(day) or UsageRow(day=day, first=day, last=day) for day in days)
 
 
-# -- waits, and how full the pool was ---------------------------------------------------------
+# -- wait times and utilization ---------------------------------------------------------------
 
 
 def nearest_rank(ordered: Sequence[float], percent: int) -> float:
-    """The smallest value that so many percent of all do not exceed."""
+    """Return the percentile of sorted values by the nearest-rank method."""
     return ordered[-(-percent * len(ordered) // 100) - 1]
 
 
 def waits_of_parts(window: Window, granted: Iterable[Granted]) -> list[dict[Kind, list[float]]]:
-    """By part of the window, in which they ended, and by kind; the shortest first."""
+    """Return sorted wait times by kind for every part of the window in which they ended."""
     parts: list[dict[Kind, list[float]]] = [{} for _ in range(window.buckets)]
     since, width, last = window.since, window.width, window.buckets - 1
     for kind, at, waited in granted:
@@ -155,7 +155,7 @@ def waits_of_parts(window: Window, granted: Iterable[Granted]) -> list[dict[Kind
 
 
 def ranked(parts: Iterable[Mapping[Kind, Sequence[float]]]) -> Waits:
-    """Of each part, and of the whole; what is given is in order."""
+    """Return wait statistics of every part and of the whole window from sorted wait times."""
     rows, whole = list[WaitRow](), dict[Kind, list[float]]()
     for bucket, part in enumerate(parts):
         for kind in sorted(part):
@@ -166,7 +166,7 @@ def ranked(parts: Iterable[Mapping[Kind, Sequence[float]]]) -> Waits:
 
 
 def waits(window: Window, granted: Iterable[Granted]) -> Waits:
-    """How long those waited who were first granted devices in a window."""
+    """Return wait statistics of the requests that were first granted devices in a window."""
     return ranked(waits_of_parts(window, granted))
 
 
@@ -187,17 +187,18 @@ def bucket_of(window: Window, at: float) -> int:
 def mean_levels(
     window: Window, begun: Sequence[Flow], ended: Sequence[Flow], now: float
 ) -> tuple[float, ...]:
-    """How much there was on average in each part that has begun by ``now``.
+    """Return the mean level in every part of the window that has begun by ``now``.
 
-    Up to a moment t, what began at s has lasted t - s; summed, that needs only how much began
-    and the sum of the s. The level is what this grew by within the part, over its length.
+    At time t, a lease that began at s has lasted t - s, so the total duration depends only on
+    the amount that began and the sum of the s. The mean level of a part is the growth of that
+    total within the part, divided by the length of the part.
     """
     amounts, offsets = [0.0] * window.buckets, [0.0] * window.buckets
     for flows, sign in ((begun, 1.0), (ended, -1.0)):
-        for each in flows:
-            bucket = min(each.bucket, window.buckets - 1)
-            amounts[bucket] += sign * each.amount
-            offsets[bucket] += sign * each.offset
+        for flow in flows:
+            bucket = min(flow.bucket, window.buckets - 1)
+            amounts[bucket] += sign * flow.amount
+            offsets[bucket] += sign * flow.offset
     levels: list[float] = []
     amount, offset = 0.0, 0.0
     for bucket in range(window.buckets):
@@ -214,7 +215,7 @@ def mean_levels(
 def mean_capacity(
     window: Window, changes: Sequence[Capacity], now: float
 ) -> tuple[float | None, ...]:
-    """Healthy devices on average in each part that has begun; None before anybody counted."""
+    """Return the mean number of healthy devices per begun part; None before the first count."""
     means: list[float | None] = []
     ends = [*(change.at for change in changes[1:]), inf]
     for bucket in range(window.buckets):
@@ -231,9 +232,9 @@ def mean_capacity(
 
 
 def share(leased: Sequence[float], healthy: Sequence[float | None]) -> tuple[float | None, ...]:
-    """Part of the healthy device time that was on lease; None where there was none.
+    """Return the fraction of healthy device time that was on lease; None if there was none.
 
-    A device that fell ill under a lease is still lent: the share ends at 1.
+    A device that fails under a lease is still on lease, so the fraction is capped at 1.
     """
     return tuple(
         min(1.0, used / there) if there else None

@@ -15,10 +15,10 @@ Charged = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """A lease that is not released, as far as the ledger lacks it.
+    """The part of a running lease that is not in the ledger yet.
 
     Attributes:
-        until: when its time limit ends.
+        until: end of its time limit.
     """
 
     group: str
@@ -29,11 +29,11 @@ class Open:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Current:
-    """The period of a budget that runs now.
+    """The current period of a budget.
 
     Attributes:
-        since: None between two terms.
-        refills_at: when the next one begins, as far as that is known.
+        since: its start; None between two terms.
+        refills_at: start of the next period, if known.
     """
 
     since: float | None
@@ -41,7 +41,7 @@ class Current:
 
 
 def periods(groups: Iterable[Group], terms: Sequence[Term], now: float) -> dict[str, Current]:
-    """Of each group with a budget, the running period."""
+    """Return the current period of every group with a budget."""
     found: dict[str, Current] = {}
     for group in groups:
         if group.budget is not None:
@@ -54,7 +54,8 @@ def periods(groups: Iterable[Group], terms: Sequence[Term], now: float) -> dict[
 
 
 def starts(running: Mapping[str, Current]) -> frozenset[float]:
-    return frozenset(each.since for each in running.values() if each.since is not None)
+    """Return the starts of the current periods."""
+    return frozenset(period.since for period in running.values() if period.since is not None)
 
 
 def left(
@@ -63,9 +64,9 @@ def left(
     charged: Mapping[float, Charged],
     leases: Sequence[Open],
 ) -> tuple[BudgetBalance, ...]:
-    """Of each group that has a budget; a group's use is that of all groups below as well.
+    """Return the balance of every budget; the usage of a group includes its descendants.
 
-    Between two terms there is no budget: what is missing denies.
+    Between two terms the budget is 0, so that no request starts.
     """
     tree = GroupTree(groups)
 
@@ -87,5 +88,5 @@ def left(
 
 
 def _to_come(lease: Open, since: float) -> float:
-    """Device-seconds that it would still use up to its time limit."""
+    """Return the device-seconds from now to the time limit of a lease."""
     return lease.devices * max(0.0, lease.until - max(lease.charged_until, since))

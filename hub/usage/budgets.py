@@ -1,4 +1,4 @@
-"""Budgets as people see them: used, running, left, and a warning when little is left."""
+"""Budgets as users see them: used, running and left, with a warning when little is left."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..scheduling.quota.tree import GroupTree
 from ..schemas import BudgetOut
 
 EARLY = 0.8
-"""The used part of a budget from which people are warned."""
+"""The used fraction of a budget that causes a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,14 @@ class BudgetQueries:
     ) -> list[BudgetOut]:
         """Return the budgets that bind in the user's groups, or in the named one of them.
 
-        ``groups_of``: the user's groups where they are known already.
+        ``groups_of``: the user's groups, if the caller knows them already.
         """
         groups = self.store.groups()
-        if all(each.budget is None for each in groups):
+        if all(known.budget is None for known in groups):
             return []
-        # Before the transaction: JupyterHub is never asked within one.
+        # Before the transaction, which must not wait for JupyterHub.
         names = (
-            {each.name for each in groups} if who.admin else self.membership.names(who, groups_of)
+            {known.name for known in groups} if who.admin else self.membership.names(who, groups_of)
         )
         with self.store.together():
             names |= self.store.taught_by(who.name)

@@ -1,7 +1,7 @@
-"""Levels and waits of the parts of time that are over: these stay as they were, so once is enough.
+"""A cache of utilization and wait times in past periods, which do not change any more.
 
-How full the pool was is asked again and again, for the same weeks but for the newest hours. Only
-the parts that are not known yet, or not over yet, are read from the store.
+Views of the pool's history repeat the same weeks except for the newest hours. Only periods that
+are not cached or not over are read from the store.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ..scheduling.model.snapshot import Kind
 from . import aggregation
 
 SETTLED_SECONDS = 60.0
-"""After so long, whatever happened in a part of time has been written down."""
+"""Delay after which all events of a period are stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryBucket:
-    """One part of a window: mean levels, and the waits that ended in it, in order."""
+    """One part of a window: mean levels, and the sorted wait times that ended in it."""
 
     leased: float
     queued: float
@@ -29,7 +29,7 @@ class HistoryBucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolHistory:
-    """Of every part of a window that has begun."""
+    """Levels and wait times of every part of a window that has begun."""
 
     leased: tuple[float, ...]
     queued: tuple[float, ...]
@@ -38,14 +38,14 @@ class PoolHistory:
 
 @dataclass(slots=True)
 class PoolHistoryCache:
-    """Kept by the service; what it knows is right for any window of the same width and group."""
+    """Caches the buckets of past periods by group and width of the window."""
 
     _known: dict[tuple[str | None, float], dict[float, HistoryBucket]] = field(default_factory=dict)
     _newest: float = 0.0
 
     def read(self, store: UsageStore, window: Window, now: float) -> PoolHistory:
         if now < self._newest - SETTLED_SECONDS:
-            # The clock was put back: what was over may not be over any more.
+            # The clock was set back: cached periods may no longer be over.
             self._known, self._newest = {}, now
         self._newest = max(self._newest, now)
         key = (window.group, window.width)
@@ -57,7 +57,7 @@ class PoolHistoryCache:
             parts += self._newer(store, window, starts[first], now)
         begun = [start for start in starts if start < now][: len(parts)]
         settled = now - SETTLED_SECONDS - window.width
-        # Replaced as a whole: several threads may read. What has left the window is forgotten.
+        # Replaced as a whole, since several threads read it; older periods are dropped.
         self._known[key] = {
             start: part for start, part in zip(begun, parts, strict=True) if start <= settled
         }

@@ -1,8 +1,8 @@
-"""What was used and how long people waited: who may ask for what, and the figures as wire values.
+"""Reports on usage, utilization and wait times, with their access checks, as response bodies.
 
-People see what they were charged, teachers their groups, administrators everything. How full
-the pool was and how long waits were tells of others: that is for administrators, and of a
-course for its teachers.
+Users see their own charges, teachers those of their groups, administrators everything.
+Utilization and wait times describe other users, so they are for administrators, and for the
+teachers of a course.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ HOUR = 3600.0
 _SPANS = MappingProxyType({"day": (24, HOUR), "week": (28, 6 * HOUR), "term": (18, 7 * DAY)})
 """Number and length of the parts; a term has 18 weeks."""
 _MONDAY = 4 * DAY
-"""The first one of the calendar that counts from 1970: lengths are counted from it."""
+"""The first Monday after 1 January 1970 (UTC): periods are aligned to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageQuery:
-    """A question about device-seconds; empty means: any.
+    """A query for device-seconds; empty fields match all.
 
     Attributes:
-        group: with those below it.
-        mine: only what the asker was charged; None: unless a group is named.
-        rows: how many sums to show at most; by request, the newest.
-        lines: how many lines of the ledger to show, the newest.
-        before: only lines with a smaller id.
-        counted: say how many sums are left out; else whether any are.
+        group: including its descendants.
+        mine: only the caller's charges; None means True unless a group is given.
+        rows: maximum number of sums; by request, the newest.
+        lines: maximum number of ledger entries, the newest.
+        before: only ledger entries with a smaller id.
+        counted: return how many sums are left out, instead of whether any are.
     """
 
     group: str = ""
@@ -61,7 +61,7 @@ class UsageQuery:
 
 @dataclass(frozen=True, slots=True)
 class UsageReports:
-    """Asked by people for themselves; what they may not see is left out, or does not exist."""
+    """Usage reports for the calling user; data that the user may not see is omitted."""
 
     store: Store
     clock: Clock
@@ -69,7 +69,7 @@ class UsageReports:
     past: PoolHistoryCache = field(default_factory=PoolHistoryCache)
 
     def totals(self, who: Identity) -> UsageReport:
-        """Return what the user was charged in all, by group."""
+        """Return the total charges of the user by group."""
         by_group = self.store.usage(now=self.clock(), owner=who.name)
         return UsageReport(
             device_seconds=sum(usage.total for usage in by_group),
@@ -81,13 +81,13 @@ class UsageReports:
     def report(
         self, who: Identity, asked: UsageQuery, *, groups_of: Collection[str] | None = None
     ) -> UsageReport:
-        """Return sums, what they are made of, and the lines of the ledger.
+        """Return sums of device-seconds, their parts, and the ledger entries.
 
-        ``groups_of``: the user's groups where they are known already.
+        ``groups_of``: the user's groups, if the caller knows them already.
 
         Raises:
             InvalidInput: the span ends before it begins.
-            NotFound: an administrator names a group that there never was.
+            NotFound: an administrator names a group that never existed.
         """
         _check_span(asked.since, asked.until)
         store, now = self.store, self.clock()
@@ -109,7 +109,7 @@ class UsageReports:
                 case _:
                     rows = store.used(which, asked.by, now=now)
                     total = len(rows)
-            # Who wants none is not told whether there are any.
+            # Without requested entries, the ledger is not read at all.
             most = asked.lines + 1 if asked.lines else 0
             lines = store.ledger_lines(which, limit=most, before=asked.before) if most else ()
         return UsageReport(
@@ -126,36 +126,34 @@ class UsageReports:
         )
 
     def used(self, who: Identity, asked: UsageQuery, by: UsageBy) -> tuple[UsageRow, ...]:
-        """Return the same device-seconds as ``report``, summed by something else."""
+        """Return the same device-seconds as ``report``, summed by another key."""
         which = self._which(who, asked)
         return self.store.used(which, by, now=self.clock())
 
     def pool(self, who: Identity, span: str, group: str = "") -> HistoryOut:
-        """How full the pool was and how long waits were, of one group or of all.
+        """Return the utilization and wait times of one group or of all groups.
 
         Raises:
-            Forbidden: of all groups, and the caller is not an administrator.
-            NotFound: there is no such group, or it is not the asker's to see.
+            Forbidden: all groups were requested, and the caller is not an administrator.
+            NotFound: there is no such group, or the caller may not see it.
         """
         if group:
             self.check_course(who, group)
         elif not who.admin:
             raise Forbidden(
-                "How the whole pool is used is for administrators.",
+                "Only administrators may see the usage of the whole pool.",
                 accepted="The name of a group that you teach.",
             )
         return self._history(_span(span), group)
 
     def check_course(self, who: Identity, group: str) -> None:
-        """Raises NotFound unless they teach the group, or are an administrator."""
-        known = {each.name for each in self.store.groups()}
+        """Raise NotFound unless the caller is a teacher of the group or an administrator."""
+        known = {found.name for found in self.store.groups()}
         if group not in known or not (who.admin or group in self.teaches(who)):
             raise NotFound(f"There is no group {group} that you teach.")
 
     def teaches(self, who: Identity) -> list[str]:
         return sorted(self.store.taught_by(who.name))
-
-    # -- within ---------------------------------------------------------------------------
 
     def _which(self, who: Identity, asked: UsageQuery) -> LedgerFilter:
         mine = not asked.group if asked.mine is None else asked.mine
@@ -201,7 +199,7 @@ class UsageReports:
 
 
 def window_of(span: Span, now: float, group: str = "") -> Window:
-    """The newest parts of this length, the last of which is not over yet."""
+    """Return the newest periods of this length, the last of which is not over yet."""
     count, width = _SPANS[span]
     until = _MONDAY + ((now - _MONDAY) // width + 1) * width
     return Window(since=until - count * width, until=until, buckets=count, group=group or None)

@@ -1,8 +1,7 @@
-"""Device-seconds by user, group, week and term: made of the sums by owner and by day.
+"""Device-seconds by user, group, week and term, computed from the sums by owner and by day.
 
-A week begins on Monday at midnight UTC, and a day belongs to the term that a budget of that day
-would be of, so that weeks and terms are those of the budgets. What a group used is what it and
-the groups below it used, as its budget counts it; ``own`` says what it used without those below.
+A week begins on Monday at midnight UTC, and a day belongs to the same term as for budgets. The
+usage of a group includes its descendants, as for its budget; ``own`` is the usage without them.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ MADE_OF: Mapping[UsageBy, UsageBy] = MappingProxyType(
         UsageBy.TERM: UsageBy.DAY,
     }
 )
-"""Which sums these are made of; the others are added up from the ledger itself."""
+"""The sums that these are computed from; all others come from the ledger itself."""
 
 _WEEK = 7
 _THURSDAY = 3
@@ -41,7 +40,7 @@ def regrouped(
     groups: Callable[[], Iterable[Group]],
     terms: Callable[[], Iterable[Term]],
 ) -> tuple[UsageRow, ...]:
-    """Rows by ``MADE_OF[by]`` added up further; any others are what was asked for already."""
+    """Sum rows by ``MADE_OF[by]`` further; rows by another key are returned unchanged."""
     match by:
         case UsageBy.USER:
             return added_up((replace(row, group="") for row in rows), by)
@@ -71,7 +70,7 @@ def _term(terms: Iterable[Term], at: float) -> str:
 def _by_group(
     rows: Iterable[UsageRow], which: LedgerFilter, tree: GroupTree
 ) -> tuple[UsageRow, ...]:
-    """Each one after the one above it, siblings by name."""
+    """Return the rows by group, parents before children, siblings by name."""
     within: dict[str, list[UsageRow]] = {}
     for row in rows:
         for name in _chain(tree, row.group):
@@ -82,14 +81,14 @@ def _by_group(
 
 
 def _chain(tree: GroupTree, name: str) -> tuple[str, ...]:
-    """A group and those above it; one that was removed stands alone."""
+    """Return a group and its ancestors; a deleted group has none."""
     return tuple(group.name for group in tree.ancestry(name)) or (name,)
 
 
 def _has_line(name: str, parts: Iterable[UsageRow], which: LedgerFilter) -> bool:
-    """Not those above the groups that were asked for.
+    """Whether the group gets a row: not the ancestors of the requested groups.
 
-    Nor does a reader get lines of groups above their own that would count a part of each alone.
+    A reader also gets no row of an ancestor of their groups, whose sum would be incomplete.
     """
     if which.groups is not None and name not in which.groups:
         return False
@@ -100,7 +99,7 @@ def _has_line(name: str, parts: Iterable[UsageRow], which: LedgerFilter) -> bool
 def _line(name: str, parts: list[UsageRow], shown: set[str], tree: GroupTree) -> UsageRow:
     return UsageRow(
         group=name,
-        above=next((each for each in _chain(tree, name)[1:] if each in shown), ""),
+        above=next((parent for parent in _chain(tree, name)[1:] if parent in shown), ""),
         own=fsum(part.total for part in parts if part.group == name),
         charged=fsum(part.charged for part in parts),
         open=fsum(part.open for part in parts),

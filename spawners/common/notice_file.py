@@ -18,7 +18,7 @@ def write(folder: Path, notice: StopNotice, *, owner: Owner | None = None) -> bo
 
     A folder that no longer exists needs no notice.
     """
-    text = json.dumps(notice.told)
+    text = json.dumps(notice.data)
     if not folder.is_dir() or _current(folder) == text.encode():
         return False
     write_into(folder, NOTICE, text, owner=owner)

@@ -152,7 +152,9 @@ def fills_in_the_form(person: Person, story: Path, gate: Path) -> str:
     page.get_by_label("mood").fill("wild")
     page.click("#submit")
     wrong = page.locator("#parameter-rounds-problem")
-    expect(wrong).to_contain_text("'many' is not what rounds takes. A whole number such as 10.")
+    expect(wrong).to_contain_text(
+        "'many' is not a valid value of rounds. A whole number such as 10."
+    )
     expect(rounds).to_be_focused()
     expect(page.get_by_label("mood")).to_have_value("wild")
     assert page.evaluate("document.getElementById('notebook').files[0].name") == "story.ipynb"

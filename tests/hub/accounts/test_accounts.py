@@ -85,7 +85,7 @@ class TestAccounts:
     def test_an_invalid_name_is_refused_and_signs_no_user_in(
         self, accounts: Accounts, name: str
     ) -> None:
-        with pytest.raises(InvalidInput, match="is not a name"):
+        with pytest.raises(InvalidInput, match="is not a valid username"):
             accounts.add(name, PASSWORD, admin=False)
         assert accounts.sign_in(name, PASSWORD) is None
 
@@ -111,7 +111,7 @@ class TestAccounts:
 
     def test_an_error_about_an_unknown_account_lists_the_accounts(self, accounts: Accounts) -> None:
         accounts.add("ada", PASSWORD, admin=False)
-        with pytest.raises(NotFound, match="There are: ada"):
+        with pytest.raises(NotFound, match="Accounts: ada"):
             accounts.remove("ben")
         with pytest.raises(NotFound):
             accounts.set_password("ben", PASSWORD)

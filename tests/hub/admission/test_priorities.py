@@ -66,7 +66,7 @@ def test_a_session_goes_before_jobs_that_were_queued_earlier(context: Context) -
 def test_a_job_is_preemptible_unless_submitted_otherwise(context: Context) -> None:
     assert JobService(context).submit(STUDENT1, asked()).preemptible
     assert not JobService(context).submit(STUDENT1, asked(preemptible=False)).preemptible
-    with pytest.raises(InvalidInput, match="gives way to everybody"):
+    with pytest.raises(InvalidInput, match="is always preemptible"):
         JobService(context).submit(STUDENT1, asked(preemptible=False, priority="opportunistic"))
 
 

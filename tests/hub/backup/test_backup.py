@@ -233,9 +233,9 @@ class TestBackup:
         backup = backup_of(site)
         partial = backup.rename(backup.with_name("backup.partial"))
         (partial / MANIFEST).unlink()  # It is written last.
-        with pytest.raises(InvalidInput, match="not finished"):
+        with pytest.raises(InvalidInput, match="not a complete backup"):
             verify(partial, Silent())
-        with pytest.raises(Conflict, match="broken off"):
+        with pytest.raises(Conflict, match="interrupted"):
             backup_of(site)
 
     def test_a_damaged_database_is_not_backed_up(self, site: StateFolder) -> None:
@@ -328,7 +328,7 @@ class TestRestore:
     def test_refuses_a_manifest_that_leads_out_of_the_folder(self, site: StateFolder) -> None:
         backup = backup_of(site)
         rewrite(backup, lambda found: found["entries"][0].update(path="../elsewhere"))
-        with pytest.raises(InvalidInput, match="no path below"):
+        with pytest.raises(InvalidInput, match="not a path below"):
             verify(backup, Silent())
 
     def test_refuses_a_newer_schema(self, site: StateFolder) -> None:

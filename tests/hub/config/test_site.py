@@ -102,7 +102,7 @@ class TestTheChoiceOfTheEngine:
     def test_the_file_overrides_the_command_line(self, state: StateFolder) -> None:
         state.site_file.write_text('engine = "docker"')
         assert choose(UpOptions(state=state)).engine is EngineKind.DOCKER
-        with pytest.raises(InvalidInput, match="and the command line local"):
+        with pytest.raises(InvalidInput, match="the command line local"):
             choose(UpOptions(state=state, engine=EngineKind.LOCAL))
 
     def test_an_engine_with_running_work_cannot_be_changed(
@@ -140,19 +140,21 @@ class TestTheAddress:
         said: list[str] = []
         before = Settings(engine=EngineKind.DOCKER, docker_subnets="10.200.0.0/20", service_port=7)
 
-        settings = supervisor_host.grounded(state, before, said.append)
+        settings = supervisor_host.with_network(state, before, said.append)
 
         assert settings.internal_ip == "10.200.16.1"
         assert settings.docker_subnets == "10.200.0.0/20"
         assert settings.service_url == "http://10.200.16.1:7/services/carrel"
-        assert said == ["The Docker engine does not answer. Carrel waits for it."]
+        assert said == ["The Docker engine does not answer. Waiting for it."]
 
     def test_a_missing_engine_is_reported_at_the_first_start(
         self, state: StateFolder, ground: SlowGround
     ) -> None:
         with pytest.raises(Unavailable):
-            supervisor_host.grounded(state, Settings(engine=EngineKind.DOCKER), pytest.fail)
+            supervisor_host.with_network(state, Settings(engine=EngineKind.DOCKER), pytest.fail)
 
     def test_the_local_engine_needs_no_address(self, state: StateFolder) -> None:
-        settings = supervisor_host.grounded(state, Settings(internal_ip="10.200.16.1"), pytest.fail)
+        settings = supervisor_host.with_network(
+            state, Settings(internal_ip="10.200.16.1"), pytest.fail
+        )
         assert settings.internal_ip == "127.0.0.1"

@@ -104,14 +104,15 @@ class TestChoosing:
             (f"base@{OLD}", f"No engine has base@aaaaaaaaaaaa. base@{BASE}, built 1 January 1970."),
             (
                 "../torch",
-                "'../torch' names no image. The name of an image, such as 'torch', alone or "
+                "'../torch' is not the name of an image. "
+                "The name of an image, such as 'torch', alone or "
                 "with its digest: torch@sha256:….",
             ),
-            ("torch@sha256:12", "'torch@sha256:12' names no image."),
-            ("Torch", "'Torch' names no image."),
-            ("torch@", "'torch@' names no image."),
-            ("localhost:5000/torch", "'localhost:5000/torch' names no image."),
-            ("torch\n", "'torch\\n' names no image."),
+            ("torch@sha256:12", "'torch@sha256:12' is not the name of an image."),
+            ("Torch", "'Torch' is not the name of an image."),
+            ("torch@", "'torch@' is not the name of an image."),
+            ("localhost:5000/torch", "'localhost:5000/torch' is not the name of an image."),
+            ("torch\n", "'torch\\n' is not the name of an image."),
         ],
     )
     def test_an_unknown_image_is_refused_at_admission(
@@ -202,7 +203,7 @@ class TestPins:
         with pytest.raises(InvalidInput) as refused:
             JobService(context).submit(STUDENT1, job(image="torch"))
         assert str(refused.value).startswith(
-            "cs101 has pinned torch@aaaaaaaaaaaa, and no engine has that build any more."
+            "cs101 has pinned torch@aaaaaaaaaaaa, but no engine has that build any more."
         )
         (pin,) = (
             ImageCatalogue.of(context).shown(STUDENT1, Membership.of(context).names(STUDENT1)).pins
@@ -211,7 +212,7 @@ class TestPins:
 
     def test_pins_of_teachers_and_administrators_are_audited(self, context: Context) -> None:
         for who in (STUDENT1, STUDENT2):
-            with pytest.raises(Forbidden, match="for its teachers"):
+            with pytest.raises(Forbidden, match="Only teachers of cs101"):
                 ImageCatalogue.of(context).pin(who, "cs101", "torch", PinIn())
             with pytest.raises(Forbidden):
                 ImageCatalogue.of(context).unpin(who, "cs101", "torch")
@@ -240,7 +241,7 @@ class TestPins:
             ("julia", PinIn(), "There is no image 'julia'"),
             ("torch", PinIn(digest=GONE), "No engine has torch@dddddddddddd"),
             ("torch", PinIn(until="1970-01-01"), "is over"),
-            ("torch", PinIn(until="soon"), "is no day"),
+            ("torch", PinIn(until="soon"), "is not a date"),
         ],
     )
     def test_an_invalid_pin_is_refused(

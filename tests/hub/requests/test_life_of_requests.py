@@ -90,7 +90,7 @@ BAD_JOBS: dict[str, tuple[dict[str, Any], type[CarrelError], str]] = {
     "parameters for a notebook without any": (
         {"notebook": named("a.ipynb", notebook("1", parameters=None))},
         InvalidInput,
-        "takes no parameters",
+        "has no parameters",
     ),
     "99 devices": ({"devices": 99}, OverMaximum, "99"),
     "more devices than one person may hold": ({"devices": 3}, OverMaximum, "at most 2 devices"),

@@ -75,7 +75,7 @@ class TestStarting:
             claims.start(STUDENT1, "lab", GPU)
 
     def test_a_session_on_cpu_has_nothing_to_hold(self, claims: HeldSessions) -> None:
-        with pytest.raises(InvalidInput, match="no device that could be held"):
+        with pytest.raises(InvalidInput, match="no devices to hold"):
             claims.start(STUDENT1, "", SessionIn(devices=0))
 
     def test_the_hub_does_not_start_an_unclaimed_session(self, world: World) -> None:

@@ -153,7 +153,7 @@ class TestStale:
         said: list[str] = []
         assert stop_stale(state, said.append) == ("hub",)
         assert sleeper.wait(60) == -signal.SIGTERM
-        assert said == [f"An earlier hub (process {sleeper.pid}) still runs and is stopped."]
+        assert said == [f"Stopping the hub of an earlier start (process {sleeper.pid})."]
         assert stop_stale(state, said.append) == ()
 
     def test_a_process_with_a_recycled_pid_is_not_stopped(
@@ -196,7 +196,7 @@ class TestPorts:
         assert second.service_port not in {taken, *(first.port, first.hub_port)}
         assert second == first.changed(service_port=second.service_port)
         assert len(said) == 1
-        assert said[0].startswith(f"Port {taken} of the Carrel service is taken by process")
+        assert said[0].startswith(f"Port {taken} of the Carrel service is in use by process")
 
     def test_a_port_that_comes_free_soon_is_waited_for(self) -> None:
         first = tcp_ports.settle(Settings(port=0), pytest.fail)

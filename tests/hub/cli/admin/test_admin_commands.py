@@ -156,7 +156,7 @@ class TestUser:
 
     @pytest.mark.parametrize("name", ["../ada", "a b", ""])
     def test_invalid_names_are_refused(self, state: StateFolder, name: str) -> None:
-        assert "is not a name" in refusal("user", "add", name)
+        assert "is not a valid username" in refusal("user", "add", name)
 
 
 class TestAudit:
@@ -352,7 +352,7 @@ class TestGroup:
         ("arguments", "said"),
         [
             (["add", "cs101"], "The group cs101 already exists. Change it with: carrel group set"),
-            (["add", "../x"], "is not a name that a group can have"),
+            (["add", "../x"], "is not a valid name of a group"),
             (["add", "x", "--parent", "nowhere"], "nowhere"),
             (["set", "cs102", "--max-devices", "1"], "cs102"),
             (["show", "cs102"], "cs102"),

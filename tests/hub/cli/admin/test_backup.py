@@ -59,7 +59,7 @@ def test_a_replaced_folder_is_reported_with_the_command_for_its_homes(
 def test_sizes_are_reported_before_the_copy(state: StateFolder, tmp_path: Path) -> None:
     (state.homes / "ada" / "data").write_bytes(b"x" * 2048)
     without_homes = carrel("backup", tmp_path / "one", "--state", state.root)
-    assert "left out  (--homes takes them along)" in without_homes.stderr
+    assert "left out  (--homes includes them)" in without_homes.stderr
     with_homes = carrel("backup", tmp_path / "two", "--state", state.root, "--homes")
     assert "homes        2.0 KiB" in with_homes.stderr
 
@@ -72,8 +72,8 @@ def test_a_refusal_is_one_sentence_that_names_what_is_accepted(
     refused = carrel("backup", tmp_path / "backup", "--state", state.root).exception
     assert isinstance(refused, CarrelError)
     assert str(refused) == (
-        f"{tmp_path / 'backup'} exists and is not empty. Name a folder that does not exist yet, "
-        "for instance one with the date."
+        f"{tmp_path / 'backup'} exists and is not empty. Name a new folder, "
+        "for example with the date in its name."
     )
 
 

@@ -198,11 +198,11 @@ class TestPrune:
         self, carrel: Carrel, service: FakeService, engine: FakeDocker
     ) -> None:
         service.extra["GET", f"{PREFIX}/images/needed"] = lambda handler: handler.say(
-            403, {"code": "forbidden", "detail": "This is for administrators."}
+            403, {"code": "forbidden", "detail": "This needs administrator rights."}
         )
         done = carrel("images", "prune", "--yes")
         assert done.exit_code == 1
-        assert "This is for administrators." in done.output
+        assert "This needs administrator rights." in done.output
         assert not any(words[:2] == ["image", "rm"] for words in engine.asked)
 
 

@@ -70,7 +70,7 @@ def course(carrel: Carrel) -> Carrel:
     )  # fmt: skip  # grouped by meaning
     assert made.output == (
         "Created the course cs101: 2 students, taught by teacher, image local.\n"
-        "Warning: No term runs now: nothing of cs101 starts before one does.\n"
+        "Warning: There is no current term: requests of cs101 wait for the next one.\n"
     ), made.output
     due = ("--due", "2027-02-01 18:00 Europe/Berlin", "--late", "24h:-10%", "--time", "10m")
     released = carrel(TEACHER, "release", "ps1", *due, "--devices", "0")
@@ -199,7 +199,7 @@ def test_an_extended_session_shows_its_new_end(course: Carrel) -> None:
     assert section.output == "Section blue has 1 h more for ps1.\n"
     hours = ("2027-02-01 15:00 Europe/Berlin", "2027-02-01 18:00 Europe/Berlin")
     assert course(ADMIN, "outage", *hours).output == "ps1 of cs101 is due 3 h later.\n"
-    assert "administrators" in course(TEACHER, "outage", *hours).stderr
+    assert "administrator rights" in course(TEACHER, "outage", *hours).stderr
 
 
 def test_extensions_are_listed_and_revoked(course: Carrel) -> None:
@@ -317,7 +317,7 @@ def test_an_assignment_of_one_course_names_the_course(course: Carrel, tmp_path: 
 
 def test_refusals_are_sentences(course: Carrel) -> None:
     refusals: list[tuple[Identity, tuple[str, ...], str]] = [
-        (TEACHER, ("create", "x"), "This is for administrators."),
+        (TEACHER, ("create", "x"), "This needs administrator rights."),
         (ADMIN, ("create", "x", "--image", "datascience"), "there is no image 'datascience'"),
         (STUDENT1, ("fetch", "ps9"), "has no assignment ps9"),
         (STUDENT1, ("submit", "ps1"), "ps1 is not a folder"),

@@ -158,4 +158,4 @@ def test_a_reservation_has_a_preview(site: Site) -> None:
         assert 'aria-invalid="true"' in html
     assert site.context.store.reservations() == ()
     site.api().post(f"{API}/reservations", json=CLASS)
-    assert "At its first time 2 devices are reserved already, of 2." in asked()[1]
+    assert "At its first time 2 of 2 devices are reserved already." in asked()[1]
