@@ -29,7 +29,7 @@ MOST_BYTES: Final = 64 << 20
 
 
 class Journal:
-    """Writes events with growing numbers, from any thread."""
+    """Writes numbered events, from any thread."""
 
     def __init__(self, path: Path) -> None:
         self._folder = path.parent
@@ -37,7 +37,7 @@ class Journal:
         self._lock = threading.Lock()
         self._seq = 0
         self._torn = False
-        """Whether the last line was written in part: the next one must not continue it."""
+        """Whether the last line is incomplete, so that the next one must not continue it."""
 
     def write(self, kind: str, data: Mapping[str, Json]) -> NewEvent:
         """Number an event and put it on disk."""
@@ -70,7 +70,7 @@ class Journal:
 
 
 def as_json(event: NewEvent) -> dict[str, Json]:
-    """The event as it is stored and sent."""
+    """Return the event as it is stored and sent."""
     return {"seq": event.seq, "at": event.at, "kind": event.kind, "data": event.data}
 
 

@@ -1,4 +1,4 @@
-"""How much of what a job says is kept: every buffer and file of an attempt has a bound here."""
+"""Limits of the stored output of a job: every buffer and file of an attempt has one."""
 
 from __future__ import annotations
 

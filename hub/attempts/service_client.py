@@ -42,7 +42,7 @@ _LONGEST_DELAY = 30.0
 
 
 class Away(Exception):
-    """The service does not answer, or not now; ``seconds`` is how long it wants to be left."""
+    """The service does not respond, or asks to retry after ``seconds``."""
 
     def __init__(self, why: str, seconds: float = 0.0) -> None:
         super().__init__(why)
@@ -50,11 +50,11 @@ class Away(Exception):
 
 
 class Fenced(Exception):
-    """The service says that this attempt may not act (any more)."""
+    """The service has fenced this attempt."""
 
 
 class Rejected(Exception):
-    """The service does not understand what it was sent."""
+    """The service rejects a body as invalid."""
 
 
 class AttemptClient:
@@ -173,7 +173,7 @@ class Delivery(threading.Thread):
         self._waiting: list[NewEvent] = []
         self._hurry = False
         self._over = False
-        """No event will be sent any more."""
+        """Whether no further event will be sent."""
 
     def put(self, event: NewEvent) -> None:
         with self._changed:

@@ -31,7 +31,7 @@ _KEPT_BY_SERVICE: Final = frozenset({"archive", "retries", "internet"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptSpec:
-    """Everything that the runner needs to know.
+    """The specification of an attempt for the runner.
 
     Attributes:
         service_url: where it reports to, without a trailing slash.

@@ -1,4 +1,4 @@
-"""How often Python looks for garbage that counting references does not find.
+"""Thresholds of Python's cyclic garbage collector.
 
 It looks after every 700 objects that it keeps, and through all of them whenever a hundredth look
 comes. A decision about ten thousand requests makes a hundred thousand objects, next to none of

@@ -32,7 +32,7 @@ class LogForm(StrEnum):
 
 
 def chosen_form(setting: str) -> LogForm:
-    """What the environment says, or else the settings. Raises InvalidInput."""
+    """Return the format from the environment, else from the settings. Raises InvalidInput."""
     given = os.environ.get(VARIABLE) or setting
     try:
         return LogForm(given)
@@ -44,7 +44,7 @@ def chosen_form(setting: str) -> LogForm:
 
 
 def configure(form: LogForm, stream: TextIO | None = None) -> None:
-    """Make everything that is logged in this process come out in this form."""
+    """Configure the log format of this process."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines() if form is LogForm.JSON else TextLines())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)

@@ -32,7 +32,7 @@ class Secrets:
 
     @classmethod
     def ensure(cls, state: StateFolder) -> Self:
-        """Read them, and make those that lack: all at the first start, a new one later."""
+        """Load the secrets and create missing ones: all at the first start, new ones later."""
         known: dict[str, str] = {}
         with contextlib.suppress(FileNotFoundError):
             known = json.loads(state.secrets.read_text())

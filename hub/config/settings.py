@@ -41,7 +41,7 @@ SERVICE_PREFIX = "/services/carrel/"
 
 
 class EngineKind(StrEnum):
-    """What runs sessions and jobs."""
+    """The engine that runs sessions and jobs."""
 
     LOCAL = "local"
     DOCKER = "docker"
@@ -49,7 +49,7 @@ class EngineKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What was chosen at the first start and stays until it is edited.
+    """The stored settings of an installation, chosen at its first start.
 
     Attributes:
         ip: the address that people connect to (the proxy).
@@ -98,7 +98,7 @@ class Settings:
 
     @property
     def url(self) -> str:
-        """Where people go, with a trailing slash."""
+        """The public address, with a trailing slash."""
         return f"http://{self.ip}:{self.port}/"
 
     @property
@@ -128,7 +128,7 @@ class Settings:
 
     @classmethod
     def load(cls, state: StateFolder) -> Self:
-        """Raises InvalidInput where the file is missing or not what this version writes."""
+        """Load the settings. Raises InvalidInput if the file is missing or not valid."""
         try:
             found = json.loads(state.settings.read_text())
             found["engine"] = EngineKind(found.get("engine", EngineKind.LOCAL))

@@ -37,7 +37,7 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchOrder:
-    """Everything that starting one attempt of a job takes.
+    """The data to start one attempt of a job.
 
     Attributes:
         token: the attempt's own token; it goes into a 0600 file, never on a command line.
@@ -75,7 +75,7 @@ class ProcessState(StrEnum):
     DEAD = "dead"
     """Confirmed: no process of the lease is left."""
     UNKNOWN = "unknown"
-    """The engine did not answer; nothing may be concluded."""
+    """The engine did not respond; the state of the processes is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

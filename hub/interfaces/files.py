@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 FULL_BYTES = 1 << 20
-"""With less room than this a home counts as full."""
+"""Free bytes below which a home counts as full."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class HomeUse:
 
     @property
     def full(self) -> bool:
-        """So full that a Jupyter server could not write what it writes when it starts."""
+        """Whether the home is so full that a Jupyter server could not start."""
         return self.size - self.used < FULL_BYTES
 
 
@@ -47,7 +47,7 @@ class Files(Protocol):
         """The owner's home, created if need be; distinct owners never share one."""
 
     def home_use(self, owner: str) -> HomeUse | None:
-        """How full it is; None of one that has no limit."""
+        """Return the disk usage of the home; None without a limit."""
 
     def input_path(self, request_id: str) -> Path: ...
 
@@ -70,10 +70,10 @@ class Files(Protocol):
         """
 
     def discard(self, request_id: str) -> None:
-        """Forget the input of a request that was never stored."""
+        """Delete the input of a request that was never stored."""
 
     def keeps(self, request_id: str) -> bool:
-        """Whether anything of the request is there: what was sent with it, or what it left."""
+        """Whether any input or output of the request exists."""
 
     def attempt_folder(self, request_id: str, epoch: int) -> Path:
         """Made with mode 0700."""
@@ -86,4 +86,4 @@ class Files(Protocol):
         """
 
     def log(self, request_id: str, epoch: int, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
-        """What the attempt printed, from a byte offset on; empty before there is anything."""
+        """Return the log of the attempt from a byte offset on; empty before the first output."""

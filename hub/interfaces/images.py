@@ -1,4 +1,4 @@
-"""The part of the store that is about images: what is pinned, and what still needs one."""
+"""The part of the store for images: pins, and the requests that use an image."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class ImagePinStore(Protocol):
     """Each method is one transaction; see ``hub.interfaces.store``."""
 
     def pins(self) -> tuple[Pin, ...]:
-        """All of them, by group and image, also those whose last day is over."""
+        """Return all pins, by group and image, including expired ones."""
 
     def put_pin(self, pin: Pin, *, change: AuditEntry | None = None) -> None:
-        """Set it, in place of one of the same group and image. Raises NotFound for the group."""
+        """Create or replace the pin of a group and image. Raises NotFound for the group."""
 
     def remove_pin(self, group: str, image: str, *, change: AuditEntry | None = None) -> bool:
-        """Returns whether there was one; without one nothing is written."""
+        """Delete a pin and return True; without one, write nothing and return False."""
 
     def image_uses(self) -> Mapping[str, tuple[ImageUse, ...]]:
         """By reference: its jobs, and what else lives in it, the newest first."""

@@ -1,4 +1,4 @@
-"""What the service asks of JupyterHub."""
+"""The port to JupyterHub's REST API."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..records.json_value import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubServer:
-    """A single-user server as the hub sees it."""
+    """A single-user server as JupyterHub reports it."""
 
     user: str
     name: str
@@ -32,7 +32,7 @@ class JupyterHub(Protocol):
     """JupyterHub's REST API, as far as Carrel needs it. Every call may raise Unavailable."""
 
     def user(self, name: str) -> HubUser:
-        """Read fresh. Raises NotFound."""
+        """Return a user, never from a cache. Raises NotFound."""
 
     def users(self, *, within: float = 0.0) -> tuple[HubUser, ...]:
         """Read fresh; or, for display only, as they were at most so many seconds ago."""
@@ -45,7 +45,7 @@ class JupyterHub(Protocol):
         """
 
     def stop_server(self, user: str, server: str) -> None:
-        """Ask the hub to stop a server; one that does not run is fine."""
+        """Ask JupyterHub to stop a server; no error if it does not run."""
 
     def add_user(self, name: str, *, admin: bool) -> None:
         """Idempotent."""

@@ -104,7 +104,7 @@ class Store(UsageStore, ImagePinStore, Protocol):
         """Returns whether there was one; without one nothing is written."""
 
     def nodes(self) -> tuple[str, ...]:
-        """Every node that was ever seen, by name."""
+        """Return all nodes that were ever seen, by name."""
 
     def marks(self) -> tuple[Mark, ...]:
         """What keeps new work off devices and nodes, by target and kind."""
@@ -115,10 +115,10 @@ class Store(UsageStore, ImagePinStore, Protocol):
     def remove_mark(self, target: str, kind: MarkKind, *, change: AuditEntry | None = None) -> bool:
         """Returns whether there was one; without one nothing is written."""
 
-    # -- who changed what -----------------------------------------------------------------
+    # -- audit log ------------------------------------------------------------------------
 
     def add_change(self, change: AuditEntry) -> None:
-        """A line of the audit list about something that is not kept here."""
+        """Append an audit entry about a change outside of this store."""
 
     def changes(self, which: ChangeFilter) -> tuple[AuditEntry, ...]:
         """Newest first."""
@@ -148,7 +148,7 @@ class Store(UsageStore, ImagePinStore, Protocol):
         """Newest first, at most ``which.limit``."""
 
     def live_session(self, owner: str, server_name: str) -> RequestRecord | None:
-        """The one session request of this server that has not ended."""
+        """Return the session request of this server that has not ended."""
 
     def snapshot(self, now: float) -> Snapshot:
         """What ``decide`` reads: devices, groups, everything queued, every lease not released,
@@ -156,13 +156,13 @@ class Store(UsageStore, ImagePinStore, Protocol):
         reserved before anything that starts now would have to end."""
 
     def queued(self, owner: str) -> frozenset[str]:
-        """Ids of the requests of this person that wait."""
+        """Return the ids of the user's queued requests."""
 
     def allocations(self) -> tuple[Allocation, ...]:
-        """Every lease that is not released, as in the snapshot; without reading the queue."""
+        """Return all unreleased leases as in the snapshot, without reading the queue."""
 
     def waiting_for_devices(self) -> int:
-        """How many queued requests ask for devices."""
+        """Return the number of queued requests with devices."""
 
     # -- the moves of the lifecycle -------------------------------------------------------
 
@@ -226,7 +226,7 @@ class Store(UsageStore, ImagePinStore, Protocol):
     # -- leases, events, ledger -----------------------------------------------------------
 
     def leases(self) -> tuple[LeaseRecord, ...]:
-        """Every lease that is not released."""
+        """Return all leases that are not released."""
 
     def lease(self, lease_id: str) -> LeaseRecord:
         """Raises NotFound."""

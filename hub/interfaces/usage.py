@@ -1,4 +1,4 @@
-"""What the service asks of the store about past usage."""
+"""The part of the store for past usage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..records.usage import (
 
 
 class UsageStore(Protocol):
-    """The part of the store that looks back."""
+    """Queries on past usage, wait times and capacity."""
 
     def used(self, which: LedgerFilter, by: UsageBy, *, now: float) -> tuple[UsageRow, ...]:
         """Lines that span a day, or an end of the window, are split by the overlap.
@@ -44,15 +44,15 @@ class UsageStore(Protocol):
         """Whole lines that touch the window, newest first; ``before`` is an id."""
 
     def granted(self, window: Window) -> tuple[Granted, ...]:
-        """Every first grant of devices within the window."""
+        """Return all first grants of devices within the window."""
 
     def levels(self, window: Window) -> Levels: ...
 
     def note_capacity(self, now: float) -> None:
-        """Write down how many devices are healthy, if that has changed."""
+        """Record the number of healthy devices, if it has changed."""
 
     def capacity(self, until: float) -> tuple[Capacity, ...]:
-        """Every change before ``until``, oldest first."""
+        """Return all changes of the capacity before ``until``, oldest first."""
 
     def census(self) -> Census: ...
 

@@ -26,18 +26,18 @@ from .queries import RequestQueries
 
 @dataclass(frozen=True, slots=True)
 class Amendments:
-    """The rules by which a request that waits may become another one."""
+    """Amends queued requests."""
 
     context: Context
 
     def change(self, who: Identity, request_id: str, body: ChangeIn) -> RequestOut:
-        """Fewer devices, a shorter limit, another model or another group, asked for by its owner.
+        """Reduce devices or time limit, or change model or group, for the owner of the request.
 
-        It is what ``explain`` tries when it says what would help. Safe to repeat.
+        These are the suggestions of ``explain``. Safe to repeat.
 
         Raises:
-            Conflict: it does not wait any more, or more was asked for.
-            Refused: the group does not let it in.
+            Conflict: it is no longer queued, or the amendment would increase the request.
+            Refused: the group does not admit it.
         """
         c = self.context
         record = RequestAccess(c.store).owned(who, request_id)
