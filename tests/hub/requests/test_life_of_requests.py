@@ -111,7 +111,7 @@ BAD_JOBS: dict[str, tuple[dict[str, Any], type[CarrelError], str]] = {
     "a notebook with broken UTF-8": (
         {"notebook": NotebookIn.model_construct(name="a.ipynb", content=notebook("1") + "\udcff")},
         InvalidInput,
-        "no valid Unicode",
+        "not valid Unicode",
     ),
     "cells that are no cells": (
         {"notebook": named("a.ipynb", '{"nbformat": 4, "nbformat_minor": 5, "cells": [3]}')},
