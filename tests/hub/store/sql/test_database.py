@@ -202,8 +202,8 @@ class TestSteps:
         store.close()
 
     def test_times_beyond_the_upper_bound_are_brought_down_to_it(self, database: Path) -> None:
-        """r0018: a deadline of 1e300 broke the pages that show it."""
-        _at_revision(database, "r0017")
+        """r0019: a deadline of 1e300 broke the pages that show it."""
+        _at_revision(database, "r0018")
         for number, (name, at) in enumerate((("late", 1e300), ("early", -5.0), ("right", 500.0))):
             _request(database, number + 1, name)
             _execute(database, "UPDATE requests SET deadline = ? WHERE id = ?", (at, name))

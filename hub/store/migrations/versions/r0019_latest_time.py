@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "r0018"
-down_revision = "r0017"
+revision = "r0019"
+down_revision = "r0018"
 branch_labels = None
 depends_on = None
 
