@@ -3,6 +3,7 @@
 CarrelError
 ├── Refused               the request is not accepted; says what would be
 │   ├── InvalidInput      a value is malformed or out of range
+│   │   └── InvalidArgument  a value cannot even be sent to the service
 │   ├── OverMaximum       more than the group, the user or the pool may ever have
 │   ├── NotAMember        the owner does not belong to the group
 │   └── TooLarge          an upload exceeds its limit
@@ -51,6 +52,10 @@ class Refused(CarrelError):
 class InvalidInput(Refused):
     code = "invalid"
     http_status = 400
+
+
+class InvalidArgument(InvalidInput):
+    code = "invalid_argument"
 
 
 class OverMaximum(Refused):

@@ -7,14 +7,16 @@ commands for administrators report if these are missing.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import click
 
 from ... import __version__
-from ..errors import CarrelError
+from ..errors import CarrelError, InvalidArgument
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,9 +173,35 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point: prints errors of Carrel as one sentence on stderr, with exit status 1."""
+    """Entry point: prints errors of Carrel as one sentence on stderr, with exit status 1 or 2."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        cli.main(args=None if arguments is None else list(arguments), prog_name="carrel")
+        _check_text(given)
+        cli.main(given, prog_name="carrel")
     except CarrelError as error:
-        click.echo(f"carrel: {error}", err=True)
-        sys.exit(1)
+        _fail(error, given)
+    except OSError as error:
+        if error.filename is not None:
+            _fail(CarrelError(f"{str(error.filename)[:200]}: {error.strerror}."), given)
+        # Python flushes stdout once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _fail(CarrelError(f"The output cannot be written: {error.strerror or error}."), given)
+
+
+def _check_text(arguments: Sequence[str]) -> None:
+    """Raise InvalidArgument for bytes that are not text in the encoding of this terminal."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise InvalidArgument(
+                f"The argument {argument[:80]!r} is not text.", accepted="Give UTF-8 text."
+            ) from None
+
+
+def _fail(error: CarrelError, arguments: Sequence[str]) -> NoReturn:
+    from .common.client_command import Failed  # noqa: PLC0415  # the overview loads no command
+
+    failed = Failed(error, as_json="--json" in arguments)
+    failed.show()
+    sys.exit(failed.exit_code)

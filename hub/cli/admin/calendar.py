@@ -14,6 +14,7 @@ from ...schemas.calendar import ReservationIn
 from ...store import open_store
 from ..common import display
 from ..common.client_command import ListOptions
+from ..common.notes import note
 from ..common.operator_options import existing, operator, state_option
 
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
@@ -143,9 +144,9 @@ def add_reservation(
     body = ReservationIn(group=group, devices=devices, when=when, until=until, first=first, why=why)
     with _open_calendar(state) as calendar:
         for sentence in calendar.preview(body).problems:
-            click.echo(sentence, err=True)
+            note(sentence)
         if dry_run:
-            click.echo("Nothing was reserved.")
+            note("Nothing was reserved.")
             return
         made = calendar.reserve(body, who=operator())
     if as_json:

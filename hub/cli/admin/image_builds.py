@@ -18,6 +18,7 @@ from ...errors import ImageFailed, NotFound
 from ...messages import units
 from ..common import display
 from ..common.client_command import ClientCommand, json_option, site_option
+from ..common.notes import confirmed, note
 from ..common.terminal import plain
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -92,7 +93,7 @@ def build_command(
         recipe = recipes.find(name)
         order = build.BuildOrder(recipe=recipe, **chosen)  # type: ignore[arg-type]  # the options
         path = log or build.log_file(recipe.name)
-        click.echo(f"Building {recipe.name}; the log is {path}", err=True)
+        note(f"Building {recipe.name}; the log is {path}")
         with path.open("a", encoding="utf-8", buffering=1) as file:
             made = build.build(
                 docker, order, _into(file, also=verbose), _nothing if verbose else _tell
@@ -108,13 +109,13 @@ def _into(file: TextIO, *, also: bool) -> Callable[[str], None]:
     def log(line: str) -> None:
         file.write(f"{line}\n")
         if also:
-            click.echo(plain(line), err=True)
+            note(plain(line))
 
     return log
 
 
 def _tell(text: str) -> None:
-    click.echo(f"  {plain(text)}", err=True)
+    note(f"  {plain(text)}")
 
 
 def _nothing(text: str) -> None:
@@ -187,7 +188,7 @@ def prune_command(
             )
     if dry_run or not going:
         removed: list[ListedImage] = []
-    elif yes or click.confirm(f"Remove {units.count(len(going), 'build')}?", err=True):
+    elif yes or confirmed(f"Remove {units.count(len(going), 'build')}?"):
         removed = [image for image in going if _removed(docker, image)]
     else:
         removed = []
@@ -204,7 +205,7 @@ def _removed(docker: Docker, image: ListedImage) -> bool:
     try:
         retention.remove(docker, image)
     except ImageFailed as error:
-        click.echo(f"{image.short} kept: {error}", err=True)
+        note(f"{image.short} kept: {error}")
         return False
     return True
 

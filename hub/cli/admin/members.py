@@ -13,6 +13,7 @@ from ...config.state_folder import StateFolder
 from ...errors import NotFound, Unavailable
 from ...groups.users import Users
 from ...store import open_store
+from ..common.notes import note
 from ..common.operator_options import hub_of, operator
 
 
@@ -39,7 +40,7 @@ def note_strangers(state: StateFolder, teachers: tuple[str, ...]) -> None:
     with closing(Accounts(state.accounts)) as accounts:
         strangers = [name for name in teachers if accounts.find(name) is None]
     if strangers:
-        click.echo(f"Note: no account exists for {', '.join(strangers)} (yet).", err=True)
+        note(f"Note: no account exists for {', '.join(strangers)} (yet).")
 
 
 def join(state: StateFolder, name: str, members: tuple[str, ...]) -> None:

@@ -9,11 +9,11 @@ from typing import IO, Any, TypeVar
 import click
 from pydantic import ValidationError
 
-from ...errors import CarrelError
+from ...errors import CarrelError, InvalidArgument
 from ...messages.validation import invalid
 from ...schemas.base import NO_PARTS, is_part
 from . import display
-from .exit_status import NO_ANSWER
+from .exit_status import NO_ANSWER, USAGE
 
 F = TypeVar("F", bound=Callable[..., object])
 _LISTS: Mapping[str, str] = MappingProxyType({"ls": "list", "list": "ls"})
@@ -39,7 +39,7 @@ class Failed(click.ClickException):
     def __init__(self, error: CarrelError, *, as_json: bool, status: int = 1) -> None:
         super().__init__(str(error))
         self.error, self.as_json = error, as_json
-        self.status = status
+        self.status = USAGE if isinstance(error, InvalidArgument) else status
 
     @property
     def exit_code(self) -> int:  # type: ignore[override]  # click has one per class
@@ -57,6 +57,21 @@ class ClientCommand(click.Command):
     """A command that turns errors of Carrel into messages and exit statuses."""
 
     failure_status = 1
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        as_json = "--json" in args
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.UsageError as error:
+            if not as_json:
+                raise
+            raise Failed(InvalidArgument(error.format_message()), as_json=True) from error
 
     def invoke(self, ctx: click.Context) -> object:
         try:

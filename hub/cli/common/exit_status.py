@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...schemas import RequestOut
 
-SUCCEEDED, FAILED, CANCELLED, TIMED_OUT, STILL_RUNNING, NO_ANSWER = 0, 1, 3, 4, 5, 6
+SUCCEEDED, FAILED, USAGE, CANCELLED, TIMED_OUT, STILL_RUNNING, NO_ANSWER = range(7)
 STATUS_HELP = """\b
 Exit status:
   0  all succeeded

@@ -13,6 +13,7 @@ from ...schemas.admin import ConsequencesOut
 from ...schemas.courses import CloneIn, CourseIn, CourseOut
 from ..common import display
 from ..common.client_command import ClientCommand, ListOptions, json_option, site_option
+from ..common.notes import confirmed, note
 from ..common.terminal import plain
 from .check import CHECKING_COMMANDS
 from .grading import GRADING_COMMANDS
@@ -252,8 +253,8 @@ def roster_command(
         if not as_json:
             say(shown)
         if shown.changes and not dry_run:
-            if not yes:
-                click.confirm("Apply the roster?", abort=True, err=True)
+            if not (yes or confirmed("Apply the roster?")):
+                raise InvalidInput("The roster was not applied.", accepted="Add --yes in scripts.")
             shown = client.set_roster(course, table)
     if as_json:
         display.as_json(shown)
@@ -299,8 +300,8 @@ def _made(course: CourseOut, *, as_json: bool) -> None:
         f"Created the course {course.name}: {course.students} students, "
         f"taught by {', '.join(course.teachers) or 'no teachers yet'}, image {course.image}."
     )
-    for note in course.notes:
-        click.echo(f"Warning: {plain(note)}", err=True)
+    for each in course.notes:
+        note(f"Warning: {plain(each)}")
 
 
 for _command in (

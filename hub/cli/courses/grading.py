@@ -18,6 +18,7 @@ from ...messages import units
 from ...schemas.grading import GradeIn, GradeOut, GradingOut
 from ..common import display
 from ..common.client_command import ClientCommand, json_option, site_option
+from ..common.notes import note
 from ..common.terminal import plain
 from .own_grades import own_grades
 from .selection import assignment_argument, course_option, grading, in_question, working
@@ -76,7 +77,7 @@ def grade_command(
     if as_json:
         display.as_json(run)
     if watch and run.state != "succeeded":
-        click.echo(f"See: carrel show {run.request}", err=True)
+        note(f"See: carrel show {run.request}")
         sys.exit(1)
 
 
@@ -188,7 +189,7 @@ def feedback_command(
                 display.as_json({"released": released, "left_out": left_out})
                 return
             for person, why in left_out.items():
-                click.echo(f"No feedback for {person}: {plain(why)}", err=True)
+                note(f"No feedback for {person}: {plain(why)}")
             for sentence in released.values():
                 click.echo(plain(sentence))
             return

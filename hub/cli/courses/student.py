@@ -14,6 +14,7 @@ from ...messages import units
 from ...schemas.courses import AssignmentOut, ReceiptOut, SubmitIn
 from ..common import display
 from ..common.client_command import ClientCommand, json_option, site_option
+from ..common.notes import note
 from ..common.terminal import plain
 from .selection import assignment_argument, course_option, due_text, working
 
@@ -89,8 +90,8 @@ def fetch_command(
         display.as_json({"course": name, "assignment": assignment, **fetched})
         return
     click.echo(f"Fetched {assignment} of {name}, version {made.version}, into {folder}.")
-    for note in notes:
-        click.echo(plain(note))
+    for each in notes:
+        click.echo(plain(each))
 
 
 @click.command("submit", cls=ClientCommand)
@@ -125,7 +126,7 @@ def submit_command(
         receipt = client.hand_in(name, assignment, body)
     if content.left_out:
         left = ", ".join(plain(each) for each in content.left_out[:5])
-        click.echo(f"Left out because they are not regular files: {left}.", err=True)
+        note(f"Left out because they are not regular files: {left}.")
     if as_json:
         display.as_json(receipt)
         return
@@ -141,7 +142,7 @@ def _receipt(receipt: ReceiptOut) -> None:
     for file in receipt.files:
         click.echo(f"         {plain(file.name)} ({units.size(file.size)})")
     for name in receipt.missing:
-        click.echo(f"{plain(name)} of the release is missing.", err=True)
+        note(f"{plain(name)} of the release is missing.")
 
 
 @click.command("receipts", cls=ClientCommand)

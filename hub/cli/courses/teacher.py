@@ -25,6 +25,7 @@ from ...schemas.courses import (
 )
 from ..common import display
 from ..common.client_command import ClientCommand, json_option, site_option
+from ..common.notes import note
 from ..common.terminal import plain
 from .selection import assignment_argument, course_option, due_text, grading, teaching
 
@@ -90,7 +91,7 @@ def _released(made: ReleasedOut) -> None:
     for sentence in sentences(made.report):
         click.echo(plain(sentence))
     for warning in made.warnings:
-        click.echo(f"Warning: {plain(warning)}", err=True)
+        note(f"Warning: {plain(warning)}")
 
 
 @click.command("extend", cls=ClientCommand)
@@ -264,7 +265,7 @@ def _done(said: ConsequencesOut, *, as_json: bool) -> None:
 def _left_out(names: Sequence[str]) -> None:
     if names:
         shown = ", ".join(plain(name) for name in names[:5])
-        click.echo(f"Left out because they are not regular files: {shown}.", err=True)
+        note(f"Left out because they are not regular files: {shown}.")
 
 
 TEACHING_COMMANDS = (release_command, extend_command, count_command, outage_command)

@@ -14,6 +14,7 @@ from ...errors import InvalidInput
 from ...messages import units
 from ..common import display
 from ..common.client_command import ClientCommand, json_option, request_argument, site_option
+from ..common.notes import note
 
 
 @click.command("output", cls=ClientCommand)
@@ -109,7 +110,7 @@ def _fetch_files(
             click.echo(f"Wrote {path} ({units.size(file.size)}).")
     if found.left_out and not as_json:
         entries = "1 entry is" if found.left_out == 1 else f"{found.left_out} entries are"
-        click.echo(f"{entries} not offered: links, special files, or too many.", err=True)
+        note(f"{entries} not offered: links, special files, or too many.")
     if not files and not as_json:
         click.echo(f"{request.id} has put nothing into $CARREL_OUTPUT_DIR.")
 

@@ -16,6 +16,7 @@ from ...scheduling.model.states import State
 from ...schemas import parsers
 from ..common import display
 from ..common.client_command import ClientCommand, json_option, request_argument, site_option
+from ..common.notes import confirmed
 from ..common.terminal import TerminalSanitizer
 
 
@@ -262,13 +263,7 @@ def _labelled(client: Client, labels: dict[str, str], *, yes: bool) -> list[str]
         return [request.id for request in found]
     running = sum(request.state != "queued" for request in found)
     these = units.count(len(found), "request")
-    try:
-        agreed = click.confirm(
-            f"{these} with {_written(labels)}, {running} of them running. Cancel all?", err=True
-        )
-    except click.Abort:
-        agreed = False
-    if not agreed:
+    if not confirmed(f"{these} with {_written(labels)}, {running} of them running. Cancel all?"):
         raise InvalidInput("Nothing was cancelled.", accepted="Add --yes in scripts.")
     return [request.id for request in found]
 

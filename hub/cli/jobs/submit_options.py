@@ -18,6 +18,7 @@ from ...messages import units
 from ...schemas import RequestOut, parsers
 from ..common import display
 from ..common.client_command import DeviceCount
+from ..common.notes import confirmed, note
 from ..common.request_options import model_field, model_option
 from ..common.wait import wait_for
 
@@ -199,17 +200,12 @@ def _packed(place: WorkingFolder, here: Path, *, yes: bool, ask: bool) -> dict[s
     size = units.size(len(fields["archive"]) * 3 // 4)
     say = _described(place.luggage, here if ask else None, size)
     if yes or not ask:
-        click.echo(f"{say}.", err=True)
+        note(f"{say}.")
         return fields
-    try:
-        agreed = click.confirm(f"{say}. Upload?", default=True, err=True)
-    except click.Abort:
+    if not confirmed(f"{say}. Upload?", default=True):
         raise InvalidInput(
-            "The upload was not confirmed.", accepted="Add --yes in scripts."
-        ) from None
-    if not agreed:
-        raise InvalidInput(
-            "Nothing was uploaded.", accepted="List unneeded files in .carrelignore."
+            "Nothing was uploaded.",
+            accepted="Add --yes in scripts, and list unneeded files in .carrelignore.",
         )
     return fields
 

@@ -26,6 +26,7 @@ from ..common.client_command import (
     json_option,
     site_option,
 )
+from ..common.notes import note
 from ..common.request_options import group_option, hours_option, model_field, model_option
 from .wait import wait_for_session
 
@@ -314,7 +315,7 @@ def open_command(session: str, browser: bool, as_json: bool, site: str | None) -
     else:
         click.echo(address)
         if found.state != "running":
-            click.echo(f"It is {request_messages.state_meaning(found.state)}.", err=True)
+            note(f"It is {request_messages.state_meaning(found.state)}.")
     if browser:
         click.launch(address)
 
@@ -349,10 +350,9 @@ def _waited(client: Client, request: RequestOut, *, as_json: bool) -> int:
         found = wait_for_session(client, request, as_json=as_json)
     except KeyboardInterrupt:
         name = request.server_name or "-"
-        click.echo(
+        note(
             f"\n{request.id} keeps its position in the queue. See: carrel session ls. "
-            f"Cancel it with: carrel session stop {name}",
-            err=True,
+            f"Cancel it with: carrel session stop {name}"
         )
         return 130
     if found.ended:

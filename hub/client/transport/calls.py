@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 import httpx
 
-from ...errors import CarrelError, Unavailable
+from ...errors import CarrelError, InvalidArgument, InvalidInput, Unavailable
 from .error_map import AWAY, failure, no_carrel
 from .site_url import SiteUrl
 
@@ -83,18 +83,28 @@ class Transport(Protocol):
 
 
 def built(http: httpx.Client | httpx.AsyncClient, call: Call) -> httpx.Request:
+    """Raises InvalidArgument if HTTP or JSON cannot carry a value of the call."""
     timeout = http.timeout
     if call.silence is not None:
         timeout = httpx.Timeout(timeout.connect, read=call.silence)
-    return http.build_request(
-        call.method,
-        call.path,
-        params={name: _plain(value) for name, value in call.query.items()},
-        json=call.json,
-        data=call.form,
-        headers=dict(call.headers),
-        timeout=timeout,
-    )
+    try:
+        return http.build_request(
+            call.method,
+            call.path,
+            params={name: _plain(value) for name, value in call.query.items()},
+            json=call.json,
+            data=call.form,
+            headers=dict(call.headers),
+            timeout=timeout,
+        )
+    except UnicodeError:
+        raise InvalidArgument("A value contains characters that are not Unicode text.") from None
+    except httpx.InvalidURL:
+        raise InvalidArgument("A name, an id or a filter is too long for an address.") from None
+    except ValueError:
+        raise InvalidArgument(
+            "A number is infinite or not a number.", accepted="Send finite numbers."
+        ) from None
 
 
 def _plain(value: str | int | Sequence[str]) -> str | int | list[str]:
@@ -125,7 +135,16 @@ def broken(site: SiteUrl, error: httpx.TransportError) -> CarrelError:
 
 
 def options_for(site: SiteUrl, token: str) -> tuple[str, dict[str, str]]:
-    """Base URL and headers of all calls to a site."""
+    """Base URL and headers of all calls to a site.
+
+    Raises:
+        InvalidInput: no header can contain the token.
+    """
+    if not (token.isascii() and token.isprintable()):
+        raise InvalidInput(
+            f"The token for {site.base} contains characters that no token has.",
+            accepted=f"Sign in again with: carrel login {site.base}",
+        )
     return (
         f"{site.service}/api/v1/",
         {"Authorization": f"token {token}", "Accept": "application/json"},

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from ...errors import Unavailable
+from ...errors import InvalidArgument, Unavailable
 from .calls import Call, HttpAnswer, Transport
 from .credentials import credentials_here
 from .error_map import no_carrel
@@ -96,5 +96,15 @@ class Connection:
 
 
 def segment(text: str) -> str:
-    """Quote any text as one path segment of a URL."""
-    return quote(text, safe="")
+    """Quote text as one path segment of a URL.
+
+    Raises:
+        InvalidArgument: addresses cannot contain it, since it is empty, a dot or no Unicode text.
+    """
+    try:
+        quoted = quote(text, safe="")
+    except UnicodeEncodeError:
+        quoted = ""
+    if quoted in {"", ".", ".."}:
+        raise InvalidArgument(f"{text[:80]!r} is not a name or an id.")
+    return quoted

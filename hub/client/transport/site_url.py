@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Self
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
+import httpx
+
 from ...errors import InvalidInput
 
 ACCEPTED = (
@@ -36,13 +38,9 @@ class SiteUrl:
         Raises:
             InvalidInput: this is not an address.
         """
-        text = url.strip()
-        if "://" not in text:
-            host = urlsplit(f"//{text}").hostname or ""
-            text = f"{'http' if is_loopback(host) else 'https'}://{text}"
-        parts = _web_address(text)
+        parts = _web_address(url.strip())
         if parts is None:
-            raise InvalidInput(f"Invalid address: {url!r}.", accepted=ACCEPTED)
+            raise InvalidInput(f"Invalid address: {url[:200]!r}.", accepted=ACCEPTED)
         below = _BELOW_BASE.search(parts.path)
         path = parts.path[: below.start()] if below else parts.path
         return cls(base=urlunsplit((parts.scheme, parts.netloc, path.rstrip("/") + "/", "", "")))
@@ -64,9 +62,14 @@ class SiteUrl:
 
 def _web_address(text: str) -> SplitResult | None:
     try:
+        if "://" not in text:
+            host = urlsplit(f"//{text}").hostname or ""
+            text = f"{'http' if is_loopback(host) else 'https'}://{text}"
         parts = urlsplit(text)
         complete = parts.hostname and (parts.port is None or parts.port > 0)
-    except ValueError:  # an invalid port, unbalanced brackets
+        httpx.URL(text)
+        (parts.hostname or "").encode("idna")
+    except (ValueError, httpx.InvalidURL):  # an invalid port, unbalanced brackets, an empty label
         return None
     return parts if complete and parts.scheme in {"http", "https"} else None
 
