@@ -123,3 +123,4 @@ class ImageFailed(CarrelError):
 
 class BackendFailed(CarrelError):
     code = "backend_failed"
+    http_status = 503

@@ -38,8 +38,12 @@ class JobController:
         c.store.launch(lease.id, now=now, token_hash=token_hash(token))
         devices = {device.id: device for device in c.store.devices()}
         folder = c.files.attempt_folder(request.id, lease.epoch)
-        # Nothing that a person can write into leads the service's own work.
-        home = folder if request.trusted else c.files.home(request.owner)
+        try:
+            # Nothing that a person can write into leads the service's own work.
+            home = folder if request.trusted else c.files.home(request.owner)
+        except BackendFailed as error:
+            self._refused(lease, request, error)
+            return None
         order = LaunchOrder(
             lease_id=lease.id,
             request_id=request.id,
@@ -61,8 +65,7 @@ class JobController:
         try:
             return c.backend.start(order)
         except BackendFailed as error:
-            log.warning("%s: %s", lease.id, error)
-            give_back_or_fail(c, lease, request, str(error))
+            self._refused(lease, request, error)
             return None
         except Unavailable as error:
             # Whether it started is not known. Its engine will say, and it is not to blame.
@@ -71,6 +74,10 @@ class JobController:
                 request.id, lifecycle.record_event, ENGINE_AWAY, {"why": str(error)}, now=now
             )
             return None
+
+    def _refused(self, lease: LeaseRecord, request: RequestRecord, error: BackendFailed) -> None:
+        log.warning("%s: %s", lease.id, error)
+        give_back_or_fail(self.context, lease, request, str(error))
 
     def not_started(
         self, lease: LeaseRecord, request: RequestRecord, known: Cause | None = None

@@ -43,16 +43,19 @@ class HomeFolders:
         """Return the home, created and mounted if necessary; distinct names never share one.
 
         Raises:
-            BackendFailed: the file system with the limit cannot be created or mounted.
+            BackendFailed: it is not a folder, or cannot be created or mounted.
         """
         home = self.root / safe_name(name)
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self.size is not None and not home.is_mount():
-            with self._locked(name):
-                if not home.is_mount():
-                    self._mount(name, home)
-        if self.owner is not None and home.stat().st_uid != self.owner[0]:
-            os.chown(home, *self.owner, follow_symlinks=False)
+        try:
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self.size is not None and not home.is_mount():
+                with self._locked(name):
+                    if not home.is_mount():
+                        self._mount(name, home)
+            if self.owner is not None and home.stat().st_uid != self.owner[0]:
+                os.chown(home, *self.owner, follow_symlinks=False)
+        except OSError as error:
+            raise unusable(name, home, error) from error
         return home
 
     def use(self, name: str) -> HomeUse | None:
@@ -99,6 +102,18 @@ class HomeFolders:
         with (self.disks / f"{safe_name(name)}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+
+def unusable(name: str, home: Path, error: OSError) -> BackendFailed:
+    """Return the error for a home that cannot be created or entered."""
+    why = error.strerror or str(error)
+    if home.is_symlink() and not home.exists():
+        why = f"{home} is a link to {home.readlink()}, which does not exist"
+    elif home.exists() and not home.is_dir():
+        why = f"{home} is not a folder"
+    return BackendFailed(
+        f"The home of {name} cannot be used: {why}.", accepted="Ask an administrator to restore it."
+    )
 
 
 def release(root: Path) -> None:

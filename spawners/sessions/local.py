@@ -24,6 +24,7 @@ from traitlets import Integer, Unicode, default
 from ...extensions.environment import jupyter_environment
 from ...hub.config.state_folder import StateFolder
 from ...hub.files.filenames import safe_name
+from ...hub.files.home_folders import unusable
 from ...hub.records.leases import Handle
 from ...hub.schemas import LeaseOut, StartedIn
 from ..common import course_links
@@ -32,6 +33,7 @@ from ..processes.lease_processes import handle_of, scan
 from .lease_mixin import LeaseMixin
 from .readiness import Address
 from .server_ports import next_port
+from .start_refused import refused
 
 __all__ = ["LeaseMixin", "LocalSession"]
 
@@ -121,7 +123,10 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
 
     async def start_server(self) -> Address:
         home = Path(self.home_dir)
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise refused(unusable(self.user.name, home, error)) from error
         await self._link_courses(home)
         self.port = next_port()  # another process may have taken the port of an earlier start
         with self._open_log() as log:

@@ -64,6 +64,9 @@ class NotebookAttempt(NotebookState):
         # Papermill also raises for errors that a tag of the cell expects.
         if manager is not None and (error is None or isinstance(error, PapermillExecutionError)):
             return outcome.succeeded(manager.done)
+        # What fails afterwards, such as the return to a home that is gone, takes nothing away.
+        if manager is not None and manager.numbers and manager.done == len(manager.numbers):
+            return outcome.succeeded(manager.done)
         status = None if self.process is None else self.process.poll()
         match error:
             case StartFailed():

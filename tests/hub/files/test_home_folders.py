@@ -38,6 +38,20 @@ def test_a_home_without_a_size_is_a_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "disks").exists()
 
 
+@pytest.mark.parametrize(
+    ("broken", "said"), [("file", "is not a folder"), ("link", "is a link to nowhere, which does")]
+)
+def test_a_home_that_is_no_folder_is_described(tmp_path: Path, broken: str, said: str) -> None:
+    homes = HomeFolders(root=tmp_path / "homes", disks=tmp_path / "disks")
+    homes.root.mkdir()
+    if broken == "file":
+        (homes.root / "student1").write_text("")
+    else:
+        (homes.root / "student1").symlink_to("nowhere")
+    with pytest.raises(BackendFailed, match=said):
+        homes.ready("student1")
+
+
 def test_the_limit_holds_for_each_home(homes: HomeFolders) -> None:
     one, two = homes.ready("student1"), homes.ready("student2")
     assert (one.stat().st_uid, one.stat().st_mode & 0o777) == (1000, 0o700)

@@ -391,6 +391,20 @@ def test_case_30_names_that_look_alike_have_different_homes(
     assert len(homes) == 3
 
 
+def test_a_session_whose_home_is_no_folder_fails_with_a_sentence(
+    hub: HubProcess, service: FakeService
+) -> None:
+    hub.add_user("homeless")
+    (hub.state / "homes").mkdir(exist_ok=True)
+    (hub.state / "homes" / "homeless").write_text("")
+    hub.spawn("homeless", options={"devices": 0})
+    eventually(lambda: not hub.server("homeless").get("pending"))
+    said = list(hub.progress("homeless"))[-1]
+    assert said["failed"]
+    assert "The home of homeless cannot be used: " in said["message"]
+    assert "is not a folder. Ask an administrator to restore it." in said["message"]
+
+
 def test_case_30_a_server_is_not_taken_for_another_users_server(
     hub: HubProcess, service: FakeService
 ) -> None:
