@@ -329,7 +329,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
         try:
             request = await self._lease_request.stop(request_id, failed, FAILURE_SECONDS)
         except CarrelError as error:
-            self.log.warning("Carrel was not message that %s failed: %s", self._log_name, error)
+            self.log.warning("Carrel was not told that %s failed: %s", self._log_name, error)
         else:
             if request.cause and request.cause.code != failed.cause:
                 return ended(request)  # the request was ended: that is why the server died

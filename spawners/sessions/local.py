@@ -33,7 +33,6 @@ from ..processes.lease_processes import handle_of, scan
 from .lease_mixin import LeaseMixin
 from .readiness import Address
 from .server_ports import next_port
-from .start_refused import refused
 
 __all__ = ["LeaseMixin", "LocalSession"]
 
@@ -126,7 +125,7 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
         try:
             home.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            raise refused(unusable(self.user.name, home, error)) from error
+            raise unusable(self.user.name, home, error) from error
         await self._link_courses(home)
         self.port = next_port()  # another process may have taken the port of an earlier start
         with self._open_log() as log:

@@ -397,6 +397,7 @@ def test_a_session_whose_home_is_no_folder_fails_with_a_sentence(
     hub.add_user("homeless")
     (hub.state / "homes").mkdir(exist_ok=True)
     (hub.state / "homes" / "homeless").write_text("")
+    service.free += 1
     hub.spawn("homeless", options={"devices": 0})
     eventually(lambda: not hub.server("homeless").get("pending"))
     said = list(hub.progress("homeless"))[-1]
