@@ -77,22 +77,30 @@ def _list_units() -> tuple[list[_Unit], list[str]]:
             reasons.append(f"GPU {number} is in MIG mode and has no instances.")
         health, why = _health(gpu)
         for part in parts:
-            units.append(_describe(part, position, health, why))
+            try:
+                units.append(_describe(part, position, health, why))
+            except pynvml.NVMLError as error:
+                reasons.append(f"GPU {number} has no UUID that can be read: {error}.")
             position += 1
     return units, reasons
 
 
 def _describe(unit: Unit, index: int, health: Health, why: str) -> _Unit:
-    """Describe a device: its UUID is enough to list it, even if nothing else can be read."""
+    """Describe a device: its UUID is enough to list it, even if nothing else can be read.
+
+    A reading that the driver does not offer is no fault: integrated GPUs have no memory of their
+    own, and MIG instances and accounts without permission lack several readings.
+    """
     identity = pynvml.nvmlDeviceGetUUID(unit)
     model, memory, used = "NVIDIA GPU", 0, 0
     pids: tuple[int, ...] = ()
     utilization: int | None = None
     try:
-        model = pynvml.nvmlDeviceGetName(unit)
-        sizes = pynvml.nvmlDeviceGetMemoryInfo(unit)
-        memory, used = sizes.total, sizes.used
-        pids = _pids(unit)
+        model = _if_supported(lambda: pynvml.nvmlDeviceGetName(unit)) or model
+        sizes = _if_supported(lambda: pynvml.nvmlDeviceGetMemoryInfo(unit))
+        if sizes is not None:
+            memory, used = sizes.total, sizes.used
+        pids = _if_supported(lambda: _pids(unit)) or ()
         utilization = _utilization(unit)
     except pynvml.NVMLError as error:
         if health is Health.OK:
@@ -127,10 +135,8 @@ def _pids(unit: Unit) -> tuple[int, ...]:
     """Return the processes with a compute context; graphics processes (a desktop) do not count."""
     try:
         processes = pynvml.nvmlDeviceGetComputeRunningProcesses(unit)
-    except pynvml.NVMLError_FunctionNotFound:  # drivers before 510
+    except (pynvml.NVMLError_FunctionNotFound, pynvml.NVMLLibraryMismatchError):  # before 510
         processes = pynvml.nvmlDeviceGetComputeRunningProcesses_v2(unit)
-    except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_NoPermission):
-        return ()
     return tuple(sorted({process.pid for process in processes}))
 
 

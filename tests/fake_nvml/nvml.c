@@ -56,6 +56,14 @@ static const char *value_for(const char *name, int index) {
     return NULL;
 }
 
+/* The error code that FAKE_NVML_MISSING ("I:READING=CODE") has for a reading of a device, or 0. */
+static int failure(unit *device, const char *reading) {
+    const char *text = value_for("FAKE_NVML_MISSING", device->gpu);
+    size_t length = strlen(reading);
+    if (text == NULL || strncmp(text, reading, length) != 0 || text[length] != '=') return 0;
+    return atoi(text + length + 1);
+}
+
 static int gpu_count(void) {
     const char *text = getenv("FAKE_NVML_GPUS");
     return text == NULL ? 1 : atoi(text);
@@ -112,6 +120,7 @@ int nvmlDeviceGetMigDeviceHandleByIndex(unit *device, unsigned int slot, unit **
 }
 
 int nvmlDeviceGetUUID(unit *device, char *text, unsigned int length) {
+    if (failure(device, "uuid")) return failure(device, "uuid");
     if (device->slot < 0)
         snprintf(text, length, "GPU-00000000-0000-0000-0000-%012d", device->gpu);
     else
@@ -121,11 +130,13 @@ int nvmlDeviceGetUUID(unit *device, char *text, unsigned int length) {
 
 int nvmlDeviceGetName(unit *device, char *text, unsigned int length) {
     if (value_for("FAKE_NVML_LOST", device->gpu) != NULL) return GPU_IS_LOST;
+    if (failure(device, "name")) return failure(device, "name");
     snprintf(text, length, device->slot < 0 ? "NVIDIA Fake" : "NVIDIA Fake MIG 1g.10gb");
     return SUCCESS;
 }
 
 int nvmlDeviceGetMemoryInfo(unit *device, memory *out) {
+    if (failure(device, "memory")) return failure(device, "memory");
     out->total = device->slot < 0 ? 80ULL << 30 : 10ULL << 30;
     out->free = out->total;
     out->used = 0;
@@ -180,6 +191,7 @@ int nvmlDeviceGetSamples(unit *device, int type, unsigned long long since, int *
 
 int nvmlDeviceGetComputeRunningProcesses_v3(unit *device, unsigned int *count, process *out) {
     int index = device->slot < 0 ? device->gpu : 100 * (device->gpu + 1) + device->slot;
+    if (failure(device, "pids")) return failure(device, "pids");
     const char *text = value_for("FAKE_NVML_PIDS", index);
     if (text == NULL) {
         *count = 0;

@@ -80,6 +80,33 @@ def test_an_unhealthy_gpu_has_a_message_and_affects_no_other(
     assert second == gpu(1)
 
 
+@pytest.mark.parametrize("code", [3, 4, 13], ids=["unsupported", "no permission", "unknown call"])
+@pytest.mark.parametrize(
+    ("reading", "changes"),
+    [("memory", {"memory_bytes": 0}), ("name", {"model": "NVIDIA GPU"}), ("pids", {})],
+)
+def test_a_gpu_without_an_optional_reading_is_healthy(
+    driver: Driver, reading: str, changes: dict[str, object], code: int
+) -> None:
+    driver(GPUS=2, MISSING=f"0:{reading}={code}")
+    assert nvml.read("here") == NvmlInventory(
+        found=(DetectedDevice(device=gpu(0, **changes)), DetectedDevice(device=gpu(1)))
+    )
+
+
+def test_a_mig_instance_without_memory_readings_is_healthy(driver: Driver) -> None:
+    driver(GPUS=1, MIG="0:1", MISSING="0:memory=4")
+    (found,) = nvml.read("here").found
+    assert (found.device.memory_bytes, found.device.health) == (0, Health.OK)
+
+
+def test_a_gpu_without_uuid_is_reported_and_hides_no_other(driver: Driver) -> None:
+    driver(GPUS=2, MISSING="0:uuid=4")
+    inventory = nvml.read("here")
+    assert [found.device for found in inventory.found] == [gpu(1)]
+    assert inventory.reason.startswith("GPU 0 has no UUID that can be read: ")
+
+
 @pytest.mark.parametrize(
     ("behaviour", "expected"),
     [
