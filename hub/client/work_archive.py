@@ -140,7 +140,9 @@ def safe_target(folder: Path, name: str) -> Path:
         InvalidInput: the name leads outside.
     """
     parts = PurePosixPath(name).parts
-    usual = name and "\0" not in name and "\\" not in name and not name.startswith("/")
+    # A backslash is an ordinary character, except where it separates folders.
+    unusual = {"\0"} if os.sep == "/" else {"\0", os.sep}
+    usual = name and not unusual & set(name) and not name.startswith("/")
     target = folder.joinpath(*parts)
     root = folder.resolve()
     # Links in the folder are followed, and must not lead outside either.

@@ -98,7 +98,7 @@ def clock_time(moment: float) -> str:
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: str = "") -> None:
     """Print a table; the columns named in ``right`` are right-aligned."""
     # Names come from other users: they must not contain control characters.
-    lines = [list(header), *([_printable(text) for text in row] for row in rows)]
+    lines = [list(header), *([printable(text) for text in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     for line in lines:
         cells = [
@@ -108,7 +108,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: str = 
         click.echo("  ".join(cells).rstrip())
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """Replace control characters and line breaks by question marks."""
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
@@ -178,7 +179,7 @@ def request_details(request: RequestOut, now: float) -> None:
     """Print everything about one request, one fact a line."""
     for name, value in _facts(request, now):
         if value:
-            click.echo(f"{name + ':':<16} {_printable(value)}")
+            click.echo(f"{name + ':':<16} {printable(value)}")
     if request.cause and request.cause.details:
         click.echo("\n" + plain(request.cause.details).rstrip())
 
@@ -367,4 +368,4 @@ def change(item: RequestOut, now: float) -> str:
     """Return one line for a change of a request."""
     clock = clock_time(now)
     sentence = item.cause.message if item.cause else item.wait.sentence if item.wait else ""
-    return f"{clock}  {item.id}  {place(item)}  {_printable(sentence)}".rstrip()
+    return f"{clock}  {item.id}  {place(item)}  {printable(sentence)}".rstrip()

@@ -79,7 +79,10 @@ def _fetch_notebook(
     if as_json:
         display.as_json({"file": str(path), "bytes": len(found.content), "ended": request.ended})
         return
-    click.echo(f"Wrote {path}" + ("." if request.ended else f" as far as {request.id} is."))
+    click.echo(
+        f"Wrote {display.printable(str(path))}"
+        + ("." if request.ended else f" as far as {request.id} is.")
+    )
 
 
 def _fetch_files(
@@ -107,7 +110,7 @@ def _fetch_files(
             size = path.stat().st_size
             display.as_json({"file": str(path), "bytes": size, "ended": request.ended})
         else:
-            click.echo(f"Wrote {path} ({units.size(file.size)}).")
+            click.echo(f"Wrote {display.printable(str(path))} ({units.size(file.size)}).")
     if found.left_out and not as_json:
         entries = "1 entry is" if found.left_out == 1 else f"{found.left_out} entries are"
         note(f"{entries} not offered: links, special files, or too many.")

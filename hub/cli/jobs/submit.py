@@ -10,9 +10,11 @@ import click
 from pydantic import JsonValue
 
 from ...client import Client
+from ...client.shell_syntax import shell_syntax
 from ...schemas import parsers
 from ..common import exit_status
 from ..common.client_command import WaitingCommand, json_option, site_option
+from ..common.notes import note
 from ..common.wait import wait_for
 from .submit_options import SubmitOptions, job_options, send
 
@@ -88,13 +90,21 @@ def submit_command(
     context_settings={"allow_interspersed_args": False},
 )
 @click.argument("command", metavar="[--] PROGRAM [ARGUMENT]...", nargs=-1, required=True)
+@click.option(
+    "--shell", is_flag=True, help="Run it in a shell (sh -c), for pipes, redirections and &&."
+)
 @job_options
 @json_option
 @site_option
 def run_command(
-    command: tuple[str, ...], as_json: bool, site: str | None, **common: Unpack[SubmitOptions]
+    *,
+    command: tuple[str, ...],
+    shell: bool,
+    as_json: bool,
+    site: str | None,
+    **common: Unpack[SubmitOptions],
 ) -> None:
-    """Run a command as a job, without a shell.
+    """Run a command as a job: a program with its arguments, without a shell unless --shell.
 
     In a session the job works in this folder, as it is when the job starts. Elsewhere --upload
     uploads this folder as it is now (without the patterns in .carrelignore), and --input single
@@ -105,7 +115,15 @@ def run_command(
       carrel run --devices 1 -- python train.py --lr 0.1
       carrel run --upload --yes --time 2h -- python train.py
       carrel run --input job.sh --retries 2 --follow -- bash job.sh
+      carrel run --shell 'python prepare.py && python train.py | tee log.txt'
     """
+    if shell:
+        command = ("sh", "-c", " ".join(command))
+    elif found := shell_syntax(command):
+        note(
+            f"No shell runs this command: {found!r} is passed on as text. "
+            "Use --shell for pipes, redirections and &&."
+        )
     send(
         {"command": list(command)},
         Path(),

@@ -20,6 +20,7 @@ from ...schemas import (
     RequestsOut,
 )
 from ...schemas.explanation import WhyOut
+from ..dependencies import file_paths  # noqa: F401  # registers the convertor "file"
 from ..dependencies.bodies import json_body
 from ..dependencies.callers import Carrel, Reader, ReaderOrHub, RequestId, Writer
 from ..html.downloads import SAFE_CONTENT, OpenFileResponse, attachment
@@ -202,7 +203,7 @@ def list_files(web: Carrel, who: Reader, request_id: RequestId) -> FilesOut:
 
 
 @router.get(
-    "/requests/{request_id}/files/{name:path}",
+    "/requests/{request_id}/files/{name:file}",
     tags=["requests"],
     summary="One of these files",
     response_class=Response,

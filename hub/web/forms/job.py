@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from ...admission.notebook import CheckedNotebook, check_name, check_notebook
 from ...admission.parameters import ParameterField
+from ...client.shell_syntax import unquoted_operator
 from ...errors import CarrelError, InvalidInput, NotAMember, TooLarge
 from ...groups.membership import GroupChoice
 from ...schemas import MODEL_LENGTH, JobIn, NotebookIn, parsers
@@ -165,6 +166,12 @@ class JobForm:
 
     def _command(self) -> dict[str, object]:
         words = self._words("command")
+        if found := unquoted_operator(self.command):
+            raise InvalidInput(
+                f"No shell runs the command, so that {found} would be passed on as text.",
+                accepted=f"Quote it ('{found}'), or run a shell: sh -c 'COMMAND'",
+                field="command",
+            )
         if not words:
             raise InvalidInput(
                 "The command is missing.",

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from .....courses.roster.access import GRADERS
 from ....errors import NotFound
+from ...dependencies import file_paths  # noqa: F401  # registers the convertor "file"
 from ...dependencies.callers import Carrel
 from ...dependencies.course_paths import AssignmentName, CourseName, SubmissionId
 from ...dependencies.visitors import Follower, Guest, html
@@ -92,7 +93,7 @@ def preview_content(
     return Response(page, media_type="text/html; charset=utf-8", headers=SANDBOXED)
 
 
-@router.get("/file/{submission}/{name:path}")
+@router.get("/file/{submission}/{name:file}")
 def file(
     *,
     web: Carrel,

@@ -64,6 +64,19 @@ def test_in_a_session_a_command_works_in_this_folder(service: FakeService, carre
     }  # fmt: skip  # grouped by meaning
 
 
+def test_a_command_runs_in_a_shell_only_where_asked(service: FakeService, carrel: Carrel) -> None:
+    done = carrel("run", "--workdir", ".", "--", "cat", "a", "|", "wc")
+    assert "No shell runs this command: '|' is passed on as text. Use --shell" in done.stderr
+    quiet = carrel("run", "--workdir", ".", "--shell", "cat a | wc > b && true")
+    assert "shell" not in quiet.stderr
+    carrel("run", "--workdir", ".", "--shell", "--", "cat", "a", "|", "wc")
+    assert [body["command"] for body in service.called("POST", "requests")] == [
+        ["cat", "a", "|", "wc"],
+        ["sh", "-c", "cat a | wc > b && true"],
+        ["sh", "-c", "cat a | wc"],
+    ]
+
+
 def test_elsewhere_it_says_how_to_upload_files(
     service: FakeService, carrel: Carrel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -147,6 +160,11 @@ def test_files_are_written_below_one_folder(service: FakeService, carrel: Carrel
     assert [json.loads(line)["bytes"] for line in done.stdout.splitlines()] == [1, 2]
     assert Path("results/plots/a.png").read_bytes() == b"22"
     assert "is there already" in carrel("output", "j-1", "--files", "-o", "results").stderr
+    odd = {"two\nlines": b"1", "back\\slash": b"2"}
+    service.files["j-1"] = odd
+    fetched = carrel("output", "j-1", "--files", "-o", "odd")
+    assert {name: Path("odd", name).read_bytes() for name in odd} == odd
+    assert "Wrote odd/two?lines (1 B)." in fetched.stdout
     service.files["j-1"] = {"fine.csv": b"1", "../evil.csv": b"2"}
     refused = carrel("output", "j-1", "--files")
     assert "is outside of" in refused.stderr
