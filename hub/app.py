@@ -34,6 +34,7 @@ from .demo import prepare_demo
 from .errors import CarrelError, StateInUse, Unavailable
 from .files.local import LocalFiles
 from .interfaces.backend import Backend
+from .jupyterhub.availability import HubAvailability
 from .jupyterhub.client import HubApi
 from .runtime.context import Context
 from .runtime.loop_metrics import LoopMetrics
@@ -74,7 +75,8 @@ def serve(state: StateFolder, settings: Settings) -> None:
     store = open_store(state.database, half_life=settings.use_half_life_seconds)
     clock = ServiceClock(store.clock_offset())
     accounts = Accounts(state.accounts)
-    hub = HubApi(settings.hub_api_url, secrets.service_token)
+    availability = HubAvailability()
+    hub = HubApi(settings.hub_api_url, secrets.service_token, availability=availability)
     backend = choose_backend(state, settings)
     homes = config_backend.homes(state, settings)
     context = Context(
@@ -116,7 +118,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
 
     app = build_app(
         context,
-        HubSignIn.of(settings, secrets.service_token),
+        HubSignIn.of(settings, secrets.service_token, availability),
         settings,
         clock=clock,
         hub_token=secrets.hub_token,

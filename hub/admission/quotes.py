@@ -30,7 +30,7 @@ class _Groups:
     def of(self, wanted: str) -> str:
         if wanted not in self.known:
             try:
-                self.known[wanted] = self.membership.choose_group(self.owner, wanted)
+                self.known[wanted] = self.membership.choose_group(self.owner, wanted, for_page=True)
             except Refused as refusal:
                 self.known[wanted] = refusal
         found = self.known[wanted]

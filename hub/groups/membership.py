@@ -71,29 +71,29 @@ class Membership:
     def known_groups(self, who: Identity) -> tuple[Group, ...]:
         """Return the user's groups; those at sign-in while JupyterHub is not available."""
         try:
-            return self.groups_of(who.name)
+            return self.groups_of(who.name, for_page=True)
         except (Unavailable, NotFound):
             entitled = who.groups | self.store.taught_by(who.name)
             return tuple(group for group in self.store.groups() if group.name in entitled)
 
-    def groups_of(self, owner: str) -> tuple[Group, ...]:
+    def groups_of(self, owner: str, *, for_page: bool = False) -> tuple[Group, ...]:
         """Return the groups with a quota in which the owner is a member or a teacher now.
 
         Raises:
             NotFound: JupyterHub has no such user.
             Unavailable: JupyterHub does not answer.
         """
-        entitled = self.hub.user(owner).groups | self.store.taught_by(owner)
+        entitled = self.hub.user(owner, for_page=for_page).groups | self.store.taught_by(owner)
         return tuple(group for group in self.store.groups() if group.name in entitled)
 
-    def choose_group(self, owner: str, wanted: str) -> str:
+    def choose_group(self, owner: str, wanted: str, *, for_page: bool = False) -> str:
         """Return the group that is charged: the wanted one, or the only one.
 
         Raises:
             NotAMember: there is no such group, or the owner is not in it.
             InvalidInput: none was named and there are several.
         """
-        mine = [group.name for group in self.groups_of(owner)]
+        mine = [group.name for group in self.groups_of(owner, for_page=for_page)]
         yours = (
             f"Your groups: {', '.join(mine)}."
             if mine

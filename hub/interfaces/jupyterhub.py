@@ -31,11 +31,21 @@ class HubUser:
 class JupyterHub(Protocol):
     """JupyterHub's REST API, as far as Carrel needs it. Every call may raise Unavailable."""
 
-    def user(self, name: str) -> HubUser:
-        """Return a user, never from a cache. Raises NotFound."""
+    @property
+    def away(self) -> bool:
+        """Whether the last call had no answer."""
+
+    def user(self, name: str, *, for_page: bool = False) -> HubUser:
+        """Return a user, never from a cache. Raises NotFound.
+
+        ``for_page``: a person waits, so that Unavailable is raised early.
+        """
 
     def users(self, *, within: float = 0.0) -> tuple[HubUser, ...]:
-        """Read fresh; or, for display only, as they were at most so many seconds ago."""
+        """Read fresh; or, for display only, as they were at most so many seconds ago.
+
+        For display, users that were read earlier are returned while JupyterHub does not answer.
+        """
 
     def start_server(self, user: str, server: str, options: Mapping[str, Json]) -> None:
         """Ask the hub to start a server; one that is pending or running already is fine.

@@ -14,6 +14,7 @@ from ..errors import NotFound, Refused, Unavailable
 from ..interfaces.clock import Instant, MonotonicClock, monotonic
 from ..interfaces.jupyterhub import HubServer, HubUser
 from ..records.json_value import Json
+from .availability import PAGE_SECONDS, HubAvailability
 
 _TIMEOUT_SECONDS = 10.0
 _CHECK_SECONDS = 2.0
@@ -34,8 +35,10 @@ class HubApi:
         *,
         transport: httpx.BaseTransport | None = None,
         clock: MonotonicClock = monotonic,
+        availability: HubAvailability | None = None,
     ) -> None:
         self._clock = clock
+        self._availability = availability or HubAvailability(clock)
         self._users = _NOTHING_READ
         self._changes = 0
         self._client = httpx.Client(
@@ -45,28 +48,39 @@ class HubApi:
             transport=transport,
         )
 
-    def user(self, name: str) -> HubUser:
+    @property
+    def away(self) -> bool:
+        return self._availability.away
+
+    def user(self, name: str, *, for_page: bool = False) -> HubUser:
         missing = NotFound(
             f"JupyterHub knows no user {name}.",
             accepted="An administrator can make an account, or has removed this one.",
         )
         path = f"/users/{quote(name, safe='')}"
-        return _user(self._call("GET", path, missing=missing).json())
+        return _user(self._call("GET", path, missing=missing, for_page=for_page).json())
 
     def users(self, *, within: float = 0.0) -> tuple[HubUser, ...]:
         read_at, found = self._users
         if self._clock() - read_at >= within:
             changes, now = self._changes, self._clock()
-            found = self._read_users()
+            try:
+                found = self._read_users(for_page=within > 0)
+            except Unavailable:
+                if within > 0 and self._users is not _NOTHING_READ:
+                    return found
+                raise
             if changes == self._changes:
                 self._users = now, found
         return found
 
-    def _read_users(self) -> tuple[HubUser, ...]:
+    def _read_users(self, *, for_page: bool) -> tuple[HubUser, ...]:
         found: list[HubUser] = []
         while True:
             page = self._call(
-                "GET", f"/users?offset={len(found)}&limit={_PAGE}&include_stopped_servers=false"
+                "GET",
+                f"/users?offset={len(found)}&limit={_PAGE}&include_stopped_servers=false",
+                for_page=for_page,
             ).json()
             found.extend(_user(item) for item in page)
             if len(page) < _PAGE:
@@ -126,10 +140,16 @@ class HubApi:
         body: Mapping[str, object] | None = None,
         fine: frozenset[int] = frozenset(),
         missing: NotFound | None = None,
+        for_page: bool = False,
     ) -> httpx.Response:
+        if for_page and self._availability.failed_lately:
+            raise Unavailable("JupyterHub does not answer.")
+        seconds = PAGE_SECONDS if for_page else _TIMEOUT_SECONDS
         try:
-            answer = self._client.request(method, path, json=body)
+            answer = self._client.request(method, path, json=body, timeout=seconds)
+            self._availability.answered()
         except httpx.HTTPError as error:
+            self._availability.failed()
             raise Unavailable(
                 f"JupyterHub does not answer ({type(error).__name__}).",
                 accepted="It is restarted by itself; try again in a few seconds.",

@@ -57,7 +57,8 @@ class WaitExplanations:
     def _groups(self, record: RequestRecord) -> tuple[str, ...]:
         """Return the owner's groups; none while JupyterHub does not answer."""
         try:
-            return tuple(g.name for g in Membership.of(self.context).groups_of(record.owner))
+            membership = Membership.of(self.context)
+            return tuple(g.name for g in membership.groups_of(record.owner, for_page=True))
         except (Unavailable, NotFound):
             return ()
 

@@ -100,7 +100,7 @@ class SessionLifecycle:
     def ready(self, owner: str, server_name: str) -> bool:
         """Whether JupyterHub routes to this server."""
         try:
-            server = self.context.hub.user(owner).servers.get(server_name)
+            server = self.context.hub.user(owner, for_page=True).servers.get(server_name)
         except (Unavailable, NotFound):
             return False
         return server is not None and server.ready

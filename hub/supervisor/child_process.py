@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import BackendFailed
+from .liveness import LivenessCheck
 from .processes import ProcessId
 
 _ROTATE_BYTES = 10 * 1024 * 1024
@@ -26,6 +27,7 @@ class Component:
         environment: the complete environment.
         ready: probes it once; blocks for a second at most.
         settled: called after every *re*start once it is ready, until it returns True.
+        alive: probes whether it still responds, in another thread; blocks for ten seconds at most.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Component:
     environment: Mapping[str, str]
     ready: Callable[[], bool]
     settled: Callable[[], bool] = field(default=lambda: True)
+    alive: Callable[[], bool] = field(default=lambda: True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,8 @@ class Child:
         self.settled = True
         self.deaths = 0
         self.starts = 0
+        self.liveness: LivenessCheck | None = None
+        """Set once the process is ready."""
         self.due: float | None = None
         """When to start it again; None while it runs."""
         self._started_at = 0.0
@@ -90,6 +95,7 @@ class Child:
         self.starts += 1
         self.ready, self.settled = False, self.starts == 1
         self.due, self._started_at = None, now
+        self.liveness = None
 
     def reap(self, now: float) -> int:
         """Collect the ended process and schedule the next start; return the exit status."""

@@ -16,6 +16,8 @@ from .child_process import Component
 
 HUB_CONFIG = Path(__file__).parents[1] / "jupyterhub" / "config.py"
 _PROBE_SECONDS = 1.0
+_LIVENESS_SECONDS = 10.0
+"""A busy component is slow; one that hangs does not respond at all."""
 # If Carrel is started from inside a session, it must not inherit that session's identity.
 _NOT_INHERITED = ("JUPYTERHUB_", "CONFIGPROXY_", "CARREL_", "JPY_", "MAKE", "MFLAGS")
 
@@ -26,6 +28,7 @@ def parts(
     """Return the components in the order in which they are started."""
     environment = {**clean(os.environ), "CARREL_STATE": str(state.root)}
     probes = ReadinessProbes(settings, secrets)
+    liveness = ReadinessProbes(settings, secrets, seconds=_LIVENESS_SECONDS)
     return (
         Component(
             name="proxy",
@@ -33,6 +36,7 @@ def parts(
             command=(*proxy_command, *_proxy_arguments(settings)),
             environment={**environment, "CONFIGPROXY_AUTH_TOKEN": secrets.proxy_token},
             ready=probes.proxy,
+            alive=liveness.proxy,
             settled=probes.restore_routes,
         ),
         Component(
@@ -41,6 +45,7 @@ def parts(
             command=(sys.executable, "-m", "jupyterhub", "-f", str(HUB_CONFIG)),
             environment=environment,
             ready=probes.hub,
+            alive=liveness.hub,
         ),
         Component(
             name="service",
@@ -48,6 +53,7 @@ def parts(
             command=(sys.executable, "-m", "carrel.hub.app", "--state", str(state.root)),
             environment=environment,
             ready=probes.service,
+            alive=liveness.service_process,
         ),
     )
 
@@ -59,7 +65,9 @@ def clean(environment: Mapping[str, str]) -> dict[str, str]:
 class ReadinessProbes:
     """Readiness probes: one short HTTP request per component."""
 
-    def __init__(self, settings: Settings, secrets: Secrets) -> None:
+    def __init__(
+        self, settings: Settings, secrets: Secrets, *, seconds: float = _PROBE_SECONDS
+    ) -> None:
         self._settings = settings
         self._secrets = secrets
         # One client for all: a new one loads the system's certificates, which takes longer than
@@ -67,7 +75,7 @@ class ReadinessProbes:
         # trust_env=False: these requests must not go through an HTTP proxy of the environment.
         self._client = httpx.Client(
             trust_env=False,
-            timeout=_PROBE_SECONDS,
+            timeout=seconds,
             limits=httpx.Limits(max_keepalive_connections=0),
         )
 
@@ -80,6 +88,10 @@ class ReadinessProbes:
 
     def service(self) -> bool:
         return self._get(f"{self._settings.service_url}/api/v1/health")
+
+    def service_process(self) -> bool:
+        """Whether the process of the service responds, however busy its threads are."""
+        return self._get(f"{self._settings.service_url}/healthz")
 
     def everything(self) -> bool:
         """Whether the service responds at its public address, through the proxy."""

@@ -18,6 +18,7 @@ from types import FrameType
 
 from ..errors import Unavailable
 from .child_process import Backoff, Child, Component
+from .liveness import LivenessCheck
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -31,12 +32,17 @@ class RestartPolicy:
         early_deaths: number of exits of a component before that which fails the start.
         ask: between two readiness probes.
         stop: from SIGTERM to SIGKILL, per component.
+        check: between two liveness probes of a component that is ready.
+        missed: number of liveness probes in a row without a response after which a component is
+            killed, and then restarted; each takes up to ten seconds.
     """
 
     start: float = 180.0
     early_deaths: int = 4
     ask: float = 0.15
     stop: float = 10.0
+    check: float = 5.0
+    missed: int = 4
 
 
 class Supervisor:
@@ -150,14 +156,27 @@ class Supervisor:
                 self._say(f"{child.part.title} is back.")
         elif not child.settled:
             child.settled = child.part.settled()
+        else:
+            self._check_liveness(child)
 
-    def _until_next(self) -> float | None:
-        """Return the seconds until the next restart or probe; None if only events can follow."""
+    def _check_liveness(self, child: Child) -> None:
+        """Kill a component that hangs: its end is noticed, and it is restarted."""
+        now = time.monotonic()
+        if child.liveness is None:
+            child.liveness = LivenessCheck(child.part.alive, every=self._patience.check, now=now)
+        if child.liveness.poll(now) >= self._patience.missed:
+            self._say(f"{child.part.title} does not respond any more and is restarted.")
+            child.liveness = None
+            child.kill()
+
+    def _until_next(self) -> float:
+        """Return the seconds until the next restart or probe."""
         now = time.monotonic()
         waits = [max(0.0, child.due - now) for child in self._children if child.due is not None]
         if not self._complete or not all(c.ready and c.settled for c in self._children):
             waits.append(self._patience.ask)
-        return min(waits, default=None)
+        waits.append(self._patience.check)
+        return min(waits)
 
     def _check_start(self, deadline: float) -> None:
         """Raise Unavailable if the first start has failed or takes too long."""

@@ -43,7 +43,7 @@ class FakeHub:
         default_factory=lambda: {"student1", "student2", "teacher", "admin", "stranger"}
     )
 
-    def user(self, name: str) -> HubUser:
+    def user(self, name: str, *, for_page: bool = False) -> HubUser:
         self._answer()
         if name not in self.people:
             raise NotFound(f"no user {name}")

@@ -87,6 +87,7 @@ class WebContext:
             now=self.clock(),
             teaches=teaches,
             runs_courses=runs_courses,
+            hub_silent=self.context.hub.away,
             **values,
         )
 

@@ -145,4 +145,6 @@ async def _on_surprise(request: Request, error: Exception) -> Response:
         ),
     )
     said.headers.update(ALWAYS)  # it bypasses the middleware that adds them
+    # The server closes the connection after the traceback: a proxy must not use it again.
+    said.headers["Connection"] = "close"
     return said

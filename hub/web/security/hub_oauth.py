@@ -22,6 +22,7 @@ from tornado.web import HTTPError
 from ...config.settings import SERVICE_PREFIX, Settings
 from ...errors import NotSignedIn, Unavailable
 from ...interfaces.clock import Instant, MonotonicClock, monotonic
+from ...jupyterhub.availability import PAGE_SECONDS, HubAvailability
 from ...records.identity import Identity
 
 SERVICE_NAME = "carrel"
@@ -32,8 +33,8 @@ SUBMIT_SCOPE = "custom:carrel:submit"
 METRICS_SCOPE = "custom:carrel:metrics"
 _OF_A_SERVER = "access:servers!server="
 
-_HUB_SECONDS = 5.0
-"""JupyterHub counts as away without an answer for so long."""
+_SIGN_IN_SECONDS = 5.0
+"""How long a new sign-in waits for JupyterHub; identities wait as long as a page does."""
 _CACHE_SECONDS = 60
 """How long an answer of JupyterHub is cached."""
 _SESSION_SECONDS = 5.0
@@ -98,15 +99,22 @@ def hub_oauth(settings: Settings, service_token: str) -> HubOAuth:
 class HubSignIn:
     """``SignIn`` through JupyterHub."""
 
-    def __init__(self, oauth: HubOAuth, *, clock: MonotonicClock = monotonic) -> None:
+    def __init__(
+        self,
+        oauth: HubOAuth,
+        *,
+        clock: MonotonicClock = monotonic,
+        availability: HubAvailability | None = None,
+    ) -> None:
         self._oauth = oauth
+        self._availability = availability or HubAvailability(clock)
         self._clock = clock
         self._known: OrderedDict[tuple[str, str], tuple[Instant, TokenHolder]] = OrderedDict()
 
     @classmethod
-    def of(cls, settings: Settings, service_token: str) -> Self:
+    def of(cls, settings: Settings, service_token: str, availability: HubAvailability) -> Self:
         """Create it for an installation."""
-        return cls(hub_oauth(settings, service_token))
+        return cls(hub_oauth(settings, service_token), availability=availability)
 
     async def person(self, token: str, session_id: str = "") -> TokenHolder | None:
         key = (session_id, hashlib.sha256(token.encode("utf-8", "replace")).hexdigest())
@@ -114,12 +122,15 @@ class HubSignIn:
         in_session = known is not None and known.in_session
         if in_session and self._clock() - read_at <= _SESSION_SECONDS:
             return known
+        if known is not None and self._availability.failed_lately:
+            return self._remembered(key, None)
         try:
-            async with asyncio.timeout(_HUB_SECONDS):
+            async with asyncio.timeout(PAGE_SECONDS):
                 model = await self._oauth.user_for_token(
                     token, use_cache=not in_session, session_id=session_id, sync=False
                 )
         except (HTTPError, TimeoutError) as error:
+            self._availability.failed()
             return self._remembered(key, error)
         if model is None or model.get("kind") != "user":
             self._known.pop(key, None)
@@ -131,7 +142,7 @@ class HubSignIn:
             self._known.popitem(last=False)
         return person
 
-    def _remembered(self, key: tuple[str, str], error: Exception) -> TokenHolder:
+    def _remembered(self, key: tuple[str, str], error: Exception | None) -> TokenHolder:
         read_at, person = self._known.get(key, _NOTHING)
         if person is None or self._clock() - read_at > _AWAY_SECONDS:
             raise Unavailable(
@@ -142,7 +153,7 @@ class HubSignIn:
 
     async def token_for_code(self, code: str, verifier: str) -> str:
         try:
-            async with asyncio.timeout(_HUB_SECONDS):
+            async with asyncio.timeout(_SIGN_IN_SECONDS):
                 token = await self._oauth.token_for_code(code, code_verifier=verifier, sync=False)
         except (HTTPError, TimeoutError, KeyError) as error:
             raise NotSignedIn(

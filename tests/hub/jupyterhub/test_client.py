@@ -85,3 +85,35 @@ def test_many_users_are_added_in_a_few_calls_and_none_in_no_call() -> None:
     sizes = [body["usernames"] for _, _, body in asked[1:]]
     assert [name for part in sizes for name in part] == list(names)
     assert len(sizes) == 3
+
+
+def test_a_page_waits_two_seconds_for_a_hub_that_hangs_and_the_next_one_not_at_all() -> None:
+    clock, asked = Stopwatch(), list[float]()
+
+    def hangs(request: httpx.Request) -> httpx.Response:
+        asked.append(request.extensions["timeout"]["read"])
+        raise httpx.ReadTimeout("no answer")
+
+    answers = [lambda _: httpx.Response(200, json=[{"name": "ada"}])]
+    transport = httpx.MockTransport(lambda request: (answers or [hangs])[-1](request))  # noqa: PLW0108
+    hub = HubApi("http://hub/api", "token", transport=transport, clock=clock)
+    known = hub.users()
+    answers.clear()
+    with pytest.raises(Unavailable):
+        hub.user("ada", for_page=True)
+    with pytest.raises(Unavailable):
+        hub.user("ada", for_page=True)
+    assert (asked, hub.away) == ([2.0], True)
+    clock.pass_(4)
+    assert hub.users(within=3) == known, "what was known is shown"
+    assert asked == [2.0]
+    with pytest.raises(Unavailable):
+        hub.user("ada")
+    assert asked == [2.0, 10.0], "who decides asks anyway"
+    clock.pass_(6)
+    with pytest.raises(Unavailable):
+        hub.user("ada", for_page=True)
+    assert asked == [2.0, 10.0, 2.0]
+    answers.append(lambda _: httpx.Response(200, json={"name": "ada"}))
+    hub.user("ada")
+    assert not hub.away

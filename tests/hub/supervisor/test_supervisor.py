@@ -7,14 +7,18 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from carrel.hub.errors import BackendFailed, Unavailable
 from carrel.hub.supervisor.child_process import Backoff, Component, rotate, tail
+from carrel.hub.supervisor.liveness import LivenessCheck
 from carrel.hub.supervisor.processes import ProcessId
 from carrel.hub.supervisor.supervisor import RestartPolicy, Supervisor
+
+from ...fake_service import eventually
 
 QUICK = Backoff(first=0.01, longest=0.05)
 
@@ -64,6 +68,7 @@ class Stage:
         *,
         ready: Callable[[], bool] | None = None,
         settled: Callable[[], bool] = lambda: True,
+        alive: Callable[[], bool] = lambda: True,
     ) -> None:
         up = self.folder / f"{name}.up"
         self.parts.append(
@@ -74,6 +79,7 @@ class Stage:
                 environment={"PATH": os.environ["PATH"], "MARK": name},
                 ready=ready or (lambda: up.exists() and up.read_text() != ""),
                 settled=settled,
+                alive=alive,
             )
         )
 
@@ -151,6 +157,43 @@ def test_a_part_that_dies_is_restarted_alone(stage: Stage) -> None:
     assert after["proxy"] == before["proxy"]
     assert after["hub"] != before["hub"]
     assert "killed by SIGKILL" in stage.said[0]
+
+
+def test_a_part_that_hangs_is_restarted_alone(stage: Stage) -> None:
+    """A process that is stopped (SIGSTOP) takes connections and never answers."""
+    stage.patience = replace(stage.patience, check=0.01, missed=3)
+    stage.part("proxy")
+    stage.part("service", alive=(stage.folder / "service.up").exists)
+    supervisor = stage.build()
+    before: dict[str, int] = {}
+    after: dict[str, int] = {}
+
+    def when_ready() -> None:
+        before.update(pids(supervisor))
+        os.kill(before["service"], signal.SIGSTOP)
+        (stage.folder / "service.up").unlink()
+
+    def when_said(text: str) -> None:
+        if text == "the service is back.":
+            after.update(pids(supervisor))
+            supervisor.request_stop()
+
+    stage.when_said = when_said
+    supervisor.run(when_ready)
+    assert after["proxy"] == before["proxy"]
+    assert after["service"] != before["service"]
+    assert stage.said[0] == "the service does not respond any more and is restarted."
+
+
+def test_a_part_that_misses_some_probes_is_left_alone() -> None:
+    answers = iter([False, False, True, False, False])
+    check = LivenessCheck(lambda: next(answers), every=1.0, now=0.0)
+    missed = []
+    for now in range(1, 6):
+        check.poll(float(now))
+        eventually(lambda: not any(each.name == "liveness" for each in threading.enumerate()))
+        missed.append(check.poll(float(now)))
+    assert missed == [1, 2, 0, 1, 2]
 
 
 def test_a_restarted_part_is_ready_only_when_it_reports_so(stage: Stage) -> None:

@@ -36,7 +36,7 @@ class FakeHub:
         if self.down:
             raise Unavailable("JupyterHub does not answer.")
 
-    def user(self, name: str) -> HubUser:
+    def user(self, name: str, *, for_page: bool = False) -> HubUser:
         self._check()
         if name not in self.members:
             raise NotFound(f"no {name}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
@@ -15,6 +16,7 @@ from jupyterhub.services.auth import HubOAuth
 from carrel.hub.config.settings import Settings
 from carrel.hub.errors import NotSignedIn, Unavailable
 from carrel.hub.interfaces.clock import Instant
+from carrel.hub.jupyterhub.availability import HubAvailability
 from carrel.hub.records.identity import Identity
 from carrel.hub.web.security.hub_oauth import (
     ACCESS_SCOPE,
@@ -134,6 +136,29 @@ def test_known_users_continue_while_jupyterhub_is_away(hub: ThreadingHTTPServer)
         clock.now += 3601
         with pytest.raises(Unavailable):
             await sign_in.person("ada", "session-1")
+
+    asyncio.run(story())
+
+
+def test_known_users_do_not_wait_for_a_hub_that_hangs(
+    hub: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    oauth, availability, asked = oauth_at(hub), HubAvailability(), list[str]()
+    sign_in = HubSignIn(oauth, availability=availability)
+
+    async def hangs(token: str, **_: object) -> None:
+        asked.append(token)
+        await asyncio.Event().wait()
+
+    async def story() -> None:
+        known = await sign_in.person("ada")
+        monkeypatch.setattr(oauth, "user_for_token", hangs)
+        begin = time.monotonic()
+        assert await sign_in.person("ada") == known
+        assert 1.5 < time.monotonic() - begin < 4
+        for _ in range(10):
+            assert await sign_in.person("ada") == known
+        assert (asked, availability.away) == (["ada"], True)
 
     asyncio.run(story())
 

@@ -1,0 +1,38 @@
+"""What a failed call and a silent JupyterHub mean for other calls and for pages."""
+
+from __future__ import annotations
+
+import pytest
+
+from carrel.hub.inventory.pool import PoolQueries
+
+from ...doubles import STUDENT1, FakeHub
+from ..fakes import API, PREFIX
+from ..site import Site, site
+
+__all__ = ["site"]
+
+
+def fails(*_: object, **__: object) -> None:
+    raise RuntimeError("no pool")
+
+
+def test_a_failed_call_closes_its_connection_so_that_the_proxy_knows(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server closes it anyway, and the next call through the proxy got a 503."""
+    monkeypatch.setattr(PoolQueries, "pool", fails)
+    for answer in (site.api(STUDENT1).get(f"{API}/pool"), site.page(STUDENT1).get(PREFIX)):
+        assert (answer.status_code, answer.headers["connection"]) == (500, "close")
+    assert "connection" not in site.api(STUDENT1).get(f"{API}/me").headers
+
+
+def test_pages_show_what_is_known_while_jupyterhub_does_not_respond_and_say_so(site: Site) -> None:
+    mark = "JupyterHub does not respond: groups, users and sign-ins are shown as they were"
+    assert mark not in site.page(STUDENT1).get(PREFIX).text
+    hub = site.context.hub
+    assert isinstance(hub, FakeHub)
+    hub.away = True
+    for page in ("", "requests", "submit", "usage"):
+        answer = site.page(STUDENT1).get(PREFIX + page)
+        assert (answer.status_code, mark in answer.text) == (200, True), page
