@@ -33,6 +33,7 @@ c = get_config()
 state = StateFolder.at(os.environ["CARREL_STATE"])
 settings = Settings.load(state)
 secrets = Secrets.ensure(state)
+HUB_DATABASE_SECONDS = 30.0
 
 # -- addresses: a proxy of its own, so that open sessions outlive a restart of the hub ---------
 c.JupyterHub.bind_url = settings.url
@@ -151,3 +152,10 @@ if state.jupyterhub_config.exists():
             "load_subconfig": partial(load_subconfig, path=str(state.root)),
         },
     )
+
+# Another program may lock the database for a while. Only SQLite knows these arguments, and the
+# site may have chosen another database.
+if str(c.JupyterHub.db_url).startswith("sqlite") and "db_kwargs" not in c.JupyterHub:
+    c.JupyterHub.db_kwargs = {
+        "connect_args": {"check_same_thread": False, "timeout": HUB_DATABASE_SECONDS}
+    }

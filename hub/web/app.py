@@ -56,6 +56,7 @@ from .dependencies import errors, visitors
 from .dependencies.bodies import BodyLimit
 from .dependencies.context import WebContext
 from .dependencies.group_choices import GroupChoiceCache
+from .dependencies.head_requests import HeadRequests
 from .html import static_files
 from .html.filters import drawn_once, filters
 from .html.urls import server_url, wait_url
@@ -226,6 +227,7 @@ def build_app(
     description.describe(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(SafeHeaders)
+    app.add_middleware(HeadRequests)
     app.add_middleware(Tracing)
     return app
 

@@ -23,6 +23,8 @@ HUB_LOGOUT = "/hub/logout"
 _STATE_COOKIE = "carrel-state-"
 _STATE_PURPOSE = "oauth-state"
 _STATE_SECONDS = 600
+_MOST_STATES = 8
+"""Sign-ins that one browser may have open; a server refuses cookies of several KiB (431)."""
 _STATE = re.compile(r"[A-Za-z0-9_-]{20,60}")
 
 router = APIRouter(include_in_schema=False)
@@ -44,6 +46,10 @@ async def login(request: Request, next: str = SERVICE_PREFIX) -> Response:
         samesite="lax",
         secure=is_https(request),
     )
+    # Browsers send older cookies first.
+    open_states = [name for name in request.cookies if name.startswith(_STATE_COOKIE)]
+    for name in open_states[: 1 - _MOST_STATES]:
+        answer.delete_cookie(name, path=SERVICE_PREFIX)
     return answer
 
 

@@ -33,8 +33,11 @@ SUBMIT_SCOPE = "custom:carrel:submit"
 METRICS_SCOPE = "custom:carrel:metrics"
 _OF_A_SERVER = "access:servers!server="
 
-_SIGN_IN_SECONDS = 5.0
-"""How long a new sign-in waits for JupyterHub; identities wait as long as a page does."""
+_SIGN_IN_SECONDS = 25.0
+"""How long a new sign-in waits for JupyterHub, whose database may be locked for a while.
+
+Identities wait as long as a page does.
+"""
 _CACHE_SECONDS = 60
 """How long an answer of JupyterHub is cached."""
 _SESSION_SECONDS = 5.0

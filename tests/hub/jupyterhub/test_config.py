@@ -6,6 +6,8 @@ import gc
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
+from jupyterhub.orm import new_session_factory
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
@@ -55,6 +57,20 @@ def test_the_site_file_overrides_carrels_configuration(state: StateFolder) -> No
     assert config.Spawner.environment == {"FOLDER": str(state.jupyterhub_config)}
     assert config.Spawner.http_timeout == 61
     assert config.JupyterHub.spawner_class == "carrel-local"  # other options stay
+
+
+def test_a_locked_database_of_the_hub_is_waited_for(state: StateFolder) -> None:
+    """A sign-in got a 500 after five seconds, the driver's own limit."""
+    config = read()
+    sessions = new_session_factory(config.JupyterHub.db_url, **config.JupyterHub.db_kwargs)
+    with sessions() as session:
+        (milliseconds,) = session.execute(sa.text("PRAGMA busy_timeout")).one()
+    assert milliseconds == 30_000
+
+
+def test_another_database_of_the_hub_gets_no_arguments_of_sqlite(state: StateFolder) -> None:
+    state.jupyterhub_config.write_text("c.JupyterHub.db_url = 'postgresql://db/hub'\n")
+    assert "db_kwargs" not in read().JupyterHub
 
 
 def test_the_site_file_adds_to_carrels_services_and_roles(state: StateFolder) -> None:

@@ -40,6 +40,23 @@ def test_a_sign_in_returns_to_the_requested_page() -> None:
     assert world.client(Cookie=session).get(PREFIX).status_code == 200
 
 
+def test_open_sign_ins_of_a_browser_are_bounded_and_the_newest_stay() -> None:
+    """136 visits without a sign-in made cookies that the server refused (431)."""
+    world, jar = World(), dict[str, str]()
+    for _ in range(200):
+        sent = "; ".join(f"{name}={value}" for name, value in jar.items())
+        answer = world.client(Cookie=sent).get(f"{PREFIX}login")
+        for cookie in answer.headers.get_list("set-cookie"):
+            name, _, value = cookie.partition(";")[0].partition("=")
+            if "Max-Age=0" in cookie:
+                del jar[name]
+            else:
+                jar[name] = value
+        state = parse_qs(urlsplit(answer.headers["location"]).query)["state"][0]
+        assert f"carrel-state-{state[:8]}" in jar
+    assert len(jar) == 8
+
+
 def test_a_page_redirects_to_the_sign_in_and_back() -> None:
     answer = World().client().get(f"{PREFIX}wait/-")
     assert answer.status_code == 303
