@@ -101,13 +101,13 @@ def desk(service: FakeService, tmp_path: Path) -> Iterator[Desk]:
     desk = Desk(folder=tmp_path, service=service, settings=settings, backend=backend)
     yield desk
     for lease in desk.leases:
-        # As the service does: again, where a machine that stood still took all of its time.
+        # Repeat the stop, as the service does, if a pause of the machine used up its patience.
         eventually(lambda lease=lease: desk.backend.stop(lease, None))
 
 
 @pytest.fixture(scope="session")
 def fake_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the library that gcc has built."""
+    """The folder of the fake library, built with gcc."""
     compiler = shutil.which("gcc")
     if compiler is None:
         assert "gcc" not in os.environ.get("CARREL_REQUIRE", ""), "gcc is required and missing"
@@ -121,7 +121,7 @@ def fake_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def driver(fake_library: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
-    """A management library in front of the machine's own, so that pynvml's real path runs."""
+    """A fake management library that pynvml loads instead of the machine's own."""
     monkeypatch.setenv("LD_LIBRARY_PATH", str(fake_library))
 
     def behave(**behaviour: object) -> None:

@@ -72,7 +72,7 @@ c.Spawner.environment = {"CUDA_VISIBLE_DEVICES": "all", "NVIDIA_VISIBLE_DEVICES"
 
 
 class HubProcess:
-    """Start, kill and ask it."""
+    """Starts, kills and calls a JupyterHub."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ PYTHON = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
 
 def notebook(*sources: str, parameters: str = "", kernel: dict[str, str] = PYTHON) -> NotebookNode:
-    """A title, perhaps a cell tagged ``parameters``, and one code cell per source."""
+    """Return a notebook with a title, optional ``parameters``, and one code cell per source."""
     cells = [nbformat.v4.new_markdown_cell("# A title")]
     if parameters:
         tagged = {"tags": ["parameters"]}
@@ -35,7 +35,7 @@ def text_of(made: NotebookNode) -> str:
 
 
 def statuses(executed: NotebookNode) -> list[str]:
-    """Papermill's status of every code cell."""
+    """Return Papermill's status of every code cell."""
     return [cell.metadata.papermill.status for cell in executed.cells if "outputs" in cell]
 
 

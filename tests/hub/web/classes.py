@@ -1,4 +1,4 @@
-"""A class that was graded, in memory: as many students as wished, in every state."""
+"""A graded class in memory, with students in every state."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ ALL_SCOPES = frozenset({ACCESS_SCOPE, READ_SCOPE, SUBMIT_SCOPE})
 
 
 class FakeSignIn:
-    """Knows the tokens it is given; ``away`` makes the hub silent."""
+    """A sign-in with given tokens; with ``away`` the hub does not answer."""
 
     def __init__(self) -> None:
         self.away = False
@@ -115,7 +115,7 @@ class FakeSignIn:
 
 
 class FakeService:
-    """Stands for all services: keeps requests, records calls, refuses with ``refusal``."""
+    """Replaces all services: stores requests, records calls, refuses with ``refusal``."""
 
     def __init__(self, notifier: ChangeNotifier) -> None:
         self.notifier = notifier
@@ -148,7 +148,7 @@ class FakeService:
         self.glances = 0
         self._touched: list[Touched] = []
 
-    # -- what tests do to it ---
+    # -- for tests ---
 
     def put(self, *requests: RequestOut) -> None:
         for request in requests:
@@ -181,7 +181,7 @@ class FakeService:
         )
         self._touched.append(touched)
 
-    # -- what the web layer calls ---
+    # -- for the web layer ---
 
     def now(self) -> float:
         return self.clock()
@@ -402,7 +402,7 @@ def context_of(service: FakeService) -> Context:
 
 
 def with_fakes(web: WebContext, service: FakeService) -> WebContext:
-    """The same with every service that the fake stands for."""
+    """Return the context with the fake in the place of all its services."""
     fake = cast(Any, service)
     reports = replace(web.usage, budgets=fake)
     feed = ChangeFeed(fake, web.context.plan_cache, service.notifier)
@@ -458,7 +458,7 @@ class Client:
 
 
 class FakeUsage:
-    """Reports over the store of the service, with its totals."""
+    """Usage reports over the store of the service, with its totals."""
 
     def __init__(self, service: FakeService, reports: UsageReports) -> None:
         self._service = service
@@ -472,7 +472,7 @@ class FakeUsage:
 
 
 class World:
-    """One application with its fakes, and clients for its kinds of callers."""
+    """An application with fakes, and clients for its kinds of callers."""
 
     def __init__(self, *, demo: bool = False, metrics_token: str = "") -> None:
         self.service = FakeService(ChangeNotifier())
@@ -510,7 +510,7 @@ class World:
         return self.web.gate.csrf.issue(self.cookie(who))
 
     def own_page(self, who: str = "ada-oauth") -> Client:
-        """A browser on a page of Carrel: sends the form token and says where it comes from."""
+        """A browser on a page of Carrel, which sends the form token and the origin."""
         return self.browser(
             who, **{"X-Carrel-CSRF": self.form_token(who), "Sec-Fetch-Site": "same-origin"}
         )
@@ -616,7 +616,7 @@ def line(number: int, **changes: object) -> LedgerOut:
 
 
 def full(world: World) -> None:
-    """A desk with something of everything on it."""
+    """Return a desk with all kinds of content."""
     service = world.service
     mine = device(1, state="yours", request_id="s-bbbbbbbb")
     service.devices = [

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 
 class Page(HTMLParser):
-    """Collects what a browser would act on."""
+    """Collects the elements that a browser acts on."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ def text_of(html: str) -> str:
 
 
 def check_page(html: str) -> Page:
-    """What holds for every page: no inline code, unique ids, a label per field."""
+    """Check that a page has no inline code, unique ids, and a label per field."""
     page = Page(html)
     for tag, attrs in page.tags:
         assert "style" not in attrs, (tag, attrs)

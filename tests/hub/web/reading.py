@@ -1,4 +1,4 @@
-"""Every address of the application that is read, whichever router brought it."""
+"""All GET routes of the application, of all routers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .fakes import API
 
 
 def pages_and_parts(app: FastAPI) -> set[str]:
-    """Paths as they were declared, but those of the REST API."""
+    """Return the declared paths, except those of the REST API."""
     found = {
         str(route.path)
         for route in iter_route_contexts(app.routes)

@@ -36,12 +36,12 @@ def spent(own: float, children: float = 0.0) -> CpuTimes:
     [
         ({A: spent(5)}, {A: spent(7)}, 2.0),
         ({A: spent(5)}, {A: spent(5), B: spent(3)}, 3.0),
-        # B ended, and its parent A has waited for it: only what is new counts.
+        # B ended, and its parent A has reaped it: only its new CPU time counts.
         ({A: spent(5), B: spent(10)}, {A: spent(5, 12)}, 2.0),
         ({A: spent(5), B: spent(10, 4)}, {A: spent(5, 14)}, 0.0),
         # B ended as an orphan.
         ({A: spent(5), B: spent(10)}, {A: spent(6)}, 1.0),
-        # It came and went between two looks.
+        # It started and ended between two samples.
         ({A: spent(5)}, {A: spent(5, 3)}, 3.0),
         ({}, {}, 0.0),
     ],
@@ -63,7 +63,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def burner() -> Iterator[subprocess.Popen[str]]:
-    """Computes until it has used as many CPU seconds as it is told."""
+    """A process that uses CPU until it reaches the given CPU seconds."""
     child = subprocess.Popen(
         [sys.executable, "-c", BURN],
         stdin=subprocess.PIPE,
@@ -124,9 +124,9 @@ def test_simulated_devices_report_no_utilization() -> None:
     [
         (0, (), ActivityLevel.QUIET, ""),
         (1, (7,), ActivityLevel.WORKED, "1 process on it, 3 GiB of its memory in use"),
-        # A kernel holds memory long after its last cell: that is not activity.
+        # A kernel holds memory long after its last cell: memory is not activity.
         (0, (7, 8), ActivityLevel.QUIET, "2 processes on it, 3 GiB of its memory in use"),
-        # The driver does not measure it (MIG): without processes it is quiet.
+        # The driver does not measure it (MIG): without processes it is idle.
         (None, (), ActivityLevel.QUIET, ""),
         (None, (7,), ActivityLevel.UNKNOWN, "1 process on it, 3 GiB of its memory in use"),
     ],

@@ -30,7 +30,7 @@ from ..conftest import Driver
 
 
 class Machine(FakeBackend):
-    """Attempts are pretended; the devices are those of the driver."""
+    """A fake backend with the devices of the driver."""
 
     local: LocalBackend
 

@@ -185,7 +185,7 @@ def test_sigterm_in_the_middle_keeps_the_partial_output(desk: Desk) -> None:
     order = desk.order(notebook("print('first')", half, "1"))
     os.mkfifo(order.home / "go")
     handle = desk.backend.start(order)
-    with (order.home / "go").open("w"):  # opens once the cell has come to it
+    with (order.home / "go").open("w"):  # opens once the cell has reached it
         os.kill(handle.pid, signal.SIGTERM)
         assert wait_for_end(desk, order, handle) == 5
     assert desk.service.ended == {
@@ -328,7 +328,7 @@ def test_events_wait_for_a_service_that_is_away(desk: Desk) -> None:
     desk.service.wait_for_event("cell_started", number=1)
     desk.service.down()
     (order.home / "go").write_text("")
-    # Unlike the service, the file system always answers.
+    # Unlike the service, the file system is always available.
     journal = order.folder / "events.jsonl"
     process = psutil.Process(handle.pid)
     while b'"ended"' not in journal.read_bytes() and lease_processes.alive(process):

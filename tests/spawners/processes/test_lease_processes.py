@@ -92,7 +92,7 @@ def test_descendants_with_a_cleaned_environment_belong_to_it(lease: Lease) -> No
     assert lease_processes.lease_of(child_of_it) == lease.id
     assert lease_processes.stop_set(lease.id, None)
     assert not lease_processes.alive(psutil.Process(parent.pid))
-    # Perhaps a zombie: who reaps an orphan, and when, is not ours to say.
+    # It may be a zombie: the system decides when an orphan is reaped.
     assert not lease_processes.alive(child_of_it)
 
 
@@ -109,7 +109,7 @@ def test_a_zombie_is_dead(lease: Lease) -> None:
     process = lease.run(READY)
     handle = lease_processes.handle_of(process)
     assert lease_processes.wait_gone([process], time.monotonic() + 60)
-    assert process.status() == psutil.STATUS_ZOMBIE  # not reaped: that is for its parent
+    assert process.status() == psutil.STATUS_ZOMBIE  # not reaped: its parent has to do it
     assert lease_processes.find(handle) is None
     assert lease.members(handle) == []
 

@@ -42,7 +42,7 @@ def events(desk: Desk, kind: str) -> list[dict[str, Any]]:
 
 
 def run(desk: Desk, *cells: str, limits: OutputLimits = SMALL) -> tuple[LaunchOrder, int]:
-    """Run to the end; return the order and the most memory that the runner itself used."""
+    """Run a notebook; return the order and the peak memory of the runner itself."""
     desk.backend = LocalBackend(desk.settings, node="node", limits=limits)
     order = desk.order(notebook(*cells))
     handle = desk.backend.start(order)
@@ -100,7 +100,7 @@ def test_one_single_huge_print_is_cut_in_the_kernel(desk: Desk) -> None:
 
 
 def test_several_huge_prints_leave_one_gap_and_its_whole_size(desk: Desk) -> None:
-    """In the notebook and in events; the log, which has room for more, has a gap for each."""
+    """This holds for notebook and events; the log has a higher limit, and a gap for each print."""
     huge = "import sys\nfor n in range(5): print(n, 'x' * 1_000_000, n, flush=True)"
     order, _ = run(desk, huge, limits=replace(SMALL, log=200 * KIB, cell_events=50))
     text = printed(read(order.folder / "output.ipynb"))
@@ -208,7 +208,7 @@ def test_the_kernel_of_a_job_is_left_clean(desk: Desk) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_gigabyte_a_million_returns_and_fifty_megabytes(desk: Desk) -> None:
-    """The sizes that people have met, with the limits that people get."""
+    """Sizes from real jobs, with the default limits."""
     order, most = run(
         desk,
         "for n in range(10_000): print('x' * 99_999)",

@@ -1,4 +1,4 @@
-"""A runner that starts before there is a job: it serves one job."""
+"""A runner that starts before its job, and serves one job."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WAIT_SECONDS = 60.0
 
 @dataclass(slots=True, kw_only=True)
 class Seat:
-    """A waiting runner, in an environment without an owner."""
+    """A warm runner, in an environment without an owner."""
 
     root: Path
     service: FakeService
@@ -71,7 +71,7 @@ class Seat:
         self.reach(b"\n")
 
     def reach(self, word: bytes) -> None:
-        """As soon as it listens."""
+        """Connect as soon as the runner listens."""
         eventually(lambda: self._reached(word))
 
     def _reached(self, word: bytes) -> bool:

@@ -53,7 +53,7 @@ def hub(service: FakeService, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def stop_like_the_backend(fake: FakeService, request: dict[str, Any]) -> None:
-    """What the service's backend does for a request that is stopping."""
+    """Stop the processes of a stopping request, as the service's backend does."""
 
     def work() -> None:
         if lease := request.get("lease"):
@@ -65,7 +65,7 @@ def stop_like_the_backend(fake: FakeService, request: dict[str, Any]) -> None:
 
 
 def of(service: FakeService, owner: str) -> dict[str, Any]:
-    """The newest request of a user."""
+    """Return the newest request of a user."""
     return [r for r in service.requests.values() if r["owner"] == owner][-1]
 
 
@@ -202,7 +202,7 @@ def test_case_20_ten_refusals_in_a_row_leave_the_hub_up(
 def test_a_spawner_ends_without_its_request_when_the_place_is_kept(
     hub: HubProcess, service: FakeService
 ) -> None:
-    """Its owner works on CPU meanwhile: the device is claimed later, by another server."""
+    """Its owner works on CPU meanwhile; another server claims the device later."""
     service.free = 0
     hub.add_user("keeper")
     hub.spawn("keeper", options={"devices": 1})
@@ -242,7 +242,7 @@ def test_case_29_invalid_options_are_refused_with_what_is_accepted(
     if "emil" not in [u["name"] for u in hub.http.get("users").json()]:
         hub.add_user("emil")
     asked = len(service.called("PUT", "sessions"))
-    # json.dumps of the standard library, since httpx refuses to send some of these.
+    # json.dumps of the standard library, because httpx refuses some of these values.
     import json  # noqa: PLC0415
 
     hub.http.post(
@@ -358,7 +358,7 @@ def test_the_command_line_signs_in_with_a_password_at_a_real_hub(
     found = login(site, "Nora@Example", "secret")
     assert (found.url, found.user) == (service.site, "nora@example")
     token = hub.http.get("users/nora@example/tokens").json()["api_tokens"][-1]
-    # The hub adds who it is; nothing else is in it.
+    # The hub adds the name of the user; the token has nothing else.
     granted = {s for s in token["scopes"] if not s.startswith(("read:users:", "access:"))}
     assert granted == {"custom:carrel:read", "custom:carrel:submit"}
     assert token["note"].startswith("carrel command line on ")
@@ -423,7 +423,7 @@ def test_case_30_a_server_is_not_taken_for_another_users_server(
 
 
 class TestOwnHub:
-    """What needs a hub that is killed, or another command."""
+    """Tests that kill the hub, or need another command."""
 
     @pytest.fixture
     def service(self) -> Iterator[FakeService]:
@@ -474,9 +474,9 @@ class TestOwnHub:
             eventually(lambda: hub.ready("anna"))
             assert process.is_running()
             assert len(service.requests) == 1
-            # The process is an orphan now: no handle, only its mark.
+            # The process is an orphan now, known only by its environment variables.
             os.kill(process.pid, signal.SIGKILL)
-            # Sooner than with JupyterHub's own look, twice a minute.
+            # Sooner than JupyterHub's own poll, twice a minute.
             eventually(lambda: not hub.ready("anna"), 20)
         finally:
             hub.stop()
@@ -606,7 +606,7 @@ class TestOwnHub:
 
 
 def forget_servers(database: Path) -> None:
-    """What the hub's database looks like if it dies between fork and commit."""
+    """Change the hub's database to its state after a kill between fork and commit."""
     import sqlite3  # noqa: PLC0415
 
     with sqlite3.connect(database) as db:

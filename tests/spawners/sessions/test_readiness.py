@@ -1,4 +1,4 @@
-"""Waiting for a new server: how often its engine is asked."""
+"""Waiting for a new server: the number of calls to its engine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from carrel.spawners.sessions.readiness import ServerDied, wait_until_ready
 
 
 async def answering(delay: float, port: int) -> asyncio.Server:
-    """A server that takes its time to listen."""
+    """Run a server that listens after a delay."""
     await asyncio.sleep(delay)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

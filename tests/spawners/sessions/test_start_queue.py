@@ -23,7 +23,7 @@ runpy.run_module("jupyterhub.tests.mocksu", run_name="__main__")
 
 
 class Line:
-    """Tasks that each take one turn, and hold it until they are let go."""
+    """Tasks that each take a slot of the start queue, and hold it until they are released."""
 
     def __init__(self, limit: int) -> None:
         self.queue, self.limit = StartQueue(), limit
@@ -59,7 +59,7 @@ def cancel(line: Line, name: str) -> None:
 
 
 async def settled() -> None:
-    """Every task has come as far as it can."""
+    """Wait until no task can continue."""
     for _ in range(10):
         await asyncio.sleep(0)
 
@@ -111,10 +111,10 @@ def test_a_cancelled_start_leaves_the_queue_or_its_slot() -> None:
     async def story() -> None:
         line = Line(1)
         await line.come("a", "b", "c", "d")
-        await line.end("b", cancel)  # as it waits
-        await line.end("a", cancel)  # as it has its turn
+        await line.end("b", cancel)  # while it is queued
+        await line.end("a", cancel)  # while it has a slot
         assert line.began == ["a", "c"]
-        # The turn comes, and the cancellation with it.
+        # The slot and the cancellation come at the same time.
         leave(line, "c")
         line.let_go["c"].set()
         line.tasks["d"].cancel()
@@ -125,8 +125,8 @@ def test_a_cancelled_start_leaves_the_queue_or_its_slot() -> None:
 
 
 def test_a_start_in_the_start_queue_keeps_its_lease_and_says_so(tmp_path: Path) -> None:
-    """And the service knows of both that somebody attends to them: else it would ask the hub
-    again, or take a start for one that came to nothing."""
+    """The service knows that a spawner attends to both; otherwise it would call the hub again, or
+    count a start as failed."""
     with FakeService() as service:
         service.free = 2
         hub = HubProcess(tmp_path, service, cmd=[sys.executable, "-c", HELD_UP], more=ONE_AT_A_TIME)

@@ -80,7 +80,7 @@ class Site:
 
 
 def tree(files: Mapping[str, bytes]) -> str:
-    """As ngshare's client packs it."""
+    """Return files in the form of ngshare's client."""
     packed = [
         {"path": name, "content": base64.encodebytes(content).decode()}
         for name, content in files.items()

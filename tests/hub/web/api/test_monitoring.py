@@ -35,7 +35,7 @@ def world() -> World:
 
 @pytest.fixture
 def log() -> Iterator[io.StringIO]:
-    """What is logged in the form of JSON."""
+    """The log as JSON."""
     stream, root = io.StringIO(), logging.getLogger()
     before, level = root.handlers[:], root.level
     config_log.configure(LogForm.JSON, stream)
@@ -138,7 +138,7 @@ class TestProbes:
         loop_metrics.cycled(0.01)
         assert ready.look().ready
         broken.append("hub")
-        assert ready.look().ready  # The answer holds for a moment.
+        assert ready.look().ready  # The result is cached for a moment.
         now = 10.0
         found = ready.look()
         assert not found.ready

@@ -1,4 +1,4 @@
-"""ngshare's REST API over HTTP: what its clients send, what they get, and what is refused."""
+"""ngshare's REST API over HTTP: requests of its clients, responses and refusals."""
 
 from __future__ import annotations
 

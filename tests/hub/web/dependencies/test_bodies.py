@@ -1,4 +1,4 @@
-"""What callers send: too much, broken, or wrong; each is answered with one sentence."""
+"""Bodies that are too large, malformed or invalid get one sentence."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_wrong_addresses_and_methods_have_the_same_form(
 
 
 class Endless:
-    """A body without a declared length; counts what was taken of it."""
+    """A body without a declared length that counts the bytes read."""
 
     def __init__(self, size: int) -> None:
         self.size = size

@@ -1,4 +1,4 @@
-"""The forms where a pool has devices of several models, and the button that drops the wish."""
+"""Forms in a pool with several device models, and the button that removes the model."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def with_models(world: World, number: int = 2) -> None:
 
 
 def offered(html: str) -> list[str]:
-    """What the field lets one choose; nothing where there is no such field."""
+    """Return the choices of the field; nothing if there is no field."""
     found = re.search(r'<select[^>]* id="model".*?</select>', html, re.DOTALL)
     return re.findall(r">([^<>]+)</option>", found[0]) if found else []
 

@@ -1,4 +1,4 @@
-"""Parts of pages that are drawn once are what they would be if they were drawn again."""
+"""Cached parts of pages equal those that are rendered again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing that a page of the service carries may bring in, or run, what is not the service's."""
+"""Pages of the service neither load nor run foreign content."""
 
 from __future__ import annotations
 

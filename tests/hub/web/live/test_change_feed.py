@@ -1,4 +1,4 @@
-"""Many who follow cost one look at the store, and each hears of what they may see, no more."""
+"""Many streams cost one read of the store, and each sends only what its user may see."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ...requests.samples import command
 
 
 class CountingStore(SqlStore):
-    """Counts its readings by their names."""
+    """A store that counts reads by their names."""
 
     def __init__(self) -> None:
         super().__init__(TemporaryTransactions())
@@ -77,7 +77,7 @@ def test_two_hundred_pages_read_once_per_notification(
     reads, news = asyncio.run(follow())
     assert news == [False] * 200 + [True]
     assert reads["glance"] == 1
-    # What waits and what has ended, for the one page that shows the new request.
+    # Queued and ended requests, for the one page that shows the new request.
     assert reads["requests"] == 2
     assert sum(reads.values()) < 15
 
@@ -109,7 +109,7 @@ def test_two_hundred_streams_of_one_job_read_nothing_for_another(
 
 
 def test_a_page_gets_events_only_for_what_its_reader_may_see(context: Context) -> None:
-    """A request of student1 in cs101, whose teacher is dismissed before the next one."""
+    """A request of student1 in cs101; its teacher is removed before the next one."""
 
     async def follow() -> list[list[bool]]:
         looks = ChangeFeed(context.store, context.plan_cache, context.notifier)

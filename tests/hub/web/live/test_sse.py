@@ -1,4 +1,4 @@
-"""Server-sent events through a real server: contents, rhythm, and a prompt end."""
+"""Server-sent events through a real server: contents, rate, and a prompt end."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Live:
         self.url = f"http://127.0.0.1:{port}{PREFIX}"
 
     def stop(self) -> float:
-        """Ends the server as SIGTERM does; returns how long that took."""
+        """Stop the server as SIGTERM does; return how long that took."""
         began = time.monotonic()
         self.server.should_exit = True
         self.thread.join(60)
@@ -302,8 +302,8 @@ def test_a_browser_faster_than_the_spawner_gets_the_waiting_page(
     assert "s-aaaaaaaa" in answer.text
 
 
-def test_the_proxy_lets_go_of_an_idle_connection_before_the_service_does(live: Live) -> None:
-    """Both at once would be a 503 for whoever asks just then."""
+def test_the_proxy_closes_idle_connections_before_the_service(live: Live) -> None:
+    """Otherwise a request at that moment would get a 503."""
     program = node()
     if program is None:
         pytest.skip("no Node here, which the proxy runs on")

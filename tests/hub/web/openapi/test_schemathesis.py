@@ -1,4 +1,4 @@
-"""The API answers as it describes itself, whatever is sent, and never with a 5xx."""
+"""Responses to any input conform to the API's description, and are never a 5xx."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ EXAMPLES = examples(6, 50, derandomize=True, suppress_health_check=list(HealthCh
 
 
 class Site:
-    """The application over real context, with one request in each stage of its life."""
+    """The application over a real context, with one request in each state."""
 
     def __init__(self, folder: Path) -> None:
         clock, hub = Clock(), FakeHub()
@@ -90,7 +90,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
 def operations(app: FastAPI) -> dict[str, Any]:
     schema = schemathesis.openapi.from_asgi(f"{API}/openapi.json", app)
     found = [operation.ok() for operation in schema.get_all_operations()]
-    # What follows everything that a person sees has no end that could be waited for.
+    # The stream of all that a user may see has no end.
     return {each.label: each for each in found if not each.path.endswith("/api/v1/events")}
 
 
@@ -110,11 +110,11 @@ def test_every_response_conforms_to_the_description(label: str, site: Site) -> N
 
 
 def aim(case: schemathesis.Case, site: Site) -> None:
-    """Half of the made-up ids are replaced by those of requests that there are."""
+    """Replace half of the generated ids by those of existing requests."""
     given = case.path_parameters.get("request_id")
     if given is None:
         return
-    # A stream of one that has not ended does not end either.
+    # The stream of an unfinished request does not end.
     choices = [site.ended, site.somebody_elses, None, None]
     if not case.path.endswith("/events"):
         choices.append(site.waiting)

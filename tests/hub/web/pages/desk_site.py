@@ -1,4 +1,4 @@
-"""Pages over a real service that tests cycle by hand."""
+"""Pages over a real service that tests cycle."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Site:
         return RequestQueries(self.world.context).request(who, found.id)
 
     def somebody_else_runs(self) -> RequestOut:
-        """student2 has the only device."""
+        """Start a job of student2 on the only device."""
         options = SessionIn(devices=1, hours=1.0, group="cs101")
         made = SessionLifecycle(self.world.context).start(STUDENT2, "", options)
         self.world.settle()

@@ -1,4 +1,4 @@
-"""What people see, in every state, and what they never see: somebody else's markup."""
+"""The desk and the pages of requests in every state; no page contains markup of users."""
 
 from __future__ import annotations
 

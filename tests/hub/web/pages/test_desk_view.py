@@ -1,4 +1,4 @@
-"""What one does from the desk: quotes before sending, CPU now, claim, extend, and the way back."""
+"""Actions on the desk: quotes, CPU sessions, claims, extensions and links into sessions."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_session_is_extended_unless_another_request_waits(
     before = made.seconds
     form = {"back": "request", "seen": str(before)}
     assert f'name="seen" value="{before}"' in site.browser(STUDENT2).get(PREFIX).text
-    # The answer to the first one gets lost, and the browser sends the form once more.
+    # The response to the first one is lost, and the browser sends the form again.
     for _ in range(2):
         back = site.browser(STUDENT2).post(f"{PREFIX}requests/{made.id}/extend", data=form)
         assert back.headers["location"] == f"{PREFIX}requests/{made.id}"
@@ -364,7 +364,7 @@ def test_run_again_fills_the_form_in_and_keeps_what_has_no_field(site: Site) -> 
     assert second.parameters == {"lr": 0.7}
     assert second.labels == {"sweep": "first try"}
     assert second.id != made.id
-    # Somebody else's job is as if it were not.
+    # A job of another user is not found.
     assert site.browser(STUDENT2).post(f"{PREFIX}submit", files=files).status_code == 404
     theirs = site.browser(STUDENT2).get(f"{PREFIX}submit", params={"again": made.id})
     assert theirs.status_code == 404

@@ -1,4 +1,4 @@
-"""OAuth with the hub: state, verifier, cookies, and where one lands afterwards."""
+"""OAuth with the hub: state, verifier, cookies, and the redirect afterwards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..fakes import PREFIX, World
 
 
 def begin(world: World, target: str) -> tuple[str, str]:
-    """The state at the hub, and the cookie that the browser keeps."""
+    """Begin a sign-in; return the state at the hub and the browser's cookie."""
     answer = world.client().get(f"{PREFIX}login?next={quote(target, safe='')}")
     assert answer.status_code == 303
     state = parse_qs(urlsplit(answer.headers["location"]).query)["state"][0]

@@ -1,4 +1,4 @@
-"""How often a page asks the store: with many requests as often as with few."""
+"""The number of queries of a page does not depend on the number of requests."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def browser(context: Context, who: Identity) -> Client:
 
 
 def fill(context: Context, *, waiting: int) -> None:
-    """One job runs on one of the two devices, others of two students wait for both."""
+    """Run one job on one of two devices, and queue jobs of two students for both."""
     store, clock = context.store, context.clock
     assert isinstance(clock, Clock)
     now = clock()
@@ -100,7 +100,7 @@ def test_a_page_asks_as_often_for_many_requests_as_for_few(context: Context, pag
     who = TEACHER if page.startswith("course") else STUDENT1
     fill(context, waiting=30)
     client = browser(context, who)
-    # The first look also reads how far the job that runs has come, which is remembered.
+    # The first page also reads the progress of the running job, which is cached.
     assert client.get(PREFIX + page).status_code == 200
     with questions() as asked:
         answer = client.get(PREFIX + page)

@@ -1,4 +1,4 @@
-"""Pages and calls about the past, over a store with a past."""
+"""Usage pages and calls, over a store with past usage."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_usage_by_model_is_the_sum_of_all_usage(world: World) -> None:
 
 
 def rows_by(html: str) -> list[str]:
-    """The text of each row of the table that was chosen, its cells parted by a bar."""
+    """Return the text of each row of the chosen table, with cells separated by bars."""
     section = html.partition('aria-labelledby="by-title"')[2].partition("</section>")[0]
     rows = re.findall(r"<tr>(.*?)</tr>", section, re.DOTALL)
     return ["|".join(re.findall(r"<t[hd][^>]*>(?:<a[^>]*>)?([^<]*)<", row)) for row in rows]

@@ -1,4 +1,4 @@
-"""What the plots of use and waits draw of a history."""
+"""Plots of utilization and waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what: every kind of caller against every kind of address."""
+"""Permissions of every kind of caller for every kind of route."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_without_jupyterhub_the_response_is_503_with_a_message(world: World) -> 
 
 
 def test_a_foreign_cookie_is_rejected(world: World) -> None:
-    """A narrow token put into a cookie must not become a whole person."""
+    """A token with few scopes, put into a cookie, must not get all rights of its user."""
     for forged in ("ada-oauth", f"ada-oauth.{'a' * 43}", world.web.seal.wrap("other", "ada-oauth")):
         client = world.client(Cookie=f"{SESSION_COOKIE}={forged}")
         assert client.get(f"{API}/me").status_code == 401

@@ -127,7 +127,7 @@ def test_known_users_continue_while_jupyterhub_is_away(hub: ThreadingHTTPServer)
     async def story() -> None:
         first = await sign_in.person("ada", "session-1")
         oauth.cache.clear()
-        oauth.api_url = "http://127.0.0.1:9/hub/api"  # nobody listens there
+        oauth.api_url = "http://127.0.0.1:9/hub/api"  # no server listens there
         assert await sign_in.person("ada", "session-1") == first
         with pytest.raises(Unavailable, match="is not responding"):
             await sign_in.person("ada", "session-2")
@@ -178,7 +178,7 @@ def test_a_sessions_token_ends_with_it(
         assert await sign_in.person("session") == known[0]
         clock.now += 2
         assert await sign_in.person("session") is None
-        # That of a browser is asked about once a minute.
+        # The token of a browser is checked once a minute.
         assert await sign_in.person("ada") == known[1]
 
     asyncio.run(story())

@@ -70,7 +70,7 @@ class Away(InternalClient):
 
 
 def start(site: BackendSettings, link: InternalClient, host: DockerHost = HERE) -> tuple[str, ...]:
-    """What a session that starts there is told; its courses are those linked in the home."""
+    """Start a session; return its messages, and the courses linked in the home."""
     told: list[str] = []
     found = asyncio.run(link_courses(site, link, "ada", host, told.append))
     folder = site.state / "homes" / "ada" / "courses"

@@ -17,7 +17,7 @@ NOW = 10_000.0
 
 @dataclass(slots=True)
 class Made:
-    """An engine, as far as its networks go."""
+    """The networks of an engine."""
 
     node: str = "local"
     there: list[Network] = field(default_factory=list)

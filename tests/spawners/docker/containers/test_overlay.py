@@ -37,7 +37,7 @@ def ours(**more: Any) -> dict[str, Any]:
 
 
 def formed(host: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    """As DockerSpawner has docker-py form it."""
+    """Return the body that DockerSpawner creates through docker-py."""
     config = docker.types.ContainerConfig(
         "1.41",
         image="an/image",

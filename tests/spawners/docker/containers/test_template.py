@@ -125,7 +125,7 @@ def test_with_cdi_devices_are_requested_by_name_and_only_once() -> None:
         {"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=GPU-1", "nvidia.com/gpu=MIG-2"]}
     ]
     assert environment(task)["NVIDIA_VISIBLE_DEVICES"] == "void"
-    # One that CDI does not know by its UUID goes the older way, and with it all of them.
+    # If CDI does not know one device by its UUID, all are requested in the older way.
     partly = replace(task, cdi=frozenset({"nvidia.com/gpu=GPU-1", "nvidia.com/gpu=0"}))
     assert host(partly)["DeviceRequests"] == host(replace(task, cdi=frozenset()))["DeviceRequests"]
 
@@ -214,7 +214,7 @@ def test_services_of_a_machine_are_open_to_the_hub_and_to_no_container() -> None
 
 @dataclass
 class FakeEngine:
-    """Networks in memory, as an engine keeps them: no two overlap, no two have one bridge."""
+    """Networks of an engine in memory: neither ranges nor bridges overlap."""
 
     node: str = "local"
     made: dict[str, Network] = field(default_factory=dict)

@@ -47,5 +47,5 @@ def test_while_a_call_is_late_no_caller_waits_and_it_is_not_repeated() -> None:
     assert len(asked) == 1
     go_on.set()
     question.settle(60)
-    # A new answer, and not the late one.
+    # The new result, not the late one.
     assert question.answer(60) == 2

@@ -1,4 +1,4 @@
-"""How the processes inside a container are told that they will be stopped."""
+"""How processes inside a container are signalled before the stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Docker backend concludes from surveys, without an engine."""
+"""How the Docker backend interprets surveys, without an engine."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def backend(tmp_path: Path) -> DockerBackend:
 def test_a_start_that_returns_during_a_survey_is_not_dead(
     backend: DockerBackend, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The engine's answer may be older than the container."""
+    """The engine's response may be older than the container."""
     begun, go_on = threading.Event(), threading.Event()
 
     def start(_self: WarmPool, _order: object, **_: object) -> SimpleNamespace:

@@ -95,7 +95,7 @@ def test_the_number_of_warm_containers_is_bounded(number: object) -> None:
 
 
 def test_memory_can_be_released_while_a_warm_container_fails_to_start() -> None:
-    """Starts and tidying are of different threads."""
+    """Starts and maintenance run in different threads."""
     free = [1 << 40]
     engine = Mock()
     engine.containers.return_value = []

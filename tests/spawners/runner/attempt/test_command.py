@@ -154,7 +154,7 @@ left[0].wait()
 
 
 def archive(path: Path, *entries: tuple[str, bytes | None, str]) -> Path:
-    """Entries: name, content (None for a link), target of the link."""
+    """Return an archive with these entries: name, content (None for a link), target of the link."""
     with tarfile.open(path, "w:gz") as tar:
         for name, content, target in entries:
             entry = tarfile.TarInfo(name)

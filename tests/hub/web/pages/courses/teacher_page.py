@@ -1,4 +1,4 @@
-"""What a teacher does on the pages of a course."""
+"""Actions of a teacher on the pages of a course."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GUS = Identity(name="gus")
 
 
 def send(site: Site, address: str, who: Identity = TEACHER, **fields: Any) -> httpx.Response:
-    """A form of a page; fields that are lists of files make it one with files."""
+    """Submit a form of a page; lists of files make it a multipart form."""
     token = {"csrf": site.world.form_token(f"{who.name}-oauth")}
     data = {name: value for name, value in fields.items() if isinstance(value, str)}
     sent = [(name, each) for name, value in fields.items() if name not in data for each in value]

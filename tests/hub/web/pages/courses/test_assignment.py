@@ -1,4 +1,4 @@
-"""The page of an assignment: what its student reads, sends and gets, and nobody else."""
+"""The page of an assignment for its student, and its refusal to others."""
 
 from __future__ import annotations
 

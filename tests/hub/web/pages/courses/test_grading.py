@@ -1,4 +1,4 @@
-"""The pages on which a class is graded: who stands how, one student's work, feedback, late ones."""
+"""The grading pages: the class, one student, feedback, late submissions."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_a_failed_run_shows_the_cause_and_what_to_do(graded: Site) -> None:
 
 @pytest.fixture
 def giving(graded: Site, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Who gets feedback: nbgrader, which makes the pages, is left out."""
+    """The students who get feedback, without nbgrader's pages."""
     given: list[str] = []
 
     def give(

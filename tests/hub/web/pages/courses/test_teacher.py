@@ -1,4 +1,4 @@
-"""Courses in the browser, for those who teach and grade them."""
+"""The pages of a course for its teachers and graders."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_an_empty_list_says_how_to_create_a_course(site: Site) -> None:
     assert "You do not teach a course." in page
     assert "carrel course create cs101 --teacher teacher" in page
     assert "Create a course" not in page
-    # The group that they teach without a course is still to be found.
+    # Their group without a course is still shown.
     assert f'href="{PREFIX}course/cs101"' in page
 
 
@@ -75,7 +75,7 @@ def test_a_course_has_a_preview_before_it_is_created(site: Site) -> None:
     ):
         assert words in page
     assert not site.context.store.teachers("cs102")
-    # The table came back with the page: the file need not be chosen again.
+    # The page contains the table, so that the file need not be selected again.
     made = shown(send(site, COURSES, ADMIN, do="create", **asked, students=ROSTER.decode()))
     assert f'Created <a href="{PREFIX}course/cs102/teach">cs102</a>, with 2 students.' in made
     assert "JupyterHub does not know nobody yet" in made

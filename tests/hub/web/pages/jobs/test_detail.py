@@ -1,4 +1,4 @@
-"""Submitting, watching and finding jobs on the pages."""
+"""Pages to submit, follow and find jobs."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_preemption_notice_is_shown_with_its_time(world: World, page: str) -> 
     warning = {"stops_at": NOW + 120, "message": asked, "can_keep": False, "final": True}
     world.service.put(job(state="running", warning=warning))
     html = text_of(world.own_page().get(PREFIX + page).text)
-    assert html.index("It stops in") < html.index(asked)  # what comes then is said after it
+    assert html.index("It stops in") < html.index(asked)  # followed by what happens then
 
 
 def test_a_form_of_another_site_submits_nothing(world: World) -> None:
