@@ -312,7 +312,7 @@ class _Handler(BaseHTTPRequestHandler):
                 say(200, fake.stop(id_, body))
             case "POST", ["leases", lease, what] if what in fake.conflicts:
                 fake.conflicts.remove(what)
-                say(409, {"error": {"code": "stale_epoch", "message": "It went to somebody else."}})
+                say(409, {"error": {"code": "stale_epoch", "message": "Another session has it."}})
                 if what == "launch":
                     fake.grant(lease.split(".")[0])
             case "POST", ["leases", lease, "launch"] if "cancel" in fake.conflicts:

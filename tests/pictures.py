@@ -1,4 +1,4 @@
-"""Takes the pictures of the documentation anew from today's pages: ``python -m tests.pictures``.
+"""Retake the pictures of the documentation from the current pages: ``python -m tests.pictures``.
 
 They are screenshots that two tests leave among the artefacts, under the same names.
 """

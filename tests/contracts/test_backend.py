@@ -36,7 +36,7 @@ class Engine:
     folder: Path
     service: socket.socket
     again: Callable[[], Backend]
-    """The backend of a service that was started anew; the one in memory forgets nothing."""
+    """Return the backend of a restarted service; the fake keeps its state."""
     devices: int = 1
     """Of each order."""
 
@@ -167,9 +167,9 @@ def test_a_second_start_adopts_the_running_attempt(engine: Engine) -> None:
 def test_a_restarted_service_finds_and_stops_running_attempts(engine: Engine) -> None:
     order = engine.order()
     handle = engine.backend.start(order)
-    anew = engine.again()
-    assert anew.status({order.lease_id: None})[order.lease_id].handle == handle
-    assert anew.stop(order.lease_id, handle)
+    restarted = engine.again()
+    assert restarted.status({order.lease_id: None})[order.lease_id].handle == handle
+    assert restarted.stop(order.lease_id, handle)
     assert engine.life(order.lease_id, handle) is ProcessState.DEAD
 
 

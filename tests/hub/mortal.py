@@ -107,7 +107,7 @@ class Guarded(FakeBackend):
 
     Attributes:
         store: the real one.
-        loses_answers: what it is asked to start starts, and nobody hears that it did.
+        loses_answers: attempts start, but the caller gets an error.
     """
 
     store: Store

@@ -80,7 +80,7 @@ def test_a_quote_for_devices_in_use_has_a_wait(context: Context) -> None:
     assert wait.sentence == (
         "Queued at position 2, starts in about 40 min. 1 request is ahead of it."
     )
-    assert (session.place, session.ahead) == (1, 0), "somebody would sit in front of it"
+    assert (session.place, session.ahead) == (1, 0), "a user waits for a session"
     assert (cpu.starts_now, cpu.device_seconds) == (True, 0)
 
 

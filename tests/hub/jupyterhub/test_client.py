@@ -56,7 +56,7 @@ def test_lists_of_users_may_be_cached_for_seconds() -> None:
     site.names.append("ben")
     site.clock.pass_(4)
     assert site.seen(within=5) == (["ada"], 1)
-    assert site.seen() == (["ada", "ben"], 2), "whoever decides reads afresh"
+    assert site.seen() == (["ada", "ben"], 2), "decisions use fresh data"
     site.names.append("cleo")
     site.clock.pass_(5)
     assert site.seen(within=5) == (["ada", "ben", "cleo"], 3)

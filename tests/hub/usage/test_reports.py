@@ -79,7 +79,7 @@ def test_users_see_their_own_usage_teachers_their_groups_administrators_all(
 
 @pytest.fixture
 def department(context: Context) -> Context:
-    """cs101 and lab are below cs, which tina teaches; nobody used a device in cs itself."""
+    """cs101 and lab are below cs, which tina teaches; cs itself has no usage."""
     store = context.store
     store.put_group(Group(name="cs", max_devices=9, max_devices_per_user=9))
     for name in ("cs101", "lab"):

@@ -327,7 +327,7 @@ def test_case_10_a_server_on_a_stale_lease_is_killed(hub: HubProcess, service: F
     hub.add_user("mona")
     hub.spawn("mona")
     eventually(lambda: not hub.server("mona").get("pending"))
-    assert "It went to somebody else." in list(hub.progress("mona"))[-1]["message"]
+    assert "Another session has it." in list(hub.progress("mona"))[-1]["message"]
     lease = of(service, "mona")["lease"]["id"]
     assert not scan({lease: None})[lease]
 

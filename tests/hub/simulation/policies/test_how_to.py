@@ -132,4 +132,4 @@ def test_the_examples_are_what_their_commands_write_now_byte_for_byte(
     typed(words, tmp_path)
     published = PAGE.parents[1] / "_static" / "simulations" / name
     if (tmp_path / name).read_bytes() != published.read_bytes():
-        pytest.fail(f"{published} is out of date: write it anew with {shlex.join(words)}")
+        pytest.fail(f"{published} is out of date: write it again with {shlex.join(words)}")

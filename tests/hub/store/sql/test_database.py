@@ -86,7 +86,7 @@ def _definitions(connection: sa.Connection) -> dict[str, frozenset[str]]:
     """Every table and index, part by part, as SQLite was told to make it.
 
     A column that was added later stands on the last line of its table, and a table that was
-    made anew has its name in quotes.
+    created again has its name in quotes.
     """
     query = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"
     return {

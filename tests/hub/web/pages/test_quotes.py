@@ -114,7 +114,7 @@ def test_the_desk_announces_the_next_queued_request(context: Context) -> None:
     first = RequestQueries(context).next_in_line(STUDENT1)
     assert first is not None
     assert first.wait is not None
-    assert (first.owner, first.wait.place) == ("student1", 2), "whoever holds nothing comes first"
+    assert (first.owner, first.wait.place) == ("student1", 2), "users without devices come first"
     assert first.wait.sentence in page
     assert f'id="name-{first.id}"' not in page, "the list shows the newest alone"
     assert RequestQueries(context).next_in_line(TEACHER) is None
