@@ -24,6 +24,7 @@ from .accounts.store import Accounts
 from .config import backend as config_backend
 from .config import garbage_collection
 from .config import log as config_log
+from .config.base_url import BASE_URL, VARIABLE
 from .config.lost_state import refuse_lost_state
 from .config.secrets import Secrets
 from .config.settings import Settings
@@ -31,7 +32,7 @@ from .config.state_folder import StateFolder
 from .controller.idle_culling import IdleCulling
 from .controller.loop import Loop
 from .demo import prepare_demo
-from .errors import CarrelError, StateInUse, Unavailable
+from .errors import CarrelError, InvalidInput, StateInUse, Unavailable
 from .files.local import LocalFiles
 from .interfaces.backend import Backend
 from .jupyterhub.availability import HubAvailability
@@ -59,6 +60,11 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         state = StateFolder.at(chosen.state)
         settings = Settings.load(state)
+        if settings.base_url != BASE_URL:
+            raise InvalidInput(
+                f"{VARIABLE} is {BASE_URL}, but this installation serves at {settings.base_url}.",
+                accepted="`carrel up` starts the service with the stored value.",
+            )
         config_log.configure(config_log.chosen_form(settings.log))
         garbage_collection.look_rarely()
         with only_one(state):

@@ -29,6 +29,7 @@ SET_BY_PEOPLE: Mapping[str, str] = {
     "CARREL_STATE": "the state folder, for administrator commands (`--state` overrides it)",
     "CARREL_URL": "the site that user commands connect to, instead of the one of `carrel login`",
     "CARREL_TOKEN": "the token for that site",
+    "CARREL_BASE_URL": "set by `carrel up` for its processes: `base_url` of settings.json",
     "CARREL_LOG": "format of the service's log, `text` or `json`; overrides `log` in settings.json",
     "CARREL_CA_BUNDLE": "certificates of a TLS-inspecting proxy, for `carrel images build`",
     "CARREL_PROXY_COMMAND": "another `configurable-http-proxy`, with its arguments, for "

@@ -26,6 +26,7 @@ from typing import Self
 
 from ..errors import InvalidInput
 from ..files.private_file import write_private
+from .base_url import parse_base_url
 from .state_folder import StateFolder
 
 CLAIM_SECONDS = 600.0
@@ -37,7 +38,6 @@ LOCALHOST = "127.0.0.1"
 CONTACT = (
     "No account, or the password forgotten? Ask the administrator of this site, or your teacher."
 )
-SERVICE_PREFIX = "/services/carrel/"
 
 
 class EngineKind(StrEnum):
@@ -54,6 +54,7 @@ class Settings:
     Attributes:
         ip: the address that people connect to (the proxy).
         port: where people connect (the proxy).
+        base_url: the path of the site behind another proxy, such as `/jupyter/`.
         hub_port, service_port, proxy_api_port: between the three processes, the first two on
             ``internal_ip``, the last on 127.0.0.1; chosen at the first start.
         engine: `local` (processes of this account) or `docker` (containers).
@@ -80,6 +81,7 @@ class Settings:
 
     ip: str = "127.0.0.1"
     port: int = 8000
+    base_url: str = "/"
     hub_port: int = 0
     service_port: int = 0
     proxy_api_port: int = 0
@@ -99,22 +101,27 @@ class Settings:
     @property
     def url(self) -> str:
         """The public address, with a trailing slash."""
-        return f"http://{self.ip}:{self.port}/"
+        return f"http://{self.ip}:{self.port}{self.base_url}"
 
     @property
     def public_service_url(self) -> str:
         """The service as people and command lines reach it (through the proxy)."""
-        return f"http://{self.ip}:{self.port}{SERVICE_PREFIX.rstrip('/')}"
+        return f"http://{self.ip}:{self.port}{self.base_url}services/carrel"
+
+    @property
+    def service_prefix(self) -> str:
+        """The path of the service's pages, with a slash at both ends."""
+        return f"{self.base_url}services/carrel/"
 
     @property
     def service_url(self) -> str:
         """The service itself, for the hub, the runners and the supervisor; no trailing slash."""
-        return f"http://{self.internal_ip}:{self.service_port}{SERVICE_PREFIX.rstrip('/')}"
+        return f"http://{self.internal_ip}:{self.service_port}{self.base_url}services/carrel"
 
     @property
     def hub_api_url(self) -> str:
         """JupyterHub's REST API, directly."""
-        return f"{self.hub_url}/hub/api"
+        return f"{self.hub_url}{self.base_url}hub/api"
 
     @property
     def hub_url(self) -> str:
@@ -132,6 +139,7 @@ class Settings:
         try:
             found = json.loads(state.settings.read_text())
             found["engine"] = EngineKind(found.get("engine", EngineKind.LOCAL))
+            found["base_url"] = parse_base_url(found.get("base_url", "/"))
             return cls(**found)
         except FileNotFoundError:
             raise InvalidInput(

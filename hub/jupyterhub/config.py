@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import runpy
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,10 +16,11 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from carrel.hub.config.backend import backend_settings
+from carrel.hub.config.base_url import parse_base_url
 from carrel.hub.config.secrets import Secrets
 
 # JupyterHub executes this file by its path, so that there is no package to be relative to.
-from carrel.hub.config.settings import SERVICE_PREFIX, EngineKind, Settings
+from carrel.hub.config.settings import EngineKind, Settings
 from carrel.hub.config.state_folder import StateFolder
 
 if TYPE_CHECKING:
@@ -132,10 +134,10 @@ c.JupyterHub.load_roles = [
 ]
 
 # -- pages and logs ---------------------------------------------------------------------------
-c.JupyterHub.default_url = SERVICE_PREFIX
+c.JupyterHub.default_url = settings.service_prefix
 c.JupyterHub.template_paths = [str(Path(__file__).parent / "templates")]
 c.JupyterHub.template_vars = {
-    "carrel_desk": SERVICE_PREFIX,
+    "carrel_desk": settings.service_prefix,
     "carrel_demo": settings.demo,
     "carrel_isolated": settings.engine is not EngineKind.LOCAL,
     "carrel_contact": settings.contact,
@@ -151,6 +153,13 @@ if state.jupyterhub_config.exists():
             "get_config": get_config,
             "load_subconfig": partial(load_subconfig, path=str(state.root)),
         },
+    )
+
+if "base_url" in c.JupyterHub and parse_base_url(c.JupyterHub.base_url) != settings.base_url:
+    sys.exit(
+        f"{state.jupyterhub_config} sets base_url = {c.JupyterHub.base_url!r}, but this "
+        f"installation serves at {settings.base_url}. Remove the line, and start Carrel with: "
+        f"carrel up --base-url {c.JupyterHub.base_url}"
     )
 
 # Another program may lock the database for a while. Only SQLite knows these arguments, and the

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 
+from ..config.base_url import VARIABLE
 from ..config.secrets import Secrets
 from ..config.settings import Settings
 from ..config.state_folder import StateFolder
@@ -26,7 +27,11 @@ def parts(
     state: StateFolder, settings: Settings, secrets: Secrets, proxy_command: tuple[str, ...]
 ) -> tuple[Component, ...]:
     """Return the components in the order in which they are started."""
-    environment = {**clean(os.environ), "CARREL_STATE": str(state.root)}
+    environment = {
+        **clean(os.environ),
+        "CARREL_STATE": str(state.root),
+        VARIABLE: settings.base_url,
+    }
     probes = ReadinessProbes(settings, secrets)
     liveness = ReadinessProbes(settings, secrets, seconds=_LIVENESS_SECONDS)
     return (
@@ -130,6 +135,6 @@ def _proxy_arguments(settings: Settings) -> tuple[str, ...]:
         *("--api-port", str(settings.proxy_api_port)),
         # Unmatched routes go to JupyterHub, whose page explains that a server starts or ended.
         *("--default-target", settings.hub_url),
-        *("--error-target", f"{settings.hub_url}/hub/error"),
+        *("--error-target", f"{settings.hub_url}{settings.base_url}hub/error"),
         *("--log-level", "warn"),
     )

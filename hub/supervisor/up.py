@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from ..accounts import demo
 from ..accounts.store import Accounts
+from ..config.base_url import parse_base_url
 from ..config.lost_state import refuse_lost_state
 from ..config.secrets import Secrets
 from ..config.settings import EngineKind, Settings
@@ -41,6 +42,7 @@ class UpOptions:
 
     state: StateFolder
     port: int | None = None
+    base_url: str | None = None
     demo: bool = False
     simulated_devices: int | None = None
     engine: EngineKind | None = None
@@ -79,6 +81,8 @@ def choose(options: UpOptions) -> Settings:
         found = found.changed(port=options.port)
     elif options.port == 0 and not (known and tcp_ports.is_free(found.ip, found.port)):
         found = found.changed(port=0)
+    if options.base_url is not None:
+        found = found.changed(base_url=parse_base_url(options.base_url))
     if options.demo:
         found = found.changed(demo=True)
     if options.simulated_devices is not None:

@@ -18,7 +18,8 @@ from ...courses.services import CourseServices
 from ..accounts.store import Accounts
 from ..administration.service import Administration
 from ..admission.quotes import Quotes
-from ..config.settings import LOCALHOST, SERVICE_PREFIX, Settings
+from ..config.base_url import BASE_URL, SERVICE_PREFIX
+from ..config.settings import LOCALHOST, Settings
 from ..groups.membership import Membership
 from ..interfaces.clock import Clock
 from ..inventory.images import ImageCatalogue
@@ -261,6 +262,7 @@ def _templates() -> Environment:
     environment.filters.update(filters())
     environment.globals.update(
         prefix=SERVICE_PREFIX,
+        hub_prefix=f"{BASE_URL}hub/",
         messages=request_messages,
         units=units,
         usage_messages=usage_messages,

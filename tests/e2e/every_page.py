@@ -365,7 +365,7 @@ NO_PAGES = {
     f"{SERVICE}/course/{{group}}/live": "a part of a course's page",
     f"{_GRADING}/live": "a part of a grading's page",
     f"{_GRADING}/csv": "a table",
-    f"{_GRADING}/student/{{person}}/file/{{submission}}/{{name:path}}": "a file",
+    f"{_GRADING}/student/{{person}}/file/{{submission}}/{{name:file}}": "a file",
     f"{_GRADING}/student/{{person}}/preview/{{name}}/content": "in a sandboxed frame",
     f"{_ASSIGNMENT}/live": "a part of an assignment's page",
     f"{_ASSIGNMENT}/live/work": "another part of it",

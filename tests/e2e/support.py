@@ -61,6 +61,7 @@ class Installation:
     port: int
     arguments: tuple[str, ...] = ("--demo",)
     via_make: bool = False
+    base_url: str = "/"
     program: tuple[str, ...] = (str(CARREL),)
     process: subprocess.Popen[str] | None = None
     ready: dict[str, Any] = field(default_factory=dict)
@@ -73,12 +74,13 @@ class Installation:
 
     @property
     def service(self) -> str:
-        return f"{self.url}/services/carrel"
+        return f"{self.url}{self.base_url}services/carrel"
 
     @property
     def hub_api(self) -> str:
         """JupyterHub itself, without the proxy."""
-        return f"http://{self.setting('internal_ip')}:{self.setting('hub_port')}/hub/api"
+        hub = f"http://{self.setting('internal_ip')}:{self.setting('hub_port')}"
+        return f"{hub}{self.base_url}hub/api"
 
     def up(self) -> None:
         flags = ["--port", str(self.port), "--json", "--state", str(self.state), *self.arguments]
@@ -208,7 +210,7 @@ class Installation:
         return self.tokens[user]
 
     def token_by_sign_in(self, user: str) -> str:
-        return str(login(self.url, user, self.passwords[user]).token)
+        return str(login(f"{self.url}{self.base_url}", user, self.passwords[user]).token)
 
     def api(self, method: str, path: str, *, user: str, **more: Any) -> httpx.Response:
         return plain_http.request(

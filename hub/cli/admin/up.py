@@ -21,6 +21,12 @@ from ..common.operator_options import state_option
     help="Port on 127.0.0.1 for users; 0 for any free port.  [first start: 8000]",
 )
 @click.option(
+    "--base-url",
+    metavar="PATH",
+    help="Path of the site behind another proxy, such as /jupyter/, which passes it on.  "
+    "[first start: /]",
+)
+@click.option(
     "--demo",
     is_flag=True,
     help="Create sample accounts and the group cs101; without a GPU, 2 simulated devices.",
@@ -44,6 +50,7 @@ def up(
     *,
     state: StateFolder,
     port: int | None,
+    base_url: str | None,
     demo: bool,
     simulated_devices: int | None,
     engine: str | None,
@@ -73,6 +80,7 @@ def up(
         UpOptions(
             state=state,
             port=port,
+            base_url=base_url,
             demo=demo,
             simulated_devices=simulated_devices,
             engine=None if engine is None else EngineKind(engine),

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...config.settings import SERVICE_PREFIX
+from ...config.base_url import SERVICE_PREFIX
 from ...errors import CarrelError, NotFound, NotSignedIn, Unavailable
 from ...messages.validation import invalid
 from ...schemas import ErrorBody, ErrorOut

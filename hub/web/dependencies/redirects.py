@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import RedirectResponse
 
-from ...config.settings import SERVICE_PREFIX
+from ...config.base_url import SERVICE_PREFIX
 
 SEE_OTHER = 303
 

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from ...config.settings import SERVICE_PREFIX
+from ...config.base_url import SERVICE_PREFIX
 
 _HERE = Path(__file__).parents[1]
 _THEME = Path("static") / "css" / "style.min.css"

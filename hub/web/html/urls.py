@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
-from ...config.settings import SERVICE_PREFIX
+from ...config.base_url import BASE_URL, SERVICE_PREFIX
 
 DEFAULT_SERVER = "-"
 """The name of the default server in URLs."""
 MOST_NEXT = 2000
-_HUB = "/hub"
+_HUB = f"{BASE_URL}hub/"
+_USERS = f"{BASE_URL}user/"
 _PATH = re.compile(r"(?:/[A-Za-z0-9!$&'()*+,;=:@._~%-]*)*")
 _NEVER = frozenset({"token", "next"})
 
@@ -37,7 +38,7 @@ def wait_url(server_name: str, wanted: str = "") -> str:
 
 def server_url(owner: str, server_name: str) -> str:
     """Return the URL of the session, behind the same proxy."""
-    base = f"/user/{quote(owner, safe='@~')}/"
+    base = f"{_USERS}{quote(owner, safe='@~')}/"
     return f"{base}{quote(server_name, safe='@~')}/" if server_name else base
 
 
@@ -53,7 +54,9 @@ def door(owner: str, server_name: str, wanted: str) -> str:
         parts = urlsplit(wanted)
     except ValueError:
         return start
-    path = parts.path.removeprefix(_HUB) if parts.path.startswith(f"{_HUB}/user/") else parts.path
+    path = parts.path
+    if path.startswith(f"{_HUB}user/"):
+        path = BASE_URL + path.removeprefix(_HUB)
     steps = path.casefold().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/").split("/")
     plain = _PATH.fullmatch(path) and "//" not in path and not {".", ".."} & set(steps)
     if parts.scheme or parts.netloc or not plain or not path.startswith(start):

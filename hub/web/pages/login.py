@@ -12,14 +12,14 @@ import secrets
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from ...config.settings import SERVICE_PREFIX
+from ...config.base_url import BASE_URL, SERVICE_PREFIX
 from ...errors import Forbidden, NotSignedIn
 from ..dependencies.context import WebContext, web_of
 from ..dependencies.redirects import SEE_OTHER, own_page
 from ..security.access import SESSION_COOKIE, SESSION_PURPOSE
 from ..security.signer import same
 
-HUB_LOGOUT = "/hub/logout"
+HUB_LOGOUT = f"{BASE_URL}hub/logout"
 _STATE_COOKIE = "carrel-state-"
 _STATE_PURPOSE = "oauth-state"
 _STATE_SECONDS = 600

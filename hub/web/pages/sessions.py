@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
-from ...config.settings import SERVICE_PREFIX
+from ...config.base_url import SERVICE_PREFIX
 from ...errors import CarrelError
 from ...messages.validation import invalid_body
 from ...records.identity import Identity

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Path, Query
 from starlette.responses import Response
 
-from ...config.settings import SERVICE_PREFIX
+from ...config.base_url import SERVICE_PREFIX
 from ...errors import CarrelError
 from ...messages import usage as usage_messages
 from ...messages.usage import UsageLine

@@ -50,8 +50,10 @@ class Csrf:
         if site is not None and site != "same-origin":
             raise Forbidden(_FOREIGN, accepted=_ADVICE)
         if origin is not None:
-            ours = {request.headers.get("host", ""), self._public_host}
-            if urlsplit(origin).netloc not in ours - {""}:
+            host, theirs = request.headers.get("host", ""), urlsplit(origin)
+            # A proxy in front may pass the host on without its port.
+            ours = {host, self._public_host, *([theirs.netloc] if theirs.hostname == host else ())}
+            if theirs.netloc not in ours - {""}:
                 raise Forbidden(_FOREIGN, accepted=_ADVICE)
         elif site is None:
             raise Forbidden(

@@ -19,7 +19,8 @@ from urllib.parse import urlencode
 from jupyterhub.services.auth import HubOAuth, check_scopes
 from tornado.web import HTTPError
 
-from ...config.settings import SERVICE_PREFIX, Settings
+from ...config.base_url import BASE_URL, SERVICE_PREFIX
+from ...config.settings import Settings
 from ...errors import NotSignedIn, Unavailable
 from ...interfaces.clock import Instant, MonotonicClock, monotonic
 from ...jupyterhub.availability import PAGE_SECONDS, HubAvailability
@@ -88,10 +89,10 @@ def hub_oauth(settings: Settings, service_token: str) -> HubOAuth:
         api_token=service_token,
         base_url=SERVICE_PREFIX,
         hub_host="",
-        hub_prefix="/hub/",
+        hub_prefix=f"{BASE_URL}hub/",
         oauth_client_id=CLIENT_ID,
         oauth_redirect_uri=f"{SERVICE_PREFIX}oauth_callback",
-        oauth_authorization_url="/hub/api/oauth2/authorize",
+        oauth_authorization_url=f"{BASE_URL}hub/api/oauth2/authorize",
         oauth_token_url=f"{settings.hub_api_url}/oauth2/token",
         access_scopes={ACCESS_SCOPE},
         cookie_options={},

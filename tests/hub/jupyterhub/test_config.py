@@ -11,7 +11,8 @@ from jupyterhub.orm import new_session_factory
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
-from carrel.hub.config.settings import SERVICE_PREFIX, Settings
+from carrel.hub.config.base_url import SERVICE_PREFIX
+from carrel.hub.config.settings import Settings
 from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.supervisor.components import HUB_CONFIG
 

@@ -134,6 +134,23 @@ class TestUp:
         assert choose(UpOptions(state=state)) == first
         assert choose(UpOptions(state=state, simulated_devices=0)).simulated_devices == 0
 
+    @pytest.mark.parametrize("given", ["jupyter", "/jupyter", "jupyter/", "/jupyter/"])
+    def test_a_base_url_is_kept_and_part_of_every_address(
+        self, state: StateFolder, given: str
+    ) -> None:
+        choose(UpOptions(state=state, port=8123, base_url=given)).save(state)
+        kept = choose(UpOptions(state=state))
+        assert kept.url == "http://127.0.0.1:8123/jupyter/"
+        assert kept.public_service_url == "http://127.0.0.1:8123/jupyter/services/carrel"
+        assert kept.service_url.endswith("/jupyter/services/carrel")
+        assert kept.hub_api_url.endswith("/jupyter/hub/api")
+        assert choose(UpOptions(state=state, base_url="/")).url == "http://127.0.0.1:8123/"
+
+    @pytest.mark.parametrize("given", ["/a b/", "/../", "/%2e/", "/ü/", "https://x/"])
+    def test_what_is_no_path_is_refused_as_base_url(self, state: StateFolder, given: str) -> None:
+        with pytest.raises(InvalidInput, match="Give a path such as /jupyter/"):
+            choose(UpOptions(state=state, base_url=given))
+
     def test_any_free_port_is_the_last_port_while_it_is_free(self, state: StateFolder) -> None:
         settled = up.tcp_ports.settle(choose(UpOptions(state=state, port=0)), pytest.fail)
         settled.save(state)

@@ -12,12 +12,8 @@ from typing import Any, cast
 import httpx
 from fastapi import FastAPI
 
-from carrel.hub.config.settings import (
-    CLAIM_SECONDS,
-    PREEMPTION_GRACE_SECONDS,
-    SERVICE_PREFIX,
-    Settings,
-)
+from carrel.hub.config.base_url import SERVICE_PREFIX
+from carrel.hub.config.settings import CLAIM_SECONDS, PREEMPTION_GRACE_SECONDS, Settings
 from carrel.hub.errors import CarrelError, Forbidden, NotFound, NotSignedIn, Unavailable
 from carrel.hub.groups.membership import GroupChoice
 from carrel.hub.interfaces.files import Files, HomeUse

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query
 from starlette.responses import RedirectResponse, Response
 
-from ....config.settings import SERVICE_PREFIX
+from ....config.base_url import SERVICE_PREFIX
 from ....errors import CarrelError, InvalidInput
 from ....records.audit import AuditAction
 from ....records.identity import require_admin

@@ -8,7 +8,7 @@ from typing import Protocol
 from fastapi import APIRouter
 from starlette.responses import RedirectResponse, Response
 
-from ....config.settings import SERVICE_PREFIX
+from ....config.base_url import SERVICE_PREFIX
 from ....errors import CarrelError, InvalidInput
 from ....groups.calendar import ReservationPreview
 from ....records.identity import require_admin

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fastapi import APIRouter
 from starlette.responses import RedirectResponse, Response
 
-from ....config.settings import SERVICE_PREFIX
+from ....config.base_url import SERVICE_PREFIX
 from ....errors import CarrelError, InvalidInput, Unavailable
 from ....records.identity import Identity
 from ....schemas.images import ImagesOut, PinIn

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from ....config.settings import SERVICE_PREFIX
+from ....config.base_url import SERVICE_PREFIX
 from ....errors import NotFound
 from ....records.identity import Identity
 from ....requests.queries import EVENTS_AT_ONCE

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from ....config.settings import SERVICE_PREFIX
+from ....config.base_url import SERVICE_PREFIX
 from ....errors import CarrelError
 from ....records.identity import Identity
 from ....requests.pagination import RequestQuery

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 from starlette.responses import RedirectResponse, Response
 
-from ....config.settings import SERVICE_PREFIX
+from ....config.base_url import SERVICE_PREFIX
 from ....errors import CarrelError
 from ....files.home_notebooks import HomeFolder, HomeNotebooks
 from ....messages.validation import invalid_body

@@ -58,7 +58,7 @@ def test_every_address_forbids_foreign_content(who: str) -> None:
     for path in sorted(pages_and_parts(world.app)):
         if path.endswith(STREAMS):
             continue
-        answer = browser.get(path.replace(":path", "").format(**PLACES))
+        answer = browser.get(path.replace(":file", "").format(**PLACES))
         found = policy(answer.headers["content-security-policy"])
         if path.endswith(MADE_BY_NOTEBOOKS) and answer.is_success:
             assert (found["sandbox"], found["default-src"]) == ("", "'none'"), path

@@ -159,6 +159,9 @@ def test_a_foreign_cookie_is_rejected(world: World) -> None:
     [
         ({"Sec-Fetch-Site": "same-origin", "X-Carrel-CSRF": "good"}, 201),
         ({"Origin": "http://127.0.0.1:8000", "X-Carrel-CSRF": "good"}, 201),
+        # A proxy in front passes the host on without its port.
+        ({"Host": "site", "Origin": "https://site:8443", "X-Carrel-CSRF": "good"}, 201),
+        ({"Host": "site:80", "Origin": "https://site:8443", "X-Carrel-CSRF": "good"}, 403),
         ({"Sec-Fetch-Site": "same-origin"}, 403),
         ({"Sec-Fetch-Site": "same-origin", "X-Carrel-CSRF": "no.t"}, 403),
         ({"Sec-Fetch-Site": "same-origin", "X-Carrel-CSRF": "of-ben"}, 403),
