@@ -29,7 +29,6 @@ SET_BY_PEOPLE: Mapping[str, str] = {
     "CARREL_STATE": "the state folder, for administrator commands (`--state` overrides it)",
     "CARREL_URL": "the site that user commands connect to, instead of the one of `carrel login`",
     "CARREL_TOKEN": "the token for that site",
-    "CARREL_BASE_URL": "set by `carrel up` for its processes: `base_url` of settings.json",
     "CARREL_LOG": "format of the service's log, `text` or `json`; overrides `log` in settings.json",
     "CARREL_CA_BUNDLE": "certificates of a TLS-inspecting proxy, for `carrel images build`",
     "CARREL_PROXY_COMMAND": "another `configurable-http-proxy`, with its arguments, for "
@@ -39,6 +38,7 @@ SET_BY_CARREL: Mapping[str, str] = {
     "CARREL_URL": "the service, as programs in sessions reach it",
     "CARREL_PUBLIC_URL": "the service, as browsers reach it; in sessions, for links",
     "CARREL_STATE": "the installation that the process belongs to",
+    "CARREL_BASE_URL": "the path below which the site is served: `base_url` of settings.json",
     "CARREL_LEASE": "the lease that the process belongs to; its descendants inherit it",
     "CARREL_REQUEST": "the request",
     "CARREL_DEVICES": "the leased devices, as readable text",

@@ -351,5 +351,5 @@ class TestDown:
         ]
 
     def test_down_of_a_folder_without_carrel_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(InvalidInput, match="There is no Carrel installation installation in"):
+        with pytest.raises(InvalidInput, match="There is no Carrel installation in"):
             down(StateFolder.at(tmp_path / "nothing"), pytest.fail)
