@@ -42,7 +42,7 @@ class RestartPolicy:
     ask: float = 0.15
     stop: float = 10.0
     check: float = 5.0
-    missed: int = 4
+    missed: int = 3
 
 
 class Supervisor:
