@@ -177,7 +177,7 @@ def test_the_preview_shows_the_effect_of_a_budget(world: World) -> None:
     tree = GroupQuotas(world.context.store, world.clock)
     group = world.context.store.group("cs101")
     low = replace(group, budget=Budget(device_seconds=60, period=Period.WEEK))
-    assert any("has used 0.1 device-hours of these 0.02 already" in s for s in tree.preview(low))
+    assert any("has already used 0.1 device-hours of these 0.02" in s for s in tree.preview(low))
     term = replace(group, budget=Budget(device_seconds=60, period=Period.TERM))
     assert any("No term runs now" in sentence for sentence in tree.preview(term))
 
