@@ -24,6 +24,20 @@ MAX_FILE_BYTES = 32 << 20
 MAX_BYTES = 32 << 20
 MAX_NAME_BYTES = 512
 MAX_PART_BYTES = 200
+_METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
+"""zipfile unpacks these in bounded pieces; of the others one read returns everything."""
+_OTHER_METHODS = {9: "Deflate64", zipfile.ZIP_BZIP2: "bzip2", zipfile.ZIP_LZMA: "LZMA"}
+_ENCRYPTED = 0x1
+_ZIP_ERRORS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+)
+_MAX_DIRECTORY_BYTES = 1 << 20
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Unicode categories of invisible characters, and of those that reverse text."""
 _FORBIDDEN = frozenset('\\:*?"<>|')
@@ -116,13 +130,49 @@ def unpacked(archive: bytes) -> FileBundle:
         InvalidInput, TooLarge: of the archive, or as ``FileBundle.of``.
     """
     try:
-        with zipfile.ZipFile(io.BytesIO(archive)) as zipped:
+        file = _ZipFile(archive)
+        with zipfile.ZipFile(file) as zipped:
+            file.opened = True
             members = zipped.infolist()
             if len(members) > 2 * MAX_FILES:
                 raise _too_large(f"The archive has {len(members):,} entries.")
+            for member in members:
+                _check_member(member)
             return FileBundle.of(_members(zipped, members))
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except _ZIP_ERRORS as error:
         raise _refused(f"The archive cannot be read: {error}.") from error
+
+
+class _ZipFile(io.BytesIO):
+    """Limits the directory of an archive, which zipfile reads at once when it opens the archive.
+
+    Its entries take ten times their size in memory.
+    """
+
+    def __init__(self, archive: bytes) -> None:
+        super().__init__(archive)
+        self._size = len(archive)
+        self.opened = False
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        left = max(self._size - self.tell(), 0)
+        wanted = left if size is None or size < 0 else min(size, left)
+        if not self.opened and wanted > _MAX_DIRECTORY_BYTES:
+            raise _too_large("The archive has too many entries.")
+        return super().read(wanted)
+
+
+def _check_member(member: zipfile.ZipInfo) -> None:
+    shown = repr(member.filename[:80])
+    if member.flag_bits & _ENCRYPTED:
+        raise _refused(f"{shown} in the archive is encrypted.")
+    if member.compress_type not in _METHODS:
+        method = _OTHER_METHODS.get(member.compress_type, "an unknown method")
+        raise InvalidInput(
+            f"{shown} in the archive is compressed with {method}.",
+            accepted="A .zip archive whose files are stored or deflated, the default of zip tools.",
+            field="files",
+        )
 
 
 def _members(

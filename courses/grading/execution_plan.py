@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from nbformat import NotebookNode
 
+from ..notebooks.python_code import parse
 from ..sandbox.interface import CellStep
 from .answer_key import KeyCell, NotebookKey
 
@@ -87,11 +88,10 @@ def isolated_source(key: NotebookKey, test: KeyCell) -> str:
     It starts with the definitions of the released version: its imports, and the functions, classes
     and plain values of locked cells. All other names are asked of the student's kernel.
     """
-    try:
-        tree = ast.parse(test.source)
-        before = list(_definitions(key, test))
-    except SyntaxError:  # a magic or a mistake: IPython reports which
+    tree = parse(test.source)
+    if tree is None:  # a magic or a mistake: IPython reports which
         return ""
+    before = list(_definitions(key, test))
     body = [*_redefined_builtins(key.taught), *before, *_NameForwarding(key.taught).of(tree)]
     return ast.unparse(ast.fix_missing_locations(ast.Module(body=body, type_ignores=[])))
 
@@ -100,11 +100,8 @@ def _definitions(key: NotebookKey, test: KeyCell) -> Iterator[ast.stmt]:
     for cell in key.cells[: key.cells.index(test)]:
         if cell.cell_type != "code" or cell.is_test:
             continue
-        try:
-            body = ast.parse(cell.visible).body
-        except SyntaxError:
-            continue
-        for statement in body:
+        tree = parse(cell.visible)
+        for statement in tree.body if tree is not None else ():
             if isinstance(statement, ast.Import | ast.ImportFrom) or (
                 cell.locked and _is_fixed(statement)
             ):

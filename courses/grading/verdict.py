@@ -14,6 +14,7 @@ from enum import StrEnum
 from nbformat import NotebookNode
 from nbgrader.utils import determine_grade
 
+from ..notebooks.python_code import parse
 from ..sandbox.interface import CellRun, CellStatus, StopReason
 from .answer_key import KeyCell
 
@@ -172,9 +173,8 @@ def _said(name: str, text: str, key: KeyCell) -> str:
 
 def _literals(source: str) -> frozenset[str]:
     """The literal messages in a test, such as those of its assertions."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
+    tree = parse(source)
+    if tree is None:
         return frozenset()
     messages = [
         node.msg if isinstance(node, ast.Assert) else node.exc

@@ -8,7 +8,6 @@ stays in the attempt's folder.
 
 from __future__ import annotations
 
-import ast
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -23,6 +22,7 @@ from ...hub.schemas.grading import CellScoreIn, VerdictIn
 from ..grading.answer_key import AssignmentKey
 from ..grading.class_grader import GradingProgress, Terms, Work, grade_class
 from ..grading.submission_grader import SubmissionResult
+from ..notebooks.python_code import parse
 from ..releases.student_version import key_of_visible
 from ..workspace import folder
 from .work_source import verdict_of
@@ -91,10 +91,8 @@ def unseen(key: AssignmentKey) -> frozenset[tuple[str, str]]:
 
 
 def _runs(source: str) -> bool:
-    try:
-        return bool(ast.parse(source).body)
-    except SyntaxError:  # a magic
-        return True
+    tree = parse(source)
+    return tree is None or bool(tree.body)
 
 
 def as_seen(verdict: VerdictIn, hidden: frozenset[tuple[str, str]]) -> VerdictIn:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from ...hub.records.json_value import parse_json
+
 Metadata: TypeAlias = Mapping[str, object]
 _FORMAT = 4
 _FIRST_MINOR_WITH_IDS = 5
@@ -67,8 +69,8 @@ class NotebookDocument:
 def read(content: bytes) -> NotebookDocument | None:
     """Parse a notebook of format 4; None for anything else."""
     try:
-        found = json.loads(content)
-    except (ValueError, RecursionError):
+        found = parse_json(content)
+    except ValueError:
         return None
     if not isinstance(found, dict) or found.get("nbformat") != _FORMAT:
         return None

@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import Final
 
+from .python_code import parse
+
 ALWAYS: Final = ("IPython.display",)
 _MAGIC: Final = re.compile(r"^\s*[%!?].*$", re.MULTILINE)
 
@@ -29,9 +31,8 @@ def imports_of(cells: Iterable[str], files: Collection[str]) -> tuple[str, ...]:
 
 
 def _of(cell: str) -> Iterator[str]:
-    try:
-        tree = ast.parse(_MAGIC.sub("", cell))
-    except SyntaxError:
+    tree = parse(_MAGIC.sub("", cell))
+    if tree is None:
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -10,6 +10,7 @@ import nbformat
 from nbformat import NotebookNode, ValidationError
 
 from ...hub.errors import InvalidInput
+from ...hub.records.json_value import check_depth, parse_json
 
 _WITH_IDS = 5
 """The minor version of format 4 from which cells have ids."""
@@ -23,10 +24,12 @@ def read(name: str, data: bytes) -> NotebookNode:
         InvalidInput: it is not a notebook.
     """
     try:
-        loaded: object = nbformat.reads(data.decode(), as_version=4)  # type: ignore[no-untyped-call]
+        text = data.decode()
+        parse_json(text)  # nbformat does not limit the depth
+        loaded: object = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
         _give_ids(cast("NotebookNode", loaded))
         nbformat.validate(loaded)
-    except (UnicodeDecodeError, ValueError, ValidationError, RecursionError) as error:
+    except (ValueError, ValidationError) as error:
         raise InvalidInput(f"{name} cannot be read as a notebook.", accepted=_ACCEPTED) from error
     except (AttributeError, KeyError, TypeError) as error:  # JSON of another shape
         raise InvalidInput(f"{name} is not a notebook.", accepted=_ACCEPTED) from error
@@ -61,8 +64,9 @@ def as_node(data: Mapping[str, object]) -> NotebookNode:
 def as_output(data: Mapping[str, object]) -> NotebookNode | None:
     """One output of a cell; None where it is not valid."""
     try:
+        check_depth(data)
         node = as_node(data)
         nbformat.validate(node, ref="output", version=4)
-    except (ValidationError, AttributeError, TypeError, KeyError, RecursionError):
+    except (ValidationError, AttributeError, TypeError, KeyError, ValueError):
         return None
     return node

@@ -5,11 +5,11 @@ Notebooks are read as plain JSON: nbgrader is an extra, and not needed for this.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ...hub.records.json_value import parse_json
 from ...hub.schemas.courses import NotebookTestsOut, ReleaseReportOut
 from ..model.interfaces import Blobs
 from ..model.records import ReleasedVersion, TrialResult
@@ -60,7 +60,7 @@ def _of_notebook(blobs: Blobs, sha256: str, name: str) -> tuple[GradedCell, ...]
 def _cells(notebook: bytes) -> list[dict[str, Any]]:
     """The cells of a notebook; none for a file that only has its suffix."""
     try:
-        loaded = json.loads(notebook)
+        loaded = parse_json(notebook)
     except ValueError:
         return []
     cells = loaded.get("cells") if isinstance(loaded, dict) else None

@@ -35,6 +35,7 @@ from ...hub.errors import InvalidInput
 from ..grading.answer_key import AssignmentKey, KeyCell, NotebookKey
 from ..notebooks import ipynb
 from ..notebooks.imports import imports_of
+from ..notebooks.python_code import parse
 
 IGNORED = (".ipynb_checkpoints", "*.pyc", "__pycache__", ".pytest_cache")
 """Names of files and folders that nbgrader leaves out of a release."""
@@ -223,9 +224,8 @@ def _taught(source: NotebookNode) -> Iterator[str]:
         role = cell.metadata.get("nbgrader") or {}
         if cell.cell_type != "code" or (role.get("grade") and not role.get("solution")):
             continue
-        try:
-            tree = ast.parse(cell.source)
-        except SyntaxError:
+        tree = parse(cell.source)
+        if tree is None:
             continue  # magics; a name bound beside one counts as the student's own
         for statement in tree.body:
             yield from bound_names(statement)

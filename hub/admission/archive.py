@@ -25,8 +25,19 @@ _ACCEPTED = (
     f"{MAX_ENTRIES:,} entries, no links."
 )
 _READ_BYTES = 64 * 1024
-_HEADERS_BYTES = 1024 * 1024
-"""Maximum size of one read; longer tar headers would exhaust the memory."""
+# tarfile calls itself for each of several headers of one entry.
+_TAR_ERRORS = (
+    tarfile.TarError,
+    zlib.error,
+    EOFError,
+    ValueError,
+    OverflowError,
+    RecursionError,
+)
+_HEADER_BYTES = 64 * 1024
+"""Of one tar header; a longer one is an attack on memory."""
+_HEADERS_BYTES = 32 * 1024 * 1024
+"""Of all headers together: three kilobytes an entry."""
 
 
 def read_archive(text: str) -> bytes:
@@ -53,6 +64,8 @@ def check_archive(data: bytes) -> None:
     try:
         with tarfile.open(fileobj=_Unpacked(data), mode="r:", errorlevel=2) as archive:
             while (member := archive.next()) is not None:
+                # tarfile keeps the headers of every entry.
+                archive.members.clear()  # type: ignore[attr-defined]
                 entries += 1
                 size += member.size
                 if entries > MAX_ENTRIES:
@@ -62,7 +75,7 @@ def check_archive(data: bytes) -> None:
                     raise _too_large(
                         f"The archive unpacks to more than {MAX_UNPACKED_BYTES >> 30} GiB."
                     )
-    except (tarfile.TarError, zlib.error, EOFError, ValueError, OverflowError) as error:
+    except _TAR_ERRORS as error:
         raise _refused(f"The archive cannot be read: {error or type(error).__name__}.") from error
 
 
@@ -92,6 +105,7 @@ class _Unpacked(io.RawIOBase):
         self._unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
         self._ready = b""
         self._at = 0
+        self._headers = 0
 
     def readable(self) -> bool:
         return True
@@ -110,8 +124,12 @@ class _Unpacked(io.RawIOBase):
         return self._at
 
     def read(self, size: int | None = -1, /) -> bytes:
-        if size is None or not 0 <= size <= _HEADERS_BYTES:
+        # File contents are skipped by ``seek``: only headers are read.
+        if size is None or not 0 <= size <= _HEADER_BYTES:
             raise tarfile.ReadError("one of its headers is too long")
+        self._headers += size
+        if self._headers > _HEADERS_BYTES:
+            raise tarfile.ReadError("its headers are too long")
         parts = []
         while size and (part := self._some(size)):
             parts.append(part)

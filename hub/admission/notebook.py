@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ import nbformat
 from nbformat import NotebookNode, ValidationError
 
 from ..errors import InvalidInput, TooLarge
+from ..records.json_value import parse_json
 from ..schemas import MAX_NOTEBOOK_BYTES
 from .parameters import ParameterField
 
@@ -92,7 +92,7 @@ def check_notebook(name: str, content: str) -> CheckedNotebook:
     try:
         node = nbformat.v4.reads(content)  # type: ignore[no-untyped-call]  # nbformat is untyped
         nbformat.validate(node, relax_add_props=True)
-    except (ValidationError, AttributeError, KeyError, TypeError) as error:
+    except (ValidationError, AttributeError, KeyError, TypeError, ValueError) as error:
         # Malformed content can break nbformat's reader before the schema is checked.
         raise InvalidInput(
             f"{name} is not a valid notebook: {first_line(str(error))}",
@@ -138,8 +138,8 @@ def check_kernel(wanted: str, installed: Collection[str]) -> None:
 
 def _parse(name: str, content: str) -> dict[str, object]:
     try:
-        raw = json.loads(content)
-    except (ValueError, RecursionError) as error:
+        raw = parse_json(content)
+    except ValueError as error:
         raise InvalidInput(
             f"{name} is not a notebook: it is not JSON ({error}).",
             accepted="A Jupyter notebook (.ipynb).",

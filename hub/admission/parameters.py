@@ -11,6 +11,7 @@ from enum import StrEnum
 from pydantic import JsonValue
 
 from ..errors import InvalidInput
+from ..records.json_value import check_depth
 from ..schemas.base import is_finite
 
 
@@ -103,6 +104,7 @@ def _read(kind: FieldType, text: str) -> JsonValue:
             return text
         case FieldType.OTHER:
             value: JsonValue = json.loads(text)
+            check_depth(value)
             if not is_finite(value):
                 raise ValueError(text)
             return value

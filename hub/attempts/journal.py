@@ -18,7 +18,7 @@ from typing import BinaryIO, Final
 
 from ..files.safe_fs import opened_file, write_into
 from ..records.events import NewEvent
-from ..records.json_value import Json
+from ..records.json_value import Json, parse_json
 
 ENDED: Final = "ended"
 """The kind of the last event of an attempt."""
@@ -117,12 +117,14 @@ def _events(file: BinaryIO, most: int) -> Iterator[NewEvent]:
 
 def _parse(line: bytes) -> NewEvent | None:
     try:
-        found = json.loads(line)
+        found = parse_json(line)
+        if not isinstance(found, dict):
+            return None
         return NewEvent(
             seq=int(found["seq"]),
             at=float(found["at"]),
             kind=str(found["kind"]),
             data=dict(found["data"]),
         )
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, OverflowError):
         return None

@@ -15,6 +15,9 @@ from ..records.requests import RequestFilter, RequestRecord
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
 
+MAX_TEXT = 200
+"""Characters of a search text; SQLite refuses patterns of more than 50,000 bytes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestQuery:
@@ -54,6 +57,12 @@ def page(store: Store, viewer: Viewer, wanted: RequestQuery) -> RequestPage:
     Raises:
         InvalidInput: a value that there cannot be.
     """
+    if len(wanted.text) > MAX_TEXT:
+        raise InvalidInput(
+            f"The search text has {len(wanted.text):,} characters.",
+            accepted=f"At most {MAX_TEXT} characters.",
+            field="text",
+        )
     alone = viewer.name if wanted.owner is None and wanted.mine else wanted.owner
     which = RequestFilter(
         owner=alone,

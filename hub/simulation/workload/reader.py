@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import gzip
+import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -19,6 +20,7 @@ from .jobs import BadLine, Trace, TraceJob
 
 _GZIP = b"\x1f\x8b"
 _FILE = "A table of jobs in a text file is accepted, as it is or packed with gzip."
+_LONGEST_LINE = 1 << 20
 _DATE = 10
 """Length of a date without a time of day."""
 
@@ -108,7 +110,7 @@ def _rows(path: Path, form: Format, selection: Selection) -> Iterator[tuple[int,
     """Number and cells of each line that is selected by its columns."""
     try:
         with _opened(path) as file:
-            reader = csv.reader(_lines(file, form.comment))
+            reader = csv.reader(_lines(path, file, form.comment))
             columns = _header(reader, path, form, selection)
             while True:
                 try:
@@ -127,7 +129,7 @@ def _rows(path: Path, form: Format, selection: Selection) -> Iterator[tuple[int,
                     yield reader.line_num, row
     except FileNotFoundError as error:
         raise InvalidInput(f"There is no file {path}.", accepted=_FILE) from error
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise InvalidInput(f"{path} cannot be read: {why}.", accepted=_FILE) from error
 
@@ -141,9 +143,14 @@ def _opened(path: Path) -> Iterator[TextIOBase]:
         yield TextIOWrapper(plain, encoding="utf-8-sig", errors="replace", newline="")
 
 
-def _lines(file: Iterable[str], comment: str) -> Iterator[str]:
+def _lines(path: Path, file: TextIOBase, comment: str) -> Iterator[str]:
     """All lines; a comment becomes an empty one, to keep the line numbers."""
-    for line in file:
+    while line := file.readline(_LONGEST_LINE):
+        if len(line) == _LONGEST_LINE:
+            raise InvalidInput(
+                f"{path.name} has a line of more than {_LONGEST_LINE:,} characters.",
+                accepted=_FILE,
+            )
         yield "\n" if comment and line.startswith(comment) else line
 
 

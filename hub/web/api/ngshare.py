@@ -6,7 +6,6 @@ Its clients send forms, and read ``success`` and ``message`` in every answer.
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
@@ -24,6 +23,7 @@ from ...schemas.ngshare import (
     TreeOut,
     WhoSuccessOut,
 )
+from ..dependencies.bodies import form_fields
 from ..dependencies.callers import Reader, Writer
 from ..dependencies.context import web_of
 
@@ -60,19 +60,7 @@ async def _fields(request: Request) -> dict[str, str]:
             f"The body is of the type {kind[:60] or 'nothing'!r}.",
             accepted=f"A form: 'Content-Type: {_FORM}', or {_PARTS}.",
         )
-    return await run_in_threadpool(_read, body)
-
-
-def _read(body: bytes) -> dict[str, str]:
-    try:
-        pairs = parse_qsl(
-            body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"
-        )
-    except ValueError as error:  # not UTF-8, or too many fields
-        raise InvalidInput(
-            f"The form cannot be read: {error}.", accepted="A form in UTF-8."
-        ) from None
-    return dict(pairs)
+    return dict(await run_in_threadpool(form_fields, body, _MOST_FIELDS))
 
 
 Carrel = Annotated[NgshareService, Depends(_exchange)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
+from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
@@ -59,6 +60,19 @@ def parse(model: type[_Model], data: bytes) -> _Model:
         return model.model_validate_json(data)
     except ValidationError as error:
         raise invalid_body(error, model) from None
+
+
+def form_fields(data: bytes, most: int) -> list[tuple[str, str]]:
+    """Parse a URL-encoded form with at most that many fields. Raises InvalidInput."""
+    if data.count(b"&") >= most:
+        raise InvalidInput(
+            f"The form has more than {most:,} fields.",
+            accepted=f"At most {most:,}: send a part of them at a time.",
+        )
+    try:
+        return parse_qsl(data.decode(), keep_blank_values=True, errors="strict")
+    except UnicodeDecodeError:
+        raise InvalidInput("The form is not UTF-8.", accepted="Use the form on the page.") from None
 
 
 class BodyLimit:

@@ -129,7 +129,11 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == HTTPStatus.NOT_FOUND:
         return await answer(request, NotFound("Page not found."))
-    other = CarrelError(f"{request.method} is not supported here: {error.detail}.")
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        sentence = f"{request.method} is not supported here: {error.detail}."
+    else:  # such as of a form that Starlette does not parse
+        sentence = f"The request cannot be read: {error.detail.rstrip('.')}."
+    other = CarrelError(sentence)
     other.code, other.http_status = "http", error.status_code
     return await answer(request, other)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated
-from urllib.parse import parse_qsl
 
 from fastapi import Depends, Request
 from starlette.datastructures import FormData
 from starlette.responses import HTMLResponse, Response
 
-from ...errors import InvalidInput, NotSignedIn
+from ...errors import NotSignedIn
 from ..security.access import Visitor
 from ..security.csrf import FIELD, HEADER
+from .bodies import form_fields
 from .context import web_of
 from .redirects import to_sign_in
 
@@ -47,11 +47,7 @@ Follower = Annotated[Visitor, Depends(_follower)]
 async def _pairs(request: Request, visitor: Guest) -> list[tuple[str, str]]:
     """Like ``_form``, with all values of repeated fields."""
     web = web_of(request)
-    try:
-        sent = (await request.body()).decode()
-    except UnicodeDecodeError:
-        raise InvalidInput("The form is not UTF-8.", accepted="Use the form on the page.") from None
-    pairs = parse_qsl(sent, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    pairs = form_fields(await request.body(), _MOST_FIELDS)
     token = request.headers.get(HEADER) or dict(pairs).get(FIELD)
     web.gate.csrf.check(request, visitor.session, token)
     return pairs

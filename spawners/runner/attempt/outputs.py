@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ....hub.attempts.output_limits import OutputLimits, size_words
-from ....hub.records.json_value import Json
+from ....hub.records.json_value import Json, check_depth
 from .outcome_messages import plain
 from .text import KeptText, Lines, left_out, storable, utf8_size
 
@@ -153,10 +153,15 @@ def clip(output: NotebookNode, limit: int, cut: Cut) -> None:
 
 
 def bounded_bundle(data: Mapping[str, Json], limit_of: Callable[[str], int]) -> dict[str, Json]:
-    """Return a MIME bundle without the parts that are too large, and with a note on them."""
+    """Return a MIME bundle without parts that are too large or too deep, and a note on them."""
     kept: dict[str, Json] = {}
     notes = []
     for kind, value in data.items():
+        try:
+            check_depth(value)
+        except ValueError:
+            notes.append(f"[{kind} left out: nested too deeply]")
+            continue
         size = _size(value)
         if size <= limit_of(kind):
             kept[kind] = value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import shutil
 import tarfile
+import zlib
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -24,7 +25,7 @@ def working_folder(order: AttemptSpec, folder: Path) -> Path:
     work.mkdir(mode=0o700)
     try:
         unpack(Path(order.archive_path), work, order.limits)
-    except (OSError, EOFError, tarfile.TarError) as error:
+    except (OSError, EOFError, zlib.error, RecursionError, tarfile.TarError) as error:
         shutil.rmtree(work, ignore_errors=True)
         raise StartFailed(f"the uploaded folder cannot be unpacked: {error}") from error
     except StartFailed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import stat
+import struct
 import subprocess
 import zipfile
 from pathlib import Path, PurePosixPath
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 from carrel.courses.files import bundle
 from carrel.courses.files.bundle import FileBundle, unpacked
 from carrel.hub.errors import InvalidInput, TooLarge
+
+from ...memory import peak_memory
 
 NAMES = st.text(
     alphabet=st.sampled_from("aAbéE\u0301/.. \\\0\n~*:\u202e\ud800ß\u1e9e"), min_size=0, max_size=12
@@ -169,6 +172,40 @@ class TestArchives:
         bomb[central + 24 : central + 28] = (10).to_bytes(4, "little")
         with pytest.raises((TooLarge, InvalidInput)):
             unpacked(bytes(bomb))
+
+    @pytest.mark.parametrize(
+        ("method", "said"), [(zipfile.ZIP_BZIP2, "bzip2"), (zipfile.ZIP_LZMA, "LZMA")]
+    )
+    def test_other_compression_methods_are_refused_before_they_are_read(
+        self, method: int, said: str
+    ) -> None:
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", method) as archive:
+            archive.writestr("unit1.ipynb", bytes(64 << 20))
+        with peak_memory() as peak, pytest.raises(InvalidInput, match=f"compressed with {said}"):
+            unpacked(buffer.getvalue())
+        assert peak() < 4 << 20
+
+    def test_an_encrypted_archive_is_refused(self) -> None:
+        made = bytearray(zipped(("a.py", b"1")))
+        made[6] |= 1
+        made[made.rindex(b"PK\x01\x02") + 8] |= 1
+        with pytest.raises(InvalidInput, match="encrypted"):
+            unpacked(bytes(made))
+
+    def test_a_name_that_is_not_utf8_is_refused(self) -> None:
+        made = zipped(("ü.py", b"1")).replace("ü".encode(), b"\xff\xfe")
+        with pytest.raises(InvalidInput, match="cannot be read"):
+            unpacked(made)
+
+    def test_the_directory_of_an_archive_is_bounded(self) -> None:
+        entry = zipped(("a", b""))
+        directory = entry[entry.index(b"PK\x01\x02") : entry.index(b"PK\x05\x06")] * 200_000
+        end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 0, 0, len(directory), 0, 0)
+        archive = directory + end
+        with peak_memory() as peak, pytest.raises(TooLarge, match="too many entries"):
+            unpacked(archive)
+        assert peak() < 4 << 20
 
     def test_an_archive_with_too_many_entries_is_refused(self) -> None:
         with pytest.raises(TooLarge):

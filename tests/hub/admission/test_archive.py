@@ -11,6 +11,7 @@ import pytest
 from carrel.hub.admission import archive as admission_archive
 from carrel.hub.errors import InvalidInput, Refused, TooLarge
 
+from ...memory import peak_memory
 from .archives import member, packed, text
 
 
@@ -82,3 +83,31 @@ def test_a_header_that_is_itself_a_bomb_is_not_read() -> None:
     header = member("pax", tarfile.XHDTYPE, size=512 << 20)
     with pytest.raises(InvalidInput, match="cannot be read"):
         admission_archive.read_archive(text(gzip.compress(header.tobuf() + bytes(1 << 20))))
+
+
+def pax(records: int) -> bytes:
+    """A header with that many records."""
+    content = b"".join(f"16 k{n:06}={n:05}\n".encode() for n in range(records))
+    header = member("pax", tarfile.XHDTYPE, size=len(content)).tobuf(format=tarfile.USTAR_FORMAT)
+    return header + content + bytes(-len(content) % 512)
+
+
+def test_headers_are_not_kept_in_memory() -> None:
+    entry = pax(3000) + member("a").tobuf()
+    data = gzip.compress(entry * 600 + bytes(1024), 1)
+    with peak_memory() as peak:
+        admission_archive.check_archive(data)
+    assert peak() < 8 << 20
+
+
+def test_the_headers_of_all_entries_together_are_bounded() -> None:
+    entry = pax(3000) + member("a").tobuf()
+    data = gzip.compress(entry * 800 + bytes(1024), 1)
+    with pytest.raises(InvalidInput, match="headers are too long"):
+        admission_archive.check_archive(data)
+
+
+def test_a_chain_of_headers_is_refused() -> None:
+    data = gzip.compress(pax(1) * 3000 + member("a").tobuf() + bytes(1024))
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        admission_archive.check_archive(data)

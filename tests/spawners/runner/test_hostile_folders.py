@@ -161,3 +161,13 @@ def test_a_dangling_link_still_exists(folder: Path) -> None:
     (folder / "claim").symlink_to("/nowhere")
     assert lies_in(folder, "claim")
     assert not lies_in(folder, "another")
+
+
+def test_events_that_are_nested_too_deeply_are_left_out(folder: Path) -> None:
+    def line(seq: int, levels: int) -> str:
+        data = '{"a":' * levels + "1" + "}" * levels
+        return f'{{"seq": {seq}, "at": 1.0, "kind": "progress", "data": {data}}}\n'
+
+    path = folder / "events.jsonl"
+    path.write_text("[]\n" + line(1, 900) + line(2, 150) + line(3, 100_000) + line(4, 3))
+    assert [event.seq for event in read_journal(path)] == [4]

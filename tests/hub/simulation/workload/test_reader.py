@@ -13,6 +13,7 @@ from carrel.hub.simulation.workload.formats import FORMATS
 from carrel.hub.simulation.workload.jobs import BadLine, Gang, Trace
 from carrel.hub.simulation.workload.reader import Selection, first_moment, last_moment, read_trace
 
+from ....memory import peak_memory
 from ..kit import shared, week_of_philly
 
 PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n"
@@ -307,6 +308,17 @@ def test_missing_and_truncated_files_are_refused(tmp_path: Path) -> None:
     broken.write_bytes(whole[:-12])
     with pytest.raises(InvalidInput, match="cannot be read"):
         read_trace(broken, FORMATS["csv"])
+
+
+def test_damaged_compression_and_endless_lines_are_refused(tmp_path: Path) -> None:
+    whole = bytearray(gzip.compress(b"submitted_at,seconds,devices\n" + b"1,1,1\n" * 999))
+    whole[20] ^= 0xFF
+    endless = gzip.compress(b"submitted_at,seconds,devices\n" + b"1" * (64 << 20))
+    for name, content in (("damaged.csv.gz", bytes(whole)), ("endless.csv.gz", endless)):
+        (tmp_path / name).write_bytes(content)
+        with peak_memory() as peak, pytest.raises(InvalidInput):
+            read_trace(tmp_path / name, FORMATS["csv"])
+        assert peak() < 16 << 20, name
 
 
 def test_the_real_traces_are_read_whole() -> None:

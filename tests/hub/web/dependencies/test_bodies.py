@@ -10,6 +10,9 @@ from carrel.hub.schemas.base import NO_PARTS
 from carrel.hub.web.dependencies.bodies import MAX_API_BYTES, MAX_FORM_BYTES
 
 from ..fakes import API, HUB_TOKEN, PREFIX, World
+from ..site import GROUP, Site, site
+
+__all__ = ["site"]
 
 JSON = {"Content-Type": "application/json"}
 NOTEBOOK = '"notebook": {"name": "a.ipynb", "content": "{}"}'
@@ -165,3 +168,50 @@ def test_an_internal_error_is_a_500_without_details(world: World) -> None:
     assert answer.status_code == 500
     assert "secret" not in answer.text
     assert answer.json()["error"]["code"] == "error"
+
+
+def deep_notebook(levels: int) -> str:
+    inside = '{"a":' * levels + "1" + "}" * levels
+    return f'{{"cells": [], "metadata": {inside}, "nbformat": 4, "nbformat_minor": 5}}'
+
+
+@pytest.mark.parametrize("levels", [150, 900, 100_000])
+def test_a_notebook_nested_too_deeply_is_a_400(site: Site, levels: int) -> None:
+    site.api().put(f"{API}/groups/all", json=GROUP)
+    notebook = {"name": "a.ipynb", "content": deep_notebook(levels)}
+    answer = site.api().post(f"{API}/requests", json={"group": "all", "notebook": notebook})
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
+    assert "nested" in answer.json()["detail"]
+
+
+def test_a_form_with_too_many_fields_is_refused_with_a_sentence(site: Site) -> None:
+    many = "&".join(f"id=j-{number}" for number in range(1201))
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = site.page().post(f"{PREFIX}requests/cancel", content=many, headers=form)
+    assert answer.status_code == 400
+    assert "The form has more than 1,200 fields." in answer.text
+    shared = site.api().post(f"{API}/exchange/assignment/a/b", content=many, headers=form)
+    assert shared.status_code == 400
+
+
+def test_an_upload_with_too_many_fields_is_refused_with_a_sentence(site: Site) -> None:
+    many = [(f"f{number}", (None, "1")) for number in range(1201)]
+    answer = site.page().post(f"{PREFIX}submit/inspect", files=many)
+    assert answer.status_code == 400
+    assert "The request cannot be read: Too many fields" in answer.text
+
+
+def test_a_form_that_is_not_utf8_is_refused_with_a_sentence(site: Site) -> None:
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    for body in (b"group=\xff", b"group=%ff"):
+        answer = site.page().post(f"{PREFIX}sessions", content=body, headers=form)
+        assert (answer.status_code, "The form is not UTF-8." in answer.text) == (400, True)
+
+
+def test_a_search_text_that_is_too_long_is_refused_with_a_sentence(site: Site) -> None:
+    text = "%" * 60_000
+    pages = site.page()
+    searched = pages.post(f"{PREFIX}requests/cancel", data={"which": "all", "text": text})
+    assert searched.status_code == 400
+    assert "The search text has 60,000 characters." in searched.text
+    assert pages.get(f"{PREFIX}requests", params={"text": "%" * 5000}).status_code == 400

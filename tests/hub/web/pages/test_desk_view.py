@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from carrel.hub.errors import InvalidInput
 from carrel.hub.files.local import LocalFiles
 from carrel.hub.interfaces.files import HomeUse
 from carrel.hub.records.identity import Identity
@@ -427,3 +428,22 @@ def test_a_home_with_a_limit_shows_its_usage(
     check_page(page)
     assert f"{used}.0 GiB of 4.0 GiB" in text_of(page)
     assert ("Sessions start as recovery sessions" in text_of(page)) is full
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"nbformat": 4, "nbformat_minor": 5, "cells": [], "metadata": '
+        + '{"a":' * 900 + "1" + "}" * 901,
+        "[" * 100_000,
+        "[]",
+        '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}}',
+        '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code"}]}',
+        '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [5]}',
+    ],
+)  # fmt: skip
+def test_a_notebook_that_a_job_damaged_is_refused_with_a_sentence(content: str) -> None:
+    from carrel.hub.web.html.notebook import notebook_page  # noqa: PLC0415  # slow to import
+
+    with pytest.raises(InvalidInput, match="cannot be read as a notebook"):
+        notebook_page("x.ipynb", content.encode(), "light")
