@@ -8,19 +8,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyterhub.auth import Authenticator
-from tornado import web
+from tornado import ioloop, web
 from traitlets import Bool, List, Unicode, default
 
 from . import usernames
 from .demo import demo_accounts
+from .sign_outs import AuthorizeHandler, EndedSessions, SignOutHandler, end_sign_ins
 from .store import Account, Accounts, TooManyAttempts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from jupyterhub.app import JupyterHub
+
 # A hash takes 32 MB: two at a time are enough, and JupyterHub's event loop stays free.
 _HASHERS = 2
 _LONGEST_ADDRESS = 64
+_RESET_CHECK_SECONDS = 1.0
+"""How soon a password reset ends the sign-ins of its user."""
 
 
 class CarrelAuthenticator(Authenticator):  # type: ignore[misc]  # jupyterhub has no types
@@ -60,6 +65,7 @@ class CarrelAuthenticator(Authenticator):  # type: ignore[misc]  # jupyterhub ha
         self._accounts: Accounts | None = None
         super().__init__(**kwargs)
         self._threads = ThreadPoolExecutor(_HASHERS, thread_name_prefix="sign-in")
+        self._hub: JupyterHub | None = None
 
     @default("allow_all")
     def _everyone_with_an_account(self) -> bool:
@@ -89,6 +95,8 @@ class CarrelAuthenticator(Authenticator):  # type: ignore[misc]  # jupyterhub ha
         self, handler: web.RequestHandler, data: Mapping[str, str]
     ) -> dict[str, object] | None:
         """Return the name and role, or None; the sign-in page shows a required wait."""
+        # First, so that the first sign-in with a new password does not end with earlier ones.
+        await self.end_reset_sign_ins()
         try:
             found = await self._sign_in_thread(
                 data.get("username", ""),
@@ -99,6 +107,27 @@ class CarrelAuthenticator(Authenticator):  # type: ignore[misc]  # jupyterhub ha
             # The page shows tornado's log_message, in which "%" would be a format.
             raise web.HTTPError(error.http_status, str(error).replace("%", "%%")) from None
         return None if found is None else {"name": found.name, "admin": found.admin}
+
+    def get_handlers(self, app: JupyterHub) -> list[tuple[object, ...]]:
+        """Replace JupyterHub's sign-out, and start to watch for password resets."""
+        self._hub = app
+        ioloop.PeriodicCallback(self.end_reset_sign_ins, _RESET_CHECK_SECONDS * 1000).start()
+        ended = {"ended": EndedSessions()}
+        return [
+            *super().get_handlers(app),
+            ("/logout", SignOutHandler, ended),
+            ("/api/oauth2/authorize", AuthorizeHandler, ended),
+        ]
+
+    async def end_reset_sign_ins(self) -> None:
+        """End the sign-ins of users whose password was reset."""
+        if self._hub is None:
+            return
+        loop = asyncio.get_running_loop()
+        resets = await loop.run_in_executor(self._threads, self.accounts.password_resets)
+        if resets:
+            end_sign_ins(self._hub.db, resets)
+            await loop.run_in_executor(self._threads, self.accounts.forget_resets, resets)
 
     async def refresh_user(
         self, user: Any, handler: web.RequestHandler | None = None

@@ -59,6 +59,8 @@ def begin(connection: sa.Connection, keys: Mapping[str, Limit], now: float) -> f
     rows = {
         row.key: row
         for row in connection.execute(sa.select(attempts).where(attempts.c.key.in_(keys)))
+        # A row from the future was written before the clock was set back: it counts no more.
+        if row.last_at <= now
     }
     wait = max((row.wait_until - now for row in rows.values()), default=0.0)
     if wait > 0:
@@ -67,15 +69,16 @@ def begin(connection: sa.Connection, keys: Mapping[str, Limit], now: float) -> f
         row = rows.get(key)
         fresh = row is None or now - max(row.last_at, row.wait_until) > limit.window
         failures = 1 if fresh or row is None else row.failures + 1
-        values = {
-            "failures": failures,
-            "last_at": now,
-            "wait_until": now + limit.wait_after(failures),
-        }
-        if row is None:
-            connection.execute(sa.insert(attempts).values(key=key, **values))
-        else:
-            connection.execute(sa.update(attempts).where(attempts.c.key == key).values(**values))
+        wait = limit.wait_after(failures)
+        connection.execute(sa.delete(attempts).where(attempts.c.key == key))
+        connection.execute(
+            sa.insert(attempts).values(
+                key=key,
+                failures=failures,
+                last_at=now,
+                wait_until=now + wait if wait else 0.0,
+            )
+        )
     return 0.0
 
 

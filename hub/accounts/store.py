@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from ..interfaces.clock import Clock
 from . import login_limits, passwords, usernames
 from .login_limits import LoginLimits
 from .passwords import Cost, Hash
-from .tables import accounts, metadata
+from .tables import accounts, metadata, password_resets
 
 _FORGET_SECONDS = 86400.0
 
@@ -56,6 +57,9 @@ class Accounts:
         self._cost = cost or Cost()
         self._limits = sign_in_limits or LoginLimits()
         self._decoy = passwords.decoy(self._cost)
+        self._settled = threading.Condition()
+        self._in_progress = 0
+        """Sign-ins of this process whose password is being checked."""
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.touch(mode=0o600)
         self._engine = sa.create_engine(
@@ -92,19 +96,42 @@ class Accounts:
         return Account(name=name, admin=admin, created_at=now, password_at=now)
 
     def set_password(self, name: str, password: str) -> None:
-        """Set the password and forget failed sign-ins of the account. Raises NotFound."""
+        """Set the password, forget failed sign-ins, and have earlier sign-ins ended.
+
+        Raises:
+            NotFound: the account does not exist.
+        """
         name = usernames.parse_name(name)
         passwords.check_new(password)
         hashed = passwords.hash_password(password, self._cost)
         with self._transaction() as connection:
+            now = self._clock()
             changed = connection.execute(
                 sa.update(accounts)
                 .where(accounts.c.name == name)
-                .values(password_at=self._clock(), **_columns(hashed))
+                .values(password_at=now, **_columns(hashed))
             )
             if changed.rowcount == 0:
                 raise self._unknown(connection, name)
             login_limits.succeed(connection, name, "")
+            connection.execute(sa.delete(password_resets).where(password_resets.c.name == name))
+            connection.execute(sa.insert(password_resets).values(name=name, reset_at=now))
+
+    def password_resets(self) -> Mapping[str, float]:
+        """Return the users whose earlier sign-ins are to be ended, and the times of the resets."""
+        with self._transaction() as connection:
+            rows = connection.execute(sa.select(password_resets))
+            return {row.name: row.reset_at for row in rows}
+
+    def forget_resets(self, ended: Mapping[str, float]) -> None:
+        """Note that these sign-ins have ended; a later reset of the same user stays."""
+        with self._transaction() as connection:
+            for name, reset_at in ended.items():
+                connection.execute(
+                    sa.delete(password_resets).where(
+                        password_resets.c.name == name, password_resets.c.reset_at == reset_at
+                    )
+                )
 
     def remove(self, name: str) -> None:
         """Delete an account. Raises NotFound."""
@@ -134,20 +161,44 @@ class Accounts:
             TooManyAttempts: the password was not checked.
         """
         name = usernames.normalise(name)[:200]
-        now = self._clock()
+        with self._attempt(name, address) as row:
+            # Outside the transaction: hashing takes long and would block other sign-ins.
+            right = passwords.matches(password, self._decoy if row is None else _hash(row))
+            if row is None or not right:
+                return None
+            with self._transaction() as connection:
+                login_limits.succeed(connection, name, address)
+            return _account(row)
+
+    @contextmanager
+    def _attempt(self, name: str, address: str) -> Iterator[sa.Row[tuple[object, ...]] | None]:
+        """Count an attempt and give the row of the account. Raises TooManyAttempts.
+
+        An attempt counts as a failure until its password turns out right. An attempt that would be
+        refused therefore waits first for those in progress, which may all be right.
+        """
+        with self._settled:
+            wait, row = self._begin(name, address)
+            while wait > 0 and self._in_progress:
+                self._settled.wait()
+                wait, row = self._begin(name, address)
+            if wait > 0:
+                raise TooManyAttempts(wait)
+            self._in_progress += 1
+        try:
+            yield row
+        finally:
+            with self._settled:
+                self._in_progress -= 1
+                self._settled.notify_all()
+
+    def _begin(self, name: str, address: str) -> tuple[float, sa.Row[tuple[object, ...]] | None]:
         with self._transaction() as connection:
+            # Read inside the transaction: time passes while an attempt waits for the lock.
+            now = self._clock()
             login_limits.forget_before(connection, now - _FORGET_SECONDS)
             wait = login_limits.begin(connection, self._limits.keys(name, address), now)
-            row = _row(connection, name) if usernames.is_valid(name) else None
-        if wait > 0:
-            raise TooManyAttempts(wait)
-        # Outside the transaction: hashing takes long and would block other sign-ins.
-        right = passwords.matches(password, self._decoy if row is None else _hash(row))
-        if row is None or not right:
-            return None
-        with self._transaction() as connection:
-            login_limits.succeed(connection, name, address)
-        return _account(row)
+            return wait, _row(connection, name) if usernames.is_valid(name) else None
 
     @contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:

@@ -28,3 +28,11 @@ attempts = sa.Table(
     sa.Column("last_at", sa.Float, nullable=False),
     sa.Column("wait_until", sa.Float, nullable=False),
 )
+
+password_resets = sa.Table(
+    "password_resets",
+    metadata,
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("reset_at", sa.Float, nullable=False),
+)
+"""Users whose earlier sign-ins JupyterHub has yet to end."""

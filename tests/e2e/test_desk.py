@@ -1,12 +1,13 @@
-"""The desk in a browser: quotes, CPU now, the held device, and the end."""
+"""The desk in a browser: quotes, CPU now, the held device, the end, and the sign-out."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import httpx
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, Page, expect
 
 from ..faults.support import servers
 from .browser import SESSION_MS, Person, another_page
@@ -28,6 +29,8 @@ window.Notification = Fake;
 
 PATIENCE_MS = 90_000
 """Time-out for starting a session."""
+SIGN_OUT_SECONDS = 8.0
+"""Sign-outs take effect within 5 s; the rest is for slow machines."""
 
 
 @pytest.fixture
@@ -176,3 +179,74 @@ def test_a_long_list_is_paged(site: Installation, person: Person) -> None:
         within=120,
     )
     site.api("DELETE", f"/requests/{blocker['id']}", user="student2")
+
+
+def step(page: Page, url: str) -> str:
+    """Take one step of a sign-in with the cookies of this browser; return the next address."""
+    answer = page.context.request.get(url, max_redirects=0)
+    assert answer.status in (302, 303), answer.status
+    return answer.headers["location"]
+
+
+def cookies(page: Page) -> str:
+    return "; ".join(f"{one['name']}={one['value']}" for one in page.context.cookies())
+
+
+def sign_out(page: Page) -> None:
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.locator("#username_input")).to_be_visible()
+
+
+def is_signed_in(site: Installation, cookie: str) -> bool:
+    answer = httpx.get(f"{site.service}/api/v1/me", headers={"Cookie": cookie}, timeout=30)
+    assert answer.status_code in (200, 401), answer.text
+    return answer.status_code == 200
+
+
+def test_after_a_sign_out_no_other_tab_signs_in_again(site: Installation, person: Person) -> None:
+    """A tab that began to sign in before the sign-out finishes after it."""
+    page = person.page
+    # One tab has its code before the sign-out, the other one's request arrives after it.
+    authorize = step(page, f"{site.service}/login")
+    callback = step(page, site.url + authorize)
+    late = step(page, f"{site.service}/login")
+    before = cookies(page)
+    assert is_signed_in(site, before)
+    sign_out(page)
+
+    answer = httpx.get(site.url + late, headers={"Cookie": before}, timeout=30)
+    assert answer.status_code == 302
+    assert answer.headers["location"].startswith("/hub/login")
+    tab = page.context.new_page()
+    tab.goto(site.url + callback)
+    tab.goto(site.service + "/")
+    expect(tab.locator("#username_input")).to_be_visible()
+    # A copy of the cookies is worth nothing either.
+    eventually(lambda: not is_signed_in(site, before), "the cookie ends", within=SIGN_OUT_SECONDS)
+
+
+def test_a_password_reset_ends_sign_ins_and_tokens_of_its_user_and_no_session(
+    site: Installation, browser: Browser, person: Person
+) -> None:
+    other = Person.sits_down(browser, site, "student3")
+    other.sign_in()
+    cookie, token = cookies(other.page), site.token("student3")
+    session = site.start_session("student3", devices=0)
+    site.wait_for(session["id"], "running", user="student3")
+
+    changed = site.cli("user", "passwd", "student3", "--random", "--state", str(site.state))
+    site.passwords["student3"] = changed.stdout.split()[-1]
+    del site.tokens["student3"]
+    eventually(lambda: not is_signed_in(site, cookie), "the cookie ends", within=SIGN_OUT_SECONDS)
+    me = f"{site.service}/api/v1/me"
+    headers = {"Authorization": f"token {token}"}
+    assert httpx.get(me, headers=headers, timeout=30).status_code == 401
+    other.page.goto(site.service + "/")
+    expect(other.page.locator("#username_input")).to_be_visible()
+
+    other.sign_in()
+    found = site.wait_for(session["id"], "running", user="student3")
+    assert found["id"] == session["id"]
+    person.desk()
+    expect(person.page.get_by_role("button", name="Sign out")).to_be_visible()
+    site.api("DELETE", "/sessions/-", user="student3")

@@ -81,7 +81,8 @@ def add(
 def passwd(*, name: str, state: StateFolder, password_stdin: bool, at_random: bool) -> None:
     """Set a new password, which is asked twice without --random or --password-stdin.
 
-    It also ends the delay after failed sign-ins. Signed-in browsers stay signed in.
+    It also ends the delay after failed sign-ins, and revokes the sign-ins and tokens of the user.
+    Running sessions and jobs continue.
 
     \b
     Examples:

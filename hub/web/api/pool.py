@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from ...schemas import PoolOut, QueueOut
-from ..dependencies.callers import Carrel, Reader, ReaderOrHub
+from ..dependencies.callers import Carrel, Reader, ReaderOrHub, SignedIn
 from ..live.sse import EventStream
 from ..openapi.description import ERRORS
 from .requests import MAX_LISTED
@@ -23,12 +23,12 @@ router = APIRouter(responses=ERRORS)
     response_class=Response,
     responses={200: {"content": {"text/event-stream": {}}, "description": "Server-sent events."}},
 )
-def changes(web: Carrel, who: Reader) -> Response:
+def changes(web: Carrel, who: Reader, signed_in: SignedIn) -> Response:
     """`changed` immediately, and after each change of the pool, queue or requests that the caller
     may see; read `/pool`, `/queue` and `/requests` then. A comment line every 15 s keeps the
     connection open.
     """
-    return EventStream(web.event_streams.of_page(who))
+    return EventStream(web.event_streams.of_page(who), signed_in=signed_in)
 
 
 @router.get("/pool", tags=["pool"], summary="The devices and their states")

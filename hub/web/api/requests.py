@@ -22,7 +22,7 @@ from ...schemas import (
 from ...schemas.explanation import WhyOut
 from ..dependencies import file_paths  # noqa: F401  # registers the convertor "file"
 from ..dependencies.bodies import json_body
-from ..dependencies.callers import Carrel, Reader, ReaderOrHub, RequestId, Writer
+from ..dependencies.callers import Carrel, Reader, ReaderOrHub, RequestId, SignedIn, Writer
 from ..html.downloads import SAFE_CONTENT, OpenFileResponse, attachment
 from ..live.sse import EventStream, _event_number
 from ..openapi.description import ERRORS, body_of
@@ -153,8 +153,10 @@ def cancel(
     responses={200: {"content": {"text/event-stream": {}}, "description": "Server-sent events."}},
 )
 def events(
+    *,
     web: Carrel,
     who: ReaderOrHub,
+    signed_in: SignedIn,
     request_id: RequestId,
     after: Annotated[int, Query(ge=0, le=LARGEST, description="Only events with a larger id.")] = 0,
     came_last: Annotated[
@@ -170,7 +172,7 @@ def events(
     """
     web.requests.request(who, request_id)  # an error if missing or hidden
     last = _event_number(came_last) or after
-    return EventStream(web.event_streams.of_request(who, request_id, last))
+    return EventStream(web.event_streams.of_request(who, request_id, last), signed_in=signed_in)
 
 
 @router.get(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Annotated
 
 from fastapi import Depends, Path, Query, Request
@@ -30,6 +32,12 @@ async def _writer(request: Request) -> Identity:
     return await web_of(request).gate.writer(request)
 
 
+async def _signed_in(request: Request) -> Callable[[], Awaitable[bool]]:
+    return partial(web_of(request).gate.accepts, request)
+
+
+SignedIn = Annotated[Callable[[], Awaitable[bool]], Depends(_signed_in)]
+"""Whether the caller of a stream is still signed in."""
 Reader = Annotated[Identity, Depends(_reader)]
 ReaderOrHub = Annotated[Identity | None, Depends(_reader_or_hub)]
 Writer = Annotated[Identity, Depends(_writer)]

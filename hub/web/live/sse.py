@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
 import anyio
@@ -25,6 +25,8 @@ KEEP_ALIVE_SECONDS = 15.0
 _PACE_SECONDS = 0.1
 _AT_ONCE = 3
 ALIVE = b": alive\n\n"
+_SIGN_IN_CHECK_SECONDS = 30.0
+"""How long a stream outlives the sign-in or token of its reader at most."""
 
 
 class StreamPace:
@@ -87,26 +89,43 @@ def message(event: str, data: str = "{}", *, event_id: int | None = None) -> byt
 
 
 class EventStream(StreamingResponse):
-    """Send until the source ends or the reader disconnects; always close the source."""
+    """Send until the source or the sign-in of the reader ends, or the reader disconnects.
 
-    def __init__(self, source: AsyncGenerator[bytes, None]) -> None:
+    The source is always closed.
+    """
+
+    def __init__(
+        self, source: AsyncGenerator[bytes, None], *, signed_in: Callable[[], Awaitable[bool]]
+    ) -> None:
         super().__init__(
             source,
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
         self._source = source
+        self._signed_in = signed_in
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        signed_out = False
         async with aclosing(self._source), anyio.create_task_group() as group:
 
             async def until_gone() -> None:
                 await self.listen_for_disconnect(receive)
                 group.cancel_scope.cancel()
 
+            async def until_signed_out() -> None:
+                nonlocal signed_out
+                while not signed_out:
+                    await asyncio.sleep(_SIGN_IN_CHECK_SECONDS)
+                    signed_out = not await self._signed_in()
+                group.cancel_scope.cancel()
+
             group.start_soon(until_gone)
+            group.start_soon(until_signed_out)
             await self.stream_response(send)
             group.cancel_scope.cancel()
+        if signed_out:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 _EVENT_ID = re.compile(r"[0-9]{1,18}")

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from ...errors import CarrelError
-from ..dependencies.callers import Carrel, Next
+from ..dependencies.callers import Carrel, Next, SignedIn
 from ..dependencies.context import WebContext
 from ..dependencies.visitors import Follower, Form, Guest, html
 from ..forms.image_choice import image_choices
@@ -48,8 +48,8 @@ def desk_live(web: Carrel, visitor: Guest) -> Response:
 
 
 @router.get("/events")
-def page_stream(web: Carrel, visitor: Follower) -> Response:
-    return EventStream(web.event_streams.of_page(visitor.identity))
+def page_stream(web: Carrel, visitor: Follower, signed_in: SignedIn) -> Response:
+    return EventStream(web.event_streams.of_page(visitor.identity), signed_in=signed_in)
 
 
 @router.post("/logout")

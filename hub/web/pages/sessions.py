@@ -19,7 +19,7 @@ from ...messages.validation import invalid_body
 from ...records.identity import Identity
 from ...scheduling.model.states import LIVE
 from ...schemas import ChangeIn, RequestOut
-from ..dependencies.callers import Carrel, Next, RequestId, Server
+from ..dependencies.callers import Carrel, Next, RequestId, Server, SignedIn
 from ..dependencies.context import WebContext
 from ..dependencies.redirects import SEE_OTHER
 from ..dependencies.visitors import Follower, Form, Guest, html
@@ -210,7 +210,9 @@ def enter(web: Carrel, visitor: Guest, server: Server, next: Next = "") -> Respo
 
 
 @router.get("/wait/{server}/events")
-def wait_stream(web: Carrel, visitor: Follower, server: Server, request_id: str) -> Response:
+def wait_stream(
+    web: Carrel, visitor: Follower, server: Server, request_id: str, signed_in: SignedIn
+) -> Response:
     web.requests.request(visitor.identity, request_id)
     csrf = web.gate.csrf.issue(visitor.session)
-    return EventStream(wait_events(web, visitor.identity, request_id, csrf))
+    return EventStream(wait_events(web, visitor.identity, request_id, csrf), signed_in=signed_in)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
-from ...errors import Forbidden, NotSignedIn
+from ...errors import Forbidden, NotSignedIn, Unavailable
 from ...records.identity import Identity
 from ...requests.attempt_reports import AttemptReports
 from .csrf import HEADER, Csrf
@@ -57,8 +57,11 @@ class CallerAccess:
         token = self.seal.unwrap(SESSION_PURPOSE, cookie)
         if token is None:
             return None
-        person = await self.sign_in.person(token, request.cookies.get(_HUB_SESSION_COOKIE, ""))
-        if person is None:
+        session_id = request.cookies.get(_HUB_SESSION_COOKIE, "")
+        person = await self.sign_in.person(token, session_id)
+        # A sign-out ends the browser's session at JupyterHub. A token that another tab obtained at
+        # the same moment belongs to that session, and must not sign in the next user.
+        if person is None or person.session_id != session_id:
             return None
         _check_access(person)
         return Visitor(identity=person.identity, session=cookie)
@@ -121,6 +124,18 @@ class CallerAccess:
         # Without JupyterHub too: monitoring must learn that it is away.
         if not (self.metrics_token and same(token, self.metrics_token)):
             await self._program(token, METRICS_SCOPE, "read the metrics")
+
+    async def accepts(self, request: Request) -> bool:
+        """Return whether the credential of a call that is still open is valid."""
+        token = token_of(request)
+        try:
+            if token is None:
+                return await self.visitor(request) is not None
+            return self.is_hub(token) or await self.sign_in.person(token) is not None
+        except Forbidden:
+            return False
+        except Unavailable:
+            return True
 
     def is_hub(self, token: str) -> bool:
         return same(token, self.hub_token)

@@ -1,8 +1,8 @@
 """Ask JupyterHub for the user of a token, and sign users in through its OAuth.
 
-``HubOAuth`` is used outside of tornado and caches answers for a minute, so that a removed account
-keeps access no longer than that. In addition, the last answer for a token is valid for an hour
-while JupyterHub is away, so that signed-in users can continue while it restarts.
+``HubOAuth`` is used outside of tornado. Answers are cached for five seconds, so that a sign-out, a
+revoked token and a removed account take effect within that time. The last answer for a token is
+valid for an hour while JupyterHub is away, so that signed-in users can continue while it restarts.
 """
 
 from __future__ import annotations
@@ -32,17 +32,14 @@ ACCESS_SCOPE = f"access:services!service={SERVICE_NAME}"
 READ_SCOPE = "custom:carrel:read"
 SUBMIT_SCOPE = "custom:carrel:submit"
 METRICS_SCOPE = "custom:carrel:metrics"
-_OF_A_SERVER = "access:servers!server="
 
 _SIGN_IN_SECONDS = 25.0
 """How long a new sign-in waits for JupyterHub, whose database may be locked for a while.
 
 Identities wait as long as a page does.
 """
-_CACHE_SECONDS = 60
+_CACHE_SECONDS = 5.0
 """How long an answer of JupyterHub is cached."""
-_SESSION_SECONDS = 5.0
-"""The same for the token of a session, which ends with it."""
 _AWAY_SECONDS = 3600.0
 """How long a known identity is valid while JupyterHub is away."""
 _REMEMBERED = 10_000
@@ -50,15 +47,15 @@ _REMEMBERED = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenHolder:
-    """The user of a token, and its scopes."""
+    """The user of a token, and its scopes.
+
+    Attributes:
+        session_id: the browser session at JupyterHub in which the token was issued, if any.
+    """
 
     identity: Identity
     scopes: frozenset[str]
-
-    @property
-    def in_session(self) -> bool:
-        """Whether this is the token of a session's server."""
-        return any(scope.startswith(_OF_A_SERVER) for scope in self.scopes)
+    session_id: str = ""
 
     def may(self, scope: str) -> bool:
         """Return whether the token has the scope, for all users or for its own user."""
@@ -79,7 +76,8 @@ class SignIn(Protocol):
         """The URL of the sign-in."""
 
 
-_NOTHING: tuple[Instant, TokenHolder | None] = (Instant(-inf), None)
+_Answer = tuple[Instant, TokenHolder | None]
+_NOTHING: _Answer = (Instant(-inf), None)
 
 
 def hub_oauth(settings: Settings, service_token: str) -> HubOAuth:
@@ -96,7 +94,6 @@ def hub_oauth(settings: Settings, service_token: str) -> HubOAuth:
         oauth_token_url=f"{settings.hub_api_url}/oauth2/token",
         access_scopes={ACCESS_SCOPE},
         cookie_options={},
-        cache_max_age=_CACHE_SECONDS,
     )
 
 
@@ -113,7 +110,7 @@ class HubSignIn:
         self._oauth = oauth
         self._availability = availability or HubAvailability(clock)
         self._clock = clock
-        self._known: OrderedDict[tuple[str, str], tuple[Instant, TokenHolder]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], _Answer] = OrderedDict()
 
     @classmethod
     def of(cls, settings: Settings, service_token: str, availability: HubAvailability) -> Self:
@@ -123,24 +120,21 @@ class HubSignIn:
     async def person(self, token: str, session_id: str = "") -> TokenHolder | None:
         key = (session_id, hashlib.sha256(token.encode("utf-8", "replace")).hexdigest())
         read_at, known = self._known.get(key, _NOTHING)
-        in_session = known is not None and known.in_session
-        if in_session and self._clock() - read_at <= _SESSION_SECONDS:
+        now = self._clock()
+        if now - read_at <= _CACHE_SECONDS:
             return known
         if known is not None and self._availability.failed_lately:
             return self._remembered(key, None)
         try:
             async with asyncio.timeout(PAGE_SECONDS):
                 model = await self._oauth.user_for_token(
-                    token, use_cache=not in_session, session_id=session_id, sync=False
+                    token, use_cache=False, session_id=session_id, sync=False
                 )
         except (HTTPError, TimeoutError) as error:
             self._availability.failed()
             return self._remembered(key, error)
-        if model is None or model.get("kind") != "user":
-            self._known.pop(key, None)
-            return None
-        person = _person(model)
-        self._known[key] = (self._clock(), person)
+        person = _person(model) if model is not None and model.get("kind") == "user" else None
+        self._known[key] = (now, person)
         self._known.move_to_end(key)
         while len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
@@ -187,4 +181,5 @@ def _person(model: dict[str, Any]) -> TokenHolder:  # the JSON of JupyterHub, ch
             groups=frozenset(str(group) for group in model.get("groups") or ()),
         ),
         scopes=frozenset(str(scope) for scope in model.get("scopes") or ()),
+        session_id=str(model.get("session_id") or ""),
     )

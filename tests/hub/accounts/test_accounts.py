@@ -6,7 +6,9 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -286,3 +288,56 @@ def test_several_processes_share_one_sign_in_limit(path: Path) -> None:
     ]
     looked_at = [int(guesser.communicate(timeout=60)[0]) for guesser in guessers]
     assert sum(looked_at) == 5
+
+
+def together(actions: list[Callable[[], object]]) -> list[object]:
+    with ThreadPoolExecutor(len(actions)) as pool:
+        return [done.result() for done in [pool.submit(action) for action in actions]]
+
+
+class TestRightPasswords:
+    """A right password is never refused for other right ones."""
+
+    def test_those_that_come_together_are_all_let_in(self, path: Path) -> None:
+        accounts = Accounts(path, cost=CHEAP)
+        for number in range(30):
+            accounts.add(f"s{number}", PASSWORD, admin=False)
+        names = [f"s{number}" for number in range(30)] + ["s0"] * 20
+        found = together(
+            [partial(accounts.sign_in, n, PASSWORD, address="10.0.0.1") for n in names]
+        )
+        assert all(found)
+
+    def test_one_that_comes_while_the_last_free_attempt_is_checked_waits_for_its_outcome(
+        self, path: Path, clock: Clock
+    ) -> None:
+        accounts = Accounts(path, clock=clock, cost=CHEAP)
+        accounts.add("ada", PASSWORD, admin=False)
+        fail(accounts, 4)
+        found = together([partial(accounts.sign_in, "ada", PASSWORD)] * 8)
+        assert all(found)
+
+    def test_an_attempt_whose_clock_was_read_early_is_not_refused(
+        self, accounts: Accounts, clock: Clock
+    ) -> None:
+        accounts.add("ada", PASSWORD, admin=False)
+        clock.now += 1
+        fail(accounts, 1)
+        clock.now -= 0.5  # also a clock that was set back
+        assert accounts.sign_in("ada", PASSWORD, address="10.0.0.1") is not None
+
+
+def test_a_new_password_asks_for_the_end_of_earlier_sign_ins_until_that_is_done(
+    accounts: Accounts, clock: Clock
+) -> None:
+    accounts.add("ada", PASSWORD, admin=False)
+    assert accounts.password_resets() == {}
+    accounts.set_password("ada", "another password")
+    first = accounts.password_resets()
+    assert first == {"ada": clock.now}
+    clock.now += 1
+    accounts.set_password("ada", "a third password")
+    accounts.forget_resets(first)
+    assert accounts.password_resets() == {"ada": clock.now}
+    accounts.forget_resets(accounts.password_resets())
+    assert accounts.password_resets() == {}

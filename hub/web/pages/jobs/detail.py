@@ -12,7 +12,7 @@ from ....errors import NotFound
 from ....records.identity import Identity
 from ....requests.queries import EVENTS_AT_ONCE
 from ....schemas import EventOut
-from ...dependencies.callers import Carrel, RequestId
+from ...dependencies.callers import Carrel, RequestId, SignedIn
 from ...dependencies.context import WebContext
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Follower, Form, Guest, html
@@ -65,6 +65,7 @@ def feed(
     *,
     web: Carrel,
     visitor: Follower,
+    signed_in: SignedIn,
     request: Request,
     request_id: RequestId,
     after: Annotated[int, Query(ge=0, le=2**62)] = 0,
@@ -73,7 +74,8 @@ def feed(
     web.requests.request(visitor.identity, request_id)
     last = max(after, last_event_id(request))
     return EventStream(
-        job_feed(JobFeed(web=web, visitor=visitor, request_id=request_id, after=last, epoch=epoch))
+        job_feed(JobFeed(web=web, visitor=visitor, request_id=request_id, after=last, epoch=epoch)),
+        signed_in=signed_in,
     )
 
 

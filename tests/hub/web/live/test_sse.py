@@ -16,6 +16,7 @@ import pytest
 
 from carrel.hub.supervisor.proxy import node
 from carrel.hub.web import Server
+from carrel.hub.web.live import sse
 from carrel.hub.web.live.sse import KEEP_ALIVE_SECONDS, StreamPace, message
 from carrel.hub.web.security.access import SESSION_COOKIE
 
@@ -183,6 +184,18 @@ def test_the_hub_counts_as_present_while_it_listens(live: Live) -> None:
             assert service.attached == ["s-aaaaaaaa"], "a person's stream is no spawner"
     with service.changed:
         assert service.changed.wait_for(lambda: service.attached == [], timeout=60)
+
+
+@pytest.mark.parametrize("path", ["/events", "/api/v1/events", "/requests/j-aaaaaaaa/feed"])
+def test_a_stream_ends_with_the_sign_in_of_its_reader(
+    live: Live, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(sse, "_SIGN_IN_CHECK_SECONDS", 0.05)
+    live.world.service.put(job(state="running"))
+    with live.follow(path) as events:
+        next(events)
+        live.world.sign_in.people.pop("ada-oauth")
+        assert list(events) == []
 
 
 def test_missing_or_hidden_requests_get_an_error_instead_of_a_stream(live: Live) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from carrel.hub.errors import Conflict, StaleEpoch
@@ -149,6 +151,23 @@ def test_a_foreign_cookie_is_rejected(world: World) -> None:
     for forged in ("ada-oauth", f"ada-oauth.{'a' * 43}", world.web.seal.wrap("other", "ada-oauth")):
         client = world.client(Cookie=f"{SESSION_COOKIE}={forged}")
         assert client.get(f"{API}/me").status_code == 401
+
+
+@pytest.mark.parametrize("session_id", ["session-2", ""])
+def test_a_cookie_of_a_session_that_has_signed_out_signs_nobody_in(
+    world: World, session_id: str
+) -> None:
+    """Another tab got its token at the moment of the sign-out."""
+    known = world.sign_in.people["ada-oauth"]
+    world.sign_in.people["ada-oauth"] = replace(known, session_id="session-1")
+
+    def status(session: str) -> int:
+        cookies = f"{SESSION_COOKIE}={world.cookie()}"
+        if session:
+            cookies += f"; jupyterhub-session-id={session}"
+        return world.client(Cookie=cookies).get(f"{API}/me").status_code
+
+    assert (status("session-1"), status(session_id)) == (200, 401)
 
 
 # -- case 31 of the fault list: cross-site POST ------------------------------------------------

@@ -37,6 +37,7 @@ USERS = {
     },
     "token session": {
         "kind": "user",
+        "session_id": "session-1",
         "name": "ada",
         "scopes": [ACCESS_SCOPE, "access:servers!server=ada/gpu"],
     },
@@ -121,12 +122,11 @@ def test_unknown_tokens_and_services_are_not_users(hub: ThreadingHTTPServer) -> 
 def test_known_users_continue_while_jupyterhub_is_away(hub: ThreadingHTTPServer) -> None:
     clock = Clock()
     oauth = oauth_at(hub)
-    oauth.cache_max_age = 1
     sign_in = HubSignIn(oauth, clock=clock)
 
     async def story() -> None:
         first = await sign_in.person("ada", "session-1")
-        oauth.cache.clear()
+        clock.now += 6
         oauth.api_url = "http://127.0.0.1:9/hub/api"  # no server listens there
         assert await sign_in.person("ada", "session-1") == first
         with pytest.raises(Unavailable, match="is not responding"):
@@ -144,7 +144,8 @@ def test_known_users_do_not_wait_for_a_hub_that_hangs(
     hub: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     oauth, availability, asked = oauth_at(hub), HubAvailability(), list[str]()
-    sign_in = HubSignIn(oauth, availability=availability)
+    clock = Clock()
+    sign_in = HubSignIn(oauth, clock=clock, availability=availability)
 
     async def hangs(token: str, **_: object) -> None:
         asked.append(token)
@@ -152,6 +153,7 @@ def test_known_users_do_not_wait_for_a_hub_that_hangs(
 
     async def story() -> None:
         known = await sign_in.person("ada")
+        clock.now += 6
         monkeypatch.setattr(oauth, "user_for_token", hangs)
         begin = time.monotonic()
         assert await sign_in.person("ada") == known
@@ -163,23 +165,22 @@ def test_known_users_do_not_wait_for_a_hub_that_hangs(
     asyncio.run(story())
 
 
-def test_a_sessions_token_ends_with_it(
-    hub: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("token", ["session", "ada"])
+def test_a_token_ends_within_five_seconds_of_a_sign_out(
+    hub: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch, token: str
 ) -> None:
+    """The token of a session, a browser or a program."""
     clock = Clock()
     sign_in = HubSignIn(oauth_at(hub), clock=clock)
 
     async def story() -> None:
-        known = [await sign_in.person(token) for token in ("session", "ada")]
-        assert all(known)
-        for token in ("token session", "token ada"):
-            monkeypatch.delitem(USERS, token)
-        clock.now += 4
-        assert await sign_in.person("session") == known[0]
-        clock.now += 2
-        assert await sign_in.person("session") is None
-        # The token of a browser is checked once a minute.
-        assert await sign_in.person("ada") == known[1]
+        known = await sign_in.person(token)
+        assert known is not None
+        monkeypatch.delitem(USERS, f"token {token}")
+        clock.now += 5
+        assert await sign_in.person(token) == known
+        clock.now += 0.1
+        assert await sign_in.person(token) is None
 
     asyncio.run(story())
 
