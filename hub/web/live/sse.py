@@ -25,7 +25,7 @@ KEEP_ALIVE_SECONDS = 15.0
 _PACE_SECONDS = 0.1
 _AT_ONCE = 3
 ALIVE = b": alive\n\n"
-_SIGN_IN_CHECK_SECONDS = 30.0
+SIGN_IN_CHECK_SECONDS = 30.0
 """How long a stream outlives the sign-in or token of its reader at most."""
 
 
@@ -116,7 +116,7 @@ class EventStream(StreamingResponse):
             async def until_signed_out() -> None:
                 nonlocal signed_out
                 while not signed_out:
-                    await asyncio.sleep(_SIGN_IN_CHECK_SECONDS)
+                    await asyncio.sleep(SIGN_IN_CHECK_SECONDS)
                     signed_out = not await self._signed_in()
                 group.cancel_scope.cancel()
 

@@ -12,8 +12,7 @@ import pytest
 from jupyterhub import orm
 from sqlalchemy.orm import Session
 
-from carrel.hub.accounts import Accounts, CarrelAuthenticator
-from carrel.hub.accounts.passwords import Cost
+from carrel.hub.accounts import CarrelAuthenticator
 from carrel.hub.accounts.sign_outs import EndedSessions, end_sign_ins
 
 PASSWORD = "a long password"
@@ -56,12 +55,10 @@ def test_cookies_codes_and_tokens_end_but_the_token_of_a_running_server(database
 def test_the_hub_ends_sign_ins_before_the_first_one_with_the_new_password(
     database: Session, tmp_path: Path
 ) -> None:
-    path = tmp_path / "accounts.db"
-    accounts = Accounts(path, cost=Cost(n=2**4, r=1, p=1))
+    authenticator = CarrelAuthenticator(database=str(tmp_path / "accounts.db"))
+    accounts = authenticator.accounts
     accounts.add("ada", PASSWORD, admin=False)
     accounts.set_password("ada", "another password")
-    authenticator = CarrelAuthenticator(database=str(path))
-    authenticator._accounts = accounts
     handler = SimpleNamespace(request=SimpleNamespace(headers={}, remote_ip="127.0.0.1"))
 
     async def story() -> None:

@@ -190,7 +190,7 @@ def test_the_hub_counts_as_present_while_it_listens(live: Live) -> None:
 def test_a_stream_ends_with_the_sign_in_of_its_reader(
     live: Live, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr(sse, "_SIGN_IN_CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(sse, "SIGN_IN_CHECK_SECONDS", 0.05)
     live.world.service.put(job(state="running"))
     with live.follow(path) as events:
         next(events)
