@@ -117,6 +117,14 @@ print("ESCAPED")
 """,
     ),
     Attack(
+        name="talk to the Linux kernel by a socket",
+        source="""
+import socket
+socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close()
+print("ESCAPED")
+""",
+    ),
+    Attack(
         name="connect to an abstract socket",
         source="""
 import socket

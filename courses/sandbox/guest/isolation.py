@@ -10,6 +10,7 @@ import os
 import platform
 import resource
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -196,12 +197,19 @@ _DENIED: Final = {
         ),
     ),
 }
+_SOCKETS: Final = {"x86_64": (41, 53), "aarch64": (198, 199)}
+"""socket and socketpair."""
 # io_uring_setup, _enter, _register, open_tree, move_mount, fsopen, fsconfig, fsmount, fspick,
 # pidfd_getfd, process_madvise, mount_setattr: of the same number everywhere.
 _DENIED_EVERYWHERE: Final = (425, 426, 427, 428, 429, 430, 431, 432, 433, 438, 440, 442)
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW: Final = 0x7FFF0000
 _NOT_PERMITTED: Final = 0x00050001
+_NO_FAMILY: Final = 0x00050061
+"""EAFNOSUPPORT: programs take it for a kernel without this kind of socket."""
+_AF_UNIX: Final = 1
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+"""Offsets in what a filter sees of a call."""
 _X32: Final = 0x40000000
 
 
@@ -212,6 +220,8 @@ class _Program(ctypes.Structure):
 def deny_calls() -> None:
     """Deny system calls that no exercise needs and that kernel exploits use (seccomp).
 
+    Of sockets only those of AF_UNIX are left: those of other families reach beyond the network
+    namespace (AF_VSOCK), or code of the Linux kernel that exploits use (AF_NETLINK, AF_PACKET).
     On a processor whose call numbers are not listed, the other isolation has to do.
     """
     known = _DENIED.get(platform.machine())
@@ -219,18 +229,31 @@ def deny_calls() -> None:
         return
     architecture, numbers = known
     denied = (*numbers, *_DENIED_EVERYWHERE)
-    steps = [
-        struct.pack("HBBI", _LOAD, 0, 0, 4),
-        struct.pack("HBBI", _EQUAL, 0, len(denied) + 3, architecture),
-        struct.pack("HBBI", _LOAD, 0, 0, 0),
-        struct.pack("HBBI", _AT_LEAST, len(denied) + 1, 0, _X32),
-        *(
-            struct.pack("HBBI", _EQUAL, len(denied) - i, 0, number)
-            for i, number in enumerate(denied)
-        ),
+    sockets = _SOCKETS[platform.machine()]
+    steps: list[tuple[int, int, str, str]] = [
+        (_LOAD, _ARCHITECTURE, "", ""),
+        (_EQUAL, architecture, "", "denied"),
+        (_LOAD, _NUMBER, "", ""),
+        (_AT_LEAST, _X32, "denied", ""),
+        *((_EQUAL, number, "denied", "") for number in denied),
+        *((_EQUAL, number, "socket", "") for number in sockets),
+        (_RETURN, _ALLOW, "", ""),
+        (_LOAD, _FIRST_ARGUMENT, "", ""),
+        (_EQUAL, _AF_UNIX, "", "family"),
+        (_RETURN, _ALLOW, "", ""),
+        (_RETURN, _NO_FAMILY, "", ""),
+        (_RETURN, _NOT_PERMITTED, "", ""),
     ]
-    # The jumps above end here: what was not on the list, then what was.
-    steps += [struct.pack("HBBI", _RETURN, 0, 0, _ALLOW)]
-    steps += [struct.pack("HBBI", _RETURN, 0, 0, _NOT_PERMITTED)]
-    program = _Program(len(steps), b"".join(steps))
+    last = len(steps) - 1
+    labels = {"socket": last - 4, "family": last - 1, "denied": last}
+    compiled = [
+        struct.pack("HBBI", code, *(_jump(labels, label, at) for label in (yes, no)), value)
+        for at, (code, value, yes, no) in enumerate(steps)
+    ]
+    program = _Program(len(compiled), b"".join(compiled))
     _check(_libc.prctl(_SET_SECCOMP, 2, ctypes.byref(program), 0, 0), "seccomp")
+
+
+def _jump(labels: Mapping[str, int], label: str, at: int) -> int:
+    """The number of steps to skip from there to a label; without one, none."""
+    return labels[label] - at - 1 if label else 0

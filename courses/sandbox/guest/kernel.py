@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Final, NoReturn
 
 from . import isolation, remote_values, value_server
+from .iteration_guard import IterationGuard
 from .messages import Json, Message, MessageChannel, text
 from .shell import SandboxShell, error, flush
 from .tamper_check import TamperCheck
@@ -84,7 +85,8 @@ class StudentKernel:
         self._shell.show.errors = 0
         try:
             with self._interrupts:
-                result = self._shell.run(text(command, "source"))
+                guard = IterationGuard() if text(command, "do") == "test" else None
+                result = self._shell.run(text(command, "source"), guard=guard)
                 flush()
         except KeyboardInterrupt:
             self._done(command, status="error")

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast
 
+from .iteration_guard import end_as_error
 from .messages import Json
 from .values import EXCEPTIONS, CannotCross, Decoder, Encoder
 
@@ -20,7 +21,10 @@ Ask = Callable[[Json], Json]
 
 
 class StudentStopped(BaseException):
-    """The student's side does not answer. Not an ``Exception``: no test can catch it."""
+    """The student's side does not answer, or raised what is not an ``Exception``.
+
+    Not an ``Exception`` either: no test can catch it.
+    """
 
 
 class _RemoteNames(dict[str, object]):
@@ -80,7 +84,8 @@ class _Wire:
         return self._value(reply)
 
     def ask(self, verb: str, *parts: Json) -> object:
-        return self._value(self._send(verb, *parts))
+        # Only the end of the student's own iterator ends an iteration of the test.
+        return self._value(self._send(verb, *parts), may_end=(verb, parts[0]) == ("apply", "next"))
 
     def plain(self, value: object) -> Json:
         return Encoder(_reference_to).encode(value)
@@ -95,11 +100,13 @@ class _Wire:
                 stream.write(text)
         return reply
 
-    def _value(self, reply: Mapping[str, Json]) -> object:
+    def _value(self, reply: Mapping[str, Json], *, may_end: bool = False) -> object:
         raised = reply.get("raised")
         if isinstance(raised, list) and len(raised) == 2:  # noqa: PLR2004 - type and text
-            kind = EXCEPTIONS.get(str(raised[0]), RuntimeError)
-            raise _exception(kind, str(raised[1]))
+            error = _exception(EXCEPTIONS.get(str(raised[0]), StudentStopped), str(raised[1]))
+            if isinstance(error, StopAsyncIteration | StopIteration) and not may_end:
+                raise end_as_error(error)
+            raise error
         return Decoder(self._resolve).decode(reply.get("value"))
 
     def _resolve(self, data: Sequence[Json]) -> object:

@@ -22,6 +22,8 @@ from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from traitlets import Type
 from traitlets.config import Config
 
+from . import iteration_guard
+from .iteration_guard import IterationGuard
 from .messages import Json
 
 Output: TypeAlias = "dict[str, Json]"
@@ -156,10 +158,19 @@ class SandboxShell(InteractiveShell):  # type: ignore[misc,unused-ignore]
     show: Show
     leaving = False
 
-    def run(self, source: str, *, counted: bool = True) -> ExecutionResult:
+    def run(
+        self, source: str, *, counted: bool = True, guard: IterationGuard | None = None
+    ) -> ExecutionResult:
         with warnings.catch_warnings():
             """Resets the registry, so that each cell shows its warnings again, as in a kernel."""
-        found = self.run_cell(source, store_history=counted)  # type: ignore[no-untyped-call,unused-ignore]
+        if guard is not None:
+            self.user_ns[iteration_guard.NAME] = iteration_guard.guard
+            self.ast_transformers.append(guard)
+        try:
+            found = self.run_cell(source, store_history=counted)  # type: ignore[no-untyped-call,unused-ignore]
+        finally:
+            if guard is not None and guard in self.ast_transformers:
+                self.ast_transformers.remove(guard)
         return cast("ExecutionResult", found)
 
     def _showtraceback(self, etype: type[BaseException], evalue: object, stb: list[str]) -> None:

@@ -18,7 +18,7 @@ _HIDDEN = "### BEGIN HIDDEN TESTS\n{}\n### END HIDDEN TESTS"
 WRONG = "def double(n):\n    return 7"
 
 
-def _cell(grade_id: str, source: str, kind: str = "code", **role: object) -> NotebookNode:
+def cell(grade_id: str, source: str, kind: str = "code", **role: object) -> NotebookNode:
     make = nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell
     flags = {"grade": False, "solution": False, "locked": False, "task": False, **role}
     metadata = {"nbgrader": {"grade_id": grade_id, "schema_version": 3, **flags}}
@@ -31,15 +31,15 @@ def source() -> Mapping[str, bytes]:
     solution = "### BEGIN SOLUTION\n{}\n### END SOLUTION"
     hidden = _HIDDEN.format("assert double(21) == 42\nassert double(-4) == -8, 'negative numbers'")
     cells = [
-        _cell("double", solution.format("def double(n):\n    return 2 * n"), solution=True),
-        _cell("test_double", f"assert double(1) == 2\n{hidden}", grade=True, points=3),
-        _cell(
+        cell("double", solution.format("def double(n):\n    return 2 * n"), solution=True),
+        cell("test_double", f"assert double(1) == 2\n{hidden}", grade=True, points=3),
+        cell(
             "test_all",
             _HIDDEN.format("assert all(double(n) == 2 * n for n in (3, 4))"),
             grade=True,
             points=2,
         ),
-        _cell("essay", solution.format("done = True"), grade=True, solution=True, points=5),
+        cell("essay", solution.format("done = True"), grade=True, solution=True, points=5),
     ]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     node = nbformat.v4.new_notebook(cells=cells, metadata=kernel)

@@ -135,6 +135,21 @@ def test_an_attack_is_denied_in_a_sandbox(
     assert after.status is CellStatus.OK or found.status is CellStatus.KILLED
 
 
+def test_a_sandbox_makes_only_sockets_of_af_unix(sandbox: Sandbox) -> None:
+    source = """
+import ctypes, socket
+libc, pair = ctypes.CDLL(None), (ctypes.c_int * 2)()
+made = set()
+for family in range(64):
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_SEQPACKET):
+        made |= {family} if libc.socket(family, kind, 0) >= 0 else set()
+        made |= {family} if libc.socketpair(family, kind, 0, pair) == 0 else set()
+print(made)
+"""
+    (found,) = run(sandbox, source)
+    assert words(found) == f"{{{int(socket.AF_UNIX)}}}\n"
+
+
 @pytest.mark.docker
 def test_no_attack_succeeds_in_a_container(
     docker_engine: DockerEngine, grading_image: str, at: dict[str, object]

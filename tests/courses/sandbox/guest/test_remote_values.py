@@ -8,6 +8,7 @@ import pytest
 
 from carrel.courses.sandbox.guest import remote_values, value_server
 from carrel.courses.sandbox.guest.messages import Json
+from carrel.courses.sandbox.guest.remote_values import StudentStopped
 
 SHAPES = """
 class Point:
@@ -103,7 +104,7 @@ def test_tests_of_all_forms_work_isolated(test: str) -> None:
         ("assert equal() < 5", TypeError),
         ("assert abs(equal() - 5) < 1", TypeError),
         ("assert 5 in equal()", TypeError),
-        ("fail('exit')", RuntimeError),
+        ("fail('exit')", StudentStopped),
         ("sort(lambda x: x)", TypeError),
     ],
 )
@@ -114,6 +115,41 @@ def test_expected_values_are_never_sent_to_the_students_objects(
     with pytest.raises(error):
         examine(student, test)
     assert '"0x5"' not in json.dumps(student.questions)
+
+
+@pytest.mark.parametrize(
+    ("raised", "error"),
+    [
+        ("StopIteration", RuntimeError),
+        ("StopAsyncIteration", RuntimeError),
+        ("type('Own', (StopIteration,), {})", RuntimeError),
+        ("GeneratorExit", StudentStopped),
+        ("KeyboardInterrupt", StudentStopped),
+        ("SystemExit", StudentStopped),
+        ("type('Own', (BaseException,), {})", StudentStopped),
+    ],
+)
+@pytest.mark.parametrize(
+    "test",
+    [
+        "assert all(map(lambda x: square(x) == x * x, [1, 2, 3]))",
+        "for got, want in zip(map(square, [1, 2]), [1, 4]):\n    assert got == want",
+        "assert next(filter(lambda x: square(x) != x * x, [1, 2]), None) is None",
+        "assert all(square(x) == x * x for x in [1, 2])",
+        "assert list(iter(square.attribute, 1)) == []",
+    ],
+)
+def test_student_code_that_raises_ends_no_iteration_of_a_test(
+    test: str, raised: str, error: type[BaseException]
+) -> None:
+    student = Student(f"def square(x=0):\n    raise {raised}\nsquare.attribute = lambda: square()")
+    with pytest.raises(error):
+        examine(student, test)
+
+
+def test_an_iterator_of_the_student_ends_the_iteration_of_a_test() -> None:
+    student = Student("class Two:\n    def __iter__(self):\n        yield from (1, 2)")
+    examine(student, "assert list(Two()) == [1, 2]\nassert next(iter(Two()), 3) == 1")
 
 
 def test_names_of_the_test_stay_in_the_test() -> None:
