@@ -85,7 +85,7 @@ def _from_checkout(target: Path) -> Path:
         source = Path(name) / "carrel"
         _copy_sources(source)
         done = subprocess.run(
-            [sys.executable, "-m", "pip", "wheel", *options, "--wheel-dir", target, source],
+            [sys.executable, "-P", "-m", "pip", "wheel", *options, "--wheel-dir", target, source],
             env={**os.environ, "SOURCE_DATE_EPOCH": _EPOCH},
             capture_output=True,
             text=True,

@@ -1,10 +1,16 @@
-"""Find what breaks the rules for test code: imported test modules, and private names in use."""
+"""Find violations of rules for code.
+
+For test code: imported test modules, and private names in use. For the product: started Python
+processes that import from the folder in which they start.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 
 from .source_tree import ROOT
 
@@ -68,3 +74,24 @@ def foreign_private_names(tree: ast.Module) -> list[str]:
         for line, name in sorted(used)
         if name.startswith("_") and not name.startswith("__") and name not in own
     ]
+
+
+_PYTHONS = ("sys.executable", "'python'", "'python3'")
+_IN_SHELL = re.compile(r"exec python3? -[mc]\b")
+
+
+def started_with_own_folder(tree: ast.Module) -> list[str]:
+    """Return the lines of commands that start Python with ``-m`` or ``-c`` and no isolation."""
+    found: list[int] = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.List(elts=elements) | ast.Tuple(elts=elements):
+                words = [ast.unparse(element) for element in elements]
+                if any(
+                    program in _PYTHONS and option in {"'-m'", "'-c'"}
+                    for program, option in pairwise(words)
+                ):
+                    found.append(node.lineno)
+            case ast.Constant(value=str(text)) if _IN_SHELL.search(text):
+                found.append(node.lineno)
+    return [f"line {line}" for line in sorted(found)]

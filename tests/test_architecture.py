@@ -11,7 +11,12 @@ from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
-from .code_rules import code_of_tests, foreign_private_names, imported_tests
+from .code_rules import (
+    code_of_tests,
+    foreign_private_names,
+    imported_tests,
+    started_with_own_folder,
+)
 from .source_tree import (
     HOLDERS,
     LAYERS,
@@ -177,6 +182,16 @@ def test_pyproject_lists_all_packages() -> None:
     assert sorted(listed) == sorted(packages)
 
 
+def test_a_started_python_imports_nothing_from_the_folder_it_starts_in() -> None:
+    """A file such as ``random.py`` in a home, or where ``carrel up`` is called, is not imported."""
+    found = {
+        name: lines
+        for name, path in modules().items()
+        if (lines := started_with_own_folder(ast.parse(path.read_text(encoding="utf-8"))))
+    }
+    assert not found, "add -P (or -I) to the command"
+
+
 def test_no_module_imports_a_test_module() -> None:
     found = {name: imported for name, tree in code_of_tests() if (imported := imported_tests(tree))}
     assert not found, "move what they share into a module of its own"
@@ -204,3 +219,13 @@ made._own = made.__dict__
         "line 3: _decide",
         "line 4: _SECONDS",
     ]
+
+
+def test_the_rule_for_started_pythons_finds_violations() -> None:
+    code = """
+run([sys.executable, "-m", "carrel"])
+run((sys.executable, "-P", "-m", "carrel"))
+COMMAND = ("python", "-c", CODE)
+COMMAND = f"exec python -m carrel {FOLDER}"
+"""
+    assert started_with_own_folder(ast.parse(code)) == ["line 2", "line 4", "line 5"]

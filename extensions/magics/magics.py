@@ -143,4 +143,4 @@ def _print(text: str, *, error: bool = False) -> None:
 
 
 # The command line is a higher layer: it is run as a program, not imported.
-_PROGRAM = (sys.executable, "-m", "carrel.hub.cli")
+_PROGRAM = (sys.executable, "-P", "-m", "carrel.hub.cli")

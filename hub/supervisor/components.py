@@ -47,7 +47,7 @@ def parts(
         Component(
             name="hub",
             title="JupyterHub",
-            command=(sys.executable, "-m", "jupyterhub", "-f", str(HUB_CONFIG)),
+            command=(sys.executable, "-P", "-m", "jupyterhub", "-f", str(HUB_CONFIG)),
             environment=environment,
             ready=probes.hub,
             alive=liveness.hub,
@@ -55,7 +55,7 @@ def parts(
         Component(
             name="service",
             title="the Carrel service",
-            command=(sys.executable, "-m", "carrel.hub.app", "--state", str(state.root)),
+            command=(sys.executable, "-P", "-m", "carrel.hub.app", "--state", str(state.root)),
             environment=environment,
             ready=probes.service,
             alive=liveness.service_process,

@@ -69,7 +69,7 @@ def read(node: str, *, timeout: float = TIMEOUT_SECONDS) -> NvmlInventory:
 
 def _ask(timeout: float) -> str:
     child = subprocess.Popen(
-        [sys.executable, "-m", f"{__package__}.driver"],
+        [sys.executable, "-P", "-m", f"{__package__}.driver"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

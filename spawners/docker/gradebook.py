@@ -68,7 +68,7 @@ def body(settings: GradebookSettings, options: DockerOptions, image: str) -> dic
         owner="",
         kind="book",
         image=image,
-        command=("python", "-m", writer_process.__name__, _PLACE, settings.course),
+        command=("python", "-P", "-m", writer_process.__name__, _PLACE, settings.course),
         uid=options.uid,
         network="none",
         outside=False,

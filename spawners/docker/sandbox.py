@@ -33,7 +33,7 @@ _GUEST: Final = "/carrel/guest"
 _HIDDEN: Final = "/opt/carrel/lib/python3.11/site-packages/carrel"
 """Path in the image that is hidden: the sample course with solutions and hidden tests."""
 _BEGIN: Final = (
-    "import sys, runpy; sys.path[0] = '/carrel'; "
+    "import sys, runpy; sys.path.insert(0, '/carrel'); "
     "runpy.run_module('guest', run_name='__main__', alter_sys=True)"
 )
 _IMPORTS_BYTES: Final = 256 << 20
@@ -124,7 +124,7 @@ class DockerSandboxes:
             owner="",
             kind="grading",
             image=self._settings.image,
-            command=("python", "-c", _BEGIN, *self._settings.imports),
+            command=("python", "-P", "-c", _BEGIN, *self._settings.imports),
             uid=self._options.uid,
             network="none",
             outside=False,

@@ -47,6 +47,7 @@ from ..devices.simulated import simulated_devices
 from ..processes import lease_processes
 from .kernelspecs import installed_kernels
 
+_RUNNER: Final = (sys.executable, "-P", "-m", "carrel.spawners.runner")
 KEPT_VARIABLES: Final = frozenset(
     {
         "CONDA_DEFAULT_ENV",
@@ -158,7 +159,7 @@ class LocalBackend:
         descriptor = os.open(order.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             child = subprocess.Popen(
-                [sys.executable, "-m", "carrel.spawners.runner", str(order.folder.resolve())],
+                (*_RUNNER, str(order.folder.resolve())),
                 stdin=subprocess.DEVNULL,
                 stdout=descriptor,
                 stderr=descriptor,

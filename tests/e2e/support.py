@@ -87,12 +87,22 @@ class Installation:
         if self.via_make:
             flags.remove("--demo")  # `make up` is `carrel up --demo`
             command = ["make", "-s", "up", f"ARGS={' '.join(flags)}"]
+            folder = ROOT
         else:
             command = [*self.program, "up", *flags]
-        self.state.mkdir(parents=True, exist_ok=True)
+            folder = self.state / "started-in"
+        # Modules of the folder in which it is called do not replace those of Python.
+        (self.state / "started-in").mkdir(parents=True, exist_ok=True)
+        for name in ("json", "random", "types"):
+            (self.state / "started-in" / f"{name}.py").write_text("raise RuntimeError")
         log = (self.state / "up.log").open("a")
         self.process = subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+            command,
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()

@@ -20,9 +20,9 @@ from .template import ARCHIVE, ATTEMPT, INPUT, ContainerBounds, Mount, Task, con
 
 KIND = "job"
 NO_NETWORK = "none"
-_RUNNER = f'exec python -m carrel.spawners.runner {ATTEMPT} >>"{ATTEMPT}/{LOG}" 2>&1'
+_RUNNER = f'exec python -P -m carrel.spawners.runner {ATTEMPT} >>"{ATTEMPT}/{LOG}" 2>&1'
 """The runner's output before it opens its log goes to the same file."""
-_WARM_COMMAND = ("python", "-m", "carrel.spawners.runner", "--wait", ATTEMPT)
+_WARM_COMMAND = ("python", "-P", "-m", "carrel.spawners.runner", "--wait", ATTEMPT)
 _PATHS = {
     "CARREL_OUTPUT_DIR": f"{ATTEMPT}/{FILES}",
     "CARREL_PROGRESS": f"{ATTEMPT}/{PROGRESS}",

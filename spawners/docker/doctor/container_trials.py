@@ -142,7 +142,7 @@ class Trials:
 
     def _probe(self, here: str, ports: Sequence[int], there: str, port: int) -> dict[str, Json]:
         arguments = json.dumps([here, ports, there, port])
-        return self._body(["python", "-c", _PROBE, arguments], network="host")
+        return self._body(["python", "-P", "-c", _PROBE, arguments], network="host")
 
     def _read(self, path: Path) -> str:
         mount: Json = {"Type": "bind", "Source": str(path), "Target": "/probe", "ReadOnly": True}

@@ -85,4 +85,5 @@ def request_checkpoint(engine: DockerClient, seen: Seen, lease_id: str) -> None:
         BackendFailed, Unavailable: the signal could not be sent.
     """
     # Processes of a warm container may be older than its lease, and carry its own name.
-    engine.run_inside(seen.id, ("python", "-c", _SIGNAL_SCRIPT, seen.labels.get(WARM, lease_id)))
+    name = seen.labels.get(WARM, lease_id)
+    engine.run_inside(seen.id, ("python", "-P", "-c", _SIGNAL_SCRIPT, name))

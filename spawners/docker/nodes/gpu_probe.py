@@ -52,7 +52,7 @@ def body(installation: str, image: str, *, by_name: bool) -> dict[str, Json]:
     return {
         "Image": image,
         "Entrypoint": [],
-        "Cmd": ["python", "-m", "carrel.spawners.devices.driver"],
+        "Cmd": ["python", "-P", "-m", "carrel.spawners.devices.driver"],
         "Env": [
             f"NVIDIA_VISIBLE_DEVICES={'void' if by_name else 'all'}",
             "NVIDIA_DRIVER_CAPABILITIES=utility",

@@ -29,6 +29,21 @@ _STARTUP_FILES: Final = (
     f".local/share/jupyter/kernels/{DEFAULT_KERNEL}",
 )
 """Files in a home that change how a Python kernel starts."""
+_LAUNCHER_MODULE: Final = "ipykernel_launcher"
+_LAUNCHER: Final = """
+import os, sys
+sys.path.remove("")
+import ipykernel_launcher
+from ipykernel import kernelapp
+sys.argv[0] = ipykernel_launcher.__file__
+os.chdir(%s)
+kernelapp.launch_new_instance()
+"""
+"""Does what ``ipykernel_launcher`` does, but imports before it enters the notebook's folder.
+
+The launcher itself removes the folder from the path too late: it would import the folder's
+``re.py`` or ``types.py``.
+"""
 
 
 class KernelStart(NotebookClient):
@@ -49,11 +64,26 @@ class KernelStart(NotebookClient):
     def start_new_kernel(self, **kwargs: Any) -> None:
         # Output that does not arrive as messages counts towards the log's limit, too.
         inner, outer = os.pipe()
+        if self._isolate_imports(os.getcwd()):
+            kwargs["cwd"] = os.sep
         try:
             super().start_new_kernel(**kwargs, stdout=outer, stderr=outer)
         finally:
             os.close(outer)
             drain(inner, self.handle_raw_output)
+
+    def _isolate_imports(self, folder: str) -> bool:
+        """Let an IPython kernel enter its folder only when it has imported its modules."""
+        assert self.km is not None
+        spec = self.km.kernel_spec
+        words = [] if spec is None else list(spec.argv)
+        if spec is None or _LAUNCHER_MODULE not in words:
+            return False
+        at = words.index(_LAUNCHER_MODULE)
+        if words[at - 1] != "-m":
+            return False
+        spec.argv = [*words[: at - 1], "-c", _LAUNCHER % ascii(folder), *words[at + 1 :]]
+        return True
 
     @property
     def process(self) -> subprocess.Popen[bytes] | None:

@@ -142,5 +142,5 @@ def test_a_gradebook_writer_sees_one_course_and_has_no_network(site: BackendSett
     assert (host["AutoRemove"], body["OpenStdin"], body["User"]) == (True, True, "1000:1000")
     assert body["Labels"] == {"carrel.books": "abc123"}
     assert body["Cmd"][1:] == [
-        *("-m", "carrel.courses.gradebook.writer_process", "/carrel/course", "cs101"),
+        *("-P", "-m", "carrel.courses.gradebook.writer_process", "/carrel/course", "cs101"),
     ]

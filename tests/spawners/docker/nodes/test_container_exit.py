@@ -58,4 +58,4 @@ def test_images_of_any_version_have_the_module_that_this_program_imports() -> No
     engine = Mock()
     container_exit.request_checkpoint(engine, container({}), "j-1.1")
     (_, command), _ = engine.run_inside.call_args
-    assert "from carrel.spawners.processes import ask" in command[2]
+    assert "from carrel.spawners.processes import ask" in command[-2]
