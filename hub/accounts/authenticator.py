@@ -11,6 +11,7 @@ from jupyterhub.auth import Authenticator
 from tornado import ioloop, web
 from traitlets import Bool, List, Unicode, default
 
+from ..errors import Unavailable
 from . import usernames
 from .demo import demo_accounts
 from .sign_outs import AuthorizeHandler, EndedSessions, SignOutHandler, end_sign_ins
@@ -103,7 +104,7 @@ class CarrelAuthenticator(Authenticator):  # type: ignore[misc]  # jupyterhub ha
                 data.get("password", ""),
                 self._address(handler),
             )
-        except TooManyAttempts as error:
+        except (TooManyAttempts, Unavailable) as error:
             # The page shows tornado's log_message, in which "%" would be a format.
             raise web.HTTPError(error.http_status, str(error).replace("%", "%%")) from None
         return None if found is None else {"name": found.name, "admin": found.admin}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -12,13 +13,14 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateTable
 
-from ..errors import CarrelError, Conflict, NotFound
+from ..errors import CarrelError, Conflict, NotFound, Unavailable
 from ..interfaces.clock import Clock
 from . import login_limits, passwords, usernames
 from .login_limits import LoginLimits
 from .passwords import Cost, Hash
 from .tables import accounts, metadata, password_resets
 
+_UNWRITABLE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR)
 _FORGET_SECONDS = 86400.0
 
 
@@ -202,8 +204,18 @@ class Accounts:
 
     @contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
-        with self._engine.begin() as connection:
-            yield connection
+        """Raises Unavailable if the disk is full or read-only."""
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except sa.exc.OperationalError as error:
+            code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+            if code not in _UNWRITABLE:
+                raise
+            raise Unavailable(
+                "The accounts cannot be written: the server's disk is full or read-only.",
+                accepted="An administrator must free space; then try again.",
+            ) from error
 
     def _unknown(self, connection: sa.Connection, name: str) -> NotFound:
         known = connection.scalars(sa.select(accounts.c.name).order_by(accounts.c.name)).all()

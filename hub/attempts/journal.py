@@ -13,6 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -20,6 +21,7 @@ from ..files.safe_fs import opened_file, write_into
 from ..records.events import NewEvent
 from ..records.json_value import Json, parse_json
 
+DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 ENDED: Final = "ended"
 """The kind of the last event of an attempt."""
 LONGEST_LINE: Final = 4 << 20
@@ -51,7 +53,7 @@ class Journal:
                 self._append(text.encode())
             except OSError as error:
                 # A full disk must not end the work: the event can still be delivered.
-                print(f"carrel: the journal cannot be written: {error}", flush=True)
+                say(f"the journal cannot be written: {error}")
             return event
 
     def _append(self, line: bytes) -> None:
@@ -66,7 +68,13 @@ class Journal:
         try:
             os.fsync(self._descriptor)
         except OSError as error:
-            print(f"carrel: the journal cannot be synced: {error}", flush=True)
+            say(f"the journal cannot be synced: {error}")
+
+
+def say(text: str) -> None:
+    """Print a line into the log of the attempt; on a full disk it is dropped."""
+    with suppress(OSError):
+        print(f"carrel: {text}", flush=True)
 
 
 def as_json(event: NewEvent) -> dict[str, Json]:

@@ -21,7 +21,7 @@ import psutil
 
 from ..records.events import NewEvent
 from ..records.json_value import Json
-from .journal import as_json
+from .journal import as_json, say
 from .spec import AttemptSpec
 
 PATIENCE_SECONDS: Final = 2 * 3600.0
@@ -105,7 +105,7 @@ class AttemptClient:
                 if time.monotonic() > ends:
                     raise
                 if delay == _FIRST_DELAY:
-                    print(f"carrel: waiting for the service ({error})", flush=True)
+                    say(f"waiting for the service ({error})")
                 time.sleep(delay)
                 delay = min(_LAST_DELAY, delay * 2)
 
@@ -202,10 +202,10 @@ class Delivery(threading.Thread):
                 time.sleep(max(delay, error.seconds))
                 delay = min(_LAST_DELAY, delay * 2)
             except Fenced as error:
-                self._stop(f"carrel: the service has fenced this attempt off ({error})")
+                self._stop(f"the service has fenced this attempt off ({error})")
                 return self._on_fenced()
             except Rejected as error:
-                return self._stop(f"carrel: the service rejects the events ({error})")
+                return self._stop(f"the service rejects the events ({error})")
             else:
                 delay = _FIRST_DELAY
                 with self._changed:
@@ -213,7 +213,7 @@ class Delivery(threading.Thread):
                     self._changed.notify_all()
 
     def _stop(self, why: str) -> None:
-        print(why, flush=True)
+        say(why)
         with self._changed:
             self._over = True
             self._changed.notify_all()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..errors import BackendFailed, TooLarge, Unavailable
 from ..interfaces.backend import LaunchOrder
 from ..records.leases import Handle, LeaseRecord
-from ..records.requests import Cause, CauseCode, RequestRecord
+from ..records.requests import Cause, CauseCode, JobSpec, RequestRecord
 from ..requests import termination
 from ..requests.attempt_reports import AttemptReports, new_token, token_hash
 from ..requests.surviving_end import surviving_end
@@ -36,48 +36,46 @@ class JobController:
         token = new_token()
         now = c.clock()
         c.store.launch(lease.id, now=now, token_hash=token_hash(token))
-        devices = {device.id: device for device in c.store.devices()}
-        folder = c.files.attempt_folder(request.id, lease.epoch)
         try:
-            # Nothing that a person can write into leads the service's own work.
-            home = folder if request.trusted else c.files.home(request.owner)
+            return c.backend.start(self._order(lease, request, request.job, token))
         except BackendFailed as error:
-            self._refused(lease, request, error)
+            log.warning("%s: %s", lease.id, error)
+            give_back_or_fail(c, lease, request, str(error))
             return None
-        order = LaunchOrder(
-            lease_id=lease.id,
-            request_id=request.id,
-            epoch=lease.epoch,
-            owner=request.owner,
-            devices=tuple(devices[name] for name in lease.devices),
-            job=request.job,
-            seconds=request.seconds,
-            token=token,
-            folder=folder,
-            input_path=c.files.input_path(request.id),
-            home=home,
-            archive_path=c.files.archive_path(request.id) if request.job.archive else None,
-            image=request.image,
-            node=lease.node,
-            group=request.group,
-            trusted=request.trusted,
-        )
-        try:
-            return c.backend.start(order)
-        except BackendFailed as error:
-            self._refused(lease, request, error)
-            return None
-        except Unavailable as error:
-            # Whether it started is not known. Its engine will say, and it is not to blame.
+        except (Unavailable, OSError) as error:
+            # Whether it started is not known. The engine or a full disk is to blame, not the job.
             log.warning("%s: %s", lease.id, error)
             c.store.apply(
                 request.id, lifecycle.record_event, ENGINE_AWAY, {"why": str(error)}, now=now
             )
             return None
 
-    def _refused(self, lease: LeaseRecord, request: RequestRecord, error: BackendFailed) -> None:
-        log.warning("%s: %s", lease.id, error)
-        give_back_or_fail(self.context, lease, request, str(error))
+    def _order(
+        self, lease: LeaseRecord, request: RequestRecord, job: JobSpec, token: str
+    ) -> LaunchOrder:
+        """Raises BackendFailed if the owner's home cannot be used."""
+        c = self.context
+        devices = {device.id: device for device in c.store.devices()}
+        folder = c.files.attempt_folder(request.id, lease.epoch)
+        return LaunchOrder(
+            lease_id=lease.id,
+            request_id=request.id,
+            epoch=lease.epoch,
+            owner=request.owner,
+            devices=tuple(devices[name] for name in lease.devices),
+            job=job,
+            seconds=request.seconds,
+            token=token,
+            folder=folder,
+            input_path=c.files.input_path(request.id),
+            # Nothing that a user can write into influences the service's own work.
+            home=folder if request.trusted else c.files.home(request.owner),
+            archive_path=c.files.archive_path(request.id) if job.archive else None,
+            image=request.image,
+            node=lease.node,
+            group=request.group,
+            trusted=request.trusted,
+        )
 
     def not_started(
         self, lease: LeaseRecord, request: RequestRecord, known: Cause | None = None

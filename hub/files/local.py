@@ -29,6 +29,8 @@ MAX_LISTED = 10_000
 MAX_OUTPUT_BYTES = 128 << 20
 """Maximum size of an executed notebook, which is read as a whole."""
 MAX_DEPTH = 32
+FULL_BYTES = 1 << 20
+"""A disk with less space than this is full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,13 @@ class LocalFiles:
 
     def put_archive(self, request_id: str, archive: bytes) -> None:
         _write(self.archive_path(request_id), archive)
+
+    def is_full(self) -> bool:
+        try:
+            found = os.statvfs(self.outputs)
+        except OSError:
+            return False
+        return found.f_bavail * found.f_frsize < FULL_BYTES
 
     def discard(self, request_id: str) -> None:
         shutil.rmtree(self._folder(request_id))

@@ -69,6 +69,9 @@ class Files(Protocol):
             NotFound: no regular file of this name lies there.
         """
 
+    def is_full(self) -> bool:
+        """Return whether the disk of the outputs is full."""
+
     def discard(self, request_id: str) -> None:
         """Delete the input of a request that was never stored."""
 

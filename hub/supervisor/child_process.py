@@ -6,8 +6,10 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from ..errors import BackendFailed
 from .liveness import LivenessCheck
@@ -60,6 +62,7 @@ class Child:
         self.note = run / f"{part.name}.json"
         self.process: subprocess.Popen[bytes] | None = None
         self.ready = False
+        self.noted = True
         self.settled = True
         self.deaths = 0
         self.starts = 0
@@ -72,8 +75,7 @@ class Child:
 
     def start(self, now: float) -> None:
         """Start the process. Raises BackendFailed if the program cannot be executed."""
-        rotate(self.log)
-        with self.log.open("ab") as log:
+        with _opened(self.log) as log:
             try:
                 self.process = subprocess.Popen(
                     self.part.command,
@@ -89,20 +91,41 @@ class Child:
                     f"{self.part.title} cannot be started: {error}.",
                     accepted=f"The command was: {' '.join(self.part.command)}",
                 ) from error
-        identity = ProcessId.of(self.process.pid)
-        if identity is not None:
-            identity.save(self.note)
+        self.save_note()
         self.starts += 1
         self.ready, self.settled = False, self.starts == 1
         self.due, self._started_at = None, now
         self.liveness = None
+
+    def save_note(self) -> None:
+        """Write down which process it is; ``noted`` says whether that succeeded.
+
+        The next ``carrel up`` reads it. On a full disk the component runs without it.
+        """
+        identity = None if self.process is None else ProcessId.of(self.process.pid)
+        try:
+            if identity is not None:
+                identity.save(self.note)
+            self.noted = True
+        except OSError:
+            self.noted = False
+
+    def postpone(self, now: float) -> None:
+        """Schedule another start after one that failed."""
+        self.deaths += 1
+        self.due = now + self._backoff.after(self.deaths)
+
+    def _remove_note(self) -> None:
+        # On a file system that is read-only the note stays: it names a process that has ended.
+        with suppress(OSError):
+            self.note.unlink(missing_ok=True)
 
     def reap(self, now: float) -> int:
         """Collect the ended process and schedule the next start; return the exit status."""
         assert self.process is not None
         status = self.process.wait()
         self.process = None
-        self.note.unlink(missing_ok=True)
+        self._remove_note()
         self.deaths = 1 if now - self._started_at >= self._backoff.calm else self.deaths + 1
         self.ready = False
         self.due = now + self._backoff.after(self.deaths)
@@ -119,7 +142,7 @@ class Child:
             self._signal(signal.SIGKILL)
             self.process.wait()
         self.process = None
-        self.note.unlink(missing_ok=True)
+        self._remove_note()
 
     def kill(self) -> None:
         self._signal(signal.SIGKILL)
@@ -150,6 +173,15 @@ def tail(log: Path, size: int = _TAIL_BYTES) -> str:
         return ""
     whole = text if end <= size else text.partition("\n")[2]
     return "\n".join(whole.rstrip().splitlines()[-_TAIL_LINES:])
+
+
+def _opened(log: Path) -> BinaryIO:
+    """Open a log for appending; where that fails, what is written is dropped."""
+    try:
+        rotate(log)
+        return log.open("ab")
+    except OSError:
+        return Path(os.devnull).open("ab")
 
 
 def rotate(log: Path, limit: int = _ROTATE_BYTES) -> None:

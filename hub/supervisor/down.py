@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from .. import plugins
 from ..config.settings import Settings
@@ -129,7 +130,9 @@ def _mark(store: Store | None, lease_id: str) -> str:
     request = _request(store, lease_id)
     if store is None or request is None:
         return f"the processes of lease {lease_id}"
-    store.apply(request.id, lifecycle.stop, State.CANCELLED, _CAUSE, now=time.time())
+    # If the store cannot be written, the next start updates the request.
+    with suppress(Unavailable):
+        store.apply(request.id, lifecycle.stop, State.CANCELLED, _CAUSE, now=time.time())
     what = "session" if request.kind is Kind.SESSION else str(request.kind)
     if request.server_name:
         what = f"{what} {request.server_name}"
@@ -148,10 +151,15 @@ def _request(store: Store | None, lease_id: str) -> RequestRecord | None:
 
 
 def _finish(store: Store | None, lease_ids: Sequence[str]) -> None:
-    """Free the devices and complete the ledger, after all processes have ended."""
+    """Free the devices and complete the ledger, after all processes have ended.
+
+    If the store cannot be written, the next start does it.
+    """
     if store is None:
         return
     now = time.time()
     for lease_id in lease_ids:
-        if _request(store, lease_id) is not None:
+        if _request(store, lease_id) is None:
+            continue
+        with suppress(Unavailable):
             store.apply_to_lease(lease_id, lifecycle.finish, now=now, charge_until=now)

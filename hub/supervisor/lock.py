@@ -10,7 +10,7 @@ import fcntl
 import os
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from ..config.state_folder import StateFolder
 from ..errors import StateInUse
@@ -33,12 +33,15 @@ def locked(state: StateFolder) -> Iterator[None]:
         except BlockingIOError:
             raise _in_use(state) from None
         me = ProcessId.of(os.getpid())
-        if me is not None:
-            me.save(state.run / HOLDER)
+        # The lock counts; its holder's name is only for messages, and may not fit on a full disk.
+        with suppress(OSError):
+            if me is not None:
+                me.save(state.run / HOLDER)
         try:
             yield
         finally:
-            (state.run / HOLDER).unlink(missing_ok=True)
+            with suppress(OSError):
+                (state.run / HOLDER).unlink(missing_ok=True)
     finally:
         os.close(descriptor)
 

@@ -24,8 +24,11 @@ from ..errors import BackendFailed, CarrelError
 VARIABLE = "CARREL_PROXY_COMMAND"
 _PROGRAM = "configurable-http-proxy"
 _MANIFESTS = ("package.json", "package-lock.json")
-_ENDS = Path(__file__).parents[1] / "jupyterhub" / "proxy" / "ends.cjs"
-"""A Node module that closes client connections to a server that was killed."""
+_MODULES = tuple(
+    Path(__file__).parents[1] / "jupyterhub" / "proxy" / name for name in ("logs.cjs", "ends.cjs")
+)
+"""Node modules: one drops log lines that cannot be written, one closes client connections to a
+server that was killed."""
 
 
 def find(
@@ -42,7 +45,8 @@ def find(
     script = folder(prefix) / "node_modules" / _PROGRAM / "bin" / _PROGRAM
     program = node(environment)
     if script.is_file() and program is not None:
-        return program, "--require", str(_ENDS), str(script)
+        required = (option for path in _MODULES for option in ("--require", str(path)))
+        return program, *required, str(script)
     found = shutil.which(_PROGRAM, path=environment.get("PATH"))
     return None if found is None else (found,)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from ..errors import Unavailable
+from ..errors import BackendFailed, Unavailable
 from .child_process import Backoff, Child, Component
 from .liveness import LivenessCheck
 
@@ -129,7 +129,7 @@ class Supervisor:
             if self._stopping:
                 return
             if child.due is not None and child.due <= now:
-                self._start_child(child, now)
+                self._restart_child(child, now)
             elif child.process is not None:
                 self._probe(child)
 
@@ -137,6 +137,14 @@ class Supervisor:
         child.start(now)
         assert child.process is not None
         self._selector.register(os.pidfd_open(child.process.pid), selectors.EVENT_READ, child)
+
+    def _restart_child(self, child: Child, now: float) -> None:
+        """Start it again; if that fails, for lack of memory for example, try later."""
+        try:
+            self._start_child(child, now)
+        except BackendFailed as error:
+            child.postpone(now)
+            self._say(str(error))
 
     def _handle_exit(self, child: Child) -> None:
         self._unwatch(child)
@@ -150,6 +158,8 @@ class Supervisor:
             )
 
     def _probe(self, child: Child) -> None:
+        if not child.noted:
+            child.save_note()
         if not child.ready:
             child.ready = child.part.ready()
             if child.ready and child.starts > 1:

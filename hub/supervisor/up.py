@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 import httpx
@@ -133,11 +133,13 @@ def devices(settings: Settings, secrets: Secrets) -> tuple[DeviceOut, ...] | Non
 
 def note(text: str) -> None:
     """Print a message to stderr, since a program may read stdout."""
-    print(text, file=sys.stderr, flush=True)
+    with suppress(OSError):  # A message that cannot be written must not stop the site.
+        print(text, file=sys.stderr, flush=True)
 
 
 def print_now(text: str) -> None:
-    print(text, flush=True)
+    with suppress(OSError):
+        print(text, flush=True)
 
 
 def _announce(options: UpOptions, settings: Settings, secrets: Secrets) -> None:

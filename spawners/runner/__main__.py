@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import psutil
 
-from ...hub.attempts.journal import Journal
+from ...hub.attempts.journal import DISK_FULL, Journal, say
 from ...hub.attempts.service_client import AttemptClient, Away, Delivery, Fenced, Rejected
 from ...hub.attempts.spec import CLAIM, EVENTS, FILES, AttemptSpec
 from ...hub.errors import InvalidInput
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from .attempt.attempt import Attempt
 
 WAIT_OPTION: Final = "--wait"
+_SPACE_SECONDS: Final = 1.0
+"""Time between two tries to save the output on a full disk."""
 EXIT_SUCCEEDED: Final = 0
 EXIT_FAILED: Final = 1
 EXIT_NO_ORDER: Final = 2
@@ -86,9 +88,11 @@ class WakeUp:
     def stop(self) -> bool:
         return self.fenced or self.signal is not None
 
-    def wait(self) -> None:
-        select.select([self._receiver], [], [])
-        self._receiver.recv(4096)
+    def wait(self, seconds: float | None = None) -> None:
+        """Sleep until something happens, or for so many seconds."""
+        woken, _, _ = select.select([self._receiver], [], [], seconds)
+        if woken:
+            self._receiver.recv(4096)
 
 
 def main(arguments: list[str]) -> int:
@@ -154,7 +158,7 @@ def run(
         stop_work(attempt, work)
     monitor.stop()
     outcome = _judge(attempt, work, wake_up)
-    _conclude(attempt, outcome)
+    _conclude(attempt, outcome, wake_up)
     end_descendants()
     attempt.log.write(f"carrel: {outcome.message}\n")
     attempt.log.close()
@@ -205,13 +209,26 @@ def _judge(attempt: Attempt, work: Future[None], wake_up: WakeUp) -> outcome.Att
     return attempt.judge(error)
 
 
-def _conclude(attempt: Attempt, outcome: outcome.AttemptOutcome) -> None:
-    """Save the outcome; if that fails, the last save of the work remains."""
+def _conclude(attempt: Attempt, outcome: outcome.AttemptOutcome, wake_up: WakeUp) -> None:
+    """Save the outcome; while the disk is full, wait for space until the attempt is stopped.
+
+    If the outcome cannot be saved, the last save of the work remains.
+    """
+    waiting = False
     try:
-        attempt.conclude(outcome)
+        while True:
+            try:
+                return attempt.conclude(outcome)
+            except OSError as error:
+                if error.errno not in DISK_FULL or wake_up.stop:
+                    raise
+                if not waiting:
+                    say("the disk is full: waiting for space to save the output")
+                waiting = True
+                wake_up.wait(_SPACE_SECONDS)
     except (OSError, RuntimeError) as error:
-        # The disk is full, or work that hangs was just changing the notebook.
-        print(f"carrel: the outcome could not be saved in the output: {error}", flush=True)
+        # Or work that hangs was just changing the notebook.
+        say(f"the outcome could not be saved in the output: {error}")
 
 
 def adopt_orphans() -> None:
@@ -233,7 +250,7 @@ def end_descendants() -> None:
 
 
 def _exit_with(text: str, status: int) -> int:
-    print(f"carrel: {text}", flush=True)
+    say(text)
     return status
 
 

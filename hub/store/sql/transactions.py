@@ -35,6 +35,12 @@ PATIENCE = 10.0
 """Seconds for which a locked database is tried again before it is called unavailable."""
 BUSY_TIMEOUT = 2.0
 """Seconds that SQLite itself waits for a lock, each time it is asked."""
+_UNWRITABLE = (
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PERM,
+)
 _RETRY_PAUSE = 0.01
 _CACHE_KIB = 16 << 10
 """Of each connection that reads so much; 5,000 requests with all that belongs to them are less."""
@@ -133,6 +139,12 @@ class Transactions:
                     raise Unavailable(
                         f"The disk that holds the database {self._where} is full.",
                         accepted="Nothing was changed. Free some space and try again.",
+                    ) from error
+                if _sqlite_code(error) in _UNWRITABLE:
+                    raise Unavailable(
+                        f"The database {self._where} cannot be written: its file or file system "
+                        "is read-only or damaged.",
+                        accepted="Nothing was changed. Ask an administrator to make it writable.",
                     ) from error
                 if _sqlite_code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                     raise

@@ -88,6 +88,7 @@ class WebContext:
             teaches=teaches,
             runs_courses=runs_courses,
             hub_silent=self.context.hub.away,
+            disk_full=self.context.files.is_full(),
             **values,
         )
 

@@ -6,6 +6,7 @@ page with the same sentences.
 
 from __future__ import annotations
 
+import errno
 import logging
 from http import HTTPStatus
 
@@ -30,6 +31,12 @@ API_PREFIX = f"{SERVICE_PREFIX}api/"
 EXCHANGE_PREFIX = f"{API_PREFIX}v1/exchange/"
 _FOR_PROGRAMS = frozenset({"/metrics", f"{SERVICE_PREFIX}metrics"})
 _RETRY_SECONDS = 3
+_DISK_PROBLEMS = {
+    errno.ENOSPC: "is full",
+    errno.EDQUOT: "is full",
+    errno.EROFS: "is read-only",
+    errno.EIO: "has failed",
+}
 _log = logging.getLogger(__name__)
 
 
@@ -38,6 +45,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(CarrelError, _on_carrel_error)
     app.add_exception_handler(RequestValidationError, _on_bad_values)
     app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(OSError, _on_os_error)
     app.add_exception_handler(Exception, _on_surprise)
 
 
@@ -136,6 +144,21 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
     other = CarrelError(sentence)
     other.code, other.http_status = "http", error.status_code
     return await answer(request, other)
+
+
+async def _on_os_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, OSError)
+    reason = _DISK_PROBLEMS.get(error.errno or 0)
+    if reason is None:
+        raise error
+    _log.error("%s %s: %s", request.method, request.url.path, error)
+    return await answer(
+        request,
+        Unavailable(
+            f"The server's disk {reason}, so nothing new can be accepted. Running work continues.",
+            accepted="An administrator must free space or repair the disk; then try again.",
+        ),
+    )
 
 
 async def _on_surprise(request: Request, error: Exception) -> Response:

@@ -9,6 +9,8 @@ from typing import Final
 import nbformat
 from nbformat import NotebookNode
 
+from ....hub.attempts.journal import DISK_FULL, say
+
 _PRETTY_BYTES: Final = 4 << 20
 
 
@@ -26,7 +28,15 @@ class NotebookFile:
         self.changed = set(range(len(nb.cells)))
 
     def save(self) -> None:
-        """Replace the file by a new one."""
+        """Replace the file by a new one; on a full disk the last one stays until the next save."""
+        try:
+            self._save()
+        except OSError as error:
+            if error.errno not in DISK_FULL:
+                raise
+            say(f"the output is not saved now: {error.strerror}")
+
+    def _save(self) -> None:
         for index in self.changed:
             self._texts[index] = json.dumps(self._nb.cells[index], ensure_ascii=False)
         self.changed = set()
@@ -40,15 +50,23 @@ class NotebookFile:
         )
 
     def finish(self) -> None:
-        """Save all cells, formatted as Jupyter does it unless that would be slow."""
+        """Save all cells, formatted as Jupyter does it unless that would be slow.
+
+        Raises:
+            OSError: the disk is full, for example.
+        """
         self._texts = [""] * len(self._nb.cells)
         self.changed = set(range(len(self._nb.cells)))
-        self.save()
+        self._save()
         if self._path.stat().st_size < _PRETTY_BYTES:
             text: str = nbformat.writes(self._nb)  # type: ignore[no-untyped-call]  # has no types
             self._write(text)
 
     def _write(self, text: str) -> None:
         draft = self._path.with_name(f".{self._path.name}.part")
-        draft.write_bytes(text.encode("utf-8", "replace"))
-        draft.replace(self._path)
+        try:
+            draft.write_bytes(text.encode("utf-8", "replace"))
+            draft.replace(self._path)
+        except OSError:
+            draft.unlink(missing_ok=True)
+            raise

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.errors import BackendFailed, Unavailable
-from carrel.hub.supervisor.child_process import Backoff, Component, rotate, tail
+from carrel.hub.supervisor.child_process import Backoff, Child, Component, rotate, tail
 from carrel.hub.supervisor.liveness import LivenessCheck
 from carrel.hub.supervisor.processes import ProcessId
 from carrel.hub.supervisor.supervisor import RestartPolicy, Supervisor
@@ -318,3 +318,21 @@ def test_the_tail_has_whole_lines(tmp_path: Path) -> None:
     log.write_text("first\nsecond\nthird\n")
     assert tail(log) == "first\nsecond\nthird"
     assert tail(log, size=9) == "third"
+
+
+def test_logs_and_notes_that_cannot_be_written_end_nothing(tmp_path: Path) -> None:
+    """On a full disk a component runs without them; its note is written once there is space."""
+    command = (sys.executable, "-c", "print('a line', flush=True); input()")
+    part = Component(
+        name="a", title="a", command=command, environment={}, ready=bool, alive=lambda: True
+    )
+    child = Child(part, logs=tmp_path / "missing", run=tmp_path / "run", backoff=Backoff())
+    child.start(0.0)
+    assert child.process is not None
+    assert not child.noted
+    (tmp_path / "run").mkdir()
+    child.save_note()
+    assert child.noted
+    assert ProcessId.load(child.note) == ProcessId.of(child.process.pid)
+    child.stop(5.0)
+    assert not child.note.exists()

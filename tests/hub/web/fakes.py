@@ -146,6 +146,9 @@ class FakeService:
 
     # -- for tests ---
 
+    def is_full(self) -> bool:
+        return False
+
     def put(self, *requests: RequestOut) -> None:
         for request in requests:
             self.found[request.id] = request

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 import pytest
 
+from carrel.hub.files.local import LocalFiles
 from carrel.hub.inventory.pool import PoolQueries
 
 from ...doubles import STUDENT1, FakeHub
@@ -36,3 +40,26 @@ def test_pages_show_what_is_known_while_jupyterhub_does_not_respond_and_say_so(s
     for page in ("", "requests", "submit", "usage"):
         answer = site.page(STUDENT1).get(PREFIX + page)
         assert (answer.status_code, mark in answer.text) == (200, True), page
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(errno.ENOSPC, 503), (errno.EDQUOT, 503), (errno.EROFS, 503)]
+)
+def test_a_disk_that_cannot_be_written_refuses_with_a_sentence(
+    site: Site, monkeypatch: pytest.MonkeyPatch, number: int, status: int
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(PoolQueries, "pool", fails)
+    answer = site.api(STUDENT1).get(f"{API}/pool")
+    assert answer.status_code == status
+    assert answer.json()["detail"].startswith("The server's disk is ")
+    assert "connection" not in answer.headers
+
+
+def test_pages_say_that_the_disk_is_full(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    sentence = "disk is full: nothing new can be accepted"
+    assert sentence not in site.page(STUDENT1).get(PREFIX).text
+    monkeypatch.setattr(LocalFiles, "is_full", lambda _: True)
+    assert sentence in site.page(STUDENT1).get(PREFIX).text

@@ -1,0 +1,22 @@
+// Loaded into the proxy, so that a log that cannot be written ends nothing.
+//
+// Node writes to a file synchronously. On a full disk the first error destroys the stream, every
+// further line is an error as well, the proxy logs that error, and so on: it would spin, and no
+// page would be answered. What cannot be written is dropped here; later lines are written again as
+// soon as there is space.
+"use strict";
+const fs = require("node:fs");
+
+for (const stream of [process.stdout, process.stderr]) {
+  const descriptor = stream.fd;
+  stream.write = (chunk, encoding, done) => {
+    const callback = typeof encoding === "function" ? encoding : done;
+    try {
+      fs.writeSync(descriptor, typeof chunk === "string" ? chunk : Buffer.from(chunk));
+    } catch {
+      // There is nowhere to report it.
+    }
+    if (callback) process.nextTick(callback);
+    return true;
+  };
+}
