@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-import zmq
 from nbclient import NotebookClient
 from nbformat.v4 import new_notebook
+from traitlets import default
 
 from ..attempt.log import drain
+from .manager import JobKernelManager
 
 if TYPE_CHECKING:
     from jupyter_client.client import KernelClient
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 DEFAULT_KERNEL: Final = "python3"
 START_TIMEOUT_SECONDS: Final = 120
-MESSAGE_BYTES: Final = 64 << 20
-"""Larger messages of a kernel are not received."""
 _STARTUP_FILES: Final = (
     ".ipython/profile_default/*config*",
     ".ipython/profile_default/startup/*.*py",
@@ -29,21 +28,6 @@ _STARTUP_FILES: Final = (
     f".local/share/jupyter/kernels/{DEFAULT_KERNEL}",
 )
 """Files in a home that change how a Python kernel starts."""
-_LAUNCHER_MODULE: Final = "ipykernel_launcher"
-_LAUNCHER: Final = """
-import os, sys
-sys.path.remove("")
-import ipykernel_launcher
-from ipykernel import kernelapp
-sys.argv[0] = ipykernel_launcher.__file__
-os.chdir(%s)
-kernelapp.launch_new_instance()
-"""
-"""Does what ``ipykernel_launcher`` does, but imports before it enters the notebook's folder.
-
-The launcher itself removes the folder from the path too late: it would import the folder's
-``re.py`` or ``types.py``.
-"""
 
 
 class KernelStart(NotebookClient):
@@ -53,37 +37,45 @@ class KernelStart(NotebookClient):
         """Take what the kernel's processes print directly, not as messages."""
         raise NotImplementedError
 
-    def create_kernel_manager(self) -> KernelManager:
-        manager = super().create_kernel_manager()
-        # Other accounts on this machine could listen to an unencrypted connection.
-        if manager.has_trait("transport_encryption") and zmq.has("curve"):
-            manager.transport_encryption = "auto"
-        manager.context.setsockopt(zmq.MAXMSGSIZE, MESSAGE_BYTES)
-        return manager
+    @property
+    def may_start_again(self) -> bool:
+        """Whether a kernel that never answered may be replaced."""
+        return True
+
+    @default("kernel_manager_class")
+    def _kernel_manager_class_default(self) -> type[KernelManager]:
+        return JobKernelManager
 
     def start_new_kernel(self, **kwargs: Any) -> None:
         # Output that does not arrive as messages counts towards the log's limit, too.
         inner, outer = os.pipe()
-        if self._isolate_imports(os.getcwd()):
-            kwargs["cwd"] = os.sep
+        assert isinstance(self.km, JobKernelManager)
+        if self.km.is_ipython:
+            kwargs["cwd"] = os.sep  # it enters its folder later
         try:
             super().start_new_kernel(**kwargs, stdout=outer, stderr=outer)
         finally:
             os.close(outer)
             drain(inner, self.handle_raw_output)
 
-    def _isolate_imports(self, folder: str) -> bool:
-        """Let an IPython kernel enter its folder only when it has imported its modules."""
-        assert self.km is not None
-        spec = self.km.kernel_spec
-        words = [] if spec is None else list(spec.argv)
-        if spec is None or _LAUNCHER_MODULE not in words:
-            return False
-        at = words.index(_LAUNCHER_MODULE)
-        if words[at - 1] != "-m":
-            return False
-        spec.argv = [*words[: at - 1], "-c", _LAUNCHER % ascii(folder), *words[at + 1 :]]
-        return True
+    def start_new_kernel_client(self) -> KernelClient:
+        """Connect to the kernel. A kernel that never answered is started once more.
+
+        The next one may fare better: it gets other ports, or a machine that is less busy.
+        """
+        try:
+            return self._connect()
+        except RuntimeError as error:  # it has died or has not answered in time
+            if not self.may_start_again:
+                raise
+            self.handle_raw_output(f"carrel: the kernel is started once more: {error}\n")
+        self.km = self.create_kernel_manager()
+        self.start_new_kernel()
+        return self._connect()
+
+    def _connect(self) -> KernelClient:
+        client: KernelClient = super().start_new_kernel_client()
+        return client
 
     @property
     def process(self) -> subprocess.Popen[bytes] | None:

@@ -177,6 +177,11 @@ class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc
     def handle_raw_output(self, text: str) -> None:
         self.nb_man.attempt.log.write(text)
 
+    @property
+    def may_start_again(self) -> bool:
+        attempt = self.nb_man.attempt
+        return not (attempt.stopping.is_set() or attempt.killed_by_system)
+
     def start_new_kernel(self, **kwargs: object) -> None:
         super().start_new_kernel(**kwargs)
         self.nb_man.attempt.process = self.process
