@@ -403,10 +403,10 @@ class _Handler(BaseHTTPRequestHandler):
                 self.fake.beats[id_] += 1
             for event in events:
                 after = event["id"]
-                self.send(f"id: {after}\nevent: {event['kind']}\ndata: {json.dumps(event)}")
+                self.send(f"id: {after}\nevent: {event['kind']}\ndata: {_raw(event)}")
             if request != said:
                 said = request
-                self.send("event: status\ndata: " + json.dumps(request))
+                self.send("event: status\ndata: " + _raw(request))
                 with self.fake.news:
                     self.fake.shown.append((id_, request["state"]))
                     self.fake.news.notify_all()
@@ -417,6 +417,11 @@ class _Handler(BaseHTTPRequestHandler):
     def send(self, text: str) -> None:
         self.wfile.write((text + "\n\n").encode())
         self.wfile.flush()
+
+
+def _raw(body: Any) -> str:
+    """Serialise as the service does: characters beyond ASCII are not escaped."""
+    return json.dumps(body, ensure_ascii=False)
 
 
 def eventually(found: Callable[[], object], seconds: float = 60.0) -> None:

@@ -101,7 +101,7 @@ def _job(words: list[str]) -> Job | None:
 
 def _message(stderr: str) -> str:
     """Return an error's message; with --json errors are JSON, all else is text already."""
-    lines = stderr.splitlines()
+    lines = stderr.rstrip("\n").split("\n")
     try:
         error = ErrorOut.model_validate_json(lines[-1]).error
     except (ValidationError, IndexError):

@@ -174,7 +174,7 @@ def _check(folder: Path, entries: int, size_bytes: int) -> None:
 
 def _ignored(folder: Path) -> GitIgnoreSpec:
     try:
-        own = (folder / IGNORE_FILE).read_text("utf-8").splitlines()
+        own = (folder / IGNORE_FILE).read_text("utf-8").split("\n")
     except FileNotFoundError:
         own = []
     except (OSError, UnicodeDecodeError) as error:

@@ -121,9 +121,10 @@ def release(root: Path) -> None:
 
     A home that stays mounted is not damaged: the next start uses it as it is.
     """
-    for line in _MOUNTS.read_text().splitlines():
+    for line in _MOUNTS.read_bytes().removesuffix(b"\n").split(b"\n"):
         # Blanks in a path are written as \040.
-        place = Path(line.split()[4].encode().decode("unicode_escape"))
+        escaped = line.split(b" ")[4].decode("unicode_escape")
+        place = Path(os.fsdecode(escaped.encode("latin-1")))
         if place.parent == root:
             subprocess.run(["umount", str(place)], check=False, capture_output=True)
 

@@ -34,8 +34,8 @@ class ProcessId:
     def of(cls, pid: int) -> Self | None:
         """Identify a running process; None if there is none (a zombie does not count)."""
         try:
-            stat = (_PROC / str(pid) / "stat").read_text()
-        except (OSError, UnicodeDecodeError):
+            stat = (_PROC / str(pid) / "stat").read_text(errors="replace")
+        except OSError:
             return None
         # The command name is in parentheses and may contain any character, also spaces.
         state, *rest = stat.rpartition(")")[2].split()

@@ -262,7 +262,8 @@ def ask(
 def catches(pid: int, number: signal.Signals) -> bool:
     """Whether a process has its own handler for a signal."""
     try:
-        lines = (_PROC / str(pid) / "status").read_text().splitlines()
+        # A process may choose any bytes as its name.
+        lines = (_PROC / str(pid) / "status").read_text(errors="replace").split("\n")
     except OSError:
         return False
     caught = next((line.split()[1] for line in lines if line.startswith("SigCgt:")), "0")

@@ -15,6 +15,7 @@ import pytest
 
 from .support import CARREL, ROOT, Installation, installation
 
+SEPARATORS = "one\u2028two\u0085three"
 DIGITS = ROOT / "courses" / "sample" / "digits.ipynb"
 
 # `field NAME` reads one JSON object; everything else is the command line as students type it.
@@ -37,6 +38,11 @@ COMMAND=$(carrel run --input data.txt --label sweep=7 --time 2m --memory 1GiB --
 carrel wait "$COMMAND" --json > /dev/null
 carrel logs "$COMMAND" --json
 carrel output "$COMMAND" --files -o left --json | field file
+
+# What a program prints may hold characters at which some libraries split lines.
+SEPARATED=$(carrel submit separators.ipynb --time 5m --json | field id)
+timeout 120 carrel wait "$SEPARATED" --follow --json > separated.jsonl
+carrel logs "$SEPARATED" > separated.txt
 
 # Two at work are cancelled by their label; what they computed is kept.
 SLOW=$(carrel submit slow.ipynb --time 5m --label sweep=8 --json | field id)
@@ -86,15 +92,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
         yield made
 
 
-def slow_notebook() -> str:
-    """It sends repeatedly, so that a lost reader is noticed."""
-    cells = [
-        nbformat.v4.new_code_cell("print('kept')"),
-        nbformat.v4.new_code_cell(
-            "import time\nfor s in range(280):\n    time.sleep(1)\n    print(s)"
-        ),
-        nbformat.v4.new_code_cell("print('never')"),
-    ]
+def notebook(*sources: str) -> str:
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     return str(nbformat.writes(nbformat.v4.new_notebook(cells=cells, metadata=kernel)))
 
@@ -102,7 +101,10 @@ def slow_notebook() -> str:
 def story(site: Installation, folder: Path, script: str) -> str:
     folder.mkdir()
     shutil.copy(DIGITS, folder)
-    (folder / "slow.ipynb").write_text(slow_notebook())
+    # It sends repeatedly, so that a lost reader is noticed.
+    slow = "import time\nfor s in range(280):\n    time.sleep(1)\n    print(s)"
+    (folder / "slow.ipynb").write_text(notebook("print('kept')", slow, "print('never')"))
+    (folder / "separators.ipynb").write_text(notebook(f"print({SEPARATORS!a})"))
     environment = {
         "PATH": f"{CARREL.parent}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(folder),
@@ -143,6 +145,11 @@ def hidden_from_student2(site: Installation, job: str) -> None:
 def test_by_a_shell_script_with_json_alone(site: Installation, tmp_path: Path) -> None:
     folder = tmp_path / "work"
     said = story(site, folder, BY_COMMANDS)
+
+    assert SEPARATORS in (folder / "separated.txt").read_text()
+    separated = (folder / "separated.jsonl").read_text().removesuffix("\n").split("\n")
+    assert json.loads(separated[-1])["state"] == "succeeded"
+    assert any(SEPARATORS in str(json.loads(line)) for line in separated)
 
     followed = [json.loads(line) for line in (folder / "followed.jsonl").read_text().splitlines()]
     kinds = [each["kind"] for each in followed if "request_id" in each]

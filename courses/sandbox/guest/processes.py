@@ -45,7 +45,7 @@ def _alive() -> list[int]:
 
 def _state(pid: int) -> str:
     try:
-        with open(f"/proc/{pid}/stat") as file:
+        with open(f"/proc/{pid}/stat", errors="replace") as file:  # its name may be any bytes
             return file.read().rpartition(")")[2].split()[0]
     except OSError:
         return "X"
@@ -60,7 +60,7 @@ def _reap() -> None:
 def memory(pid: int) -> int:
     """Bytes of anonymous and shared memory of a process, including what it shares by forks."""
     try:
-        with open(f"/proc/{pid}/status") as file:
+        with open(f"/proc/{pid}/status", errors="replace") as file:
             return sum(
                 int(line.split()[1]) * 1024
                 for line in file

@@ -1,4 +1,4 @@
-"""Parse server-sent events from lines (the part of the standard that Carrel uses)."""
+"""Parse server-sent events from bytes (the part of the standard that Carrel uses)."""
 
 from __future__ import annotations
 
@@ -41,3 +41,18 @@ class Parser:
         event, data, id_ = self._event or "message", self._data, self._id
         self._event, self._data, self._id = "", [], ""
         return Message(event=event, data="\n".join(data), id=id_) if data else None
+
+
+@dataclass(slots=True)
+class LineSplitter:
+    """Splits a stream into lines at line feeds alone.
+
+    ``iter_lines`` of httpx also splits at U+2028, U+0085 and others, which JSON may contain.
+    """
+
+    _rest: bytes = b""
+
+    def feed(self, part: bytes) -> list[str]:
+        """Take the next bytes; return the lines that they complete, without their ends."""
+        *whole, self._rest = (self._rest + part).split(b"\n")
+        return [line.removesuffix(b"\r").decode("utf-8", "replace") for line in whole]

@@ -13,6 +13,7 @@ import httpx
 from ...errors import CarrelError, Unavailable
 from .calls import Call, HttpAnswer, broken, built, options_for, settled, shows_a_service
 from .site_url import SiteUrl
+from .sse import LineSplitter
 
 POOLED_SECONDS = 15.0
 """Time-out of one call of a spawner."""
@@ -62,8 +63,10 @@ class LoopTransport:
 
     async def lines(self, call: Call) -> AsyncGenerator[str, None]:
         async with self._answer(call) as answer:
-            async for line in answer.aiter_lines():
-                yield line
+            splitter = LineSplitter()
+            async for part in answer.aiter_bytes():
+                for line in splitter.feed(part):
+                    yield line
 
     async def parts(self, call: Call) -> AsyncGenerator[bytes, None]:
         async with self._answer(call) as answer:
@@ -161,8 +164,10 @@ class ThreadTransport:
 
     async def lines(self, call: Call) -> AsyncGenerator[str, None]:
         with self._answer(call) as answer:
-            for line in answer.iter_lines():
-                yield line
+            splitter = LineSplitter()
+            for part in answer.iter_bytes():
+                for line in splitter.feed(part):
+                    yield line
 
     async def parts(self, call: Call) -> AsyncGenerator[bytes, None]:
         with self._answer(call) as answer:

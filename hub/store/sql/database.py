@@ -106,12 +106,13 @@ def _create_private(path: Path) -> None:
 def refuse_network_file_system(path: Path, mountinfo: str) -> None:
     """Raises Refused where ``path`` lies on a file system that SQLite must not use."""
     kind, mounted_at = "", Path("/")
-    for line in mountinfo.splitlines():
+    for line in mountinfo.split("\n"):
         # 36 35 98:0 /root /mount/point options [optional fields] - type source options
         mount, _, system = line.partition(" - ")
-        if len(mount.split()) < 5 or not system:  # noqa: PLR2004  # proc(5): field 5
+        fields = mount.split(" ")
+        if len(fields) < 5 or not system:  # noqa: PLR2004  # proc(5): field 5
             continue
-        point = Path(re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), mount.split()[4]))
+        point = Path(re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), fields[4]))
         # Of two mounts on one point the later one hides the other.
         if path.is_relative_to(point) and point.is_relative_to(mounted_at):
             kind, mounted_at = system.split()[0], point

@@ -23,6 +23,8 @@ from ...runtime.notifier import ChangeNotifier
 
 KEEP_ALIVE_SECONDS = 15.0
 _PACE_SECONDS = 0.1
+_LINE_END = re.compile(r"\r\n|\r|\n")
+"""The line ends of server-sent events: ``splitlines`` knows more."""
 _AT_ONCE = 3
 ALIVE = b": alive\n\n"
 SIGN_IN_CHECK_SECONDS = 30.0
@@ -84,7 +86,7 @@ def message(event: str, data: str = "{}", *, event_id: int | None = None) -> byt
     lines = [f"event: {event}"]
     if event_id is not None:
         lines.append(f"id: {event_id}")
-    lines += [f"data: {line}" for line in data.splitlines() or [""]]
+    lines += [f"data: {line}" for line in _LINE_END.split(data)]
     return ("\n".join(lines) + "\n\n").encode()
 
 

@@ -186,12 +186,12 @@ def bind_read_only(source: Path, target: Path, stage: Path) -> None:
 
 def mounted() -> frozenset[str]:
     """Return the mount points that this process sees."""
-    return frozenset(map(_place, _MOUNTS.read_bytes().splitlines()))
+    return frozenset(map(_place, _MOUNTS.read_bytes().removesuffix(b"\n").split(b"\n")))
 
 
 def _place(line: bytes) -> str:
     r"""Parse a mount point: spaces in it are written as \040."""
-    return os.fsdecode(line.split()[4].decode("unicode_escape").encode("latin-1"))
+    return os.fsdecode(line.split(b" ")[4].decode("unicode_escape").encode("latin-1"))
 
 
 def _mount(source: Path | None, target: Path, flags: int) -> None:

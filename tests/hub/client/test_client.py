@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import stat
@@ -10,9 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from carrel.hub.client import Client, Credentials, CredentialsFile, SiteUrl, public_site
-from carrel.hub.client.transport.sse import Message, Parser
+from carrel.hub.client.transport.sse import LineSplitter, Message, Parser
 from carrel.hub.errors import (
     CarrelError,
     Forbidden,
@@ -30,6 +33,9 @@ from ...fake_service import FakeService
 JOB = JobIn(
     group="cs101", notebook=NotebookIn(name="a.ipynb", content="{}"), idempotency_key="key-1"
 )
+
+SEPARATORS = "one\u2028two\u2029three\u0085four\x0bfive\x0csix\x1cseven"
+"""Python's ``splitlines`` splits at each of them; the protocol's lines do not end there."""
 
 
 @pytest.fixture
@@ -203,6 +209,16 @@ class TestFollowing:
         with Client(service.site, "x", sleep=lambda _: None) as client:
             assert [item.state for item in client.follow("j-1")] == ["succeeded"]  # type: ignore[union-attr]
 
+    def test_line_separators_of_unicode_do_not_split_an_event(self, service: FakeService) -> None:
+        service.add("j-1", state="succeeded", ended=True, message=SEPARATORS)
+        service.add_event("j-1", "output", text=SEPARATORS)
+        with Client(service.site, "x") as client:
+            (event, request) = client.follow("j-1")
+        assert isinstance(request, RequestOut)
+        assert request.message == SEPARATORS
+        assert not isinstance(event, RequestOut)
+        assert event.data["text"] == SEPARATORS
+
     def test_a_missing_request_is_reported_immediately(self, client: Client) -> None:
         with pytest.raises(NotFound, match="There is no request j-9"):
             next(client.follow("j-9"))
@@ -237,6 +253,21 @@ def test_the_event_stream_s_lines_become_messages() -> None:
         Message(event="cell", data="a\nb", id="7"),
         Message(event="message", data="x"),
     ]
+
+
+@given(text=st.text(), sizes=st.lists(st.integers(1, 5), min_size=1))
+def test_a_stream_is_split_at_line_feeds_alone_wherever_its_parts_end(
+    text: str, sizes: list[int]
+) -> None:
+    data = (text + "\n").encode("utf-8", "replace")
+    splitter, lines = LineSplitter(), []
+    lengths = itertools.cycle(sizes)
+    while data:
+        length = next(lengths)
+        lines += splitter.feed(data[:length])
+        data = data[length:]
+    whole = (text + "\n").encode("utf-8", "replace").decode().split("\n")[:-1]
+    assert lines == [line.removesuffix("\r") for line in whole]
 
 
 class TestCredentials:

@@ -13,13 +13,16 @@ from pathlib import Path
 import psutil
 import pytest
 
+from carrel.courses.sandbox.guest import processes
 from carrel.hub.records.leases import Handle
+from carrel.hub.supervisor.processes import ProcessId
 from carrel.spawners.processes import lease_processes
 
 from ...promises import in_time
 
 SLEEP = "import time; time.sleep(600)"
 DEAF = "import signal; [signal.signal(s, signal.SIG_IGN) for s in (2, 15)]; "
+UNREADABLE = "import ctypes; ctypes.CDLL(None).prctl(15, b'\\xff\\xfe', 0, 0, 0); "
 READY = "print('ready', flush=True); "
 
 
@@ -103,6 +106,13 @@ def test_a_handle_names_one_process_for_good(lease: Lease) -> None:
     recycled = Handle(pid=handle.pid, started_at=handle.started_at - 60)
     assert lease.members(recycled) == []
     assert lease_processes.find(recycled) is None
+
+
+def test_a_process_may_have_a_name_that_is_no_text(lease: Lease) -> None:
+    named = lease.run(UNREADABLE + READY + SLEEP)
+    assert not lease_processes.catches(named.pid, signal.SIGUSR1)
+    assert processes.memory(named.pid) > 0
+    assert ProcessId.of(named.pid) is not None
 
 
 def test_a_zombie_is_dead(lease: Lease) -> None:

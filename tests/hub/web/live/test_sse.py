@@ -341,3 +341,8 @@ http.get(process.argv[1], { agent }, (answer) => {
     )
     assert done.returncode == 0, done.stderr
     assert 0 < float(done.stdout) < live.server.config.timeout_keep_alive
+
+
+def test_line_separators_of_unicode_stay_in_one_line_of_data() -> None:
+    text = "one\u2028two\u2029three\u0085four\x0bfive\x0csix\x1cseven"
+    assert message("status", text) == f"event: status\ndata: {text}\n\n".encode()
