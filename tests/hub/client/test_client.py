@@ -210,12 +210,12 @@ class TestFollowing:
             assert [item.state for item in client.follow("j-1")] == ["succeeded"]  # type: ignore[union-attr]
 
     def test_line_separators_of_unicode_do_not_split_an_event(self, service: FakeService) -> None:
-        service.add("j-1", state="succeeded", ended=True, message=SEPARATORS)
+        service.add("j-1", state="succeeded", ended=True, labels={"text": SEPARATORS})
         service.add_event("j-1", "output", text=SEPARATORS)
         with Client(service.site, "x") as client:
             (event, request) = client.follow("j-1")
         assert isinstance(request, RequestOut)
-        assert request.message == SEPARATORS
+        assert request.labels["text"] == SEPARATORS
         assert not isinstance(event, RequestOut)
         assert event.data["text"] == SEPARATORS
 
