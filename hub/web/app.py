@@ -174,15 +174,13 @@ def build_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    seal, streams, signs = (
-        Signer(crypt_key),
-        Streams(context.notifier),
-        loop_metrics or LoopMetrics(),
-    )
+    signer = Signer(crypt_key)
+    streams = Streams(context.notifier)
+    loop_metrics = loop_metrics or LoopMetrics()
     membership = Membership.of(context)
     budgets = BudgetQueries(context.store, context.clock, membership)
     requests = RequestQueries(context)
-    feed = ChangeFeed(context.store, context.plan_cache, context.notifier)
+    change_feed = ChangeFeed(context.store, context.plan_cache, context.notifier)
     app.state.web = WebContext(
         context=context,
         membership=membership,
@@ -203,17 +201,19 @@ def build_app(
         usage=UsageReports(context.store, context.clock, budgets),
         administration=Administration(context, accounts),
         courses=courses,
-        groups=GroupChoiceCache(membership, clock),
-        metrics=Metrics(context, signs, streams),
-        readiness=Readiness({"loop": partial(going_round, signs), **(checks or {})}),
-        gate=CallerAccess(auth, seal, Csrf(seal, settings.url), hub_token, metrics_token),
-        seal=seal,
+        group_choices=GroupChoiceCache(membership, clock),
+        metrics=Metrics(context, loop_metrics, streams),
+        readiness=Readiness({"loop": partial(going_round, loop_metrics), **(checks or {})}),
+        caller_access=CallerAccess(
+            auth, signer, Csrf(signer, settings.url), hub_token, metrics_token
+        ),
+        signer=signer,
         streams=streams,
-        looks=feed,
+        change_feed=change_feed,
         event_streams=EventStreams(
             requests=requests,
             plan_cache=context.plan_cache,
-            feed=feed,
+            feed=change_feed,
             streams=streams,
             listeners=context.spawner_listeners,
             notifier=context.notifier,

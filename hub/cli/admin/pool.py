@@ -98,10 +98,10 @@ def drain_command(
     at = parsers.moment(until, now) if until else None
     with Client.from_environment(site) as client:
         name = _target(client.pool(), target)
-        said = client.drain(name, why=why, until=at, dry_run=dry_run)
+        consequences = client.drain(name, why=why, until=at, dry_run=dry_run)
     if at is not None and not as_json:
         click.echo(f"Work still running at {display.local_time(at, now)} is stopped.")
-    _print(said, as_json=as_json)
+    _print(consequences, as_json=as_json)
 
 
 @pool_command.command("undrain", cls=ClientCommand)
@@ -116,8 +116,8 @@ def undrain_command(target: str, as_json: bool, site: str | None) -> None:
       carrel pool undrain node1
     """
     with Client.from_environment(site) as client:
-        said = client.undrain(_target(client.pool(), target))
-    _print(said, as_json=as_json)
+        consequences = client.undrain(_target(client.pool(), target))
+    _print(consequences, as_json=as_json)
 
 
 @pool_command.command("quarantine", cls=ClientCommand)
@@ -138,8 +138,8 @@ def quarantine_command(*, target: str, why: str, as_json: bool, site: str | None
       carrel pool quarantine node1#0 --why 'It computes wrong sums.'
     """
     with Client.from_environment(site) as client:
-        said = client.quarantine(_target(client.pool(), target), why)
-    _print(said, as_json=as_json)
+        consequences = client.quarantine(_target(client.pool(), target), why)
+    _print(consequences, as_json=as_json)
 
 
 @pool_command.command("release", cls=ClientCommand)
@@ -154,8 +154,8 @@ def release_command(target: str, as_json: bool, site: str | None) -> None:
       carrel pool release node1#0
     """
     with Client.from_environment(site) as client:
-        said = client.unquarantine(_target(client.pool(), target))
-    _print(said, as_json=as_json)
+        consequences = client.unquarantine(_target(client.pool(), target))
+    _print(consequences, as_json=as_json)
 
 
 def _target(pool: PoolOut, given: str) -> str:
@@ -175,11 +175,11 @@ def _target(pool: PoolOut, given: str) -> str:
     return found[0] if found else given
 
 
-def _print(said: ConsequencesOut, *, as_json: bool) -> None:
+def _print(consequences: ConsequencesOut, *, as_json: bool) -> None:
     if as_json:
-        display.as_json(said)
+        display.as_json(consequences)
         return
-    for sentence in said.sentences:
+    for sentence in consequences.sentences:
         click.echo(sentence)
-    if not said.saved:
+    if not consequences.saved:
         click.echo("Nothing was changed.")

@@ -318,11 +318,11 @@ def pool_table(pool: PoolOut, now: float) -> None:
 
 def _tile(device: DeviceOut, now: float) -> str:
     """``free``, ``taken, draining until 14:05``, ``sick, quarantined``."""
-    said = [device.state, *(["quarantined"] if device.quarantined else [])]
+    states = [device.state, *(["quarantined"] if device.quarantined else [])]
     if device.draining and device.state != "draining":
-        said.append("draining")
+        states.append("draining")
     until = f" until {local_time(device.drain_until, now)}" if device.drain_until else ""
-    return ", ".join(said) + until
+    return ", ".join(states) + until
 
 
 def queue_table(queue: QueueOut, now: float) -> None:

@@ -97,10 +97,10 @@ def _until_done(client: Client, course: str, assignment: str, request: str) -> I
 
 
 def _progress(run: GradingOut) -> str:
-    said = f"{run.done} of {units.count(run.total, 'submission')}, {run.state} ({run.request})"
+    progress = f"{run.done} of {units.count(run.total, 'submission')}, {run.state} ({run.request})"
     if run.seconds_left is None:
-        return f"{said}."
-    return f"{said}, about {units.duration(max(1.0, run.seconds_left))} left."
+        return f"{progress}."
+    return f"{progress}, about {units.duration(max(1.0, run.seconds_left))} left."
 
 
 @click.command("grades", cls=ClientCommand)

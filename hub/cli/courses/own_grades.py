@@ -58,8 +58,8 @@ def _one(found: MyGradeOut) -> None:
 
 
 def _row(cell: CellScoreOut) -> list[str]:
-    said = " ".join(f"{cell.sentence} {cell.comment}".split())
-    return [cell.cell, cell.word, _points(cell.score), _points(cell.max_score), said]
+    comment = " ".join(f"{cell.sentence} {cell.comment}".split())
+    return [cell.cell, cell.word, _points(cell.score), _points(cell.max_score), comment]
 
 
 def _points(score: float | None) -> str:

@@ -136,13 +136,13 @@ def extend_command(
         if whom is None:
             _show_extensions(client.extensions(name, assignment), assignment, as_json=as_json)
             return
-        whose = {"section" if section else "person": whom}
+        recipient = {"section" if section else "person": whom}
         if span is None:
-            said = client.take_time_back(name, assignment, **whose)
+            consequences = client.take_time_back(name, assignment, **recipient)
         else:
-            given = {**whose, "seconds": parsers.seconds(span), "why": why}
-            said = client.give_time(name, assignment, ExtensionIn.model_validate(given))
-    _done(said, as_json=as_json)
+            given = {**recipient, "seconds": parsers.seconds(span), "why": why}
+            consequences = client.give_time(name, assignment, ExtensionIn.model_validate(given))
+    _done(consequences, as_json=as_json)
 
 
 def _show_extensions(found: Sequence[ExtensionOut], assignment: str, *, as_json: bool) -> None:
@@ -224,8 +224,8 @@ def outage_command(
     begins_at, ends_at = due.read_due(begin)[0], due.read_due(end)[0]
     body = OutageIn(starts_at=begins_at, ends_at=ends_at, course=course, why=why)
     with Client.from_environment(site) as client:
-        said = client.record_outage(body)
-    _done(said, as_json=as_json)
+        consequences = client.record_outage(body)
+    _done(consequences, as_json=as_json)
 
 
 def _show_outages(outages: Sequence[OutageOut], course: str, *, as_json: bool) -> None:
@@ -250,16 +250,16 @@ def _show_outages(outages: Sequence[OutageOut], course: str, *, as_json: bool) -
     display.table([f"FROM ({zone})", f"TO ({zone})", "COURSE", "BY", "WHY"], rows)
 
 
-def say(said: ConsequencesOut) -> None:
-    for sentence in said.sentences:
+def say(consequences: ConsequencesOut) -> None:
+    for sentence in consequences.sentences:
         click.echo(plain(sentence))
 
 
-def _done(said: ConsequencesOut, *, as_json: bool) -> None:
+def _done(consequences: ConsequencesOut, *, as_json: bool) -> None:
     if as_json:
-        display.as_json(said)
+        display.as_json(consequences)
     else:
-        say(said)
+        say(consequences)
 
 
 def _left_out(names: Sequence[str]) -> None:

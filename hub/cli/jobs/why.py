@@ -84,19 +84,19 @@ def change_command(
       carrel change j-7k2m4qpz --time 30m
       carrel change j-7k2m4qpz --model any
     """
-    said: dict[str, object] = {
+    fields: dict[str, object] = {
         name: value for name, value in (("devices", devices), ("group", group)) if value is not None
     }
     if span is not None:
-        said["seconds"] = parsers.seconds(span)
+        fields["seconds"] = parsers.seconds(span)
     if model is not None:
-        said["model"] = parsers.model(model)
-    if not said:
+        fields["model"] = parsers.model(model)
+    if not fields:
         raise InvalidInput(
             "Give at least one option to change.",
             accepted="Use --devices, --time, --model or --group.",
         )
-    wanted = ChangeIn.model_validate(said)
+    wanted = ChangeIn.model_validate(fields)
     with Client.from_environment(site) as client:
         found = client.change(request_id, wanted)
     if as_json:
@@ -117,8 +117,8 @@ def _tell(found: WhyOut, now: float) -> None:
     """Print why a request is queued, which requests are ahead, and what would help."""
     for sentence in found.sentences:
         click.echo(plain(sentence))
-    for said in filter(None, (*timed_reasons(found), expected_start_or_unknown(found, now))):
-        click.echo(display.dated(said, now))
+    for reason in filter(None, (*timed_reasons(found), expected_start_or_unknown(found, now))):
+        click.echo(display.dated(reason, now))
     helps = [line for each in found.suggestions for line in _help(found.request_id, each)]
     for title, lines in (("Ahead of it:", found.ahead_sentences), ("What would help:", helps)):
         if lines:

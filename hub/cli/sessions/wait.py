@@ -17,14 +17,14 @@ def wait_for_session(client: Client, request: RequestOut, *, as_json: bool) -> R
 
     A session that was just claimed is not held any more; wait until it is running.
     """
-    told = ""
+    printed = ""
     for found in client.follow(request.id):
         if not isinstance(found, RequestOut):
             continue
         line = display.dumped(found) if as_json else _line(found)
-        if line != told:
+        if line != printed:
             click.echo(line)
-            told = line
+            printed = line
         request = found
         if found.ended or found.state == "running" or found.claim_by is not None:
             break

@@ -24,17 +24,17 @@ class AcceptedOut(Out):
 
 
 def _hub(request: Request) -> None:
-    web_of(request).gate.hub(request)
+    web_of(request).caller_access.hub(request)
 
 
 def _attempt(request: Request, lease_id: Lease) -> None:
     web = web_of(request)
-    web.gate.attempt(request, lease_id, web.attempts)
+    web.caller_access.attempt(request, lease_id, web.attempts)
 
 
 def _hub_or_attempt(request: Request, lease_id: Lease) -> None:
     token = token_of(request)
-    if token is None or not web_of(request).gate.is_hub(token):
+    if token is None or not web_of(request).caller_access.is_hub(token):
         _attempt(request, lease_id)
 
 

@@ -35,6 +35,6 @@ def readyz(web: Carrel) -> JSONResponse:
 @router.get("/metrics")
 async def metrics(request: Request) -> Response:
     web = web_of(request)
-    await web.gate.monitor(request)
+    await web.caller_access.monitor(request)
     text = await run_in_threadpool(web.metrics.text)
     return Response(text, headers={"Content-Type": CONTENT_TYPE_LATEST})

@@ -39,7 +39,7 @@ def pool(web: Carrel, who: ReaderOrHub) -> PoolOut:
     always. `simulated` marks devices without hardware. `reservations` are the next ones of all
     groups; the purpose is shown to the group only.
     """
-    return web.pool.pool(who, groups_of=() if who is None else web.groups.names(who))
+    return web.pool.pool(who, groups_of=() if who is None else web.group_choices.names(who))
 
 
 @router.get("/queue", tags=["pool"], summary="The queue, with reasons")

@@ -21,19 +21,19 @@ Carrel = Annotated[WebContext, Depends(_web)]
 
 
 async def _reader(request: Request) -> Identity:
-    return await web_of(request).gate.reader(request)
+    return await web_of(request).caller_access.reader(request)
 
 
 async def _reader_or_hub(request: Request) -> Identity | None:
-    return await web_of(request).gate.reader_or_hub(request)
+    return await web_of(request).caller_access.reader_or_hub(request)
 
 
 async def _writer(request: Request) -> Identity:
-    return await web_of(request).gate.writer(request)
+    return await web_of(request).caller_access.writer(request)
 
 
 async def _signed_in(request: Request) -> Callable[[], Awaitable[bool]]:
-    return partial(web_of(request).gate.accepts, request)
+    return partial(web_of(request).caller_access.accepts, request)
 
 
 SignedIn = Annotated[Callable[[], Awaitable[bool]], Depends(_signed_in)]

@@ -66,11 +66,11 @@ class WebContext:
     courses: CourseServices
     metrics: Metrics
     readiness: Readiness
-    groups: GroupChoiceCache
-    gate: CallerAccess
-    seal: Signer
+    group_choices: GroupChoiceCache
+    caller_access: CallerAccess
+    signer: Signer
     streams: Streams
-    looks: ChangeFeed
+    change_feed: ChangeFeed
     event_streams: EventStreams
     settings: Settings
     templates: Environment

@@ -81,14 +81,14 @@ async def _around(request: Request, error: CarrelError) -> dict[str, object]:
     """
     if error.http_status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return {}
-    gate = web_of(request).gate
+    access = web_of(request).caller_access
     try:
-        visitor = await gate.visitor(request)
+        visitor = await access.visitor(request)
     except CarrelError:
         return {}
     if visitor is None:
         return {}
-    return {"who": visitor.identity, "csrf": gate.csrf.issue(visitor.session)}
+    return {"who": visitor.identity, "csrf": access.csrf.issue(visitor.session)}
 
 
 def _as_json(request: Request, error: CarrelError) -> Response:

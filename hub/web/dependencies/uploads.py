@@ -77,7 +77,7 @@ async def _uploaded(request: Request, visitor: Guest) -> Uploaded:
     )
     given = form.get(FIELD)
     token = request.headers.get(HEADER) or (given if isinstance(given, str) else None)
-    web_of(request).gate.csrf.check(request, visitor.session, token)
+    web_of(request).caller_access.csrf.check(request, visitor.session, token)
     fields: dict[str, str] = {}
     files: dict[str, tuple[tuple[str, bytes], ...]] = {}
     for name, value in form.multi_items():

@@ -24,7 +24,7 @@ class SignInRequired(Exception):
 
 
 async def _visitor(request: Request) -> Visitor:
-    visitor = await web_of(request).gate.visitor(request)
+    visitor = await web_of(request).caller_access.visitor(request)
     if visitor is None:
         if request.headers.get("hx-request") or request.method != "GET":
             raise NotSignedIn("Your sign-in has expired.", accepted="Open the desk again.")
@@ -34,7 +34,7 @@ async def _visitor(request: Request) -> Visitor:
 
 async def _follower(request: Request) -> Visitor:
     """A stream or a part of a page cannot redirect to the sign-in."""
-    visitor = await web_of(request).gate.visitor(request)
+    visitor = await web_of(request).caller_access.visitor(request)
     if visitor is None:
         raise NotSignedIn("Your sign-in has expired.", accepted="Open the desk again.")
     return visitor
@@ -49,7 +49,7 @@ async def _pairs(request: Request, visitor: Guest) -> list[tuple[str, str]]:
     web = web_of(request)
     pairs = form_fields(await request.body(), _MOST_FIELDS)
     token = request.headers.get(HEADER) or dict(pairs).get(FIELD)
-    web.gate.csrf.check(request, visitor.session, token)
+    web.caller_access.csrf.check(request, visitor.session, token)
     return pairs
 
 
@@ -69,7 +69,7 @@ async def _upload(request: Request, visitor: Guest) -> FormData:
     fields = await request.form(max_files=1, max_fields=_MOST_FIELDS)
     given = fields.get(FIELD)
     token = request.headers.get(HEADER) or (given if isinstance(given, str) else None)
-    web_of(request).gate.csrf.check(request, visitor.session, token)
+    web_of(request).caller_access.csrf.check(request, visitor.session, token)
     return fields
 
 

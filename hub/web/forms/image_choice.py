@@ -44,5 +44,5 @@ def image_choices(
 
 def _line(image: ImageOut, found: ImagesOut) -> str:
     held = [pin for pin in found.pins if pin.holds and pin.image == image.name]
-    said = [f"{image.name}: {image.title}", units.size(image.size_bytes)]
-    return ", ".join([*said, *(pin.sentence for pin in held)])
+    parts = [f"{image.name}: {image.title}", units.size(image.size_bytes)]
+    return ", ".join([*parts, *(pin.sentence for pin in held)])

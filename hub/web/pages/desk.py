@@ -36,13 +36,13 @@ def desk(
 def desk_live(web: Carrel, visitor: Guest) -> Response:
     """The live part of the desk."""
     who = visitor.identity
-    groups = web.groups.lately(who)
+    groups = web.group_choices.lately(who)
     with web.context.store.together():
         page = web.render(
             "desk/live.html",
             desk=gather(web, who, groups, now=web.clock()),
             who=who,
-            csrf=web.gate.csrf.issue(visitor.session),
+            csrf=web.caller_access.csrf.issue(visitor.session),
         )
     return html(page)
 
@@ -67,7 +67,7 @@ def desk_page(
 ) -> Response:
     """Render the desk, with the form as entered and the error."""
     who = visitor.identity
-    groups = web.groups.now(who)
+    groups = web.group_choices.now(who)
     with web.context.store.together():
         desk = gather(web, who, groups, now=web.clock())
         if not form.problem:
@@ -83,6 +83,6 @@ def desk_page(
             form=form,
             notice=notice,
             assignments=web.courses.overview.own_assignments(who),
-            csrf=web.gate.csrf.issue(visitor.session),
+            csrf=web.caller_access.csrf.issue(visitor.session),
         )
     return html(page, status)

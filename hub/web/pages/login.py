@@ -35,11 +35,11 @@ async def login(request: Request, next: str = SERVICE_PREFIX) -> Response:
     """First step: remember the requested page, and redirect to JupyterHub."""
     web = web_of(request)
     state = secrets.token_urlsafe(24)
-    hub = web.gate.sign_in.authorize_url(state, _verifier(web, state))
+    hub = web.caller_access.sign_in.authorize_url(state, _verifier(web, state))
     answer = RedirectResponse(hub, SEE_OTHER)
     answer.set_cookie(
         _STATE_COOKIE + state[:8],
-        web.seal.wrap(_STATE_PURPOSE, f"{state}|{own_page(next)}"),
+        web.signer.wrap(_STATE_PURPOSE, f"{state}|{own_page(next)}"),
         max_age=_STATE_SECONDS,
         path=SERVICE_PREFIX,
         httponly=True,
@@ -67,11 +67,11 @@ async def oauth_callback(
         )
     if not code:
         raise NotSignedIn("JupyterHub sent no sign-in code.", accepted="Sign in again.")
-    token = await web.gate.sign_in.token_for_code(code, _verifier(web, state))
+    token = await web.caller_access.sign_in.token_for_code(code, _verifier(web, state))
     answer = RedirectResponse(own_page(wanted), SEE_OTHER)
     answer.set_cookie(
         SESSION_COOKIE,
-        web.seal.wrap(SESSION_PURPOSE, token),
+        web.signer.wrap(SESSION_PURPOSE, token),
         path=SERVICE_PREFIX,
         httponly=True,
         samesite="lax",
@@ -91,12 +91,12 @@ def signed_out() -> RedirectResponse:
 def is_https(request: Request) -> bool:
     """Return whether the connection of the browser is encrypted, according to the proxies."""
     web = web_of(request)
-    told = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
-    return "https" in (told, request.url.scheme, web.settings.url.partition(":")[0])
+    forwarded = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
+    return "https" in (forwarded, request.url.scheme, web.settings.url.partition(":")[0])
 
 
 def _verifier(web: WebContext, state: str) -> str:
-    return web.seal.mac("pkce", state)
+    return web.signer.mac("pkce", state)
 
 
 def _wanted(web: WebContext, request: Request, state: str) -> str:
@@ -104,7 +104,7 @@ def _wanted(web: WebContext, request: Request, state: str) -> str:
     cookie = ""
     if _STATE.fullmatch(state):
         cookie = request.cookies.get(_STATE_COOKIE + state[:8], "")
-    known, _, wanted = (web.seal.unwrap(_STATE_PURPOSE, cookie) or "").partition("|")
+    known, _, wanted = (web.signer.unwrap(_STATE_PURPOSE, cookie) or "").partition("|")
     if not known or not same(known, state):
         raise NotSignedIn(
             "This sign-in was started in another browser, or took too long.",

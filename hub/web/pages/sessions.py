@@ -46,7 +46,7 @@ def quote_form(web: Carrel, visitor: Guest, fields: Form) -> Response:
     for request in web.requests.requests(who, kind=None, states=LIVE, mine=True, limit=200):
         if request.lease is not None:
             held[request.group] = held.get(request.group, 0) + len(request.lease.devices)
-    view = quote(web.quotes, who, fields, web.groups.lately(who), held)
+    view = quote(web.quotes, who, fields, web.group_choices.lately(who), held)
     return html(web.render("shared/quote.html", quote=view, job=fields.get("for") == "job"))
 
 
@@ -197,7 +197,7 @@ def _wait_page(
             segment=server,
             wanted=wanted,
             who=who,
-            csrf=web.gate.csrf.issue(visitor.session),
+            csrf=web.caller_access.csrf.issue(visitor.session),
         )
     )
 
@@ -214,5 +214,5 @@ def wait_stream(
     web: Carrel, visitor: Follower, server: Server, request_id: str, signed_in: SignedIn
 ) -> Response:
     web.requests.request(visitor.identity, request_id)
-    csrf = web.gate.csrf.issue(visitor.session)
+    csrf = web.caller_access.csrf.issue(visitor.session)
     return EventStream(wait_events(web, visitor.identity, request_id, csrf), signed_in=signed_in)

@@ -113,7 +113,7 @@ Chosen = Annotated[UsageChoice, Depends(_choice)]
 def usage(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
     """The charged sums by day, model and request, with the ledger."""
     # Ask JupyterHub first, outside of the transaction.
-    mine = web.groups.names(visitor.identity)
+    mine = web.group_choices.names(visitor.identity)
     error = None
     with web.context.store.together():
         try:
@@ -141,7 +141,7 @@ def usage(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
 @router.get("/usage/live")
 def usage_live(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
     """The live part of the page."""
-    mine = web.groups.names(visitor.identity)
+    mine = web.group_choices.names(visitor.identity)
     with web.context.store.together():
         return html(web.render("usage/live.html", **_used(web, visitor, chosen, mine)))
 
@@ -263,4 +263,4 @@ def _first_day(web: WebContext) -> str:
 
 
 def _around(visitor: Visitor, web: WebContext) -> dict[str, object]:
-    return {"who": visitor.identity, "csrf": web.gate.csrf.issue(visitor.session)}
+    return {"who": visitor.identity, "csrf": web.caller_access.csrf.issue(visitor.session)}

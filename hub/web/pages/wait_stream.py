@@ -33,7 +33,7 @@ async def wait_events(
     cursor = StreamCursor()
     try:
         async for changed in web.streams.rounds():
-            if not await web.looks.news(cursor, request_id, who) and changed:
+            if not await web.change_feed.news(cursor, request_id, who) and changed:
                 yield ALIVE
                 continue
             view, html = await run_in_threadpool(read)

@@ -44,7 +44,7 @@ class CallerAccess:
     """Identifies callers; every method raises a CarrelError for unauthorized ones."""
 
     sign_in: SignIn
-    seal: Signer
+    signer: Signer
     csrf: Csrf
     hub_token: str
     metrics_token: str = ""
@@ -54,7 +54,7 @@ class CallerAccess:
         cookie = request.cookies.get(SESSION_COOKIE, "")
         # Accept only tokens from a sign-in here: a narrow API token in a cookie would bypass its
         # own scopes.
-        token = self.seal.unwrap(SESSION_PURPOSE, cookie)
+        token = self.signer.unwrap(SESSION_PURPOSE, cookie)
         if token is None:
             return None
         session_id = request.cookies.get(_HUB_SESSION_COOKIE, "")

@@ -26,14 +26,14 @@ _ADVICE = "Reload the page and repeat the action; programs send an API token ins
 class Csrf:
     """Issues and checks form tokens."""
 
-    def __init__(self, seal: Signer, public_url: str) -> None:
-        self._seal = seal
+    def __init__(self, signer: Signer, public_url: str) -> None:
+        self._signer = signer
         self._public_host = urlsplit(public_url).netloc
 
     def issue(self, session: str) -> str:
         """Return a form token for this sign-in (the value of its cookie)."""
         nonce = secrets.token_urlsafe(12)
-        return f"{nonce}.{self._seal.mac(_PURPOSE, nonce + _hash(session))}"
+        return f"{nonce}.{self._signer.mac(_PURPOSE, nonce + _hash(session))}"
 
     def check(self, request: Request, session: str, token: str | None) -> None:
         """Raises Forbidden with the reason."""
@@ -41,7 +41,7 @@ class Csrf:
         if not token:
             raise Forbidden("The form token is missing.", accepted=_ADVICE)
         nonce, _, mac = token.partition(".")
-        if not same(mac, self._seal.mac(_PURPOSE, nonce + _hash(session))):
+        if not same(mac, self._signer.mac(_PURPOSE, nonce + _hash(session))):
             raise Forbidden("The form token belongs to another sign-in.", accepted=_ADVICE)
 
     def _check_origin(self, request: Request) -> None:

@@ -418,8 +418,8 @@ def with_fakes(web: WebContext, service: FakeService) -> WebContext:
         sessions=fake,
         budgets=fake,
         usage=cast(UsageReports, FakeUsage(service, reports)),
-        groups=GroupChoiceCache(fake, web.clock),
-        looks=feed,
+        group_choices=GroupChoiceCache(fake, web.clock),
+        change_feed=feed,
         event_streams=replace(web.event_streams, requests=fake, feed=feed),
     )
 
@@ -500,13 +500,13 @@ class World:
         return self.client(Authorization=f"token {token}")
 
     def cookie(self, who: str = "ada-oauth") -> str:
-        return self.web.seal.wrap(SESSION_PURPOSE, who)
+        return self.web.signer.wrap(SESSION_PURPOSE, who)
 
     def browser(self, who: str = "ada-oauth", **headers: str) -> Client:
         return self.client(Cookie=f"{SESSION_COOKIE}={self.cookie(who)}", **headers)
 
     def form_token(self, who: str = "ada-oauth") -> str:
-        return self.web.gate.csrf.issue(self.cookie(who))
+        return self.web.caller_access.csrf.issue(self.cookie(who))
 
     def own_page(self, who: str = "ada-oauth") -> Client:
         """A browser on a page of Carrel, which sends the form token and the origin."""

@@ -290,4 +290,4 @@ def audit(
 
 
 def _around(web: WebContext, visitor: Visitor) -> dict[str, object]:
-    return {"who": visitor.identity, "csrf": web.gate.csrf.issue(visitor.session)}
+    return {"who": visitor.identity, "csrf": web.caller_access.csrf.issue(visitor.session)}

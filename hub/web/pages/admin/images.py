@@ -70,6 +70,6 @@ def _page(
         error=error,
         filled=filled or {},
         who=who,
-        csrf=web.gate.csrf.issue(visitor.session),
+        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)

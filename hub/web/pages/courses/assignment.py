@@ -123,7 +123,7 @@ def feedback(
         name=name,
         address=course_url(course, "assignment", assignment),
         who=visitor.identity,
-        csrf=web.gate.csrf.issue(visitor.session),
+        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page)
 
@@ -179,6 +179,6 @@ def _page(
         error=error,
         tried=tried,
         who=visitor.identity,
-        csrf=web.gate.csrf.issue(visitor.session),
+        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, status=error.http_status if error else 200)

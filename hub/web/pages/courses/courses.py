@@ -79,6 +79,6 @@ def _page(
         groups=groups,
         images=image_choices(web, who, groups, form.image) if who.admin else [],
         who=who,
-        csrf=web.gate.csrf.issue(visitor.session),
+        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)

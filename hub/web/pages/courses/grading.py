@@ -237,4 +237,4 @@ def _page(
 
 
 def _csrf(web: WebContext, visitor: Visitor) -> str:
-    return web.gate.csrf.issue(visitor.session)
+    return web.caller_access.csrf.issue(visitor.session)

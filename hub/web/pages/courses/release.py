@@ -91,6 +91,6 @@ def _page(
         report=list(sentences(shown.report)) if shown is not None else [],
         error=error,
         who=who,
-        csrf=web.gate.csrf.issue(visitor.session),
+        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)

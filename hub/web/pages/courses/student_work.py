@@ -50,7 +50,7 @@ def student(
         after=names[here + 1] if here is not None and here + 1 < len(names) else "",
         address=course_url(course, "grading", assignment),
         who=who,
-        csrf=web.gate.csrf.issue(visitor.session),
+        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page)
 
@@ -73,7 +73,7 @@ def preview(
         notebooks=list(dict.fromkeys(cell.notebook for cell in grade.cells)),
         address=course_url(course, "grading", assignment),
         who=who,
-        csrf=web.gate.csrf.issue(visitor.session),
+        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page)
 

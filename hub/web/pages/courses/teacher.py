@@ -101,7 +101,7 @@ def _overview(
         error=error,
         filled=filled or {},
         who=who,
-        csrf=web.gate.csrf.issue(visitor.session),
+        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)
 
@@ -157,7 +157,7 @@ def _people(
         table=table,
         error=error,
         who=who,
-        csrf=web.gate.csrf.issue(visitor.session),
+        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)
 

@@ -34,11 +34,11 @@ def show(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
     who = visitor.identity
     # In this order: the feed continues after the events, and sends a newer state by itself.
     request = web.requests.request(who, request_id)
-    csrf = web.gate.csrf.issue(visitor.session)
+    csrf = web.caller_access.csrf.issue(visitor.session)
     with web.context.store.together():
-        told = _events(web, who, request_id) if request.kind != "session" else []
+        events = _events(web, who, request_id) if request.kind != "session" else []
         values = page_values(web, visitor, request, csrf)
-    history = JobTimeline.of(told)
+    history = JobTimeline.of(events)
     return html(web.render("jobs/request.html", history=history, **values))
 
 
@@ -54,8 +54,8 @@ def why(web: Carrel, visitor: Follower, request_id: RequestId) -> Response:
             "shared/why.html",
             why=web.explanations.why(visitor.identity, request_id),
             yours=request.owner == visitor.identity.name,
-            told=request.wait is not None and request.wait.expected_at is not None,
-            csrf=web.gate.csrf.issue(visitor.session),
+            start_shown=request.wait is not None and request.wait.expected_at is not None,
+            csrf=web.caller_access.csrf.issue(visitor.session),
         )
     )
 
@@ -103,7 +103,7 @@ def notebook(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
             "jobs/notebook.html",
             request=request,
             who=visitor.identity,
-            csrf=web.gate.csrf.issue(visitor.session),
+            csrf=web.caller_access.csrf.issue(visitor.session),
         )
     )
 

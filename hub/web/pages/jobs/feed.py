@@ -70,7 +70,7 @@ class JobFeed:
 
     def __post_init__(self) -> None:
         # One token for the whole stream: a new one would change every part.
-        self._csrf = self.web.gate.csrf.issue(self.visitor.session)
+        self._csrf = self.web.caller_access.csrf.issue(self.visitor.session)
 
     def read(self, *, silence: bool = False) -> tuple[bytes, bool]:
         """Return what is new, and whether it was the end. Blocks.
@@ -141,11 +141,11 @@ class JobFeed:
 
 async def job_feed(feed: JobFeed) -> AsyncGenerator[bytes, None]:
     """Follow the request until it has ended."""
-    told = StreamCursor()
+    cursor = StreamCursor()
     async for changed in feed.web.streams.rounds():
         try:
-            looks, who = feed.web.looks, feed.visitor.identity
-            if not await looks.news(told, feed.request_id, who) and changed:
+            change_feed, who = feed.web.change_feed, feed.visitor.identity
+            if not await change_feed.news(cursor, feed.request_id, who) and changed:
                 yield ALIVE
                 continue
             news, ended = await run_in_threadpool(feed.read, silence=not changed)

@@ -117,7 +117,7 @@ def list_requests(
         node=node.strip(),
         cursor=cursor,
     )
-    groups = () if visitor.identity.admin else web.groups.now(visitor.identity)
+    groups = () if visitor.identity.admin else web.group_choices.now(visitor.identity)
     with web.context.store.together():
         return _list(web, visitor, chosen, [group.name for group in groups])
 
@@ -139,7 +139,7 @@ def _list(web: WebContext, visitor: Visitor, chosen: Filter, groups: Sequence[st
         first_page=chosen.url(),
         next_page=chosen.url(found.next) if found.next else "",
         who=who,
-        csrf=web.gate.csrf.issue(visitor.session),
+        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)
 
@@ -176,7 +176,7 @@ def cancel_many(web: Carrel, visitor: Guest, pairs: Pairs) -> Response:
             problems=problems[:5],
             back=chosen.url(),
             who=who,
-            csrf=web.gate.csrf.issue(visitor.session),
+            csrf=web.caller_access.csrf.issue(visitor.session),
         )
     )
 

@@ -117,7 +117,7 @@ def _job(form: JobForm, now: float) -> JobIn:
 
 
 def _page(web: WebContext, visitor: Visitor, form: JobForm, template: str) -> str:
-    groups = web.groups.now(visitor.identity)
+    groups = web.group_choices.now(visitor.identity)
     pool = web.pool.pool(visitor.identity, groups_of=[group.name for group in groups])
     return web.render(
         template,
@@ -129,5 +129,5 @@ def _page(web: WebContext, visitor: Visitor, form: JobForm, template: str) -> st
         keeps_inside=web.context.backend.keeps_inside,
         pool=pool,
         who=visitor.identity,
-        csrf=web.gate.csrf.issue(visitor.session),
+        csrf=web.caller_access.csrf.issue(visitor.session),
     )

@@ -153,10 +153,10 @@ def is_over(event: EventOut) -> bool:
 
 def failure(event: EventOut) -> Shown:
     """Return the traceback of a failed cell."""
-    told = event.data.get("traceback") or (
+    traceback = event.data.get("traceback") or (
         f"{event.data.get('ename', 'Error')}: {event.data.get('evalue', '')}"
     )
-    return Shown(form=OutputForm.ERROR, event_id=event.id, text=plain(str(told)))
+    return Shown(form=OutputForm.ERROR, event_id=event.id, text=plain(str(traceback)))
 
 
 def cell_number(event: EventOut) -> int | None:

@@ -41,8 +41,8 @@ class Site:
         return Client(self.app, {"Authorization": f"token {who.name}"})
 
     def page(self, *, forged: bool = False) -> Client:
-        cookie = self.web.seal.wrap(SESSION_PURPOSE, "oauth")
-        token = "guessed" if forged else self.web.gate.csrf.issue(cookie)
+        cookie = self.web.signer.wrap(SESSION_PURPOSE, "oauth")
+        token = "guessed" if forged else self.web.caller_access.csrf.issue(cookie)
         return Client(
             self.app,
             {

@@ -53,8 +53,8 @@ def context(store: CountingStore, tmp_path: Path) -> Context:
     return made
 
 
-def page(context: Context, looks: ChangeFeed, who: Identity) -> PageFingerprint:
-    return PageFingerprint(RequestQueries(context), context.plan_cache, looks, who)
+def page(context: Context, change_feed: ChangeFeed, who: Identity) -> PageFingerprint:
+    return PageFingerprint(RequestQueries(context), context.plan_cache, change_feed, who)
 
 
 async def look(pages: list[PageFingerprint]) -> list[Clues]:
@@ -65,9 +65,9 @@ def test_two_hundred_pages_read_once_per_notification(
     context: Context, store: CountingStore
 ) -> None:
     async def follow() -> tuple[Counter[str], list[bool]]:
-        looks = ChangeFeed(context.store, context.plan_cache, context.notifier)
-        pages = [page(context, looks, STUDENT2) for _ in range(200)]
-        pages.append(page(context, looks, STUDENT1))
+        change_feed = ChangeFeed(context.store, context.plan_cache, context.notifier)
+        pages = [page(context, change_feed, STUDENT2) for _ in range(200)]
+        pages.append(page(context, change_feed, STUDENT1))
         before = await look(pages)
         await asyncio.to_thread(JobService(context).submit, STUDENT1, command(devices=0))
         store.reads.clear()
@@ -86,12 +86,12 @@ def test_two_hundred_streams_of_one_job_read_nothing_for_another(
     context: Context, store: CountingStore
 ) -> None:
     async def follow() -> tuple[Counter[str], list[bool], list[bool]]:
-        looks = ChangeFeed(context.store, context.plan_cache, context.notifier)
+        change_feed = ChangeFeed(context.store, context.plan_cache, context.notifier)
         first = await asyncio.to_thread(JobService(context).submit, STUDENT1, command(devices=0))
-        told = [StreamCursor() for _ in range(200)]
+        cursors = [StreamCursor() for _ in range(200)]
 
         async def news() -> list[bool]:
-            return [await looks.news(each, first.id, STUDENT1) for each in told]
+            return [await change_feed.news(each, first.id, STUDENT1) for each in cursors]
 
         assert all(await news())
         await asyncio.to_thread(JobService(context).submit, STUDENT2, command(devices=0))
@@ -112,21 +112,21 @@ def test_a_page_gets_events_only_for_what_its_reader_may_see(context: Context) -
     """A request of student1 in cs101; its teacher is removed before the next one."""
 
     async def follow() -> list[list[bool]]:
-        looks = ChangeFeed(context.store, context.plan_cache, context.notifier)
-        pages = [page(context, looks, who) for who in (STUDENT1, STUDENT2, TEACHER, ADMIN)]
-        told = []
+        change_feed = ChangeFeed(context.store, context.plan_cache, context.notifier)
+        pages = [page(context, change_feed, who) for who in (STUDENT1, STUDENT2, TEACHER, ADMIN)]
+        changed = []
 
         async def news(change: Callable[[], object]) -> None:
             before = await look(pages)
             await asyncio.to_thread(change)
             context.notifier.notify()
             after = await look(pages)
-            told.append([a != b for a, b in zip(before, after, strict=True)])
+            changed.append([a != b for a, b in zip(before, after, strict=True)])
 
         await news(lambda: JobService(context).submit(STUDENT1, command(devices=0)))
         await news(lambda: context.store.set_teachers("cs101", []))
         await news(lambda: JobService(context).submit(STUDENT1, command(devices=0)))
-        return told
+        return changed
 
     submitted, dismissed, again = asyncio.run(follow())
     assert submitted == [True, False, True, True]
@@ -140,10 +140,10 @@ def test_a_new_position_sends_an_event_to_the_owner(context: Context) -> None:
         return Plan(waits=(wait,))
 
     async def follow() -> list[bool]:
-        looks = ChangeFeed(context.store, context.plan_cache, context.notifier)
+        change_feed = ChangeFeed(context.store, context.plan_cache, context.notifier)
         mine = await asyncio.to_thread(JobService(context).submit, STUDENT1, command(devices=1))
         context.plan_cache.publish(place(mine.id, 2))
-        pages = [page(context, looks, who) for who in (STUDENT1, STUDENT2)]
+        pages = [page(context, change_feed, who) for who in (STUDENT1, STUDENT2)]
         before = await look(pages)
         context.plan_cache.publish(place(mine.id, 1))
         context.notifier.notify()
@@ -163,9 +163,11 @@ def test_a_failing_store_is_read_once_for_all_streams(
         raise OSError("no database")
 
     async def follow() -> list[object]:
-        looks = ChangeFeed(context.store, context.plan_cache, context.notifier)
+        change_feed = ChangeFeed(context.store, context.plan_cache, context.notifier)
         monkeypatch.setattr(context.store, "glance", broken)
-        return await asyncio.gather(*(looks.newest() for _ in range(50)), return_exceptions=True)
+        return await asyncio.gather(
+            *(change_feed.newest() for _ in range(50)), return_exceptions=True
+        )
 
     failures = asyncio.run(follow())
     assert all(isinstance(failure, OSError) for failure in failures)

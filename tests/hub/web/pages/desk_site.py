@@ -41,8 +41,8 @@ class Site:
         return web
 
     def browser(self, who: Identity = STUDENT1, *, forged: bool = False) -> Client:
-        cookie = self.web.seal.wrap(SESSION_PURPOSE, who.name)
-        token = "guessed" if forged else self.web.gate.csrf.issue(cookie)
+        cookie = self.web.signer.wrap(SESSION_PURPOSE, who.name)
+        token = "guessed" if forged else self.web.caller_access.csrf.issue(cookie)
         headers = {"X-Carrel-CSRF": token, "Sec-Fetch-Site": "same-origin"}
         return Client(self.app, {"Cookie": f"{SESSION_COOKIE}={cookie}", **headers})
 

@@ -60,7 +60,7 @@ def browser(context: Context, who: Identity) -> Client:
         crypt_key="signs",
         clock=context.clock,
     )
-    cookie = app.state.web.seal.wrap(SESSION_PURPOSE, who.name)
+    cookie = app.state.web.signer.wrap(SESSION_PURPOSE, who.name)
     return Client(app, {"Cookie": f"{SESSION_COOKIE}={cookie}"})
 
 

@@ -148,7 +148,11 @@ def test_without_jupyterhub_the_response_is_503_with_a_message(world: World) -> 
 
 def test_a_foreign_cookie_is_rejected(world: World) -> None:
     """A token with few scopes, put into a cookie, must not get all rights of its user."""
-    for forged in ("ada-oauth", f"ada-oauth.{'a' * 43}", world.web.seal.wrap("other", "ada-oauth")):
+    for forged in (
+        "ada-oauth",
+        f"ada-oauth.{'a' * 43}",
+        world.web.signer.wrap("other", "ada-oauth"),
+    ):
         client = world.client(Cookie=f"{SESSION_COOKIE}={forged}")
         assert client.get(f"{API}/me").status_code == 401
 
