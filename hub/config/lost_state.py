@@ -67,10 +67,13 @@ def _damage(database: Path) -> str:
 
 
 def _work_of_a_site(state: StateFolder) -> str:
-    """Return what shows that the site was used; empty for a new one."""
+    """Return what shows that the site was used; empty for a new one.
+
+    Only the service writes there: administrators may prepare other folders before the first start.
+    """
     found = [
         f"{folder} holds {len(names)} entries"
-        for folder in (state.outputs, state.courses)
+        for folder in (state.outputs, state.blobs)
         if (names := _names(folder))
     ]
     return " and ".join(found)

@@ -19,7 +19,7 @@ from typing import Final
 
 import psutil
 
-from ...hub.attempts.journal import read_journal
+from ...hub.attempts.journal import DISK_FULL, read_journal
 from ...hub.attempts.output_limits import OutputLimits
 from ...hub.attempts.spec import CLAIM, EVENTS, FILES, LOG, NOTICE, PROGRESS, SAVED, AttemptSpec
 from ...hub.errors import BackendFailed, Unavailable
@@ -47,7 +47,7 @@ from ..devices.simulated import simulated_devices
 from ..processes import lease_processes
 from .kernelspecs import installed_kernels
 
-_RUNNER: Final = (sys.executable, "-P", "-m", "carrel.spawners.runner")
+_RUNNER: Final = "carrel.spawners.runner"
 KEPT_VARIABLES: Final = frozenset(
     {
         "CONDA_DEFAULT_ENV",
@@ -137,6 +137,8 @@ class LocalBackend:
                     )
                 return self._launch(order)
             except OSError as error:
+                if error.errno in DISK_FULL:
+                    raise Unavailable(f"The runner could not be started: {error}.") from error
                 raise BackendFailed(f"The runner could not be started: {error}.") from error
 
     def _order(self, order: LaunchOrder) -> AttemptSpec:
@@ -159,7 +161,7 @@ class LocalBackend:
         descriptor = os.open(order.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             child = subprocess.Popen(
-                (*_RUNNER, str(order.folder.resolve())),
+                (sys.executable, "-P", "-m", _RUNNER, str(order.folder.resolve())),
                 stdin=subprocess.DEVNULL,
                 stdout=descriptor,
                 stderr=descriptor,

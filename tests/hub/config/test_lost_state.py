@@ -36,6 +36,7 @@ def test_a_first_start_that_was_killed_is_still_new(tmp_path: Path) -> None:
     state = StateFolder(root=tmp_path / "state")
     state.create()
     state.database.touch()
+    (state.courses / "cs101" / "data").mkdir(parents=True)  # prepared by an administrator
     refuse_lost_state(state)
 
 

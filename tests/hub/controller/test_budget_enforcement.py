@@ -179,7 +179,7 @@ def test_the_preview_shows_the_effect_of_a_budget(world: World) -> None:
     low = replace(group, budget=Budget(device_seconds=60, period=Period.WEEK))
     assert any("has already used 0.1 device-hours of these 0.02" in s for s in tree.preview(low))
     term = replace(group, budget=Budget(device_seconds=60, period=Period.TERM))
-    assert any("No term runs now" in sentence for sentence in tree.preview(term))
+    assert any("There is no current term" in sentence for sentence in tree.preview(term))
 
 
 def test_a_request_above_the_whole_budget_is_refused_and_others_wait(

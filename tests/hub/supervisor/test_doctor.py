@@ -46,7 +46,7 @@ class Ground:
 def test_the_doctor_works_before_the_first_start_and_changes_nothing(state: StateFolder) -> None:
     status, said = called(state)
     assert status == 0
-    assert "carrel.toml: There is none." in said
+    assert "carrel.toml: There is no such file." in said
     assert "not isolated from each other" in said
     assert not state.root.exists()
 
@@ -115,7 +115,7 @@ def test_access_without_https_is_a_warning(state: StateFolder) -> None:
     assert about(state, "certificate")["verdict"] == "fine"
     found = about(state, "certificate", "--url", "http://jupyter.example.edu")
     assert found["verdict"] == "warning"
-    assert "passwords can be read on the way" in found["what"]
+    assert "passwords cross the network unencrypted" in found["what"]
 
 
 def test_an_https_address_that_does_not_answer_is_reported(state: StateFolder) -> None:

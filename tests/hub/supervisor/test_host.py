@@ -99,5 +99,5 @@ def test_down_reports_an_engine_that_does_not_answer(
     with pytest.raises(Unavailable) as error:
         down(state, print)
     assert "The Docker engine on local does not answer." in str(error.value)
-    assert f"with which it was started (on this machine: {FIRST}) goes on" in str(error.value)
-    assert "call `carrel down` again" in str(error.value)
+    assert f"containers of its engine (on this machine: {FIRST}) keep running" in str(error.value)
+    assert "run `carrel down` again" in str(error.value)
