@@ -148,8 +148,10 @@ def test_by_a_shell_script_with_json_alone(site: Installation, tmp_path: Path) -
 
     assert SEPARATORS in (folder / "separated.txt").read_text()
     separated = (folder / "separated.jsonl").read_text().removesuffix("\n").split("\n")
-    assert json.loads(separated[-1])["state"] == "succeeded"
-    assert any(SEPARATORS in str(json.loads(line)) for line in separated)
+    changes = [json.loads(line) for line in separated]
+    assert [each["state"] for each in changes if "state" in each][-1] == "succeeded"
+    outputs = [each["data"]["output"] for each in changes if each.get("kind") == "cell_output"]
+    assert SEPARATORS in "".join(str(output["text"]) for output in outputs)
 
     followed = [json.loads(line) for line in (folder / "followed.jsonl").read_text().splitlines()]
     kinds = [each["kind"] for each in followed if "request_id" in each]
