@@ -268,7 +268,7 @@ class Job:
 
         found = self.client.output(self.id)
         node: NotebookNode = nbformat.reads(  # type: ignore[no-untyped-call]
-            found.content.decode("utf-8"), as_version=4
+            found.content.decode("utf-8-sig"), as_version=4
         )
         return node
 

@@ -14,6 +14,7 @@ import unicodedata
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -42,6 +43,11 @@ _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Unicode categories of invisible characters, and of those that reverse text."""
 _FORBIDDEN = frozenset('\\:*?"<>|')
 """Not allowed in names on some systems, where ``\\`` separates folders."""
+_JUNK_FOLDER = "__macosx"
+_JUNK_FILES = frozenset({".ds_store", "icon\r", "thumbs.db", "desktop.ini"})
+_JUNK_PREFIX = "._"
+"""What macOS and Windows add to folders and archives by themselves: left out."""
+_UTF8_NAME = 0x800
 _DEVICES = frozenset(
     ("CON", "PRN", "AUX", "NUL", *(f"{d}{n}" for d in ("COM", "LPT") for n in "123456789"))
 )
@@ -61,6 +67,8 @@ class FileBundle:
     def of(cls, files: Iterable[tuple[str, bytes]]) -> Self:
         """Check files; their names are normalized to Unicode's composed form.
 
+        Files that macOS and Windows add by themselves are left out.
+
         Raises:
             InvalidInput: a name is not accepted, or there is no file.
             TooLarge: too many, or too much.
@@ -69,6 +77,8 @@ class FileBundle:
         seen: dict[str, str] = {}
         size = 0
         for given, content in files:
+            if _is_junk(given):
+                continue
             name = checked_name(given)
             _check_unique(name, seen)
             found[name] = content
@@ -97,6 +107,11 @@ def folder_sha256(files: Mapping[str, str]) -> str:
     """Hash of the lines ``HASH  NAME``, sorted by name."""
     lines = "".join(f"{files[name]}  {name}\n" for name in sorted(files))
     return sha256(lines.encode())
+
+
+def _is_junk(name: str) -> bool:
+    *folders, file = name.casefold().split("/")
+    return _JUNK_FOLDER in folders or file in _JUNK_FILES or file.startswith(_JUNK_PREFIX)
 
 
 def checked_name(given: str) -> str:
@@ -183,8 +198,9 @@ def _members(
         mode = member.external_attr >> 16
         if stat.S_ISLNK(mode):
             raise _refused(f"The archive holds a link, {member.filename[:80]!r}.")
-        if member.is_dir():
-            checked_name(member.filename.rstrip("/"))
+        name = _member_name(member)
+        if name.endswith("/"):
+            checked_name(name.rstrip("/"))
             continue
         if mode and not stat.S_ISREG(mode) and stat.S_IFMT(mode):
             raise _refused(f"{member.filename[:80]!r} is not a plain file.")
@@ -194,7 +210,20 @@ def _members(
         if len(content) > left:
             raise _too_large(f"The archive unpacks to more than {MAX_BYTES >> 20} MiB.")
         left -= len(content)
-        yield member.filename, content
+        yield name, content
+
+
+def _member_name(member: zipfile.ZipInfo) -> str:
+    """The name as the archiving program meant it.
+
+    PowerShell separates folders by backslashes; macOS writes UTF-8 without saying so, and zipfile
+    then takes it for the character set of DOS.
+    """
+    name = member.filename
+    if not member.flag_bits & _UTF8_NAME:
+        with suppress(UnicodeError):
+            name = name.encode("cp437").decode()
+    return name.replace("\\", "/")
 
 
 def _check_unique(name: str, seen: dict[str, str]) -> None:

@@ -24,7 +24,7 @@ def read(name: str, data: bytes) -> NotebookNode:
         InvalidInput: it is not a notebook.
     """
     try:
-        text = data.decode()
+        text = data.decode("utf-8-sig")
         parse_json(text)  # nbformat does not limit the depth
         loaded: object = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
         _give_ids(cast("NotebookNode", loaded))

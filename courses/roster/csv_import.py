@@ -21,10 +21,13 @@ MAX_CHARACTERS = 1_000_000
 _LONGEST = 200
 _SHOWN_MISTAKES = 5
 _DELIMITERS = ",;\t|"
+_SEPARATOR = re.compile(f'"?sep=([{_DELIMITERS}])"?[{_DELIMITERS} ]*', re.IGNORECASE)
+"""The first line by which Excel is told the delimiter."""
 _COLUMNS = ("student", "name", "section", "role")
 _ACCEPTED = (
-    "A table (CSV) whose first line names its columns: 'student' (the name to sign in with) and, "
-    "as far as wanted, 'name', 'section' and 'role' (student, grader or teacher)."
+    "A table (CSV) whose first line names its columns: 'student' (the name to sign in with; "
+    "without it, 'name') and, as far as wanted, 'name', 'section' and 'role' (student, grader or "
+    "teacher)."
 )
 
 
@@ -100,10 +103,14 @@ def read_roster(text: str) -> tuple[RosterRow, ...]:
     """
     if len(text) > MAX_CHARACTERS:
         raise TooLarge("The roster is too large.", accepted=_ACCEPTED, field="students")
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    heading = next((line for line in text.split("\n") if line.strip()), "")
+    lines_in = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    stated = _SEPARATOR.fullmatch(lines_in[0])
+    if stated:
+        lines_in[0] = ""
+    heading = next((line for line in lines_in if line.strip()), "")
     # By the heading alone: names and sections may contain any delimiter.
-    delimiter = max(_DELIMITERS, key=heading.count)
+    delimiter = stated[1] if stated else max(_DELIMITERS, key=heading.count)
+    text = "\n".join(lines_in)
     reader = csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True, strict=True)
     try:
         lines = [(reader.line_num, cells) for cells in reader if any(map(str.strip, cells))]
@@ -134,7 +141,9 @@ def _rows(lines: Sequence[tuple[int, list[str]]]) -> tuple[RosterRow, ...]:
 
 
 def _columns(cells: Sequence[str]) -> tuple[str, ...]:
-    columns = tuple(cell.strip().lower() for cell in cells)
+    columns = tuple(cell.strip().lower() for cell in _without_empty_end(cells))
+    if "student" not in columns:  # then "name" is what people sign in with
+        columns = tuple("student" if name == "name" else name for name in columns)
     if "student" not in columns:
         raise _refused("The first line of the roster names no column 'student'.")
     if unknown := [name for name in columns if name not in _COLUMNS]:
@@ -144,13 +153,22 @@ def _columns(cells: Sequence[str]) -> tuple[str, ...]:
     return columns
 
 
+def _without_empty_end(cells: Sequence[str]) -> Sequence[str]:
+    """The cells without empty ones at the end, which spreadsheets add."""
+    end = len(cells)
+    while end and not cells[end - 1].strip():
+        end -= 1
+    return cells[:end]
+
+
 def _row(columns: Sequence[str], cells: Sequence[str], others: Collection[str]) -> RosterRow:
+    cells = _without_empty_end(cells)
     if len(cells) > len(columns):
         raise InvalidInput(f"it has {len(cells)} cells, and there are {len(columns)} columns")
     given = {name: cell.strip() for name, cell in zip(columns, cells, strict=False)}
-    person = given["student"].lower()
+    person = given.get("student", "").lower()
     if not re.fullmatch(NAME, person):
-        raise InvalidInput(f"{given['student'][:40]!r} is not a valid user name")
+        raise InvalidInput(f"{given.get('student', '')[:40]!r} is not a valid user name")
     if person in others:
         raise InvalidInput(f"{person} is there twice")
     if any(len(value) > _LONGEST or not value.isprintable() for value in given.values()):

@@ -22,7 +22,8 @@ from ..errors import InvalidInput, TooLarge
 IGNORE_FILE = ".carrelignore"
 ALWAYS_IGNORED = (
     *(".git/", ".hg/", ".svn/", "__pycache__/", ".ipynb_checkpoints/", ".venv/", "venv/"),
-    *("node_modules/", ".mypy_cache/", ".pytest_cache/", ".ruff_cache/", ".DS_Store"),
+    *("node_modules/", ".mypy_cache/", ".pytest_cache/", ".ruff_cache/"),
+    *(".DS_Store", "._*", "__MACOSX/", "Thumbs.db", "desktop.ini"),
 )
 MAX_ARCHIVE_BYTES = 32 * 2**20
 MAX_ENTRIES = 10_000
@@ -174,7 +175,7 @@ def _check(folder: Path, entries: int, size_bytes: int) -> None:
 
 def _ignored(folder: Path) -> GitIgnoreSpec:
     try:
-        own = (folder / IGNORE_FILE).read_text("utf-8").split("\n")
+        own = (folder / IGNORE_FILE).read_text("utf-8-sig").split("\n")
     except FileNotFoundError:
         own = []
     except (OSError, UnicodeDecodeError) as error:

@@ -137,7 +137,7 @@ class Settings:
     def load(cls, state: StateFolder) -> Self:
         """Load the settings. Raises InvalidInput if the file is missing or not valid."""
         try:
-            found = json.loads(state.settings.read_text())
+            found = json.loads(state.settings.read_text(encoding="utf-8-sig"))
             found["engine"] = EngineKind(found.get("engine", EngineKind.LOCAL))
             found["base_url"] = parse_base_url(found.get("base_url", "/"))
             return cls(**found)

@@ -167,7 +167,7 @@ class SiteFile(_Table):
         """
         path = state.site_file
         try:
-            return cls.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+            return cls.model_validate(tomllib.loads(path.read_text(encoding="utf-8-sig")))
         except FileNotFoundError:
             return cls()
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import AfterValidator, Field, JsonValue
 
 from .base import LARGEST, LONGEST, MODEL_LENGTH, Devices, FiniteJson, In, Moment, Out
 from .pool import DeviceOut
@@ -191,7 +191,11 @@ Model = Annotated[str, Field(min_length=1, max_length=MODEL_LENGTH)]
 
 class NotebookIn(In):
     name: Annotated[str, Field(min_length=1, max_length=255)]
-    content: Annotated[str, Field(description="The .ipynb file's text.")]
+    content: Annotated[
+        str,
+        AfterValidator(lambda text: text.removeprefix("\ufeff")),
+        Field(description="The .ipynb file's text."),
+    ]
 
 
 class JobIn(In):

@@ -59,7 +59,7 @@ def read_quota(
         InvalidInput: it cannot be read, or contains an unknown key or value.
     """
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError as error:
         raise InvalidInput(f"There is no file {path}.", accepted=_FILE, field="quota") from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

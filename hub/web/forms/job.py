@@ -41,7 +41,7 @@ class ChosenNotebook:
         """Raises InvalidInput or TooLarge for the field ``notebook``."""
         name = name.replace("\\", "/").rpartition("/")[2]
         try:
-            text = data.decode()
+            text = data.decode("utf-8-sig")
             check_name(name, "notebook name")
             return cls(name=name, content=text, checked=check_notebook(name, text))
         except UnicodeDecodeError:

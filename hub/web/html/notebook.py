@@ -38,7 +38,7 @@ def notebook_page(name: str, content: bytes, theme: Theme) -> str:
     exporter = HTMLExporter(template_name="basic", sanitize_html=False)  # type: ignore[no-untyped-call]
     exporter.embed_images = False
     try:
-        text = content.decode()
+        text = content.decode("utf-8-sig")
         parse_json(text)  # nbformat does not limit the depth
         node = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
         body, _ = exporter.from_notebook_node(node)

@@ -93,7 +93,7 @@ class NotebookAttempt(NotebookState):
 def load(order: AttemptSpec) -> NotebookNode:
     """Return the notebook. Raises StartFailed if the file is not a notebook that can be read."""
     try:
-        text = Path(order.input_path).read_text(encoding="utf-8")
+        text = Path(order.input_path).read_text(encoding="utf-8-sig")
         notebook: NotebookNode = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
         nbformat.validate(notebook)
     except (OSError, ValueError, KeyError, AttributeError, nbformat.ValidationError) as error:

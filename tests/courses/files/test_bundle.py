@@ -6,6 +6,7 @@ import io
 import stat
 import struct
 import subprocess
+import unicodedata
 import zipfile
 from pathlib import Path, PurePosixPath
 
@@ -136,7 +137,41 @@ def _sha256sum(*names: str, cwd: Path) -> str:
     return done.stdout
 
 
+JUNK = ("__MACOSX/ps1/._a.py", "ps1/.DS_Store", "ps1/._a.py", "Thumbs.db", "ps1/Desktop.ini")
+
+
+def test_files_that_systems_add_by_themselves_are_left_out() -> None:
+    files = [("ps1/a.py", b"1"), *((name, b"junk") for name in JUNK), ("ps1/Icon\r", b"")]
+    assert dict(FileBundle.of(files).files) == {"ps1/a.py": b"1"}
+    with pytest.raises(InvalidInput, match="no file"):
+        FileBundle.of([("__MACOSX/._a", b"")])
+
+
 class TestArchives:
+    @pytest.mark.parametrize(
+        ("names", "said"),
+        [
+            (["ps1/", "ps1/a.py", *JUNK], ["ps1/a.py"]),
+            (["ps1\\", "ps1\\a.py", "ps1\\data\\b.csv"], ["ps1/a.py", "ps1/data/b.csv"]),
+        ],
+        ids=["macOS", "PowerShell"],
+    )
+    def test_archives_of_other_systems_are_the_same_files(
+        self, names: list[str], said: list[str]
+    ) -> None:
+        assert list(unpacked(zipped(*((name, b"") for name in names))).files) == said
+
+    def test_names_in_utf8_without_its_flag_are_read_as_utf8(self) -> None:
+        name = unicodedata.normalize("NFD", "übung.py")
+        archive = bytearray(zipped((name, b"1")))
+        archive[7] &= ~0x08
+        archive[archive.rindex(b"PK\x01\x02") + 9] &= ~0x08
+        assert list(unpacked(bytes(archive)).files) == ["übung.py"]
+
+    def test_names_of_the_old_character_set_are_kept(self) -> None:
+        archive = zipped(("xbung.py", b"1")).replace(b"xbung", "übung".encode("cp437"))
+        assert list(unpacked(archive).files) == ["übung.py"]
+
     def test_the_files_of_an_archive_are_the_bundle(self) -> None:
         made = zipped(("data/", b""), ("data/x.csv", b"1"), ("ps1.ipynb", b"{}"))
         assert dict(unpacked(made).files) == {"data/x.csv": b"1", "ps1.ipynb": b"{}"}

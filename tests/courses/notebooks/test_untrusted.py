@@ -9,6 +9,10 @@ import pytest
 from carrel.courses.notebooks import document, ipynb
 from carrel.courses.notebooks.python_code import parse
 from carrel.hub.errors import InvalidInput
+from carrel.hub.schemas import NotebookIn
+from carrel.hub.web.forms.job import ChosenNotebook
+
+from ..notebook_samples import SOURCE
 
 
 def deep(levels: int) -> bytes:
@@ -38,3 +42,14 @@ def test_an_output_that_is_nested_too_deeply_is_dropped() -> None:
 )
 def test_code_that_cannot_be_parsed_is_none(source: str) -> None:
     assert parse(source) is None
+
+
+def test_a_byte_order_mark_before_a_notebook_is_ignored_everywhere() -> None:
+    content = b"\xef\xbb\xbf" + SOURCE
+    assert document.read(content) == document.read(SOURCE) is not None
+    assert ipynb.read("unit1.ipynb", content) == ipynb.read("unit1.ipynb", SOURCE)
+    text = content.decode()
+    body = NotebookIn(name="a.ipynb", content=text)
+    assert body.content == SOURCE.decode()
+    assert NotebookIn.model_validate_json(body.model_dump_json()) == body
+    assert ChosenNotebook.read("a.ipynb", content).content == SOURCE.decode()

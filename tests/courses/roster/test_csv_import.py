@@ -35,11 +35,21 @@ class TestReading:
             "\ufeffStudent\tName\tSection\r\nADA\tAda L.\tblue\r\nben\r\n",
             'section,name,student\n\nblue,"Ada L.", ada\n ,, ben \n\n',
             "student,name,section\rada,Ada L.,blue\rben,,\r",
+            "\ufeffsep=;\r\nstudent;name;section;\r\nada;Ada L.;blue;\r\nben;;;\r\n;;;\r\n",
+            '"sep=,",,\nstudent,name,section,,\nada,Ada L.,blue,,\nben,,,,\n,,,,\n',
         ],
-        ids=["commas", "semicolons", "tabs from Windows", "another order", "old Macs"],
+        ids=[
+            *("commas", "semicolons", "tabs from Windows", "another order", "old Macs"),
+            *("Excel with sep=", "LibreOffice with sep="),
+        ],
     )
     def test_tables_with_all_delimiters_read_the_same(self, text: str) -> None:
         assert read_roster(text) == (ADA, BEN)
+
+    def test_a_table_without_student_names_accounts_in_its_column_name(self) -> None:
+        found = read_roster("\ufeffsep=;\r\nname;section;\r\nada;A;\r\nben;B;\r\n")
+        assert [(row.person, row.section) for row in found] == [("ada", "A"), ("ben", "B")]
+        assert found[0].full_name == ""
 
     def test_names_alone_are_enough(self) -> None:
         assert read_roster("student\nben\n") == (BEN,)

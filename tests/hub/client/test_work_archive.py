@@ -33,6 +33,25 @@ def test_ignored_files_are_not_uploaded(tmp_path: Path) -> None:
     assert found.left_out == ("link",)
 
 
+def test_a_byte_order_mark_hides_no_pattern_of_the_ignore_file(tmp_path: Path) -> None:
+    fill(tmp_path, "secret.txt", "train.py")
+    (tmp_path / ".carrelignore").write_bytes(b"\xef\xbb\xbfsecret.txt\r\n*.bin\r\n")
+    assert [item.name for item in of_folder(tmp_path).items] == ["train.py"]
+
+
+def test_files_that_macos_and_windows_add_are_not_uploaded(tmp_path: Path) -> None:
+    fill(
+        tmp_path,
+        "a/.DS_Store",
+        "a/._x.py",
+        "__MACOSX/a/._x.py",
+        "Thumbs.db",
+        "desktop.ini",
+        "a/x.py",
+    )
+    assert [item.name for item in of_folder(tmp_path).items] == ["a/x.py"]
+
+
 def test_the_archive_contains_no_user_names(tmp_path: Path) -> None:
     fill(tmp_path, "train.py", "run.sh")
     (tmp_path / "run.sh").chmod(0o777)
