@@ -16,7 +16,7 @@ from nbgrader.preprocessors import LimitOutput
 from ...hub.errors import InvalidInput
 from ..notebooks import ipynb
 from ..sandbox.interface import CellRun, Sandbox, SandboxEngine, SandboxLimits
-from . import verdict
+from . import shadowing, verdict
 from .answer_key import AssignmentKey, KeyCell, NotebookKey
 from .execution_plan import ExecutionPlan, Test, plan
 from .isolated_tests import IsolatedTests
@@ -39,11 +39,16 @@ class NotebookResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmissionResult:
-    """The result of one submission."""
+    """The result of one submission.
+
+    Attributes:
+        notes: sentences for the student about the other files.
+    """
 
     student: str
     notebooks: tuple[NotebookResult, ...]
     seconds: float
+    notes: tuple[str, ...] = ()
 
     @property
     def verdicts(self) -> tuple[CellVerdict, ...]:
@@ -54,7 +59,7 @@ class SubmissionGrader:
     """Grades submissions to one assignment, one after another; used by one thread.
 
     ``files`` are those of the released version besides its notebooks. They replace the submitted
-    ones.
+    ones, and those that would shadow their modules.
     """
 
     def __init__(
@@ -81,13 +86,13 @@ class SubmissionGrader:
         """
         began = time.monotonic()
         own = {name: data for name, data in submitted.items() if not _is_notebook(name)}
-        files = {**own, **self._files}
+        files, notes = shadowing.merged(own, self._files)
         notebooks = tuple(
             self._notebook(key, submitted.get(f"{key.name}.ipynb"), files, only)
             for key in self._key.notebooks
         )
         return SubmissionResult(
-            student=student, notebooks=notebooks, seconds=time.monotonic() - began
+            student=student, notebooks=notebooks, seconds=time.monotonic() - began, notes=notes
         )
 
     def close(self) -> None:

@@ -94,5 +94,9 @@ def verdict_of(work: Work, result: SubmissionResult) -> VerdictIn:
             )
             for one in result.verdicts
         ],
-        notes=[note[:_SENTENCE] for each in result.notebooks for note in each.notes],
+        notes=[
+            note[:_SENTENCE]
+            for notes in (result.notes, *(each.notes for each in result.notebooks))
+            for note in notes
+        ],
     )
