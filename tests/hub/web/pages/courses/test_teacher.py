@@ -109,7 +109,7 @@ def test_members_missing_from_the_roster_are_listed_and_stay(site: Site) -> None
         ({"name": ""}, "The name of the course is missing.", "new-name"),
         ({"max_devices": "many"}, "Invalid number of devices: &#39;many&#39;.", "new-max_devices"),
         ({"budget": "300"}, "Invalid budget: &#39;300&#39;.", "new-budget"),
-        ({"students": "name\nAda"}, "names no column &#39;student&#39;", "roster"),
+        ({"students": "person\nAda"}, "names no column &#39;student&#39;", "roster"),
         ({"guaranteed": "5"}, "5 devices are guaranteed, and 2 are the most.", "new-guaranteed"),
     ],
     ids=["no name", "devices", "budget", "roster", "guarantee"],
