@@ -16,7 +16,7 @@ from nbgrader.preprocessors import LimitOutput
 from ...hub.errors import InvalidInput
 from ..notebooks import ipynb
 from ..sandbox.interface import CellRun, Sandbox, SandboxEngine, SandboxLimits
-from . import shadowing, verdict
+from . import module_conflicts, verdict
 from .answer_key import AssignmentKey, KeyCell, NotebookKey
 from .execution_plan import ExecutionPlan, Test, plan
 from .isolated_tests import IsolatedTests
@@ -86,7 +86,7 @@ class SubmissionGrader:
         """
         began = time.monotonic()
         own = {name: data for name, data in submitted.items() if not _is_notebook(name)}
-        files, notes = shadowing.merged(own, self._files)
+        files, notes = module_conflicts.merged(own, self._files)
         notebooks = tuple(
             self._notebook(key, submitted.get(f"{key.name}.ipynb"), files, only)
             for key in self._key.notebooks

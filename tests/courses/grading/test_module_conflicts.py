@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from carrel.courses.grading.shadowing import merged
+from carrel.courses.grading.module_conflicts import merged
 
 RELEASED = {"helper.py": b"the release's", "tools/plot.py": b"plot", "data.csv": b"1,2"}
 
