@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,12 +10,19 @@ from dataclasses import dataclass
 from ..accounts.passwords import random_password
 from ..accounts.store import Accounts
 from ..accounts.usernames import parse_name
-from ..errors import Conflict, Unavailable
+from ..errors import Conflict, NotFound, Unavailable
 from ..interfaces.jupyterhub import HubUser, JupyterHub
 from ..records.audit import AuditAction
+from ..records.requests import Cause, CauseCode, RequestFilter
 from ..runtime.audit_trail import AuditTrail
+from ..scheduling.model.snapshot import Kind
+from ..scheduling.model.states import LIVE, State
 from ..schemas.admin import PeopleOut, PersonOut
+from ..transitions import lifecycle
 
+_ALL = 100_000
+_END_SECONDS = 30.0
+_POLL_SECONDS = 0.2
 _SHOWN_SECONDS = 5.0
 """Maximum age of JupyterHub's list of users on a page."""
 
@@ -109,12 +117,15 @@ class Users(AuditTrail):
         return password
 
     def remove(self, name: str, *, who: str, force: bool = False) -> None:
-        """Delete an account and its JupyterHub user with its sessions; keep files and ledger.
+        """End a user's sessions, and delete the account and its JupyterHub user.
+
+        Files and the ledger stay. Every step is safe to repeat; the account is deleted last, so
+        that an interrupted removal can be repeated.
 
         Raises:
             NotFound: there is no such account.
             Conflict: it belongs to the last administrator, and ``force`` is not given.
-            Unavailable: JupyterHub is not available.
+            Unavailable: JupyterHub is not available, or a session does not end in time.
         """
         name = parse_name(name)
         account = self._own.find(name)
@@ -128,11 +139,40 @@ class Users(AuditTrail):
                 accepted="Add another one first: carrel user add NAME --admin. "
                 "To remove the last one anyway: carrel user remove --force.",
             )
+        self._end_sessions(name, who)
         self.hub.remove_user(name)
         self._own.remove(name)
         self.store.add_change(
             self._change(AuditAction.ACCOUNT_REMOVE, name, who, before={"admin": account.admin})
         )
+
+    def _end_sessions(self, name: str, who: str) -> None:
+        """End queued, starting and running sessions: JupyterHub refuses to delete users with a
+        server that is starting."""
+        cause = Cause(
+            code=CauseCode.CANCELLED, message=f"Cancelled: the account was removed by {who}."
+        )
+        live = RequestFilter(owner=name, kind=Kind.SESSION, states=LIVE, limit=_ALL)
+        for request in self.store.requests(live):
+            now = self.clock()
+            self.store.apply(request.id, lifecycle.stop, State.CANCELLED, cause, now=now)
+        deadline = time.monotonic() + _END_SECONDS
+        while pending := self._pending(name):
+            if time.monotonic() >= deadline:
+                raise Unavailable(
+                    f"The session {pending} of {name} is still starting or stopping.",
+                    accepted=f"Try again in a moment: the account {name} still exists.",
+                )
+            time.sleep(_POLL_SECONDS)
+
+    def _pending(self, name: str) -> str:
+        """Return a server of the user that is starting or stopping; empty for none."""
+        try:
+            servers = self.hub.user(name).servers.values()
+        except NotFound:
+            return ""  # They have never signed in.
+        pending = (server for server in servers if server.pending)
+        return next((server.name or "default session" for server in pending), "")
 
     def join(self, group: str, names: Sequence[str], *, who: str) -> None:
         self.hub.add_to_group(group, tuple(names))

@@ -1,0 +1,84 @@
+"""A user who is removed leaves no session behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from carrel.hub.accounts.passwords import Cost
+from carrel.hub.accounts.store import Accounts
+from carrel.hub.groups.users import Users
+from carrel.hub.interfaces.jupyterhub import HubServer, HubUser
+from carrel.hub.schemas import SessionIn
+from carrel.hub.sessions.lifecycle import SessionLifecycle
+
+from ..doubles import STUDENT1, FakeHub
+from ..world import World
+
+
+class BusyHub(FakeHub):
+    """A hub that refuses to delete a user with a server that is starting."""
+
+    pending = 0
+    """For how many more questions it is starting."""
+
+    def user(self, name: str) -> HubUser:
+        server = HubServer(user=name, name="", ready=False, pending="spawn", url="")
+        found = super().user(name)
+        if self.pending <= 0:
+            return found
+        self.pending -= 1
+        return replace(found, servers={"": server})
+
+    def remove_user(self, name: str) -> None:
+        assert self.pending <= 0, "500: its server is starting"
+        self.people.discard(name)
+
+
+@pytest.fixture
+def accounts(tmp_path: Path) -> Iterator[Accounts]:
+    made = Accounts(tmp_path / "accounts.db", cost=Cost(n=2))
+    made.add("student1", "a long password", admin=False)
+    yield made
+    made.close()
+
+
+def test_queued_and_starting_sessions_are_cancelled_first(
+    tmp_path: Path, accounts: Accounts
+) -> None:
+    world = World.over(tmp_path)
+    session = SessionLifecycle(world.context).start(STUDENT1, "", SessionIn(devices=1, hours=1.0))
+    hub = BusyHub()
+    hub.pending = 2
+    users = Users(world.context.store, world.clock, hub, accounts)
+    users.remove("student1", who="admin")
+    ended = world.see(session)
+    assert (ended.state, ended.cause and ended.cause.message) == (
+        "cancelled",
+        "Cancelled: the account was removed by admin.",
+    )
+    assert "student1" not in hub.people
+    assert accounts.find("student1") is None
+    world.loop.close()
+
+
+def test_a_removal_that_was_interrupted_can_be_repeated(
+    tmp_path: Path, accounts: Accounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, hub = World.over(tmp_path), BusyHub()
+    users = Users(world.context.store, world.clock, hub, accounts)
+    monkeypatch.setattr(accounts, "remove", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        users.remove("student1", who="admin")
+    monkeypatch.undo()
+    assert accounts.find("student1") is not None
+    users.remove("student1", who="admin")
+    assert accounts.find("student1") is None
+    world.loop.close()
+
+
+def interrupted(_: str) -> None:
+    raise KeyboardInterrupt
