@@ -22,7 +22,6 @@ from ..requests.access import RequestAccess
 from ..requests.queries import RequestQueries
 from ..runtime.context import Context
 from ..scheduling.model.states import State
-from ..scheduling.quota import tree
 from ..schemas import RequestOut, SessionIn
 from ..transitions import owner_changes
 from .lifecycle import SessionLifecycle
@@ -86,14 +85,12 @@ class HeldSessions:
     # -- within ---------------------------------------------------------------------------
 
     def _desk(self, before: RequestRecord) -> NewRequest | None:
-        """Build the CPU desk, with the longest time limit of the group: it uses no device."""
+        """Build the CPU desk, for as long as the owner asked for."""
         c = self.context
         live = c.store.live_session(before.owner, CPU_DESK)
         if live is not None and live.id != before.id:
             return None
-        limits = tree.limits(tree.GroupTree(c.store.groups()), before.group)
-        hours = (limits.max_seconds if limits else before.seconds) / 3600
-        options = SessionIn(devices=0, hours=hours, group=before.group)
+        options = SessionIn(devices=0, hours=before.seconds / 3600, group=before.group)
         return RequestFactory.of(c).session(before.owner, CPU_DESK, options)
 
     def _free_name(self, owner: str) -> str:

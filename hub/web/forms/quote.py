@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ...admission.policy import seconds_of
 from ...admission.quotes import Quotes
 from ...errors import CarrelError
 from ...groups.membership import GroupChoice
 from ...records.identity import Identity
-from ...schemas import LARGEST, LONGEST, QuoteIn, QuoteOut, parsers
+from ...schemas import LARGEST, QuoteIn, QuoteOut, parsers
 from .session import SessionForm
 
 _CHOICES = 9
@@ -49,11 +50,11 @@ def asked(fields: Mapping[str, str]) -> QuoteIn:
     """
     if fields.get("for") == "job":
         kind, options = "job", SessionForm.filled({**fields, "hours": "1"}).options()
-        seconds: float = parsers.seconds(fields.get("time", "").strip())
+        seconds = parsers.seconds(fields.get("time", "").strip())
     else:
         kind, options = "session", SessionForm.filled(fields).options()
-        seconds = options.hours * 3600
-    limits = {"devices": max(0, min(options.devices, LARGEST)), "seconds": _whole(seconds)}
+        seconds = seconds_of(options.hours)
+    limits = {"devices": max(0, min(options.devices, LARGEST)), "seconds": seconds}
     form = {"kind": kind, "group": fields.get("group", ""), "model": options.model}
     may_be_stopped = fields.get("preemptible") != "no"
     return QuoteIn.model_validate({**form, **limits, "preemptible": may_be_stopped})
@@ -91,8 +92,3 @@ def _with(wanted: QuoteIn, devices: int) -> QuoteIn:
     """Return the same request with another number of devices; without devices, without a model."""
     dropped = {"model": None} if wanted.devices and not devices else {}
     return wanted.model_copy(update={"devices": devices, **dropped})
-
-
-def _whole(seconds: float) -> int:
-    """Return at least a second; submitting reports an invalid number of hours."""
-    return int(max(1.0, min(seconds, float(LONGEST))))

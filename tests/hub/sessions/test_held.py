@@ -253,7 +253,7 @@ class TestKeepingThePlace:
         assert (kept.id, kept.server_name, kept.claim) == (waiting.id, "gpu", True)
         assert kept.submitted_at == waiting.submitted_at
         desk = live(world, "student2", "")
-        assert (desk.devices, desk.group, desk.seconds) == (0, "cs101", 8 * 3600)
+        assert (desk.devices, desk.group, desk.seconds) == (0, "cs101", 3600)
         assert world.hub.asked == [("stop", "student2", ""), ("start", "student2", "")]
         # The cancelled spawner reports its end; the place is kept.
         SessionLifecycle(world.context).end(kept.id, StopIn(cause="cancelled"))
