@@ -17,7 +17,7 @@ class OutputLimits:
     Attributes:
         log: of ``log.txt``; beyond it only the last lines are kept.
         cell_text: what one cell may print into the output notebook.
-        cell_items: outputs of one cell in the output notebook.
+        cell_items: outputs of one cell in the output notebook: its first and its last ones.
         item: one image, table or other rich value in the output notebook.
         notebook: all outputs of the output notebook together.
         message: what one message of a kernel may print; a Python kernel cuts it itself.

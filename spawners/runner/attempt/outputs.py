@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -19,6 +20,9 @@ Cut: TypeAlias = Callable[[str, int], None]
 
 _METADATA_LIMIT: Final = 1 << 16
 _ERROR_LIMIT: Final = 1 << 16
+_LAST_PART: Final = 20
+"""One output in so many is kept for the end of a cell that has more than fit."""
+_ALWAYS: Final = frozenset({"execute_result", "error"})
 
 
 class StreamOutput:
@@ -55,12 +59,18 @@ class CellOutputs:
         """Bytes of finished cells that count towards the notebook's limit."""
         self._spent_in_cell = 0
         self._replaced: dict[str, int] = {}
+        self._most_last = max(1, limits.cell_items // _LAST_PART)
+        self._last: deque[NotebookNode] = deque()
+        """The newest outputs of the cell that did not fit; they follow when it ends."""
+        self._left_out = 0
 
     def start_cell(self) -> None:
         """Begin another cell."""
         self._spent_before += self._spent_in_cell
         self._spent_in_cell = 0
         self._streams = {}
+        self._last.clear()
+        self._left_out = 0
 
     def print(self, outputs: list[NotebookNode], name: str, text: str, missing: int = 0) -> None:
         stream = self._stream(outputs, name)
@@ -97,20 +107,34 @@ class CellOutputs:
         return sum(len(o["text"]) for o in outputs if o.output_type == "stream")
 
     def _full(self, outputs: list[NotebookNode]) -> bool:
-        return len(outputs) >= self._limits.cell_items
+        return len(outputs) >= self._limits.cell_items - self._most_last
 
     def accept(self, outputs: list[NotebookNode], output: NotebookNode) -> bool:
-        """Clip a rich output or an error; return False if the notebook is full."""
+        """Clip a rich output or an error; return False if it is held back until the cell ends."""
         clip(output, self._limits.item, self._cut)
+        if not outputs:  # Nothing was shown yet, or the cell has cleared its outputs.
+            self._last.clear()
+            self._left_out = 0
         size = _size(dict(output))
-        if self._full(outputs):
-            self._cut("output", size)
-            return False
-        return self.spend(size)
+        # What comes after an output that is held back is held back too, so that the order stays.
+        if not self._last and not self._full(outputs) and self._fits(size):
+            self._spent_in_cell += size
+            return True
+        self._last.append(output)
+        if len(self._last) > self._most_last:
+            self._leave_out(self._last.popleft())
+        return False
+
+    def _leave_out(self, output: NotebookNode) -> None:
+        self._left_out += 1
+        self._cut("output", _size(dict(output)))
+
+    def _fits(self, size: int) -> bool:
+        return self._spent_before + self._spent_in_cell + size <= self._limits.notebook
 
     def spend(self, size: int) -> bool:
         """Reserve space for something else in the notebook; False if the notebook is full."""
-        if self._spent_before + self._spent_in_cell + size > self._limits.notebook:
+        if not self._fits(size):
             self._cut("output", size)
             return False
         self._spent_in_cell += size
@@ -128,9 +152,25 @@ class CellOutputs:
         for stream in self._streams.values():
             stream.settle()
 
-    def end(self) -> None:
+    def end(self, outputs: list[NotebookNode]) -> None:
+        """Add the last outputs of a cell with too many; its result and its error always fit."""
         self.settle()
         self._spent_in_cell += sum(len(stream.output["text"]) for stream in self._streams.values())
+        always = {each.output_type: each for each in self._last if each.output_type in _ALWAYS}
+        kept = []
+        for output in self._last:
+            size = _size(dict(output))
+            if self._fits(size) or output is always.get(output.output_type):
+                self._spent_in_cell += size
+                kept.append(output)
+            else:
+                self._leave_out(output)
+        if self._left_out:
+            were = "output was" if self._left_out == 1 else "outputs were"
+            text = f"[carrel: {self._left_out:,} {were} left out]\n"
+            outputs.append(_node({"output_type": "stream", "name": "stderr", "text": text}))
+        outputs.extend(kept)
+        self._last.clear()
 
 
 def clip(output: NotebookNode, limit: int, cut: Cut) -> None:

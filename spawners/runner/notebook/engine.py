@@ -118,7 +118,7 @@ class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # paperm
     def cell_exception(
         self, cell: NotebookNode, cell_index: int, exception: CellExecutionError, **_: object
     ) -> None:
-        self.attempt.failure = (cell_index, exception)
+        self.attempt.failure = (cell_index, _cause(exception, cell))
         super().cell_exception(cell, cell_index)
 
     def cell_complete(self, cell: NotebookNode, cell_index: int, **_: object) -> None:
@@ -137,7 +137,7 @@ class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # paperm
                 self.nb.metadata.carrel["done"] = self.done
                 self._pending_end = ("cell_finished", {**where, "seconds": seconds})
         self.file.changed.add(cell_index)
-        self.outputs.end()
+        self.outputs.end(cell.outputs)
         attempt.report_step()
         attempt.reporter.settle()
 
@@ -312,6 +312,20 @@ def _in_log(output: NotebookNode) -> str:
         return plain("\n".join(output.traceback)) + "\n"
     text = "".join(output.get("data", {}).get("text/plain", ""))
     return f"{text}\n" if text else ""
+
+
+def _cause(raised: CellExecutionError, cell: NotebookNode) -> CellExecutionError:
+    """Return the error that the cell shows where the kernel's reply names none.
+
+    IPython replies "NoneType: None" if the ``_repr_html_`` of a result raises.
+    """
+    if (raised.ename, raised.evalue) != ("NoneType", "None"):
+        return raised
+    shown = [each for each in cell.outputs if each.output_type == "error"]
+    if not shown:
+        return raised
+    last = shown[-1]
+    return CellExecutionError("\n".join(last.traceback), str(last.ename), str(last.evalue))
 
 
 def _failure(raised: CellExecutionError) -> Mapping[str, Json]:

@@ -167,7 +167,7 @@ def test_an_image_that_is_too_large_leaves_a_note(desk: Desk) -> None:
 def test_many_outputs_of_a_cell_are_bounded_in_number(desk: Desk) -> None:
     order, _ = run(desk, "from IPython.display import display\nfor n in range(500): display(n)")
     cell = read(order.folder / "output.ipynb").cells[1]
-    assert len(cell.outputs) == SMALL.cell_items
+    assert len(cell.outputs) == SMALL.cell_items + 1, "and the mark of what was left out"
     assert len(events(desk, "cell_output")) == SMALL.cell_events
     assert {cut["what"] for cut in events(desk, "cut")} == {"output", "events"}
 
@@ -239,3 +239,44 @@ def test_the_limits_travel_with_the_order(desk: Desk) -> None:
     order, _ = run(desk, "1", limits=replace(SMALL, cell_items=7))
     found = json.loads(Path(order.folder / "order.json").read_text())
     assert found["limits"]["cell_items"] == 7
+
+
+def test_the_last_outputs_the_result_and_the_error_are_kept(desk: Desk) -> None:
+    many = "from IPython.display import display\nfor n in range(200): display(n)\n"
+    limits = replace(SMALL, cell_items=40)
+    order, _ = run(
+        desk, f"{many}'the result'", f"{many}raise ValueError('the error')", limits=limits
+    )
+    assert desk.service.ended["code"] == "cell_error"
+    first, second = code_cells(order)
+    shown = [
+        str(each.get("data", {}).get("text/plain", each.get("text"))) for each in first.outputs
+    ]
+    mark = "[carrel: 161 outputs were left out]\n"
+    assert shown == [*map(str, range(38)), mark, "199", "'the result'"]
+    assert second.outputs[-1].output_type == "error"
+    assert second.outputs[-1].evalue == "the error"
+
+
+def test_the_error_is_kept_in_a_notebook_that_is_full(desk: Desk) -> None:
+    fill = "for n in range(9): display(HTML('x' * 30_000))"
+    order, _ = run(
+        desk, f"from IPython.display import display, HTML\n{fill}\nraise ValueError('the error')"
+    )
+    (cell,) = code_cells(order)
+    assert cell.outputs[-1].get("evalue") == "the error", [str(o)[:150] for o in cell.outputs]
+
+
+def code_cells(order: LaunchOrder) -> list[Any]:
+    """The cells of the job's notebook, without the one with injected parameters."""
+    cells = read(order.folder / "output.ipynb").cells
+    return [each for each in cells if each.cell_type == "code" and each.outputs]
+
+
+def test_a_representation_that_raises_is_the_cause(desk: Desk) -> None:
+    """IPython's reply names the error "NoneType: None"."""
+    run(desk, "class A:\n    def _repr_html_(self): raise ValueError('no html')\nA()")
+    assert desk.service.ended["code"] == "cell_error"
+    assert "ValueError" in desk.service.ended["message"]
+    assert "no html" in desk.service.ended["message"]
+    assert "NoneType" not in desk.service.ended["message"]
