@@ -165,7 +165,7 @@ def main() -> int:
             command=again,
         ),
         report.Row(
-            name=f"decide, {size.pending:,} waiting on {size.devices:,} devices, median",
+            name=f"decide, {size.pending:,} queued on {size.devices:,} devices, median",
             ours=statistics.median(decisions(size, chosen.seed, chosen.times)),
             unit="ms",
             goal=report.AtMost(limit=DECIDE_MS),

@@ -113,7 +113,7 @@ def rows(times: Times, command: str) -> list[Row]:
         return Row(name=name, ours=middle(ours), goal=goal, unit="ms", command=command)
 
     return [
-        row("job in a waiting container, median", times.warm, 1 / 3),
+        row("job in a warm container, median", times.warm, 1 / 3),
         row("job with a device, median", times.device, 1.2),
     ]
 
@@ -128,7 +128,7 @@ def measure(bench: Bench, pairs: int, times: Times) -> None:
     for pair in range(pairs + 1):
         for way, (into, run) in enumerate(ways):
             if pair and not way:
-                eventually(bench.waits, "a waiting container", within=READY_SECONDS)
+                eventually(bench.waits, "a warm container", within=READY_SECONDS)
             eventually(bench.idles, "the last container is gone", within=LONGEST_SECONDS)
             time.sleep(SETTLE_SECONDS)
             took = run()
@@ -136,7 +136,7 @@ def measure(bench: Bench, pairs: int, times: Times) -> None:
                 into.append(took)
         if pair:
             report.note(
-                f"round {pair} of {pairs}: waiting container {times.warm[-1]:.0f} ms, "
+                f"round {pair} of {pairs}: warm container {times.warm[-1]:.0f} ms, "
                 f"with a device {times.device[-1]:.0f} ms, papermill {times.peer[-1]:.0f} ms"
             )
 

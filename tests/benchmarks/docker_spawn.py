@@ -5,7 +5,7 @@ One installation with one simulated device is brought up on a real engine, and t
 * spawn: as in ``spawn``, from the POST to the hub's API to the ``ready`` event, for a session
   with a device that is free and for a plain DockerSpawner on the same image under the same hub,
   by turns.
-* at once: twenty servers of three people are asked for in the same moment, without devices; from
+* at once: twenty servers of three users are requested in the same moment, without devices; from
   the first POST to the last ``ready``. All must come, on either side.
 """
 
@@ -57,7 +57,7 @@ def rows(times: Times, totals: Totals, command: str) -> list[Row]:
             command=command,
         ),
         Row(
-            name="sessions asked for at once, total",
+            name="20 sessions requested together, total",
             ours=middle(totals.ours),
             goal=together,
             unit="s",

@@ -140,8 +140,8 @@ def main() -> int:
     queues = [Size(pending=number) for number in QUEUES]
     pools = [Size(devices=number) for number in POOLS]
     found = {
-        "waiting, on 1,000 devices": measured("waiting", queues, chosen.seed, chosen.times),
-        "devices, with 10,000 waiting": measured("devices", pools, chosen.seed, chosen.times),
+        "queued, on 1,000 devices": measured("queued", queues, chosen.seed, chosen.times),
+        "devices, with 10,000 queued": measured("devices", pools, chosen.seed, chosen.times),
     }
     again = f"`{report.command_line(__spec__.name, *sys.argv[1:])}`"
     print(report.conditions(), again, *(table(*each) for each in found.items()), sep="\n\n")

@@ -33,9 +33,9 @@ DESK = "/services/carrel"
 STOCK_HUB = "c = get_config()  # noqa: F821\nc.JupyterHub.template_paths = []\n"
 STUDENTS_PAGES = {
     "desk": "/",
-    "desk, what changes": "/desk/live",
+    "desk, live update": "/desk/live",
     "requests": "/requests",
-    "requests that wait": "/requests?state=queued",
+    "queued requests": "/requests?state=queued",
     "a job": "/requests/{job}",
     "usage": "/usage",
     "submit": "/submit",
@@ -44,11 +44,11 @@ ADMINS_PAGES = {
     "desk": "/",
     "all requests": "/requests?whose=all",
     "groups": "/admin",
-    "people": "/admin/people",
+    "users": "/admin/people",
     "devices": "/admin/pool",
-    "audit list": "/admin/audit",
-    "use and waits": "/admin/use",
-    "usage of everybody": "/usage?whose=all",
+    "audit log": "/admin/audit",
+    "utilization and wait times": "/admin/use",
+    "usage of all users": "/usage?whose=all",
     "a course": "/course/cs101",
 }
 
