@@ -94,7 +94,7 @@ def picture(lines: Sequence[PlotLine]) -> str:
     figure = lines_plot(
         title="",
         about=ABOUT,
-        across=_decades("waiting requests, or devices", [x for x, _ in every]),
+        across=_decades("queued requests, or devices", [x for x, _ in every]),
         up=_decades("milliseconds", [y for _, y in every]),
         lines=lines,
     )
