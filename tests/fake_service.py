@@ -30,6 +30,7 @@ class FakeService:
         shown: (id, state) of every event that a stream has sent.
         beats: heartbeats of streams that had no event to send, by stream.
         files: files of a job, by name.
+        notes: what is said of the notebook of a new job.
         page: the maximum number of requests in a page of the list.
         problems: whether errors have the form of RFC 9457 alone, without the older one.
         free: how many devices PUT /sessions may grant at once.
@@ -45,6 +46,7 @@ class FakeService:
         self.logs: dict[str, bytes] = {}
         self.outputs: dict[str, bytes] = {}
         self.files: dict[str, dict[str, bytes]] = {}
+        self.notes: list[str] = []
         self.page = 200
         self.problems = False
         self.calls: list[tuple[str, str, Any]] = []
@@ -261,6 +263,8 @@ class _Handler(BaseHTTPRequestHandler):
                     fake.add(
                         f"j-{len(fake.requests):08d}",
                         key=body["idempotency_key"],
+                        notes=fake.notes,
+                        notebook=(body.get("notebook") or {"name": ""})["name"],
                         **{
                             name: body[name]
                             for name in ("labels", "command", "workdir", "memory_bytes")

@@ -16,6 +16,7 @@ from nbgrader.api import MissingEntry
 from nbgrader.nbgraderformat import SCHEMA_VERSION
 from nbgrader.preprocessors import CheckCellMetadata, ClearOutput, DeduplicateIds, OverwriteCells
 
+from ...hub.attempts.notebook_format import read_notebook
 from ..notebooks import ipynb
 from .answer_key import KeyCell, NotebookKey
 
@@ -41,10 +42,12 @@ class Sheet:
     Attributes:
         node: with the full tests, and so never in reach of a student's code.
         findings: cells that were repaired or are missing.
+        repairs: what was repaired in the file, one sentence for each kind.
     """
 
     node: NotebookNode
     findings: tuple[SanitizeFinding, ...]
+    repairs: tuple[str, ...] = ()
 
     def has(self, grade_id: str, change: CellRepair) -> bool:
         return SanitizeFinding(grade_id=grade_id, change=change) in self.findings
@@ -52,7 +55,8 @@ class Sheet:
 
 def sanitize(data: bytes, key: NotebookKey) -> Sheet:
     """Sanitize a notebook. Raises InvalidInput where it cannot be read."""
-    node = ipynb.read(f"{key.name}.ipynb", data)
+    read = read_notebook(f"{key.name}.ipynb", data)
+    node = read.node
     findings = list(_restore_roles(node, key))
     resources: dict[str, object] = {}
     for step in (ClearOutput(), DeduplicateIds()):
@@ -63,7 +67,7 @@ def sanitize(data: bytes, key: NotebookKey) -> Sheet:
     for step in (_OverwriteFromKey(key), CheckCellMetadata()):
         node, resources = step.preprocess(node, resources)
     node.metadata["kernelspec"] = json.loads(key.kernelspec)
-    return Sheet(node=node, findings=tuple(findings))
+    return Sheet(node=node, findings=tuple(findings), repairs=read.repairs)
 
 
 def _restore_roles(node: NotebookNode, key: NotebookKey) -> list[SanitizeFinding]:

@@ -218,6 +218,8 @@ def _nothing(
 
 def _notes(sheet: Sheet, planned: ExecutionPlan, runs: Mapping[str, CellRun]) -> list[str]:
     notes = []
+    if sheet.repairs:
+        notes.append(f"The notebook file was repaired: {' '.join(sheet.repairs)}")
     for finding in sheet.findings:
         if finding.change is CellRepair.DUPLICATED:
             notes.append(f"The cell {finding.grade_id!r} is there more than once: the last counts.")

@@ -31,6 +31,7 @@ from nbgrader.preprocessors import (
     LockCells,
 )
 
+from ...hub.attempts.notebook_format import read_notebook
 from ...hub.errors import InvalidInput
 from ..grading.answer_key import AssignmentKey, KeyCell, NotebookKey
 from ..notebooks import ipynb
@@ -77,14 +78,19 @@ def prepare(assignment: str, source: Mapping[str, bytes]) -> Prepared:
             f"The assignment {assignment!r} has no notebook.",
             accepted="At least one .ipynb file in the assignment's folder.",
         )
-    nodes = {name: ipynb.read(name, kept[name]) for name in names}
+    read = {name: read_notebook(name, kept[name]) for name in names}
+    nodes = {name: each.node for name, each in read.items()}
     problems = [said for name, node in nodes.items() for said in _problems(name, node)]
     if problems:
         raise InvalidInput("\n".join(problems))
     files = dict(kept)
     keys: list[NotebookKey] = []
     masters: dict[str, NotebookNode] = {}
-    warnings: list[str] = []
+    warnings = [
+        f"{name} was repaired: {' '.join(each.repairs)}"
+        for name, each in read.items()
+        if each.repairs
+    ]
     for name, node in nodes.items():
         master, release = _master_and_release(name, node)
         stem = name.removesuffix(".ipynb")

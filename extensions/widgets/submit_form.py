@@ -146,14 +146,15 @@ class SubmitForm(ipywidgets.VBox):  # type: ignore[misc]  # as above
         path = Path(str(self._path.value).strip()).expanduser()
         try:
             notebook = parsers.notebook(path)
-            found = check_notebook(notebook.name, notebook.content).fields
+            checked = check_notebook(notebook.name, notebook.content)
         except CarrelError as error:
             self._notebook, self._path.error = None, str(error)
             self._size.show("")
             return
         self._notebook = notebook
-        self._size.show(f"{path.name}, {_size(len(notebook.content.encode()))}")
-        fields = {field.name: field for field in found or ()}
+        repairs = f". Repaired: {' '.join(checked.repairs)}" if checked.repairs else ""
+        self._size.show(f"{path.name}, {_size(len(notebook.content.encode()))}{repairs}")
+        fields = {field.name: field for field in checked.fields or ()}
         if fields != self._fields or not self._parameter_box.children:
             self._fields = fields
             self._parameters = {name: _parameter_row(each) for name, each in fields.items()}

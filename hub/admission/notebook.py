@@ -6,11 +6,10 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-import nbformat
-from nbformat import NotebookNode, ValidationError
+from nbformat import NotebookNode
 
+from ..attempts.notebook_format import notebook_text, read_notebook, resolve_kernel
 from ..errors import InvalidInput, TooLarge
-from ..records.json_value import parse_json
 from ..schemas import MAX_NOTEBOOK_BYTES
 from .parameters import ParameterField
 
@@ -25,12 +24,16 @@ class CheckedNotebook:
     """A notebook that can be executed.
 
     Attributes:
+        content: text of the file to store: as it was sent, or as it was repaired.
+        repairs: what was repaired, one sentence for each kind.
         kernel: name of its kernel spec; empty if it has none.
         fields: the variables of its ``parameters`` cell; None if the cell cannot be read
             (a language that papermill does not inspect).
     """
 
     node: NotebookNode
+    content: str
+    repairs: tuple[str, ...]
     kernel: str
     fields: tuple[ParameterField, ...] | None
 
@@ -57,11 +60,11 @@ def check_name(name: str, what: str) -> str:
 
 
 def check_notebook(name: str, content: str) -> CheckedNotebook:
-    """Parse and validate an .ipynb file's text.
+    """Parse and validate an .ipynb file's text; old formats are upgraded, and errors repaired.
 
     Raises:
         TooLarge: more than ``MAX_NOTEBOOK_BYTES``.
-        InvalidInput: not a notebook, or another format than nbformat 4.
+        InvalidInput: not a notebook, or one that cannot be repaired.
     """
     try:
         size = len(content.encode())
@@ -76,30 +79,15 @@ def check_notebook(name: str, content: str) -> CheckedNotebook:
             accepted=f"At most {MAX_NOTEBOOK_BYTES // 2**20} MiB: clear its outputs first, "
             "and read data from your home folder.",
         )
-    raw = _parse(name, content)
-    version = raw.get("nbformat")
-    if not isinstance(version, int) or not isinstance(
-        raw.get("cells", raw.get("worksheets")), list
-    ):
-        raise InvalidInput(f"{name} is not a notebook.", accepted="A Jupyter notebook (.ipynb).")
-    if version != nbformat.current_nbformat:
-        newer = version > nbformat.current_nbformat
-        raise InvalidInput(
-            f"{name} has notebook format {version}, which is {'newer' if newer else 'older'} "
-            "than what can be executed here.",
-            accepted="Format 4: open it in JupyterLab and save it again.",
-        )
-    try:
-        node = nbformat.v4.reads(content)  # type: ignore[no-untyped-call]  # nbformat is untyped
-        nbformat.validate(node, relax_add_props=True)
-    except (ValidationError, AttributeError, KeyError, TypeError, ValueError) as error:
-        # Malformed content can break nbformat's reader before the schema is checked.
-        raise InvalidInput(
-            f"{name} is not a valid notebook: {first_line(str(error))}",
-            accepted="A notebook that JupyterLab opens without a warning.",
-        ) from error
-    kernelspec = node.metadata.get("kernelspec", {})
-    return CheckedNotebook(node=node, kernel=str(kernelspec.get("name", "")), fields=_fields(node))
+    read = read_notebook(name, content)
+    kernelspec = read.node.metadata.get("kernelspec", {})
+    return CheckedNotebook(
+        node=read.node,
+        content=notebook_text(read.node) if read.repairs else content,
+        repairs=read.repairs,
+        kernel=str(kernelspec.get("name", "")),
+        fields=_fields(read.node),
+    )
 
 
 def check_parameters(name: str, notebook: CheckedNotebook, given: Mapping[str, object]) -> None:
@@ -124,9 +112,13 @@ def check_parameters(name: str, notebook: CheckedNotebook, given: Mapping[str, o
     )
 
 
-def check_kernel(wanted: str, installed: Collection[str]) -> None:
-    """Raise InvalidInput, with the installed kernels, if the kernel is not installed."""
-    if wanted not in installed:
+def check_kernel(wanted: str, installed: Collection[str]) -> str:
+    """Return the name of the installed kernel. Raises InvalidInput, with those that are installed.
+
+    The wanted name may differ in case, or be ``python``.
+    """
+    found = resolve_kernel(wanted, installed)
+    if found is None:
         raise InvalidInput(
             f"The kernel {wanted[:80]!r} is not installed here."
             if wanted
@@ -134,23 +126,7 @@ def check_kernel(wanted: str, installed: Collection[str]) -> None:
             accepted=f"Installed: {', '.join(sorted(installed)) or 'none'} (--kernel NAME).",
             field="kernel",
         )
-
-
-def _parse(name: str, content: str) -> dict[str, object]:
-    try:
-        raw = parse_json(content)
-    except ValueError as error:
-        raise InvalidInput(
-            f"{name} is not a notebook: it is not JSON ({error}).",
-            accepted="A Jupyter notebook (.ipynb).",
-        ) from error
-    if not isinstance(raw, dict):
-        raise InvalidInput(f"{name} is not a notebook.", accepted="A Jupyter notebook (.ipynb).")
-    return raw
-
-
-def first_line(text: str) -> str:
-    return text.partition("\n")[0]
+    return found
 
 
 def _fields(node: NotebookNode) -> tuple[ParameterField, ...] | None:

@@ -23,7 +23,13 @@ from ..scheduling.model.snapshot import Kind, PriorityClass
 from ..schemas import JobIn, SessionIn
 from . import job_fields
 from .archive import read_archive
-from .notebook import check_kernel, check_name, check_notebook, check_parameters
+from .notebook import (
+    CheckedNotebook,
+    check_kernel,
+    check_name,
+    check_notebook,
+    check_parameters,
+)
 from .policy import admit, class_of, seconds_of
 
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
@@ -71,7 +77,8 @@ class RequestFactory:
     def job(self, who: Identity, body: JobIn) -> AcceptedJob:
         """Build the request of a job. Raises a ``Refused`` that names what is accepted."""
         owner = who.name
-        spec = self._notebook(owner, body) if body.notebook else _command(body)
+        checked_notebook = _checked_notebook(body) if body.notebook else None
+        spec = _notebook(body, checked_notebook) if checked_notebook else _command(body)
         checked = {
             "workdir": self._workdir(owner, body),
             "archive": bool(body.archive),
@@ -92,8 +99,8 @@ class RequestFactory:
             preemptible=body.preemptible,
         )
         image = self.images.choose(group, body.image, body.devices)
-        if body.notebook:
-            self._check_kernel(owner, spec.kernel, image)
+        if checked_notebook:
+            spec = replace(spec, kernel=self._kernel(owner, spec.kernel, image))
         priority = self._priority(who, group, body)
         # Last, since it is the slowest check.
         archive = read_archive(body.archive) if body.archive else None
@@ -115,7 +122,7 @@ class RequestFactory:
             expected=expected_seconds(self.store, owner, spec, body.seconds),
             image=image.reference if image else "",
         )
-        notebook = body.notebook.content.encode() if body.notebook else None
+        notebook = checked_notebook.content.encode() if checked_notebook else None
         return AcceptedJob(request=request, notebook=notebook, archive=archive)
 
     def session(self, owner: str, server_name: str, options: SessionIn) -> NewRequest:
@@ -173,31 +180,9 @@ class RequestFactory:
     def _teaches(self, who: Identity, group: str) -> bool:
         return group in self.store.taught_by(who.name)
 
-    def _notebook(self, owner: str, body: JobIn) -> JobSpec:
-        assert body.notebook is not None
-        if body.command:
-            raise _one_of_two("Both a notebook and a command were sent.")
-        notebook_name = check_name(body.notebook.name, "notebook name")
-        output_name = check_name(body.output or notebook_name, "output name")
-        notebook = check_notebook(notebook_name, body.notebook.content)
-        check_parameters(notebook_name, notebook, body.parameters)
-        size = len(json.dumps(body.parameters, ensure_ascii=False).encode(errors="replace"))
-        if size > MAX_PARAMETERS_BYTES:
-            raise TooLarge(
-                f"The parameters have {size >> 10:,} KiB.",
-                accepted=f"At most {MAX_PARAMETERS_BYTES >> 10} KiB: put data into a file.",
-                field="parameters",
-            )
-        return JobSpec(
-            notebook_name=notebook_name,
-            parameters=body.parameters,
-            kernel=body.kernel or notebook.kernel,
-            output_name=output_name,
-        )
-
-    def _check_kernel(self, owner: str, kernel: str, image: Image | None) -> None:
-        """Check the kernel against those of the image, or of the engine without an image."""
-        check_kernel(
+    def _kernel(self, owner: str, kernel: str, image: Image | None) -> str:
+        """Find the kernel among those of the image, or of the engine without an image."""
+        return check_kernel(
             kernel,
             frozenset(image.kernels) if image else self.backend.kernels(self.files.home(owner)),
         )
@@ -269,6 +254,33 @@ def grading_request(
         labels=labels,
         deadline=deadline,
         expected=expected or None,
+    )
+
+
+def _checked_notebook(body: JobIn) -> CheckedNotebook:
+    assert body.notebook is not None
+    if body.command:
+        raise _one_of_two("Both a notebook and a command were sent.")
+    return check_notebook(check_name(body.notebook.name, "notebook name"), body.notebook.content)
+
+
+def _notebook(body: JobIn, notebook: CheckedNotebook) -> JobSpec:
+    assert body.notebook is not None
+    name = body.notebook.name
+    check_parameters(name, notebook, body.parameters)
+    size = len(json.dumps(body.parameters, ensure_ascii=False).encode(errors="replace"))
+    if size > MAX_PARAMETERS_BYTES:
+        raise TooLarge(
+            f"The parameters have {size >> 10:,} KiB.",
+            accepted=f"At most {MAX_PARAMETERS_BYTES >> 10} KiB: put data into a file.",
+            field="parameters",
+        )
+    return JobSpec(
+        notebook_name=name,
+        parameters=body.parameters,
+        kernel=body.kernel or notebook.kernel,
+        output_name=check_name(body.output or name, "output name"),
+        notes=notebook.repairs,
     )
 
 

@@ -25,8 +25,8 @@ SAVED: Final = "saved"
 WORK: Final = "work"
 BELL: Final = "bell"
 """Beside the folder of an attempt that is waited for (``waiting``)."""
-_KEPT_BY_SERVICE: Final = frozenset({"archive", "retries", "internet"})
-"""Fields of a job that the service and the backend carry out; the file does not have them."""
+_KEPT_BY_SERVICE: Final = frozenset({"archive", "retries", "internet", "notes"})
+"""Fields of a job that the service and the backend use; the file does not have them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

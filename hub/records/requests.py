@@ -69,6 +69,7 @@ class JobSpec:
         retries: how often a lost attempt is retried.
         internet: whether it may reach more than Carrel's service; needs an engine that can
             restrict this.
+        notes: what was repaired in the notebook when it was submitted, one sentence each.
     """
 
     notebook_name: str
@@ -81,16 +82,19 @@ class JobSpec:
     memory_bytes: int = 0
     retries: int = 0
     internet: bool = True
+    notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Json]:
         """Return every field by its name, as JSON: the form in the database and in files."""
         values: dict[str, Json] = {field.name: getattr(self, field.name) for field in fields(self)}
-        return values | {"parameters": dict(self.parameters), "command": list(self.command)}
+        lists = {"command": list(self.command), "notes": list(self.notes)}
+        return values | {"parameters": dict(self.parameters)} | lists
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> JobSpec:
         """Load that form; fields missing in older rows and files get their default."""
-        return cls(**{**values, "command": tuple(values.get("command", ()))})
+        lists = {name: tuple(values.get(name, ())) for name in ("command", "notes")}
+        return cls(**{**values, **lists})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -254,9 +254,11 @@ def _text_of_notebook(path: Path, content: bytes) -> str:
         raise InvalidInput(
             f"{path} is nested too deeply.", accepted="Give an .ipynb file as Jupyter writes it."
         ) from None
-    if not (isinstance(document, dict) and isinstance(document.get("cells"), list)):
+    # Before format 4, the cells were in worksheets.
+    cells = document.get("cells", document.get("worksheets")) if isinstance(document, dict) else 0
+    if not isinstance(cells, list):
         raise InvalidInput(
             f"{path} is JSON, but not a notebook: it has no list of cells.",
-            accepted="Give an .ipynb file of format 4, as Jupyter writes it.",
+            accepted="Give an .ipynb file as Jupyter writes it.",
         )
     return text

@@ -101,6 +101,8 @@ class RequestOut(Out):
     workdir: str = ""
     memory_bytes: int = 0
     retries: int = 0
+    notes: list[str] = []
+    """What was repaired in the notebook when it was submitted, one sentence each."""
     priority: str = "normal"
     preemptible: bool = False
     """Whether it may be preempted; it is then queued again."""

@@ -218,6 +218,7 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
     yield from _urgency(request, now)
     yield "Parameters", ", ".join(f"{k} = {json.dumps(v)}" for k, v in request.parameters.items())
     yield "Output", request.output
+    yield "Repaired", " ".join(request.notes)
     yield "Image", request.image
     if not request.internet:
         yield "Internet", "not reached"

@@ -185,6 +185,8 @@ def send(
         group = common["group"] or job_builder.only_group(client, "--group")
         job = job_builder.job(fields | what | packed | {"group": group}, maker="cli")
         request = client.submit(job)
+        if request.notes:
+            note(f"{request.notebook} was repaired: {' '.join(request.notes)}")
         waits = common["wait_for_end"] or common["follow"]
         if not (waits and as_json):
             _submitted(request, as_json=as_json, hint=not waits)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import nbformat
 from jinja2 import TemplateError
 
+from ...attempts.notebook_format import read_notebook
 from ...errors import InvalidInput, TooLarge
-from ...records.json_value import parse_json
 from .frame_style import Theme, notebook_style
 
 _MOST_BYTES = 4 * 1024 * 1024
@@ -16,7 +15,7 @@ _INVALID = (
     TypeError,
     ValueError,
     TemplateError,
-    nbformat.ValidationError,
+    InvalidInput,
 )
 
 
@@ -38,11 +37,8 @@ def notebook_page(name: str, content: bytes, theme: Theme) -> str:
     exporter = HTMLExporter(template_name="basic", sanitize_html=False)  # type: ignore[no-untyped-call]
     exporter.embed_images = False
     try:
-        text = content.decode("utf-8-sig")
-        parse_json(text)  # nbformat does not limit the depth
-        node = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
-        body, _ = exporter.from_notebook_node(node)
-    # nbformat only logs what is invalid, and templates fail on it.
+        body, _ = exporter.from_notebook_node(read_notebook(name, content).node)
+    # Templates fail on MIME types that have a value of another type.
     except _INVALID as error:
         raise InvalidInput(
             f"{name} cannot be read as a notebook.", accepted="Download the file."

@@ -12,6 +12,7 @@ from nbclient import NotebookClient
 from nbformat.v4 import new_notebook
 from traitlets import default
 
+from ....hub.attempts.notebook_repair import DEFAULT_KERNEL
 from ..attempt.log import drain
 from .manager import JobKernelManager
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from jupyter_client.client import KernelClient
     from jupyter_client.manager import KernelManager
 
-DEFAULT_KERNEL: Final = "python3"
 START_TIMEOUT_SECONDS: Final = 120
 _STARTUP_FILES: Final = (
     ".ipython/profile_default/*config*",

@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import nbformat
 import papermill
 from jupyter_client.kernelspec import KernelSpecManager
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 from papermill.exceptions import PapermillExecutionError
 
+from ....hub.attempts.notebook_format import read_notebook, resolve_kernel
+from ....hub.attempts.notebook_repair import DEFAULT_KERNEL
 from ....hub.attempts.spec import AttemptSpec
+from ....hub.errors import InvalidInput
 from ..attempt import outcome_messages as outcome
 from ..attempt.outcome_messages import AttemptOutcome, StartFailed
 from ..attempt.working_folder import working_folder
-from ..kernels.start import DEFAULT_KERNEL, can_use_spare
+from ..kernels.start import can_use_spare
 from .engine import ENGINE, NotebookManager, register
 from .state import NotebookState
 
@@ -92,14 +94,13 @@ class NotebookAttempt(NotebookState):
 
 def load(order: AttemptSpec) -> NotebookNode:
     """Return the notebook. Raises StartFailed if the file is not a notebook that can be read."""
+    name = order.job.notebook_name
     try:
-        text = Path(order.input_path).read_text(encoding="utf-8-sig")
-        notebook: NotebookNode = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
-        nbformat.validate(notebook)
-    except (OSError, ValueError, KeyError, AttributeError, nbformat.ValidationError) as error:
-        first = str(error).strip().splitlines()[:1] or [type(error).__name__]
-        raise StartFailed(f"{order.job.notebook_name} cannot be read: {first[0]}") from error
-    return notebook
+        return read_notebook(name, Path(order.input_path).read_bytes()).node
+    except OSError as error:
+        raise StartFailed(f"{name} cannot be read: {error}") from error
+    except InvalidInput as error:
+        raise StartFailed(error.message) from error
 
 
 def choose_kernel(order: AttemptSpec, notebook: NotebookNode) -> ChosenKernel:
@@ -110,11 +111,11 @@ def choose_kernel(order: AttemptSpec, notebook: NotebookNode) -> ChosenKernel:
     """
     specs = KernelSpecManager()
     installed = sorted(specs.find_kernel_specs())
-    name = order.job.kernel or notebook.metadata.get("kernelspec", {}).get("name", DEFAULT_KERNEL)
-    if name not in installed:
-        raise StartFailed(
-            f'the kernel "{name}" is not installed; installed are: {", ".join(installed) or "none"}'
-        )
+    named = order.job.kernel or notebook.metadata.get("kernelspec", {}).get("name", DEFAULT_KERNEL)
+    name = resolve_kernel(named, installed)
+    if name is None:
+        known = ", ".join(installed) or "none"
+        raise StartFailed(f'the kernel "{named}" is not installed; installed are: {known}')
     return ChosenKernel(name=name, language=specs.get_kernel_spec(name).language)
 
 

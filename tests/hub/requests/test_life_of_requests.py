@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from carrel.hub.attempts.notebook_format import read_notebook
 from carrel.hub.errors import (
     CarrelError,
     Conflict,
@@ -27,6 +28,7 @@ from carrel.hub.schemas import NotebookIn, OpenSessionIn, SessionIn, StopIn
 from carrel.hub.sessions.lifecycle import SessionLifecycle
 from carrel.spawners.fake import FakeBackend
 
+from ...odd_notebooks import ODD
 from ...stores import new_store
 from ..doubles import ADMIN, STRANGER, STUDENT1, STUDENT2, TEACHER, Clock, FakeHub, build, device
 from ..notebooks import notebook
@@ -56,6 +58,24 @@ def test_sources_as_lists_of_lines_are_read(context: Context) -> None:
     content["cells"][0]["source"] = ["lr = 0.1\n", "epochs = 3"]
     made = JobService(context).submit(STUDENT1, job(notebook=named("a.ipynb", json.dumps(content))))
     assert made.parameters == {"lr": 0.05}
+
+
+def test_an_odd_notebook_is_repaired_at_submission_and_the_owner_is_told(context: Context) -> None:
+    content, repairs = ODD["collapsed in a code cell"]
+    sent = job(notebook=named("a.ipynb", content), parameters={})
+    made = JobService(context).submit(STUDENT1, sent)
+    assert made.notes == list(repairs)
+    assert RequestQueries(context).request(STUDENT1, made.id).notes == list(repairs)
+    stored_text = context.files.input_path(made.id).read_bytes()
+    assert read_notebook("a.ipynb", stored_text).repairs == ()
+
+
+@pytest.mark.parametrize("kernel", ["Python3", "python"])
+def test_a_kernel_is_stored_by_its_installed_name(context: Context, kernel: str) -> None:
+    made = JobService(context).submit(STUDENT1, job(kernel=kernel))
+    record = context.store.request(made.id)
+    assert record.job is not None
+    assert record.job.kernel == "python3"
 
 
 def test_the_same_key_makes_one_job(context: Context) -> None:

@@ -22,6 +22,7 @@ from carrel.spawners.devices.simulated import simulated_devices
 from carrel.spawners.local.backend import LocalBackend, create
 from carrel.spawners.processes import lease_processes
 
+from ...odd_notebooks import ODD
 from ..attempts import deadline, wait_for_end
 from ..conftest import Desk, Driver
 from ..fake_service import WAIT_SECONDS
@@ -169,7 +170,7 @@ def test_a_call_of_input_is_explained(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("text", "kernel", "message"),
     [
-        ("this is no notebook", "", "train.ipynb cannot be read: "),
+        ("this is no notebook", "", "train.ipynb is not a notebook: it is not JSON"),
         ("", "klingon", 'the kernel "klingon" is not installed; installed are: '),
     ],
 )
@@ -178,6 +179,22 @@ def test_a_job_that_cannot_start_says_why(desk: Desk, text: str, kernel: str, me
     assert wait_for_end(desk, order, desk.backend.start(order)) == 1
     assert desk.service.ended["code"] == "start_failed"
     assert message in desk.service.ended["message"]
+
+
+@pytest.mark.parametrize(
+    ("case", "kernel"),
+    [
+        ("format 3", ""),
+        ("collapsed in a code cell", "Python3"),
+        ("an id in format 4.4", "python"),
+        ("odd, missing and duplicate ids", ""),
+    ],
+)
+def test_a_notebook_that_papermill_runs_is_run(desk: Desk, case: str, kernel: str) -> None:
+    """Item 30: also one that was queued before admission repaired it."""
+    order = desk.order(ODD[case][0], kernel=kernel)
+    assert wait_for_end(desk, order, desk.backend.start(order)) == 0
+    assert printed(output(order)).startswith("ran\n")
 
 
 def test_sigterm_in_the_middle_keeps_the_partial_output(desk: Desk) -> None:

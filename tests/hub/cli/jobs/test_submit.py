@@ -77,6 +77,18 @@ def test_a_command_runs_in_a_shell_only_where_asked(service: FakeService, carrel
     ]
 
 
+def test_a_repaired_notebook_is_noted_unless_json_is_printed(
+    service: FakeService, carrel: Carrel
+) -> None:
+    old = json.dumps({"nbformat": 3, "metadata": {}, "worksheets": [{"cells": []}]})
+    Path("old.ipynb").write_text(old)
+    service.notes = ["Upgraded from notebook format 3 to 4.5."]
+    note = "old.ipynb was repaired: Upgraded from notebook format 3 to 4.5.\n"
+    assert carrel("submit", "old.ipynb").stderr == note
+    as_json = carrel("submit", "old.ipynb", "--json")
+    assert (as_json.stderr, json.loads(as_json.stdout)["notes"]) == ("", service.notes)
+
+
 def test_elsewhere_it_says_how_to_upload_files(
     service: FakeService, carrel: Carrel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -1,0 +1,112 @@
+"""Read a notebook as valid format 4.5: upgrade it, repair it, or refuse it.
+
+Admission, the runner and the grading of submissions all read notebooks here, so that one of them
+accepts what another accepts. Papermill runs many files that violate the schema, since other
+programs write them: they are repaired, with a sentence for each kind of repair.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final, cast
+
+import nbformat
+from nbformat import NotebookNode, ValidationError
+
+from ..errors import InvalidInput
+from ..records.json_value import parse_json
+from .notebook_repair import DEFAULT_KERNEL, FORMAT, MALFORMED, PYTHON, NotebookRepair, Raw
+
+_OLDEST: Final = 2
+"""Format 1 was never in a release of IPython, and nbformat repeats its cells."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidNotebook:
+    """A notebook of format 4.5.
+
+    Attributes:
+        repairs: a sentence for each kind of repair; empty if the file itself is valid.
+    """
+
+    node: NotebookNode
+    repairs: tuple[str, ...] = ()
+
+
+def read_notebook(name: str, content: str | bytes) -> ValidNotebook:
+    """Parse a notebook of any format, and upgrade and repair it.
+
+    Raises:
+        InvalidInput: it is not a notebook, or cannot be repaired.
+    """
+    raw = _parsed(name, content)
+    version = raw.get("nbformat")
+    cells = raw.get("cells", raw.get("worksheets"))
+    if type(version) is not int or version < _OLDEST or not isinstance(cells, list):
+        raise InvalidInput(f"{name} is not a notebook.", accepted="A Jupyter notebook (.ipynb).")
+    if version > FORMAT:
+        raise InvalidInput(
+            f"{name} has notebook format {version}, which is newer than what can be executed here.",
+            accepted=f"Format {FORMAT}: open it in JupyterLab and save it again.",
+        )
+    try:
+        repair = NotebookRepair()
+        valid = repair.apply(raw if version == FORMAT else repair.upgraded(raw, version))
+        node = nbformat.v4.to_notebook_json(valid)  # type: ignore[no-untyped-call]
+    except MALFORMED as error:
+        raise InvalidInput(
+            f"{name} is not a valid notebook: {_reason(error)}",
+            accepted="A notebook that JupyterLab opens without a warning.",
+        ) from error
+    return ValidNotebook(node=cast("NotebookNode", node), repairs=tuple(repair.sentences()))
+
+
+def notebook_text(node: NotebookNode) -> str:
+    """Return the notebook as the text of a file; it can always be encoded."""
+    text: str = nbformat.writes(node)  # type: ignore[no-untyped-call]
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a character, which only JSON can write
+        text = nbformat.writes(node, ensure_ascii=True)  # type: ignore[no-untyped-call]
+    return text
+
+
+def resolve_kernel(wanted: str, installed: Collection[str]) -> str | None:
+    """Return the installed kernel of that name as Papermill finds it; None if there is none.
+
+    Jupyter ignores the case of kernel names, and ``python`` is the native kernel.
+    """
+    name = wanted.lower()
+    if name == PYTHON:
+        name = DEFAULT_KERNEL
+    return next((each for each in sorted(installed) if each.lower() == name), None)
+
+
+def _parsed(name: str, content: str | bytes) -> Raw:
+    accepted = "A Jupyter notebook (.ipynb)."
+    try:
+        text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
+        raw = parse_json(text)
+    except UnicodeDecodeError:
+        raise InvalidInput(
+            f"{name} is not UTF-8.", accepted="A notebook saved as UTF-8, as JupyterLab does."
+        ) from None
+    except json.JSONDecodeError as error:
+        raise InvalidInput(
+            f"{name} is not a notebook: it is not JSON ({error}).", accepted=accepted
+        ) from error
+    except ValueError as error:
+        raise InvalidInput(
+            f"{name} cannot be read as a notebook: {error}.", accepted=accepted
+        ) from error
+    if not isinstance(raw, dict):
+        raise InvalidInput(f"{name} is not a notebook.", accepted=accepted)
+    return raw
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return str(error).strip().partition("\n")[0]
+    return "it does not have the form of a notebook."
