@@ -1,3 +1,3 @@
-"""What the service asks of the world: the values that it keeps, the protocols that it calls."""
+"""Protocols that the adapters of the service implement: store, backend, files, JupyterHub."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""An engine that runs what a lease allows: local processes now, containers and Slurm later.
+"""The port to a backend, which runs sessions and jobs on leased devices.
 
-Calls may block; the service makes them in threads. All of them are safe to repeat.
-Backends are found by entry point (group ``carrel.backends``): ``factory(BackendSettings)``.
+Calls may block, so the service makes them in threads. All of them are idempotent. Backends are
+found by entry point (group ``carrel.backends``): ``factory(BackendSettings)``.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .images import ImageSource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeState:
-    """One machine of an engine that has several.
+    """The state of one node of a backend that has several.
 
     Attributes:
-        why_not: why nothing can start there now, as a sentence; empty where it can.
-        ready: how many containers wait there for jobs.
+        why_not: why nothing can start on the node now, as a sentence; empty if it can.
+        ready: number of warm containers for jobs.
     """
 
     name: str
@@ -37,19 +37,21 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchOrder:
-    """The data to start one attempt of a job.
+    """Everything that a backend needs to start one attempt of a job.
 
     Attributes:
-        token: the attempt's own token; it goes into a 0600 file, never on a command line.
-        folder: of this attempt; the backend and the runner write here and nowhere else.
-        input_path: the notebook as it was submitted.
+        seconds: the time limit.
+        token: the token of the attempt; the backend writes it to a file of mode 0600, never to a
+            command line.
+        folder: the folder of the attempt; the backend and the runner write nowhere else.
+        input_path: the submitted notebook.
         home: the owner's home.
-        archive_path: the uploaded .tar.gz, None without one.
-        image: ``NAME@sha256:…``, empty on an engine without images.
-        node: where the lease is, for an engine with several.
-        group: whose course data it may read.
-        trusted: whether it runs as the service's account on the service's machine, on any engine;
-            from ``RequestRecord.trusted``, never from an id.
+        archive_path: the uploaded .tar.gz, if there is one.
+        image: ``NAME@sha256:…``; empty on a backend without images.
+        node: the node of the lease, on a backend with several.
+        group: the group whose course data the attempt may read.
+        trusted: whether the attempt runs as the service's account on the service's machine,
+            whatever the backend; from ``RequestRecord.trusted``, never derived from an id.
     """
 
     lease_id: str
@@ -75,30 +77,34 @@ class ProcessState(StrEnum):
     DEAD = "dead"
     """Confirmed: no process of the lease is left."""
     UNKNOWN = "unknown"
-    """The engine did not respond; the state of the processes is unknown."""
+    """The engine did not respond."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptStatus:
-    """What the engine says of one lease. ``handle`` is its oldest process, if alive."""
+    """The state of the processes of one lease.
+
+    Attributes:
+        handle: the oldest process, if one is alive.
+        exit_status: of the first process, if the engine saw it exit; negative for a signal.
+        cause: why it ended, if the engine knows: it ran out of memory.
+    """
 
     life: ProcessState
     handle: Handle | None = None
     exit_status: int | None = None
-    """Where the engine saw the first process end; negative for a signal."""
     cause: Cause | None = None
-    """Where the engine knows why it ended: it was killed for memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivitySample:
-    """What leases and devices did.
+    """CPU time of leases and activity of devices.
 
     Attributes:
-        cpu_seconds: by lease; what its processes used since the engine was first asked about
-            it, without the server of a session itself (open tabs keep that busy). It never
-            falls while the engine lives. A lease of which nothing is known is missing.
-        devices: by device id; one of which nothing is known is missing.
+        cpu_seconds: CPU time by lease id, since the first sample of the lease. The Jupyter server
+            of a session is not counted, because open browser tabs keep it busy. The value never
+            decreases during the life of the backend. Leases without data are missing.
+        devices: activity by device id; devices without data are missing.
     """
 
     cpu_seconds: Mapping[str, float]
@@ -106,44 +112,47 @@ class ActivitySample:
 
 
 class Backend(ImageSource, Protocol):
-    """One engine.
+    """A backend with its nodes, devices and processes.
 
     Attributes:
-        keeps_inside: whether it can keep a job from the internet.
+        keeps_inside: whether the backend can deny a job access to the internet.
     """
 
     name: str
     keeps_inside: bool
 
     def nodes(self) -> tuple[NodeState, ...]:
-        """The machines that devices and leases name as theirs; none where it has only this one."""
+        """Return the nodes that devices and leases refer to; empty without nodes but this one."""
 
     def inventory(self) -> tuple[Device, ...]:
-        """The devices of this engine's nodes, as they are now (health included)."""
+        """Return the devices of all nodes with their current health."""
 
     def kernels(self, home: Path) -> frozenset[str]:
-        """Names of the kernel specs that a job with this home can use."""
+        """Return the names of the kernel specs that a job with this home can use."""
 
     def start(self, order: LaunchOrder) -> Handle:
-        """Start the attempt's first process in a session of its own.
+        """Start the first process of an attempt in its own process session.
 
         Raises:
-            BackendFailed: with what the engine said; nothing runs then.
-            Unavailable: the engine does not answer, so that nothing is known.
+            BackendFailed: the engine reported an error, and nothing runs.
+            Unavailable: the engine did not answer, so the outcome is unknown.
         """
 
     def status(
         self, leases: Mapping[str, Handle | None], *, trusted: Collection[str] = ()
     ) -> Mapping[str, AttemptStatus]:
-        """Report the state of each lease's processes.
+        """Return the state of the processes of each lease.
 
         Args:
-            leases: the handle by id, None where no handle was reported.
-            trusted: the leases whose ``LaunchOrder`` was trusted.
+            leases: the handle by lease id; None if no handle was reported.
+            trusted: ids of the leases that were started with ``LaunchOrder.trusted``.
         """
 
     def activity(self, leases: Mapping[str, Handle | None]) -> ActivitySample:
-        """Report what sessions and all devices did; leases not named any more are forgotten."""
+        """Return the CPU time of these leases and the activity of all devices.
+
+        The counters of leases that are missing from ``leases`` are dropped.
+        """
 
     def stop(
         self,
@@ -153,9 +162,9 @@ class Backend(ImageSource, Protocol):
         trusted: bool = False,
         patience: float = 4.0,
     ) -> bool:
-        """SIGINT, SIGTERM, SIGKILL to the lease's whole set within ``patience`` seconds.
+        """Stop all processes of the lease: SIGINT, SIGTERM, SIGKILL within ``patience`` seconds.
 
-        Returns True once death is confirmed.
+        Return whether all of them are confirmed dead.
         """
 
     def request_checkpoint(
@@ -167,25 +176,25 @@ class Backend(ImageSource, Protocol):
         *,
         trusted: bool = False,
     ) -> None:
-        """Notify an attempt that it will be stopped, so that it can save; interrupts nothing.
+        """Notify an attempt of its stop, so that it can save its work, without interrupting it.
 
-        Writes the notice into the attempt's folder (``CARREL_NOTICE``) and sends SIGUSR1, once,
-        to the processes that catch it. A session has no folder: its server is notified over
-        JupyterHub.
+        Writes the notice to the folder of the attempt (``CARREL_NOTICE``) and sends SIGUSR1 once
+        to the processes that catch it. A session has no such folder; its server gets the notice
+        through JupyterHub.
         """
 
     def withdraw_notice(self, folder: Path) -> None:
-        """Remove the notice from the attempt's folder, if there is one."""
+        """Delete the notice from the folder of the attempt, if there is one."""
 
     def release_warm(self) -> None:
-        """Stop warm containers: JupyterHub is about to start a session on this engine."""
+        """Stop the warm containers, because JupyterHub is about to start a session."""
 
     def remove_orphans(self, live: Callable[[], Collection[str]]) -> None:
-        """Stop and remove what belongs to no live lease, and what ended leases left behind.
+        """Stop and remove everything that belongs to no live lease, and leftovers of ended ones.
 
-        ``live`` returns the ids of all leases that are not released. It is called after the
-        engine was asked: a lease is written before anything of it starts.
+        ``live`` returns the ids of all unreleased leases. It is called after the engine was
+        listed: a lease is stored before anything of it starts, so nothing new looks orphaned.
         """
 
     def journal(self, folder: Path) -> Sequence[NewEvent]:
-        """The events that the attempt wrote down in its folder, delivered or not."""
+        """Return the events in the journal of the attempt, whether delivered or not."""

@@ -7,21 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 COURSES = "/course"
-"""Where the data of courses appear in containers, and in grading sandboxes."""
+"""The mount point of course data in containers and grading sandboxes."""
 
 
 COURSE_DATA = "CARREL_COURSE_DATA"
-"""In the environment of what runs for a course that has data: the folder."""
+"""The environment variable with the folder of the course data; set only if the course has data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DockerHost:
-    """One engine of the pool.
+    """The Docker engine of one node.
 
     Attributes:
-        node: how the pool calls its machine; ``local`` for this one.
-        url: ``unix://…``, ``ssh://…`` or ``tcp://…``; the files of TLS belong to the last.
-        address: of another machine, as this one reaches it.
+        node: the name of the node in the pool; ``local`` for this machine.
+        url: ``unix://…``, ``ssh://…`` or ``tcp://…``.
+        address: the IP address of another node, as this machine reaches it.
+        tls_ca, tls_cert, tls_key: paths of the TLS files for a ``tcp://`` URL.
     """
 
     node: str
@@ -34,20 +35,21 @@ class DockerHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DockerOptions:
-    """What holds for the containers of an installation, as its administrator set it.
+    """The container settings of an installation.
 
     Attributes:
-        hosts: this machine's engine first.
-        subnets: the range that the installation's networks are cut from; empty before one was
-            chosen.
-        internal_ip, hub_port, service_port: all of this host that a container reaches.
-        image: name of the image of who chooses none; empty for the usual one.
-        uid: user and group id inside: the service's own where that is not root.
-        memory, cpus, pids, tmp: of each container; memory and tmp in bytes.
-        warm: how many containers may wait for jobs.
-        home_size: bytes of each home; None for no limit.
-        blocked: networks that no container reaches, beside those that none ever reaches.
-        address: of this host, as other machines of the pool reach it; empty without any.
+        hosts: the Docker engines, that of this machine first.
+        subnets: the address range for the networks of the installation; empty until one is chosen.
+        internal_ip, hub_port, service_port: the only addresses of this host that containers can
+            reach.
+        image: the name of the default image; empty for the built-in default.
+        uid: user and group id in containers; that of the service unless the service runs as root.
+        memory, cpus, pids, tmp: limits of each container; memory and tmp in bytes.
+        warm: the maximum number of warm containers for jobs.
+        home_size: the size of each home in bytes; None for no limit.
+        blocked: networks that containers cannot reach, in addition to those that are always
+            blocked.
+        address: the IP address of this host, as other nodes reach it; empty without other nodes.
     """
 
     hosts: tuple[DockerHost, ...]
@@ -68,22 +70,22 @@ class DockerOptions:
 
     @property
     def owner(self) -> tuple[int, int] | None:
-        """Whom a service gives homes and attempts to; None where it cannot give any away."""
+        """User and group id that own homes and attempt folders; None unless the service is root."""
         return (self.uid, self.uid) if os.geteuid() == 0 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendSettings:
-    """What a backend is made from.
+    """The settings that every backend is created with.
 
     Attributes:
         state: the state folder.
-        service_url: where an attempt reports to, without a trailing slash
+        service_url: the URL that attempts report to, without a trailing slash
             (``http://127.0.0.1:PORT/services/carrel``).
-        simulated_devices: how many to pretend; None asks the driver, and where that finds
-            nothing there is no device.
-        installation: what tells its things on an engine from those of another installation.
-        docker: for the engine of containers.
+        simulated_devices: the number of simulated devices; None uses the devices that the driver
+            reports, which may be none.
+        installation: an id that marks the objects of this installation on a shared engine.
+        docker: settings of the Docker backend; None for other backends.
     """
 
     state: Path

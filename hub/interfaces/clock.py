@@ -1,4 +1,4 @@
-"""The two clocks of the service, of different types, so that neither passes for the other."""
+"""The wall clock and the monotonic clock, with distinct types so that they cannot be mixed up."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 Clock = Callable[[], float]
-"""Seconds since the epoch (UTC): for everything that is stored or shown."""
+"""Returns seconds since the epoch (UTC); used for everything that is stored or shown."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Instant:
-    """A reading of the monotonic clock: for intervals within the life of one process.
+    """A reading of the monotonic clock, for intervals within the life of one process.
 
-    It is not a number, so that it cannot be stored or compared with epoch time.
+    It is not a number, so it cannot be stored or compared with epoch time.
     """
 
     seconds: float

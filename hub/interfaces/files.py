@@ -1,4 +1,4 @@
-"""The rest of the world: the clock, people's files, and JupyterHub."""
+"""The port to the files of users: homes, inputs and outputs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ FULL_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputFiles:
-    """Attributes:
-    files: name (with ``/`` between folders) → size in bytes and time of change.
-    left_out: how many entries are not offered: links, special files, names that are no
-        UTF-8, and everything beyond the limits of the listing.
+    """The listing of an output folder.
+
+    Attributes:
+        files: size in bytes and modification time by name, with ``/`` between folders.
+        left_out: the number of omitted entries: links, special files, names that are not UTF-8,
+            and entries beyond the limits of the listing.
     """
 
     files: Mapping[str, tuple[int, float]]
@@ -25,7 +27,7 @@ class OutputFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeUse:
-    """How full a home with a limit is, in bytes."""
+    """Disk usage and size of a home with a limit, in bytes."""
 
     used: int
     size: int
@@ -41,52 +43,52 @@ class HomeUse:
 
 
 class Files(Protocol):
-    """Homes and outputs. A volume or an object store can take the folder's place."""
+    """Homes, inputs and outputs, wherever they are stored."""
 
     def home(self, owner: str) -> Path:
-        """The owner's home, created if need be; distinct owners never share one."""
+        """Return the owner's home, created if missing; distinct owners never share one."""
 
     def home_use(self, owner: str) -> HomeUse | None:
-        """Return the disk usage of the home; None without a limit."""
+        """Return the disk usage of the home; None if homes have no limit."""
 
     def input_path(self, request_id: str) -> Path: ...
 
     def put_input(self, request_id: str, notebook: bytes) -> None:
-        """Store the submitted notebook, whole or not at all."""
+        """Store the submitted notebook atomically."""
 
     def archive_path(self, request_id: str) -> Path: ...
 
     def put_archive(self, request_id: str, archive: bytes) -> None:
-        """Store the uploaded working folder, whole or not at all."""
+        """Store the uploaded working folder (a .tar.gz) atomically."""
 
     def files(self, request_id: str, epoch: int) -> OutputFiles:
-        """What the attempt put into its output folder; links and special files are left out."""
+        """List the output folder of an attempt, without links and special files."""
 
     def open_file(self, request_id: str, epoch: int, name: str) -> BinaryIO:
-        """One file of the output folder, opened so that no link can lead out of it.
+        """Open one file of the output folder without following links.
 
         Raises:
-            NotFound: no regular file of this name lies there.
+            NotFound: there is no regular file of this name.
         """
 
     def is_full(self) -> bool:
-        """Return whether the disk of the outputs is full."""
+        """Return whether the file system of the outputs is full."""
 
     def discard(self, request_id: str) -> None:
         """Delete the input of a request that was never stored."""
 
     def keeps(self, request_id: str) -> bool:
-        """Whether any input or output of the request exists."""
+        """Return whether any input or output of the request exists."""
 
     def attempt_folder(self, request_id: str, epoch: int) -> Path:
-        """Made with mode 0700."""
+        """Return the folder of the attempt, created with mode 0700 if missing."""
 
     def output(self, request_id: str, epoch: int) -> bytes | None:
-        """The executed notebook as far as it is; None before there is one.
+        """Return the output notebook, complete or not; None before it exists.
 
         Raises:
-            TooLarge: it is more than can be shown.
+            TooLarge: the notebook is too large to be shown.
         """
 
     def log(self, request_id: str, epoch: int, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
-        """Return the log of the attempt from a byte offset on; empty before the first output."""
+        """Return at most ``limit`` bytes of the log from ``offset`` on; empty before any output."""

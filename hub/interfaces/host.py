@@ -1,7 +1,9 @@
-"""What an engine needs on this machine before and after the three processes run.
+"""The port to the host setup of a backend: its network, its leftovers and its diagnostics.
 
-Found by entry point (group ``carrel.host_setups``): ``factory(GroundSettings)``. The local engine
-has none: it needs nothing, and what it started is found among the processes.
+``carrel up`` prepares the host before it starts the three processes, ``carrel down`` cleans up
+after them. Implementations are found by entry point (group ``carrel.host_setups``):
+``factory(BackendSettings)``. The local backend has none, because it needs no preparation and finds
+its leftovers in the process table.
 """
 
 from __future__ import annotations
@@ -15,9 +17,11 @@ from ..records.diagnostics import Finding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addresses:
-    """Attributes:
-    subnets: the range that the installation's networks are cut from.
-    internal_ip: the address of this host in it, which containers reach.
+    """The addresses of the installation's networks.
+
+    Attributes:
+        subnets: the address range for the networks of the installation.
+        internal_ip: the address of this host in that range, which containers can reach.
     """
 
     subnets: str
@@ -25,35 +29,38 @@ class Addresses:
 
 
 class HostSetup(Protocol):
-    """One engine, as ``carrel up``, ``carrel down`` and ``carrel doctor`` see it."""
+    """Host operations of ``carrel up``, ``carrel down`` and ``carrel doctor`` for one backend."""
 
     def prepare(self, subnets: str) -> Addresses:
-        """Make the installation's own network, out of ``subnets`` if those were chosen before.
+        """Create the network of the installation and return its addresses.
+
+        Args:
+            subnets: the address range of an earlier start; empty to choose one.
 
         Raises:
             Unavailable: the engine does not answer.
         """
 
     def running(self) -> tuple[str, ...]:
-        """The leases on which something of this installation runs.
+        """Return the ids of the leases that have running processes.
 
         Raises:
             Unavailable: the engine does not answer.
         """
 
     def stop(self, lease_ids: Iterable[str]) -> tuple[str, ...]:
-        """End what runs on these leases; returns those of which something is left.
+        """Stop these leases and return the ids of those that still have running processes.
 
         Raises:
             Unavailable: the engine does not answer.
         """
 
     def clear(self) -> None:
-        """Take away what is left of an installation in which nothing runs.
+        """Remove the leftovers of a stopped installation.
 
         Raises:
             Unavailable: the engine does not answer.
         """
 
     def findings(self) -> Iterable[Finding]:
-        """What there is to say about the engine, one thing after the other."""
+        """Yield the diagnostics of the engine, for ``carrel doctor``."""

@@ -1,4 +1,4 @@
-"""The part of the store for images: pins, and the requests that use an image."""
+"""The ports for images: stored pins and uses, and the images of a backend."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..records.images import Image, ImageUse, Pin
 
 
 class ImagePinStore(Protocol):
-    """Each method is one transaction; see ``hub.interfaces.store``."""
+    """The part of the store for images; see ``hub.interfaces.store``."""
 
     def pins(self) -> tuple[Pin, ...]:
         """Return all pins, by group and image, including expired ones."""
@@ -22,18 +22,17 @@ class ImagePinStore(Protocol):
         """Delete a pin and return True; without one, write nothing and return False."""
 
     def image_uses(self) -> Mapping[str, tuple[ImageUse, ...]]:
-        """By reference: its jobs, and what else lives in it, the newest first."""
+        """Return the uses of each image by reference, newest first: jobs and other dependents."""
 
 
 class ImageSource(Protocol):
-    """Whatever knows which images there are."""
+    """A source of the available images, usually the backend."""
 
     def images(self) -> tuple[Image, ...] | None:
-        """Every build of every image, by name and the newest first.
+        """Return all builds of all images, by name and newest first.
 
-        None from an engine that runs nothing in images, such as local processes: there is no
-        choice then.
+        None if the backend does not run work in images, as with local processes.
 
         Raises:
-            Unavailable: no engine has ever said what it has.
+            Unavailable: no engine has answered since the start.
         """

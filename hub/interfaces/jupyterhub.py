@@ -29,45 +29,50 @@ class HubUser:
 
 
 class JupyterHub(Protocol):
-    """JupyterHub's REST API, as far as Carrel needs it. Every call may raise Unavailable."""
+    """The calls of JupyterHub's REST API that Carrel needs. Every call may raise Unavailable."""
 
     @property
     def away(self) -> bool:
-        """Whether the last call had no answer."""
+        """Whether the last call got no answer."""
 
     def user(self, name: str, *, for_page: bool = False) -> HubUser:
-        """Return a user, never from a cache. Raises NotFound.
+        """Return a user, never from a cache.
 
-        ``for_page``: a person waits, so that Unavailable is raised early.
+        Args:
+            for_page: use a short timeout, because a page waits for the answer.
+
+        Raises:
+            NotFound: JupyterHub does not know the user.
         """
 
     def users(self, *, within: float = 0.0) -> tuple[HubUser, ...]:
-        """Read fresh; or, for display only, as they were at most so many seconds ago.
+        """Return all users, from a cache of at most ``within`` seconds of age.
 
-        For display, users that were read earlier are returned while JupyterHub does not answer.
+        With ``within`` above 0, which is for display only, an older cache is returned while
+        JupyterHub does not answer.
         """
 
     def start_server(self, user: str, server: str, options: Mapping[str, Json]) -> None:
-        """Ask the hub to start a server; one that is pending or running already is fine.
+        """Ask JupyterHub to start a server; do nothing if it is pending or running already.
 
         Raises:
-            Refused: the hub's own words.
+            Refused: JupyterHub refused; the message is its own.
         """
 
     def stop_server(self, user: str, server: str) -> None:
-        """Ask JupyterHub to stop a server; no error if it does not run."""
+        """Ask JupyterHub to stop a server; do nothing if it does not run."""
 
     def add_user(self, name: str, *, admin: bool) -> None:
-        """Idempotent."""
+        """Add a user. Idempotent."""
 
     def add_users(self, names: tuple[str, ...]) -> None:
-        """Several at once, none of them an administrator. Idempotent."""
+        """Add several users, none of them an administrator, in one call. Idempotent."""
 
     def remove_user(self, name: str) -> None:
-        """Idempotent."""
+        """Remove a user. Idempotent."""
 
     def add_to_group(self, group: str, users: tuple[str, ...]) -> None:
-        """Idempotent; creates the group."""
+        """Add users to a group and create the group if it is missing. Idempotent."""
 
     def remove_from_group(self, group: str, users: tuple[str, ...]) -> None:
-        """Idempotent."""
+        """Remove users from a group. Idempotent."""

@@ -1,7 +1,8 @@
-"""The store: every method is one transaction, and safe to repeat after a crash.
+"""The port to the store: every method is one transaction and can be repeated after a crash.
 
-``tests/contracts`` tests it on every database that Carrel supports.
-``now`` is always passed in. Methods that change a request append a ``state`` event.
+``tests/contracts`` tests implementations on every supported database. The time is always passed in
+as ``now``, in seconds since the epoch. Methods that change the state of a request append a
+``state`` event. Methods that take ``change`` add it to the audit log in the same transaction.
 """
 
 from __future__ import annotations
@@ -36,124 +37,130 @@ P = ParamSpec("P")
 
 
 class Store(UsageStore, ImagePinStore, Protocol):
-    """What the service remembers; how it looks back on it is in ``history``."""
+    """Everything that the service stores; see ``UsageStore`` for queries on past usage."""
 
     def together(self) -> AbstractContextManager[None]:
-        """What this thread reads within is all of one moment.
+        """Run all reads of this thread inside the block in one transaction, on one state.
 
-        For a page that reads many things: nothing is to be waited for in it, and what is
-        written within may not be seen there.
+        For pages that read many things. The block must not wait for anything, and reads inside it
+        may not see writes inside it.
         """
 
     # -- the pool and the quota tree ------------------------------------------------------
-
-    # A ``change`` that is given goes into the audit list in the same transaction.
 
     def put_group(self, group: Group, *, change: AuditEntry | None = None) -> None:
         """Create or replace a group's quota.
 
         Raises:
-            InvalidInput: the parent is unknown or would make a circle.
+            InvalidInput: the parent is unknown, or the tree would have a cycle.
         """
 
     def group(self, name: str) -> Group:
-        """Raises NotFound, whose text lists the groups there are."""
+        """Return a group. Raises NotFound, with the existing groups in the message."""
 
     def groups(self) -> tuple[Group, ...]:
-        """All groups, by name."""
+        """Return all groups, by name."""
 
     def set_teachers(
         self, group: str, teachers: Sequence[str], *, change: AuditEntry | None = None
     ) -> None:
-        """Replace the people who hold the role of teacher in a group."""
+        """Replace the teachers of a group."""
 
-    def teachers(self, group: str) -> tuple[str, ...]: ...
+    def teachers(self, group: str) -> tuple[str, ...]:
+        """Return the teachers of a group."""
 
     def taught_by(self, person: str) -> frozenset[str]:
-        """Groups in which this person is a teacher."""
+        """Return the groups in which this user is a teacher."""
 
     def remove_group(self, name: str, *, at: float, change: AuditEntry | None = None) -> None:
-        """Forget a group's quota; its requests and ledger lines are kept.
+        """Delete a group's quota; its requests and ledger entries are kept.
 
         Raises:
-            NotFound: there is none.
-            Conflict: requests of it live, or groups stand below it.
+            NotFound: there is no such group.
+            Conflict: the group has live requests or subgroups.
         """
 
     def terms(self) -> tuple[Term, ...]:
-        """All of them, the first one first."""
+        """Return all terms, the first one first."""
 
     def put_term(self, term: Term, *, change: AuditEntry | None = None) -> None:
-        """Make or change one. Raises InvalidInput where it overlaps another."""
+        """Create or replace a term. Raises InvalidInput if it overlaps another."""
 
     def remove_term(self, name: str, *, change: AuditEntry | None = None) -> bool:
-        """Returns whether there was one; without one nothing is written."""
+        """Delete a term and return True; without one, write nothing and return False."""
 
     def reservations(self) -> tuple[Reservation, ...]:
-        """All of them, also past ones, by their first day."""
+        """Return all reservations, past ones included, by their first day."""
 
     def budgets(self, now: float) -> tuple[BudgetBalance, ...]:
-        """Of every group that has a budget, by name, as in the snapshot."""
+        """Return the balance of every group with a budget, by name, as in the snapshot."""
 
     def put_reservation(
         self, reservation: Reservation, *, change: AuditEntry | None = None
     ) -> None:
-        """Raises NotFound for an unknown group."""
+        """Create or replace a reservation. Raises NotFound for an unknown group."""
 
     def remove_reservation(self, name: str, *, change: AuditEntry | None = None) -> bool:
-        """Returns whether there was one; without one nothing is written."""
+        """Delete a reservation and return True; without one, write nothing and return False."""
 
     def nodes(self) -> tuple[str, ...]:
         """Return all nodes that were ever seen, by name."""
 
     def marks(self) -> tuple[Mark, ...]:
-        """What keeps new work off devices and nodes, by target and kind."""
+        """Return all drains and quarantines of devices and nodes, by target and kind."""
 
     def put_mark(self, mark: Mark, *, change: AuditEntry | None = None) -> None:
-        """Set it, in place of one of the same target and kind. Raises NotFound."""
+        """Create or replace the mark of this kind on a target. Raises NotFound for the target."""
 
     def remove_mark(self, target: str, kind: MarkKind, *, change: AuditEntry | None = None) -> bool:
-        """Returns whether there was one; without one nothing is written."""
+        """Delete a mark and return True; without one, write nothing and return False."""
 
     # -- audit log ------------------------------------------------------------------------
 
     def add_change(self, change: AuditEntry) -> None:
-        """Append an audit entry about a change outside of this store."""
+        """Append an audit entry about a change outside this store."""
 
     def changes(self, which: ChangeFilter) -> tuple[AuditEntry, ...]:
-        """Newest first."""
+        """Return audit entries, newest first."""
 
     def sync_devices(self, node: str, devices: Sequence[Device]) -> None:
-        """Make the inventory of a node what was just seen.
+        """Replace the inventory of a node by the devices that were just detected.
 
-        A device that is missing from ``devices`` becomes ``Health.GONE``, never deleted;
-        one of a node that had simulated devices and now has none of them is removed if no
-        live lease holds it. Marks stay, whatever was seen.
+        A device that is missing from ``devices`` becomes ``Health.GONE`` and is not deleted.
+        Exception: when a node no longer has simulated devices, its simulated devices without a
+        live lease are deleted. Marks are kept.
         """
 
-    def set_health(self, device_id: str, health: Health, why: str) -> None: ...
+    def set_health(self, device_id: str, health: Health, why: str) -> None:
+        """Set the health of a device, with the reason as a sentence."""
 
     def devices(self) -> tuple[Device, ...]:
-        """All devices, by node and index."""
+        """Return all devices, by node and index."""
 
     # -- requests -------------------------------------------------------------------------
 
     def submit(self, new: NewRequest, now: float) -> RequestRecord:
-        """Store a request in ``queued``; the same owner and key return the first one."""
+        """Store a request in ``queued``.
+
+        If the owner submitted one with the same idempotency key before, return that one.
+        """
 
     def request(self, request_id: str) -> RequestRecord:
-        """Raises NotFound."""
+        """Return a request. Raises NotFound."""
 
     def requests(self, which: RequestFilter) -> tuple[RequestRecord, ...]:
-        """Newest first, at most ``which.limit``."""
+        """Return the matching requests, newest first, at most ``which.limit``."""
 
     def live_session(self, owner: str, server_name: str) -> RequestRecord | None:
         """Return the session request of this server that has not ended."""
 
     def snapshot(self, now: float) -> Snapshot:
-        """What ``decide`` reads: devices, groups, everything queued, every lease not released,
-        what was used, decayed to the end of this minute, what is left of budgets, and what is
-        reserved before anything that starts now would have to end."""
+        """Return the input of ``decide``.
+
+        It holds devices, groups, queued requests, unreleased leases, past usage decayed to the end
+        of this minute, budget balances, and the reservations that begin before the longest request
+        that starts now would end.
+        """
 
     def queued(self, owner: str) -> frozenset[str]:
         """Return the ids of the user's queued requests."""
@@ -164,19 +171,19 @@ class Store(UsageStore, ImagePinStore, Protocol):
     def waiting_for_devices(self) -> int:
         """Return the number of queued requests with devices."""
 
-    # -- the moves of the lifecycle -------------------------------------------------------
+    # -- the transitions of a request -----------------------------------------------------
 
     def grant(
         self, starts: Sequence[Start], *, now: float, lease_seconds: float
     ) -> tuple[LeaseRecord, ...]:
-        """Write a lease per start: ``queued → granted``, epoch + 1.
+        """Store a lease for each start: ``queued → granted``, epoch + 1.
 
-        A start whose request is no longer queued, or one of whose devices is leased or not
-        healthy, is left out; the others go ahead.
+        Starts are skipped if their request is no longer queued, or if one of their devices is
+        leased or unhealthy.
         """
 
     def launch(self, lease_id: str, *, now: float, token_hash: str = "") -> RequestRecord:
-        """``granted → starting``; repeating it in ``starting`` replaces the token.
+        """Move a request ``granted → starting``; in ``starting``, only replace the token.
 
         Raises:
             StaleEpoch: the lease is released or no longer the request's newest.
@@ -192,12 +199,12 @@ class Store(UsageStore, ImagePinStore, Protocol):
     ) -> RequestRecord:
         """Apply a function of ``hub.transitions`` to a request, in one transaction.
 
-        Example: ``store.apply(request.id, lifecycle.halt, cause, now=now)``. The request as it is
-        at that moment is passed first. Repeating a transition changes nothing.
+        Example: ``store.apply(request.id, lifecycle.halt, cause, now=now)``. The stored request is
+        passed as the first argument. Transitions are idempotent.
 
         Raises:
             NotFound: there is no such request.
-            CarrelError: as the transition says; nothing is changed then.
+            CarrelError: the transition raised it, and nothing was changed.
         """
 
     def apply_to_lease(
@@ -207,54 +214,57 @@ class Store(UsageStore, ImagePinStore, Protocol):
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> RequestRecord:
-        """The same for the request that a lease was granted to; the lease id is passed second."""
+        """Apply a transition to the request of a lease; the lease id is the second argument."""
 
-    # -- what people change about a request that goes on ----------------------------------
+    # -- changes by the owner -------------------------------------------------------------
 
     def keep_place(
         self, request_id: str, server_name: str, *, now: float, desk: NewRequest | None = None
     ) -> RequestRecord:
-        """A session that waits for devices keeps its place under this server name and will be
-        held for its owner; ``desk`` is submitted in the same transaction.
+        """Keep the place of a queued session under a new server name, and hold it once granted.
 
-        One that is to be claimed already stays as it is, its name included.
+        ``desk`` is submitted in the same transaction. A session that must be claimed already keeps
+        its server name.
 
         Raises:
-            Conflict: it does not wait for devices, or another live session has the name.
+            Conflict: the session is not queued for devices, or another live session has the name.
         """
 
     # -- leases, events, ledger -----------------------------------------------------------
 
     def leases(self) -> tuple[LeaseRecord, ...]:
-        """Return all leases that are not released."""
+        """Return all unreleased leases."""
 
     def lease(self, lease_id: str) -> LeaseRecord:
-        """Raises NotFound."""
+        """Return a lease. Raises NotFound."""
 
     def lease_of_token(self, token_hash: str) -> LeaseRecord:
-        """The lease whose attempt was given this token. Raises NotFound."""
+        """Return the lease whose attempt has this token. Raises NotFound."""
 
     def renew(self, lease_ids: Sequence[str], *, now: float, until: float) -> None:
-        """A sign of life: ``seen_at = now``, ``expires_at = until``, suspect → live."""
+        """Record a heartbeat: ``seen_at = now``, ``expires_at = until``, suspect → live."""
 
-    def suspect(self, lease_ids: Sequence[str]) -> None: ...
+    def suspect(self, lease_ids: Sequence[str]) -> None:
+        """Mark live leases as suspect, because their heartbeat is missing."""
 
     def charge(self, *, now: float) -> None:
-        """Write the ledger up to ``seen_at`` for every live lease."""
+        """Charge every live lease up to its ``seen_at`` in the ledger."""
 
     def clock_offset(self) -> ClockOffset | None:
-        """Return the offset that the last life of the service kept; None on a new site."""
+        """Return the clock offset of the previous service process; None on a new site."""
 
-    def keep_clock_offset(self, offset: ClockOffset) -> None: ...
+    def keep_clock_offset(self, offset: ClockOffset) -> None:
+        """Store the clock offset for the next service process."""
 
     def move_times(self, step: float, offset: ClockOffset) -> None:
-        """Move the times of all running work by ``step`` seconds and keep the new offset.
+        """Move the times of all running work by ``step`` seconds and store the new offset.
 
-        The rule is ``transitions.clock_step``. Both in one transaction: a crash repeats neither.
+        ``transitions.clock_step`` defines which times move. One transaction, so that a crash cannot
+        apply the step twice.
         """
 
     def add_events(self, lease_id: str, events: Sequence[NewEvent]) -> tuple[EventRecord, ...]:
-        """Append what is new; a ``seq`` seen before is dropped. Returns what was added.
+        """Append new events and return them; events with a known ``seq`` are dropped.
 
         Raises:
             StaleEpoch: the lease is not the request's newest, or the request has ended.
@@ -268,20 +278,27 @@ class Store(UsageStore, ImagePinStore, Protocol):
         limit: int = 1000,
         kinds: frozenset[str] | None = None,
     ) -> tuple[EventRecord, ...]:
-        """Oldest first; only of these kinds, where they are given."""
+        """Return at most ``limit`` events with ids above ``after``, oldest first.
+
+        ``kinds`` limits them to these kinds.
+        """
 
     def usage(self, *, now: float, owner: str | None = None) -> tuple[Usage, ...]:
-        """By owner and group."""
+        """Return the device-seconds used, charged and open, by owner and group."""
 
     def ledger(
         self, *, owner: str | None = None, request_id: str | None = None
     ) -> tuple[LedgerEntry, ...]:
-        """Oldest first."""
+        """Return ledger entries, oldest first."""
 
     def charged(self, request_ids: Sequence[str]) -> Mapping[str, float]:
-        """Device-seconds in the ledger by request; a request without any is 0."""
+        """Return the charged device-seconds of each request; 0 for requests without charges."""
 
     def glance(self, after: int | None) -> ChangeDigest:
-        """Return what all event streams read when they are notified; None: nothing touched yet."""
+        """Return the data that event streams need when they are notified.
 
-    def close(self) -> None: ...
+        ``touched`` covers the events with ids above ``after``; it is empty for None.
+        """
+
+    def close(self) -> None:
+        """Close all connections to the database."""

@@ -1,4 +1,4 @@
-"""The part of the store for past usage."""
+"""The port to past usage: the part of the store that sums ledger, waits and capacity."""
 
 from __future__ import annotations
 
@@ -22,39 +22,46 @@ class UsageStore(Protocol):
     """Queries on past usage, wait times and capacity."""
 
     def used(self, which: LedgerFilter, by: UsageBy, *, now: float) -> tuple[UsageRow, ...]:
-        """Lines that span a day, or an end of the window, are split by the overlap.
+        """Return device-seconds in the window, grouped ``by`` a key.
 
-        Ordered by time, by owner and group, by model, each group after the one above it, or
-        requests by last use with the newest first. Of groups, those have a row in which
-        something was used, and those above them as far as they were asked for and are the
-        reader's.
+        Ledger entries that extend over a day or an end of the window are split in proportion.
+        Rows are ordered by time, by owner and group, or by model; a group follows its parent;
+        requests are ordered by last use, newest first. Groups with usage have a row, and so have
+        their ancestors, within the filter and the groups that the reader may see.
         """
 
     def used_requests(
         self, which: LedgerFilter, *, now: float, most: int, counted: bool = True
     ) -> UsedRequests:
-        """The first ``most`` of what is used by request, one at the least.
+        """Return the device-seconds of the ``most`` requests that were used last.
 
-        ``counted``: all that there are; else ``total`` is no more than what is told.
+        Args:
+            most: the maximum number of rows, at least 1.
+            counted: whether ``total`` is the number of all requests, instead of that of the rows.
         """
 
     def ledger_lines(
         self, which: LedgerFilter, *, limit: int, before: int | None = None
     ) -> tuple[LedgerEntry, ...]:
-        """Whole lines that touch the window, newest first; ``before`` is an id."""
+        """Return the ledger entries that overlap the window, unsplit and newest first.
+
+        ``before`` is the id of the last entry of the previous page.
+        """
 
     def granted(self, window: Window) -> tuple[Granted, ...]:
-        """Return all first grants of devices within the window."""
+        """Return the first grants of devices to requests within the window."""
 
-    def levels(self, window: Window) -> Levels: ...
+    def levels(self, window: Window) -> Levels:
+        """Return the starts and ends of leases and waits within the window."""
 
     def note_capacity(self, now: float) -> None:
-        """Record the number of healthy devices, if it has changed."""
+        """Store the number of healthy devices if it has changed."""
 
     def capacity(self, until: float) -> tuple[Capacity, ...]:
         """Return all changes of the capacity before ``until``, oldest first."""
 
-    def census(self) -> Census: ...
+    def census(self) -> Census:
+        """Count requests, leases and waits, for the metrics."""
 
     def check(self) -> None:
-        """Raises Unavailable unless the store answers."""
+        """Raise Unavailable if the database does not answer."""
