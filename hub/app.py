@@ -65,8 +65,8 @@ def main(arguments: list[str] | None = None) -> int:
                 f"{VARIABLE} is {BASE_URL}, but this installation serves at {settings.base_url}.",
                 accepted="`carrel up` starts the service with the stored value.",
             )
-        config_log.configure(config_log.chosen_form(settings.log))
-        garbage_collection.look_rarely()
+        config_log.configure(config_log.chosen_format(settings.log))
+        garbage_collection.raise_thresholds()
         with only_one(state):
             serve(state, settings)
     except CarrelError as error:

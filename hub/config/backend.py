@@ -17,7 +17,14 @@ DEFAULT_DOCKER_HOST = "unix:///var/run/docker.sock"
 def backend_settings(
     state: StateFolder, settings: Settings, simulated: int | None
 ) -> BackendSettings:
-    """Raises InvalidInput where the site's file is wrong."""
+    """Return the settings for the backend of this installation.
+
+    Args:
+        simulated: the number of simulated devices; None for the devices of the driver.
+
+    Raises:
+        InvalidInput: carrel.toml is not valid.
+    """
     docker = None
     if settings.engine is EngineKind.DOCKER:
         docker = docker_options(settings, SiteFile.load(state))
@@ -31,7 +38,7 @@ def backend_settings(
 
 
 def homes(state: StateFolder, settings: Settings) -> HomeFolders:
-    """Raises InvalidInput where the site's file is wrong."""
+    """Return the homes of this installation. Raises InvalidInput if carrel.toml is not valid."""
     found = backend_settings(state, settings, None).docker
     return HomeFolders(
         root=state.homes,
@@ -42,16 +49,20 @@ def homes(state: StateFolder, settings: Settings) -> HomeFolders:
 
 
 def docker_options(settings: Settings, site: SiteFile) -> DockerOptions:
-    """Raises InvalidInput for what this account cannot do."""
+    """Return the Docker options from the settings and carrel.toml.
+
+    Raises:
+        InvalidInput: homes have a size, but the service does not run as root.
+    """
     table = site.docker
     if table.home_size is not None and os.geteuid() != 0:
         raise InvalidInput(
-            "Homes can have a size (home_size in carrel.toml) only where Carrel runs as root: "
-            "only root may mount.",
-            accepted="Run it as root, or take the key away.",
+            "home_size in carrel.toml requires that Carrel runs as root: only root may mount the "
+            "disk image of a home.",
+            accepted="Run Carrel as root, or remove home_size.",
         )
-    named = table.host or settings.docker_host or docker_host_of_environment()
-    here = DockerHost(node=LOCAL_NODE, url=named or DEFAULT_DOCKER_HOST)
+    url = table.host or settings.docker_host or docker_host_of_environment()
+    here = DockerHost(node=LOCAL_NODE, url=url or DEFAULT_DOCKER_HOST)
     others = (
         DockerHost(
             node=node.name,
@@ -83,4 +94,5 @@ def docker_options(settings: Settings, site: SiteFile) -> DockerOptions:
 
 
 def docker_host_of_environment() -> str:
+    """Return the variable DOCKER_HOST, empty if it is not set."""
     return os.environ.get("DOCKER_HOST", "")

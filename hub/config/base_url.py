@@ -1,7 +1,7 @@
-"""The path below which a process of this installation serves; fixed for the life of the process.
+"""The base URL of this installation, fixed for the life of the process.
 
-``/``, or the prefix of another proxy in front of the installation. ``carrel up`` passes the stored
-setting on to the processes that it starts.
+It is ``/``, or the prefix at which another proxy serves the installation. ``carrel up`` passes the
+stored setting to the processes that it starts, in the environment.
 """
 
 from __future__ import annotations

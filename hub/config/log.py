@@ -1,7 +1,7 @@
-"""The service's log: readable lines, or one JSON object a line, each with the call it belongs to.
+"""The log of the service: text lines or one JSON object per line, with the id of the HTTP call.
 
-Every HTTP call has an id; whatever is logged while it is answered carries it, in threads too.
-No token, query or body is ever logged.
+Every HTTP call has an id. Each record that is logged while the call is handled carries it, also in
+threads. Tokens, queries and bodies are never logged.
 """
 
 from __future__ import annotations
@@ -20,45 +20,46 @@ from typing import TextIO
 from ..errors import InvalidInput
 
 REQUEST_ID: ContextVar[str] = ContextVar("carrel_request_id", default="")
-"""Of the HTTP call that is being answered; empty where there is none."""
+"""The id of the HTTP call that is being handled; empty outside of calls."""
 VARIABLE = "CARREL_LOG"
 _WELL_FORMED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_FACTS = "carrel_facts"
+_FIELDS = "carrel_fields"
 
 
-class LogForm(StrEnum):
+class LogFormat(StrEnum):
     TEXT = "text"
     JSON = "json"
 
 
-def chosen_form(setting: str) -> LogForm:
+def chosen_format(setting: str) -> LogFormat:
     """Return the format from the environment, else from the settings. Raises InvalidInput."""
-    given = os.environ.get(VARIABLE) or setting
+    name = os.environ.get(VARIABLE) or setting
     try:
-        return LogForm(given)
+        return LogFormat(name)
     except ValueError:
         raise InvalidInput(
-            f"There is no form of log {given[:40]!r}.",
-            accepted=f"{VARIABLE} or 'log' in settings.json: {', '.join(LogForm)}.",
+            f"Unknown log format: {name[:40]!r}.",
+            accepted=f"Set {VARIABLE}, or 'log' in settings.json, to one of: "
+            f"{', '.join(LogFormat)}.",
         ) from None
 
 
-def configure(form: LogForm, stream: TextIO | None = None) -> None:
+def configure(chosen: LogFormat, stream: TextIO | None = None) -> None:
     """Configure the log format of this process."""
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonLines() if form is LogForm.JSON else TextLines())
+    handler.setFormatter(JsonLines() if chosen is LogFormat.JSON else TextLines())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 def request_id(given: str) -> str:
-    """The caller's own, where it is harmless; else a new one."""
+    """Return the id that the caller sent if it is well-formed, else a new one."""
     return given if _WELL_FORMED.fullmatch(given) else f"r-{secrets.token_hex(8)}"
 
 
-def facts(**named: str | float) -> dict[str, dict[str, str | float]]:
-    """``extra`` of a log call: values beside the sentence."""
-    return {_FACTS: named}
+def fields(**values: str | float) -> dict[str, dict[str, str | float]]:
+    """Return the argument ``extra`` of a log call that adds these fields to the JSON line."""
+    return {_FIELDS: values}
 
 
 class TextLines(logging.Formatter):
@@ -69,12 +70,16 @@ class TextLines(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         line = super().formatMessage(record)
-        call = REQUEST_ID.get()
-        return f"{line} [{call}]" if call else line
+        call_id = REQUEST_ID.get()
+        return f"{line} [{call_id}]" if call_id else line
 
 
 class JsonLines(logging.Formatter):
-    """One object a line: ``at``, ``level``, ``logger``, ``message``, and what else is known."""
+    """One JSON object per line.
+
+    Always ``at``, ``level``, ``logger`` and ``message``; ``request_id``, ``traceback`` and the
+    ``fields`` of the call where there are any.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
@@ -84,9 +89,9 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        if call := REQUEST_ID.get():
-            line["request_id"] = call
-        line.update(getattr(record, _FACTS, {}))
+        if call_id := REQUEST_ID.get():
+            line["request_id"] = call_id
+        line.update(getattr(record, _FIELDS, {}))
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False, default=str)

@@ -1,7 +1,7 @@
-"""Refuse to start a new, empty site where the database of an existing one was lost.
+"""Refuse to start an empty site where the database of an existing site was lost.
 
-A site whose database is missing or damaged would otherwise open without its people's work, and
-everything that it writes then would be in the way of a restore.
+Without this check, a site with a missing or damaged database would start empty, and everything that
+it then stores would conflict with a restore.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _HEADER_BYTES = 100
 
 
 def refuse_lost_state(state: StateFolder) -> None:
-    """Raises Refused where databases are lost or damaged, or a restore was interrupted."""
+    """Raise Refused if databases are lost or damaged, or a restore was interrupted."""
     _refuse_interrupted_restore(state)
     for database in (state.database, state.accounts, state.hub_database):
         problem = _damage(database)
@@ -39,25 +39,25 @@ def _refuse_interrupted_restore(state: StateFolder) -> None:
     if not earlier:
         return
     restored = root.with_name(f"{root.name}.restoring")
-    also = f" and {restored}, which it was about to put in place" if restored.exists() else ""
+    also = f" and the restored state is in {restored}" if restored.exists() else ""
     raise Refused(
-        f"{root} is missing, but beside it lie {earlier[-1]}, which a restore moved aside{also}: "
-        "the restore was interrupted.",
-        accepted=f"Bring the earlier state back with mv {shlex.quote(str(earlier[-1]))} "
+        f"{root} is missing: a restore was interrupted. The earlier state is in {earlier[-1]}"
+        f"{also}.",
+        accepted=f"Move the earlier state back with mv {shlex.quote(str(earlier[-1]))} "
         f"{shlex.quote(str(root))}, remove {restored.name} if it exists, and restore again.",
     )
 
 
 def _damage(database: Path) -> str:
-    """Return what is wrong with a SQLite file; empty if it is sound, empty or missing."""
+    """Return the damage of a SQLite file; empty if the file is sound, empty or missing."""
     if not _has_content(database):
         return ""
     with database.open("rb") as file:
         header = file.read(_HEADER_BYTES)
     if not header.startswith(_HEADER) or len(header) < _HEADER_BYTES:
         return "is not a database"
-    # https://sqlite.org/fileformat.html#the_database_header: page size at 16 (1 for 65,536),
-    # number of pages at 28, which is valid if the counters at 24 and 92 are equal.
+    # https://sqlite.org/fileformat.html#the_database_header: the page size is at byte 16 (1 means
+    # 65,536), the number of pages at 28; it is valid if the counters at 24 and 92 are equal.
     page = int.from_bytes(header[16:18], "big")
     pages = int.from_bytes(header[28:32], "big")
     expected = pages * (65536 if page == 1 else page)
@@ -67,9 +67,10 @@ def _damage(database: Path) -> str:
 
 
 def _work_of_a_site(state: StateFolder) -> str:
-    """Return what shows that the site was used; empty for a new one.
+    """Return the evidence that the site was used; empty for a new site.
 
-    Only the service writes there: administrators may prepare other folders before the first start.
+    Only folders that the service alone writes to count: administrators may prepare the others
+    before the first start.
     """
     found = [
         f"{folder} holds {len(names)} entries"

@@ -14,14 +14,14 @@ from .state_folder import StateFolder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secrets:
-    """Tokens between the processes of one installation.
+    """The secrets shared by the processes of one installation.
 
     Attributes:
-        proxy_token: of the proxy's API.
-        service_token: the service's token at the hub's API (an external hub service).
-        hub_token: the hub's token at the service: opens sessions on behalf of people.
-        crypt_key: signs the service's own form tokens.
-        metrics_token: reads the service's metrics, and nothing else.
+        proxy_token: authenticates JupyterHub at the API of the proxy.
+        service_token: authenticates the service at JupyterHub's API, as an external hub service.
+        hub_token: authenticates JupyterHub at the service; it opens sessions on behalf of users.
+        crypt_key: signs the form tokens of the service.
+        metrics_token: grants access to the metrics of the service, and nothing else.
     """
 
     proxy_token: str
@@ -32,12 +32,12 @@ class Secrets:
 
     @classmethod
     def ensure(cls, state: StateFolder) -> Self:
-        """Load the secrets and create missing ones: all at the first start, new ones later."""
+        """Load the secrets and create missing ones: all at the first start, added ones later."""
         known: dict[str, str] = {}
         with contextlib.suppress(FileNotFoundError):
             known = json.loads(state.secrets.read_text())
-        lacking = [f.name for f in fields(cls) if f.name not in known]
-        found = cls(**known, **{name: secrets.token_hex(32) for name in lacking})
-        if lacking:
+        missing = [f.name for f in fields(cls) if f.name not in known]
+        found = cls(**known, **{name: secrets.token_hex(32) for name in missing})
+        if missing:
             write_private(state.secrets, json.dumps(asdict(found), indent=2) + "\n")
         return found

@@ -1,16 +1,16 @@
-"""Where one installation keeps its state, which ports it has, and its secrets.
+"""The stored settings of one installation.
 
-Everything lies in one folder:
+The state folder holds everything that belongs to an installation:
 
-    STATE/settings.json   ports and choices of the first start; edit while Carrel is down
-    STATE/carrel.toml     the site's own configuration, where there is any: it has the last word
+    STATE/settings.json   settings of the first start, with ports; edit while Carrel is stopped
+    STATE/carrel.toml     optional configuration of the site; overrides settings.json
     STATE/secrets.json    tokens between the three processes (0600)
-    STATE/jupyterhub_config.py   the site's own settings for JupyterHub, where there are any
+    STATE/jupyterhub_config.py   optional JupyterHub configuration of the site
     STATE/hub/            JupyterHub's database and cookie secret, and the embedded accounts
     STATE/carrel.db       Carrel's database
     STATE/homes/USER      homes
-    STATE/disks/USER.ext4 homes of a fixed size, where the site has set one
-    STATE/courses/GROUP/data   what sessions and jobs of a group read below /course (containers)
+    STATE/disks/USER.ext4 disk images of homes, if the site limits the size of homes
+    STATE/courses/GROUP/data   course data, mounted at /course in containers of the group
     STATE/courses/.blobs  released and submitted files, by the SHA-256 of their contents
     STATE/outputs/ID      inputs, outputs and logs of requests
     STATE/logs            logs of the three processes and of sessions
@@ -30,13 +30,13 @@ from .base_url import parse_base_url
 from .state_folder import StateFolder
 
 CLAIM_SECONDS = 600.0
-"""The claim window where nothing else was chosen."""
+"""The default claim window."""
 IDLE_COUNTDOWN_SECONDS = 600.0
 USE_HALF_LIFE_SECONDS = 7 * 86400.0
 PREEMPTION_GRACE_SECONDS = 120.0
 LOCALHOST = "127.0.0.1"
 CONTACT = (
-    "No account, or the password forgotten? Ask the administrator of this site, or your teacher."
+    "No account, or forgotten your password? Ask the administrator of this site, or your teacher."
 )
 
 
@@ -52,31 +52,32 @@ class Settings:
     """The stored settings of an installation, chosen at its first start.
 
     Attributes:
-        ip: the address that people connect to (the proxy).
-        port: where people connect (the proxy).
+        ip: the IP address on which the proxy serves browsers and clients.
+        port: the port on which the proxy serves browsers and clients.
         base_url: the path of the site behind another proxy, such as `/jupyter/`.
-        hub_port, service_port, proxy_api_port: between the three processes, the first two on
-            ``internal_ip``, the last on 127.0.0.1; chosen at the first start.
+        hub_port, service_port, proxy_api_port: internal ports of the three processes, the first
+            two on `internal_ip`, the last on 127.0.0.1; chosen at the first start.
         engine: `local` (processes of this account) or `docker` (containers).
-        internal_ip: where the hub and the service listen and reach each other; with containers
+        internal_ip: the IP address on which JupyterHub and the service listen; with containers,
             the address of this host on the installation's own network. Set by `carrel up`.
-        docker_host: the engine of this machine, with which the last `carrel up` began: the
-            shell that stops it may have no DOCKER_HOST, or another one. carrel.toml has the
-            last word.
-        docker_subnets: the range out of which the installation's Docker networks are cut; chosen
-            at the first start with containers.
-        demo: sample accounts and the sample group are made, and pages say that it is a demo.
-        simulated_devices: devices to pretend; without a number the driver is asked.
-        claim_seconds: the claim window: how long a device is held for an owner who has to
-            come for it.
-        idle_countdown_seconds: between the warning of a session that holds devices and does
-            nothing, and its end.
-        use_half_life_seconds: after how long past use counts half in who is served next.
-        preemption_grace_seconds: between a preemption notice and the stop of the
-            preempted request.
-        contact: whom to ask for an account or a new password, as the sign-in page says it; plain
-            text. A demo says where its sample passwords stand instead.
-        log: form of the service's log, `text` or `json`; CARREL_LOG has the last word.
+        docker_host: the Docker engine of this machine, as of the last `carrel up`; kept because
+            the shell that stops the site may have another DOCKER_HOST, or none. Overridden by
+            carrel.toml.
+        docker_subnets: the address range for the Docker networks of the installation; chosen at
+            the first start with containers.
+        demo: create sample accounts and a sample group, and mark the pages as a demo.
+        simulated_devices: the number of simulated devices; null uses the devices that the driver
+            reports.
+        claim_seconds: the claim window: how long a granted device is held for an owner who has to
+            claim it, in seconds.
+        idle_countdown_seconds: the time between the warning of an idle session with devices and
+            its end, in seconds.
+        use_half_life_seconds: the half-life of past usage in the fair-share order, in seconds.
+        preemption_grace_seconds: the grace period between a preemption notice and the stop of the
+            preempted request, in seconds.
+        contact: plain text on the sign-in page: how to get an account or a new password. A demo
+            shows where to find the sample passwords instead.
+        log: the format of the service's log, `text` or `json`; overridden by CARREL_LOG.
     """
 
     ip: str = "127.0.0.1"
@@ -105,7 +106,7 @@ class Settings:
 
     @property
     def public_service_url(self) -> str:
-        """The service as people and command lines reach it (through the proxy)."""
+        """The service as browsers and clients reach it, through the proxy; no trailing slash."""
         return f"http://{self.ip}:{self.port}{self.base_url}services/carrel"
 
     @property
@@ -115,22 +116,22 @@ class Settings:
 
     @property
     def service_url(self) -> str:
-        """The service itself, for the hub, the runners and the supervisor; no trailing slash."""
+        """The service as JupyterHub, runners and supervisor reach it; no trailing slash."""
         return f"http://{self.internal_ip}:{self.service_port}{self.base_url}services/carrel"
 
     @property
     def hub_api_url(self) -> str:
-        """JupyterHub's REST API, directly."""
+        """JupyterHub's REST API, without the proxy; no trailing slash."""
         return f"{self.hub_url}{self.base_url}hub/api"
 
     @property
     def hub_url(self) -> str:
-        """JupyterHub, directly; no trailing slash."""
+        """JupyterHub, without the proxy; no trailing slash."""
         return f"http://{self.internal_ip}:{self.hub_port}"
 
     @property
     def session_service_url(self) -> str:
-        """The service as programs in sessions reach it: a container does not see the proxy."""
+        """The service as programs in sessions reach it: containers cannot reach the proxy."""
         return self.public_service_url if self.engine is EngineKind.LOCAL else self.service_url
 
     @classmethod
@@ -143,17 +144,19 @@ class Settings:
             return cls(**found)
         except FileNotFoundError:
             raise InvalidInput(
-                f"There is no Carrel in {state.root}.",
-                accepted=f"Start one there with: carrel up --state {state.root}",
+                f"There is no Carrel installation in {state.root}.",
+                accepted=f"Start one with: carrel up --state {state.root}",
             ) from None
         except (ValueError, TypeError) as error:
             known = ", ".join(f.name for f in fields(cls))
             raise InvalidInput(
-                f"{state.settings} cannot be read: {error}.", accepted=f"It may hold: {known}."
+                f"{state.settings} cannot be read: {error}.", accepted=f"Accepted keys: {known}."
             ) from error
 
     def save(self, state: StateFolder) -> None:
+        """Write the settings to the state folder, readable for the owner only."""
         write_private(state.settings, json.dumps(asdict(self), indent=2) + "\n")
 
     def changed(self, **changes: object) -> Self:
+        """Return a copy with these settings replaced."""
         return replace(self, **changes)  # type: ignore[arg-type]  # names are checked at run time

@@ -1,4 +1,4 @@
-"""STATE/carrel.toml: what a site's administrator writes about engines and nodes.
+"""The site file STATE/carrel.toml: the administrator's configuration of engine and nodes.
 
     engine = "docker"
 
@@ -11,8 +11,8 @@
     docker_host = "ssh://carrel@gpu1.example.org"
     address = "10.1.2.4"
 
-Nothing has to be written: every key has a value that holds for one machine. A key that is not
-known, or a value that cannot be meant, is said with what is accepted, and nothing starts.
+The file is optional: all keys have defaults for a single machine. Unknown keys and invalid values
+are reported with what is accepted, and nothing starts.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SCHEMES = ("unix://", "tcp://", "ssh://")
 
 def _docker_host(text: str) -> str:
     if text and not text.startswith(_SCHEMES):
-        raise ValueError(f"a Docker host begins with {', '.join(_SCHEMES)}")
+        raise ValueError(f"must begin with one of {', '.join(_SCHEMES)}")
     return text
 
 
@@ -63,25 +63,25 @@ class _Table(BaseModel):
 
 
 class DockerTable(_Table):
-    """``[docker]``: holds for every container of the installation.
+    """The table ``[docker]``: settings of all containers of the installation.
 
     Attributes:
-        host: the engine of this machine; without it the DOCKER_HOST of `carrel up`, or that of its
-            last start, or the usual socket.
-        image: name of the image of who chooses none; datascience without it where that is built,
-            else base.
+        host: the Docker engine of this machine; by default DOCKER_HOST of `carrel up` or of its
+            last start, else the default socket.
+        image: the name of the default image; if not set, datascience if it is built, else base.
         uid: user and group id inside containers.
-        memory: bytes each session or job may use; more ends it with that reason.
-        cpus: processors each may use.
-        pids: processes and threads each may have.
-        tmp: size of /tmp, which is memory.
-        warm: how many containers may wait for jobs that are expected, where this service runs as
+        memory: memory limit of each session and job, in bytes; a process that exceeds it is ended
+            with that reason.
+        cpus: CPU limit of each session and job, in cores.
+        pids: limit of processes and threads of each session and job.
+        tmp: size of /tmp, which counts as memory.
+        warm: the maximum number of warm containers for expected jobs, if the service runs as
             root; 0 for none.
-        home_size: size of each home, where this service runs as root; without it there is no
-            limit.
-        blocked: networks that no container reaches, beside those that none ever reaches.
-        address: of this machine, as the other nodes reach it; the hub and the service listen
-            there. With no other machine there is no need for one.
+        home_size: size of each home, if the service runs as root; by default without limit.
+        blocked: networks that containers cannot reach, in addition to those that are always
+            blocked.
+        address: the IP address of this machine, as other nodes reach it; JupyterHub and the
+            service listen on it. Required if there are other machines.
     """
 
     host: DockerHost = ""
@@ -98,13 +98,15 @@ class DockerTable(_Table):
 
 
 class NodeTable(_Table):
-    """``[[nodes]]``: one more machine with an engine, whose devices join the pool.
+    """A table ``[[nodes]]``: another machine with a Docker engine, whose devices join the pool.
 
     Attributes:
-        name: how the pool calls it; this machine is ``local``.
-        docker_host: ``ssh://USER@HOST`` or ``tcp://HOST:2376``.
-        address: of that machine, as this one reaches it: sessions there answer on it.
-        tls_ca, tls_cert, tls_key: files for a ``tcp://`` host: who it is, and who we are.
+        name: the name of the node in the pool; this machine is `local`.
+        docker_host: `ssh://USER@HOST` or `tcp://HOST:2376`.
+        address: the IP address of the node, as this machine reaches it; sessions on the node
+            listen on it.
+        tls_ca, tls_cert, tls_key: TLS files for a `tcp://` host: the CA of the server, and the
+            client certificate with its key.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$")]
@@ -115,55 +117,55 @@ class NodeTable(_Table):
     tls_key: str = ""
 
     @model_validator(mode="after")
-    def _is_reached_safely(self) -> Self:
+    def _check_tls(self) -> Self:
         tls = (self.tls_ca, self.tls_cert, self.tls_key)
         if any(tls) and not all(tls):
-            raise ValueError("tls_ca, tls_cert and tls_key belong together")
+            raise ValueError("tls_ca, tls_cert and tls_key must be set together")
         if self.docker_host.startswith("tcp://") and not all(tls):
             raise ValueError(
-                "a tcp:// host without TLS gives its machine to everyone who connects; "
-                "name tls_ca, tls_cert and tls_key"
+                "a tcp:// host without TLS gives root on its machine to everyone who connects; "
+                "set tls_ca, tls_cert and tls_key"
             )
         return self
 
 
 class SiteFile(_Table):
-    """The whole file."""
+    """The contents of carrel.toml."""
 
     engine: EngineKind | None = None
     docker: DockerTable = DockerTable()
     nodes: tuple[NodeTable, ...] = ()
 
     @model_validator(mode="after")
-    def _names_are_distinct(self) -> Self:
+    def _check_names(self) -> Self:
         names = [LOCAL_NODE, *(node.name for node in self.nodes)]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise ValueError(f"more than one node is called {', '.join(twice)}")
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"several nodes have the name {', '.join(repeated)}")
         return self
 
     @model_validator(mode="after")
-    def _machines_reach_each_other(self) -> Self:
-        """Networks of containers end at their machine."""
+    def _check_addresses(self) -> Self:
+        """Require addresses between machines: container networks do not span machines."""
         for node in self.nodes:
-            elsewhere = not node.docker_host.startswith("unix://")
-            if elsewhere and not node.address:
+            remote = not node.docker_host.startswith("unix://")
+            if remote and not node.address:
                 raise ValueError(
-                    f"{node.name} is another machine: give it the address that this one reaches"
+                    f"{node.name} is another machine: set its address, as this machine reaches it"
                 )
-            if (elsewhere or node.address) and not self.docker.address:
+            if (remote or node.address) and not self.docker.address:
                 raise ValueError(
-                    f"{node.name} is another machine: say where it reaches this one, with address "
-                    "below [docker]"
+                    f"{node.name} is another machine: set address below [docker], the address of "
+                    "this machine as the node reaches it"
                 )
         return self
 
     @classmethod
     def load(cls, state: StateFolder) -> Self:
-        """What the file says; where there is none, what holds without it.
+        """Load the file; return the defaults if there is none.
 
         Raises:
-            InvalidInput: the file cannot be read, or says what cannot be meant.
+            InvalidInput: the file cannot be read or is not valid.
         """
         path = state.site_file
         try:
@@ -174,18 +176,18 @@ class SiteFile(_Table):
             raise InvalidInput(f"{path} cannot be read: {error}.") from error
         except ValidationError as error:
             raise InvalidInput(
-                f"{path} says what Carrel does not understand. {_said(error)}",
-                accepted="docs/reference/configuration.md lists what it may hold.",
+                f"{path} is not valid. {_problems(error)}",
+                accepted="docs/reference/configuration.md lists the accepted keys.",
             ) from error
 
 
-def _said(error: ValidationError) -> str:
-    """One sentence for each thing that is wrong."""
+def _problems(error: ValidationError) -> str:
+    """Return one sentence for each problem."""
     sentences = []
-    for each in error.errors(include_url=False):
-        where = ".".join(str(part) for part in each["loc"]) or "the file"
-        what = each["msg"].removeprefix("Value error, ")
-        if each["type"] == "extra_forbidden":
-            what = "is not a key that is known here"
-        sentences.append(f"{where}: {what}.")
+    for problem in error.errors(include_url=False):
+        key = ".".join(str(part) for part in problem["loc"]) or "the file"
+        message = problem["msg"].removeprefix("Value error, ")
+        if problem["type"] == "extra_forbidden":
+            message = "unknown key"
+        sentences.append(f"{key}: {message}.")
     return " ".join(sentences)

@@ -29,12 +29,12 @@ class StateFolder:
 
     @property
     def installation(self) -> str:
-        """Six hexadecimal digits: what two installations on one host never share."""
+        """Six hexadecimal digits that identify this installation among others on the host."""
         return hashlib.sha256(os.fsencode(self.root)).hexdigest()[:6]
 
     @property
     def site_file(self) -> Path:
-        """Written by the site's administrator, if at all."""
+        """The optional configuration of the site, written by its administrator."""
         return self.root / "carrel.toml"
 
     @property
@@ -43,7 +43,7 @@ class StateFolder:
 
     @property
     def jupyterhub_config(self) -> Path:
-        """Written by the site's administrator, if at all."""
+        """The optional JupyterHub configuration of the site, written by its administrator."""
         return self.root / "jupyterhub_config.py"
 
     @property
@@ -75,16 +75,16 @@ class StateFolder:
         return self.root / "courses"
 
     def course(self, name: str) -> Path:
-        """nbgrader's folders and gradebook of a course."""
+        """The folder of a course, with nbgrader's folders and gradebook."""
         return self.courses / safe_name(name)
 
     def course_data(self, group: str) -> Path:
-        """The data folder that all members of the course read; it may be missing."""
+        """The data folder that all members of a course can read; it may be missing."""
         return self.course(group) / "data"
 
     @property
     def blobs(self) -> Path:
-        """No course can have this name."""
+        """The blob store of released and submitted files; no course can have this name."""
         return self.courses / ".blobs"
 
     @property
@@ -100,7 +100,7 @@ class StateFolder:
         return self.root / "run"
 
     def create(self) -> None:
-        """Make the folders; the root is for its owner alone."""
+        """Create the folders; only the owner can read the root."""
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         for folder in (self.hub, self.homes, self.outputs, self.logs, self.run):
             folder.mkdir(exist_ok=True, mode=0o700)

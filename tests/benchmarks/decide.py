@@ -149,7 +149,7 @@ def main() -> int:
     options.add_argument("--times", type=int, default=15, help="whole decisions (15)")
     options.add_argument("--requests", type=int, default=100, help="explanations (100)")
     chosen = options.parse_args()
-    garbage_collection.look_rarely()  # As in what is measured.
+    garbage_collection.raise_thresholds()  # As in what is measured.
     again = report.command_line(__spec__.name, *sys.argv[1:])
     size = Size()
     found = steps(size, chosen.seed, chosen.events)

@@ -136,7 +136,7 @@ def main() -> int:
     options.add_argument("--times", type=int, default=3, help="decisions of each size (3)")
     options.add_argument("--picture", action="store_true", help="draw the plot of the docs anew")
     chosen = options.parse_args()
-    garbage_collection.look_rarely()  # As in what is measured.
+    garbage_collection.raise_thresholds()  # As in what is measured.
     queues = [Size(pending=number) for number in QUEUES]
     pools = [Size(devices=number) for number in POOLS]
     found = {

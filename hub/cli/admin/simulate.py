@@ -69,7 +69,7 @@ def simulate_command(chosen: SimulateOptions) -> None:
       carrel simulate --from-ledger --nodes +1x4 --quota next-term.toml
     """
     _check_outputs(chosen)
-    garbage_collection.look_rarely()
+    garbage_collection.raise_thresholds()
     policies = [registry.policy(name.strip()) for name in chosen.policy.split(",")]
     experiment, nodes = _of_ledger(chosen) if chosen.from_ledger else _of_trace(chosen)
     _tell_of_lines(experiment.trace)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ...config.log import REQUEST_ID, facts, request_id
+from ...config.log import REQUEST_ID, fields, request_id
 
 HEADER = "X-Request-ID"
 _log = logging.getLogger("carrel.http")
@@ -70,5 +70,5 @@ def _tell(scope: Scope, status: int, seconds: float) -> None:
         scope["method"],
         path,
         status,
-        extra=facts(method=scope["method"], path=path, status=status, seconds=round(seconds, 4)),
+        extra=fields(method=scope["method"], path=path, status=status, seconds=round(seconds, 4)),
     )

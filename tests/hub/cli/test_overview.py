@@ -94,8 +94,8 @@ def test_a_refusal_is_one_sentence_on_stderr(
     printed = capsys.readouterr()
     assert (ended.value.code, printed.out) == (1, "")
     assert printed.err == (
-        f"carrel: There is no Carrel in {tmp_path}. "
-        f"Start one there with: carrel up --state {tmp_path}\n"
+        f"carrel: There is no Carrel installation in {tmp_path}. "
+        f"Start one with: carrel up --state {tmp_path}\n"
     )
 
 

@@ -94,7 +94,7 @@ def test_a_restore_that_was_killed_between_its_renames_is_named(site: StateFolde
     aside = site.root.with_name("state.before-20261125-120000")
     site.root.rename(aside)
     site.root.with_name("state.restoring").mkdir()
-    with pytest.raises(Refused, match="the restore was interrupted") as refused:
+    with pytest.raises(Refused, match="a restore was interrupted") as refused:
         refuse_lost_state(site)
     assert f"mv {aside} {site.root}" in str(refused.value)
     assert not site.root.exists()

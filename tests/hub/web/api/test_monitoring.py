@@ -12,7 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from carrel.hub.config import log as config_log
-from carrel.hub.config.log import LogForm
+from carrel.hub.config.log import LogFormat
 from carrel.hub.errors import InvalidInput, Unavailable
 from carrel.hub.interfaces.clock import Instant
 from carrel.hub.runtime.loop_metrics import LoopMetrics
@@ -38,7 +38,7 @@ def log() -> Iterator[io.StringIO]:
     """The log as JSON."""
     stream, root = io.StringIO(), logging.getLogger()
     before, level = root.handlers[:], root.level
-    config_log.configure(LogForm.JSON, stream)
+    config_log.configure(LogFormat.JSON, stream)
     yield stream
     root.handlers[:], root.level = before, level
 
@@ -215,9 +215,9 @@ def test_the_form_comes_from_the_environment_or_the_settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("CARREL_LOG", raising=False)
-    assert config_log.chosen_form("json") is LogForm.JSON
+    assert config_log.chosen_format("json") is LogFormat.JSON
     monkeypatch.setenv("CARREL_LOG", "text")
-    assert config_log.chosen_form("json") is LogForm.TEXT
+    assert config_log.chosen_format("json") is LogFormat.TEXT
     monkeypatch.setenv("CARREL_LOG", "xml")
     with pytest.raises(InvalidInput, match="text, json"):
-        config_log.chosen_form("json")
+        config_log.chosen_format("json")
