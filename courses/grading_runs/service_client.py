@@ -36,7 +36,7 @@ class GraderClient:
     def _call(self, what: str, body: BaseModel | None) -> bytes:
         sent = None if body is None else body.model_dump(mode="json")
         try:
-            return self._service.patiently(what, sent, seconds=_PATIENCE)
+            return self._service.call_until_answered(what, sent, seconds=_PATIENCE)
         except Away as error:
             raise Unavailable(f"The service does not answer: {error}.") from error
         except Fenced as error:

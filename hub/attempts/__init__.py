@@ -1,1 +1,1 @@
-"""The contract between service and runner: attempt spec, folder, journal and calls."""
+"""The contract between service and runner: attempt spec, folder, journal and REST calls."""

@@ -1,8 +1,8 @@
-"""The journal: an attempt's events, one JSON object per line, on disk before they are sent.
+"""The journal of an attempt: its events on disk, one JSON object per line, before they are sent.
 
-A reader after a crash must expect that its last line is torn, and that the job, whose
-file it is, wrote anything into it. The event ``ended`` is therefore kept whole in a file of its own
-as well, written before the line.
+After a crash the last line may be incomplete, and the job, which owns the file, may have written
+anything to it. The event ``ended`` is therefore also written atomically to its own file, before its
+line in the journal.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 ENDED: Final = "ended"
 """The kind of the last event of an attempt."""
 LONGEST_LINE: Final = 4 << 20
+"""Maximum bytes of a line that is read."""
 LAST_EVENT: Final = "ended.json"
 MOST_BYTES: Final = 64 << 20
-"""Of a journal that is read: twice what the runner's own limits let it grow to."""
+"""Maximum bytes of a journal that are read: twice what the limits of the runner allow."""
 
 
 class Journal:
-    """Writes numbered events, from any thread."""
+    """Writes numbered events; safe to call from any thread."""
 
     def __init__(self, path: Path) -> None:
         self._folder = path.parent
@@ -39,10 +40,10 @@ class Journal:
         self._lock = threading.Lock()
         self._seq = 0
         self._torn = False
-        """Whether the last line is incomplete, so that the next one must not continue it."""
+        """Whether the last line is incomplete, so that the next event must begin a new line."""
 
     def write(self, kind: str, data: Mapping[str, Json]) -> NewEvent:
-        """Number an event and put it on disk."""
+        """Number an event and append it to the file."""
         with self._lock:
             self._seq += 1
             event = NewEvent(seq=self._seq, at=time.time(), kind=kind, data=data)
@@ -52,8 +53,8 @@ class Journal:
                     write_into(self._folder, LAST_EVENT, text)
                 self._append(text.encode())
             except OSError as error:
-                # A full disk must not end the work: the event can still be delivered.
-                say(f"the journal cannot be written: {error}")
+                # A full disk must not stop the job: the event can still be delivered.
+                log_line(f"the journal cannot be written: {error}")
             return event
 
     def _append(self, line: bytes) -> None:
@@ -64,15 +65,15 @@ class Journal:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def sync(self) -> None:
-        """Onto the disk itself; done by who sends, so that the work need not wait for it."""
+        """Flush the file to disk; called by the delivery thread, so that the job does not wait."""
         try:
             os.fsync(self._descriptor)
         except OSError as error:
-            say(f"the journal cannot be synced: {error}")
+            log_line(f"the journal cannot be synced: {error}")
 
 
-def say(text: str) -> None:
-    """Print a line into the log of the attempt; on a full disk it is dropped."""
+def log_line(text: str) -> None:
+    """Print a line to the log of the attempt; drop it if the disk is full."""
     with suppress(OSError):
         print(f"carrel: {text}", flush=True)
 
@@ -83,9 +84,10 @@ def as_json(event: NewEvent) -> dict[str, Json]:
 
 
 def read_journal(path: Path) -> Sequence[NewEvent]:
-    """The whole lines of a journal, oldest first, with ``ended`` from its own file if that is torn.
+    """Return the events of the complete lines of a journal, oldest first.
 
-    Of one that is too long the middle is left out: the end says how the attempt ended.
+    ``ended`` is read from its own file if its line is missing. The middle of a journal that is too
+    long is skipped, because its end says how the attempt ended.
     """
     events: list[NewEvent] = []
     try:
@@ -94,7 +96,7 @@ def read_journal(path: Path) -> Sequence[NewEvent]:
             events += _events(file, MOST_BYTES - LONGEST_LINE)
             if size > file.tell():
                 file.seek(max(file.tell(), size - LONGEST_LINE))
-                file.readline(LONGEST_LINE)  # perhaps only the end of a line
+                file.readline(LONGEST_LINE)  # may be the end of a line only
                 events += _events(file, LONGEST_LINE)
     except OSError:
         pass
@@ -104,7 +106,7 @@ def read_journal(path: Path) -> Sequence[NewEvent]:
 
 
 def _last_event(folder: Path) -> Iterator[NewEvent]:
-    """The event ``ended`` from its own file, if it is there."""
+    """Yield the event ``ended`` from its own file, if it exists."""
     try:
         with opened_file(folder, LAST_EVENT) as file:
             for event in _events(file, LONGEST_LINE):

@@ -1,4 +1,4 @@
-"""Limits of the stored output of a job: every buffer and file of an attempt has one."""
+"""Limits of the stored output of a job; every buffer and file of an attempt has one."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ GIB: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputLimits:
-    """Text is counted in characters, everything else in bytes.
+    """Limits of the output of one job: of text in characters, of everything else in bytes.
 
     Attributes:
-        log: of ``log.txt``; beyond it only the last lines are kept.
-        cell_text: what one cell may print into the output notebook.
-        cell_items: outputs of one cell in the output notebook: its first and its last ones.
-        item: one image, table or other rich value in the output notebook.
-        notebook: all outputs of the output notebook together.
-        message: what one message of a kernel may print; a Python kernel cuts it itself.
-        event_text, event_html, event_image: the same outputs, in an event.
-        cell_events, job_events: events that carry an output.
-        events: all of these events together.
-        archive_entries, archive: an uploaded folder, unpacked.
+        log: the size of ``log.txt``; beyond it, only the last lines are kept.
+        cell_text: printed text of one cell in the output notebook.
+        cell_items: the number of outputs of one cell in the output notebook; the first and the last
+            ones are kept.
+        item: one image, table or other rich output in the output notebook.
+        notebook: the sum of all outputs in the output notebook.
+        message: the text of one kernel message; Python kernels truncate it themselves.
+        event_text, event_html, event_image: one output of this type in an event.
+        cell_events, job_events: the number of events with outputs, per cell and per job.
+        events: the sum of all events with outputs.
+        archive_entries, archive: the number of entries and the unpacked size of an uploaded folder.
     """
 
     log: int = 16 * MIB
@@ -43,8 +44,8 @@ class OutputLimits:
     archive: int = 1 * GIB
 
 
-def size_words(size: float) -> str:
-    """``8.1 GiB``: a size as people read it."""
+def format_size(size: float) -> str:
+    """Format a number of bytes for people, as ``8.1 GiB``."""
     for unit in ("bytes", "KiB", "MiB"):
         if size < KIB:
             return f"{size:.0f} {unit}" if unit == "bytes" else f"{_short(size)} {unit}"

@@ -1,7 +1,7 @@
-"""The runner's side of the service: the claim, and the delivery of events.
+"""The runner's client of the service: it claims the attempt and delivers events.
 
-The service may be away for a while (a restart, an update): then the runner keeps trying.
-It may also say that the attempt is no longer the one to run: then the runner must stop.
+While the service is away, for example during a restart, calls are retried. If the service fences
+the attempt, because another one has replaced it, the runner must stop.
 """
 
 from __future__ import annotations
@@ -21,28 +21,31 @@ import psutil
 
 from ..records.events import NewEvent
 from ..records.json_value import Json
-from .journal import as_json, say
+from .journal import as_json, log_line
 from .spec import AttemptSpec
 
 PATIENCE_SECONDS: Final = 2 * 3600.0
-"""How long a claim is tried while the service is away."""
+"""How long a call is retried while the service is away."""
 
 _TIMEOUT_SECONDS = 10.0
 _FIRST_DELAY, _LAST_DELAY = 0.05, 1.0
 _GATHER_SECONDS = 0.05
-"""Events come in threes, between two cells: one post takes them all, and none hinders the work
-while it starts the next cell."""
-_TRY_AGAIN: Final = frozenset({408, 425, 429})
+"""How long to wait for more events before a delivery.
+
+Three events come between two cells. One call delivers all of them, and it does not delay the start
+of the next cell.
+"""
+_RETRIED: Final = frozenset({408, 425, 429})
 _FENCED: Final = frozenset({401, 403, 404, 409, 410})
 _SERVER_ERROR = 500
 _BATCH = 500
 _BATCH_BYTES = 1 << 20
 _LONGEST_DELAY = 30.0
-"""The most that a service which is asked too much can make the runner wait."""
+"""Upper bound of the delay that an overloaded service can request (``Retry-After``)."""
 
 
 class Away(Exception):
-    """The service does not respond, or asks to retry after ``seconds``."""
+    """The service does not answer, or requests a retry after ``seconds``."""
 
     def __init__(self, why: str, seconds: float = 0.0) -> None:
         super().__init__(why)
@@ -50,78 +53,86 @@ class Away(Exception):
 
 
 class Fenced(Exception):
-    """The service has fenced this attempt."""
+    """The service has fenced this attempt: another one has replaced it."""
 
 
 class Rejected(Exception):
-    """The service rejects a body as invalid."""
+    """The service has rejected a body as invalid."""
 
 
 class AttemptClient:
-    """Posts to the service as this attempt.
+    """Calls the service with the token of this attempt.
 
-    The token is read from the order for every call: a backend that adopts a runner after a
-    restart writes it a new one.
+    Every call reads the token from the order again, because a backend that adopts the runner after
+    a restart writes a new one.
     """
 
     def __init__(self, folder: Path, *, timeout: float = _TIMEOUT_SECONDS) -> None:
         self._folder, self._timeout = folder, timeout
-        # A proxy that the environment names is for the outside world.
+        # The proxy of the environment is for the internet, not for the service.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def claim(self) -> None:
-        """Ask for leave to execute, until the service answers.
+        """Claim the attempt for this process; a runner may execute only after that.
 
         Raises:
-            Fenced, Rejected: not this attempt.
-            Away: the service was not there for ``PATIENCE_SECONDS``.
+            Fenced, Rejected: the service refused the claim.
+            Away: the service did not answer for ``PATIENCE_SECONDS``.
         """
-        me = psutil.Process()
-        self.patiently("started", {"pid": os.getpid(), "started_at": me.create_time()})
+        process = psutil.Process()
+        self.call_until_answered(
+            "started", {"pid": os.getpid(), "started_at": process.create_time()}
+        )
 
     def deliver(self, events: list[NewEvent]) -> None:
-        """Raises Away, Fenced, Rejected."""
-        self._ask("events", {"events": [as_json(event) for event in events]})
+        """Deliver events in one call. Raises Away, Fenced, Rejected."""
+        self._call("events", {"events": [as_json(event) for event in events]})
 
-    def patiently(
+    def call_until_answered(
         self,
-        what: str,
+        resource: str,
         body: Mapping[str, Json] | None = None,
         *,
         seconds: float = PATIENCE_SECONDS,
     ) -> bytes:
-        """Post to what the lease has, or get it where there is no body, until there is an answer.
+        """Call a resource of the lease and retry while the service is away; return the answer.
+
+        Args:
+            resource: the last part of the URL, such as ``started``.
+            body: sent with POST; without a body the resource is read with GET.
+            seconds: how long to retry.
 
         Raises:
-            Fenced, Rejected: not this attempt.
-            Away: the service was not there for so many seconds.
+            Fenced, Rejected: the service refused the call.
+            Away: the service did not answer for ``seconds``.
         """
         ends = time.monotonic() + seconds
         delay = _FIRST_DELAY
         while True:
             try:
-                return self._ask(what, body)
+                return self._call(resource, body)
             except Away as error:
                 if time.monotonic() > ends:
                     raise
                 if delay == _FIRST_DELAY:
-                    say(f"waiting for the service ({error})")
+                    log_line(f"waiting for the service ({error})")
                 time.sleep(delay)
                 delay = min(_LAST_DELAY, delay * 2)
 
-    def _ask(self, what: str, body: Mapping[str, Json] | None) -> bytes:
+    def _call(self, resource: str, body: Mapping[str, Json] | None) -> bytes:
         order = AttemptSpec.read(self._folder)
         try:
-            return self._send(order, what, body)
+            return self._send(order, resource, body)
         except Fenced:
+            # The backend may have written a new token between reading it and sending it.
             renewed = AttemptSpec.read(self._folder)
             if renewed.token == order.token:
                 raise
-            return self._send(renewed, what, body)
+            return self._send(renewed, resource, body)
 
-    def _send(self, order: AttemptSpec, what: str, body: Mapping[str, Json] | None) -> bytes:
+    def _send(self, order: AttemptSpec, resource: str, body: Mapping[str, Json] | None) -> bytes:
         request = urllib.request.Request(  # noqa: S310  # the address is the service's, not a user's
-            f"{order.service_url}/api/v1/leases/{order.lease_id}/{what}",
+            f"{order.service_url}/api/v1/leases/{order.lease_id}/{resource}",
             data=None if body is None else json.dumps(body).encode(),
             headers={
                 "Authorization": f"token {order.token}",
@@ -132,18 +143,19 @@ class AttemptClient:
             with self._opener.open(request, timeout=self._timeout) as response:
                 return bytes(response.read())
         except urllib.error.HTTPError as error:
-            raise _meaning(error) from error
+            raise _exception_of(error) from error
         except (OSError, http.client.HTTPException) as error:
             raise Away(str(error) or type(error).__name__) from error
 
 
-def _meaning(error: urllib.error.HTTPError) -> Exception:
+def _exception_of(error: urllib.error.HTTPError) -> Exception:
+    """Return the exception for an HTTP error: Away, Fenced or Rejected."""
     with error:
         try:
             text = f"{error.code}: {error.read(2000).decode(errors='replace')}"
         except (OSError, http.client.HTTPException):
             text = str(error.code)
-    if error.code >= _SERVER_ERROR or error.code in _TRY_AGAIN:
+    if error.code >= _SERVER_ERROR or error.code in _RETRIED:
         return Away(text, _retry_after(error))
     return Fenced(text) if error.code in _FENCED else Rejected(text)
 
@@ -156,10 +168,10 @@ def _retry_after(error: urllib.error.HTTPError) -> float:
 
 
 class Delivery(threading.Thread):
-    """Sends events in their order, in the background, for as long as it takes.
+    """Delivers events in order, in a background thread, and retries without limit.
 
-    What is not delivered when the runner ends stays in the journal, and the service reads it
-    there. The queue is bounded as the journal is: the runner limits what it reports.
+    The service reads events that are not delivered when the runner ends from the journal. The queue
+    is bounded like the journal, because the runner limits the events that it reports.
     """
 
     def __init__(
@@ -171,21 +183,23 @@ class Delivery(threading.Thread):
         self._on_fenced = on_fenced
         self._changed = threading.Condition()
         self._waiting: list[NewEvent] = []
-        self._hurry = False
-        self._over = False
+        self._finishing = False
+        """Whether to deliver at once, without waiting for more events."""
+        self._stopped = False
         """Whether no further event will be sent."""
 
     def put(self, event: NewEvent) -> None:
+        """Add an event to the queue."""
         with self._changed:
             self._waiting.append(event)
             self._changed.notify_all()
 
     def finish(self, timeout: float) -> bool:
-        """Give what is left up to ``timeout`` seconds; True once all is delivered."""
+        """Wait up to ``timeout`` seconds for the queue; return whether all events are delivered."""
         with self._changed:
-            self._hurry = True
+            self._finishing = True
             self._changed.notify_all()
-            self._changed.wait_for(lambda: not self._waiting or self._over, timeout)
+            self._changed.wait_for(lambda: not self._waiting or self._stopped, timeout)
             return not self._waiting
 
     def run(self) -> None:
@@ -193,8 +207,8 @@ class Delivery(threading.Thread):
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: bool(self._waiting))
-                self._changed.wait_for(lambda: self._hurry, _GATHER_SECONDS)
-                batch = _first(self._waiting)
+                self._changed.wait_for(lambda: self._finishing, _GATHER_SECONDS)
+                batch = _next_batch(self._waiting)
             self._sync()
             try:
                 self._service.deliver(batch)
@@ -202,25 +216,25 @@ class Delivery(threading.Thread):
                 time.sleep(max(delay, error.seconds))
                 delay = min(_LAST_DELAY, delay * 2)
             except Fenced as error:
-                self._stop(f"the service has fenced this attempt off ({error})")
+                self._stop(f"the service has fenced this attempt ({error})")
                 return self._on_fenced()
             except Rejected as error:
-                return self._stop(f"the service rejects the events ({error})")
+                return self._stop(f"the service has rejected the events ({error})")
             else:
                 delay = _FIRST_DELAY
                 with self._changed:
                     del self._waiting[: len(batch)]
                     self._changed.notify_all()
 
-    def _stop(self, why: str) -> None:
-        say(why)
+    def _stop(self, reason: str) -> None:
+        log_line(reason)
         with self._changed:
-            self._over = True
+            self._stopped = True
             self._changed.notify_all()
 
 
-def _first(waiting: Sequence[NewEvent]) -> list[NewEvent]:
-    """The next batch: not too many, and not too much; always one."""
+def _next_batch(waiting: Sequence[NewEvent]) -> list[NewEvent]:
+    """Return the next events to deliver, within the limits of a call; at least one."""
     batch: list[NewEvent] = []
     size = 0
     for event in waiting[:_BATCH]:

@@ -1,4 +1,4 @@
-"""The order: what a runner is to execute, as a private file in the attempt's folder."""
+"""The order of an attempt: what its runner executes, as a private file in the attempt's folder."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ NOTICE: Final = "notice.json"
 SAVED: Final = "saved"
 WORK: Final = "work"
 BELL: Final = "bell"
-"""Beside the folder of an attempt that is waited for (``waiting``)."""
+"""The named pipe next to the attempt folder that wakes a waiting runner."""
 _KEPT_BY_SERVICE: Final = frozenset({"archive", "retries", "internet", "notes"})
-"""Fields of a job that the service and the backend use; the file does not have them."""
+"""Fields of a job that service and backend implement; they are not part of the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +34,15 @@ class AttemptSpec:
     """The specification of an attempt for the runner.
 
     Attributes:
-        service_url: where it reports to, without a trailing slash.
-        devices: names for people, for the output notebook.
-        device_ids: the same devices by id.
-        job: what to execute; its fields are top-level keys of the file, which runners in older
-            images read.
+        service_url: the URL that the runner reports to, without a trailing slash.
+        devices: readable names of the devices, for the output notebook.
+        device_ids: ids of the same devices.
+        job: the job to execute; its fields are top-level keys of the file, as runners in older
+            images expect.
         archive_path: the uploaded .tar.gz; empty without one.
-        image: what all of it runs in, as ``NAME@sha256:…``; empty outside of images.
-        owner, course_data: for a runner that was started before it was anybody's.
+        image: the image of the attempt, as ``NAME@sha256:…``; empty without images.
+        owner, course_data: for a runner in a warm container, which started before its owner was
+            known.
     """
 
     lease_id: str
@@ -61,19 +62,21 @@ class AttemptSpec:
     limits: OutputLimits = field(default_factory=OutputLimits)
 
     def write(self, folder: Path, *, owner: Owner | None = None) -> None:
-        """Whole or not at all, readable for its owner only."""
+        """Write the file atomically, readable for ``owner`` only."""
         job = {k: v for k, v in self.job.as_json().items() if k not in _KEPT_BY_SERVICE}
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values = {key.name: getattr(self, key.name) for key in fields(self)}
         del values["job"]
         values |= {**job, "limits": asdict(self.limits)}
         write_into(folder, ORDER, json.dumps(values, indent=2) + "\n", owner=owner)
 
     @classmethod
     def read(cls, folder: Path) -> AttemptSpec:
-        """What a later Carrel adds is passed over: old work runs again in its own image.
+        """Read the file and ignore unknown keys.
+
+        A retried job runs in its original image, where the runner may be older than the service.
 
         Raises:
-            InvalidInput: there is no order that this version understands.
+            InvalidInput: the file is missing or not a valid order.
         """
         try:
             found = json.loads((folder / ORDER).read_text(encoding="utf-8"))
@@ -83,12 +86,12 @@ class AttemptSpec:
             limits = OutputLimits(**_known(OutputLimits, found.get("limits", {})))
             return cls(**{**_known(cls, found), "job": job, "limits": limits})
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            raise InvalidInput(f"{folder / ORDER} is no order: {error}.") from error
+            raise InvalidInput(f"{folder / ORDER} is not a valid order: {error}.") from error
 
 
 def _known(
     kind: type[AttemptSpec | JobSpec | OutputLimits],
     found: Mapping[str, Any],  # JSON
 ) -> dict[str, Any]:
-    names = {each.name for each in fields(kind)}
+    names = {key.name for key in fields(kind)}
     return {name: value for name, value in found.items() if name in names}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import psutil
 
-from ...hub.attempts.journal import DISK_FULL, Journal, say
+from ...hub.attempts.journal import DISK_FULL, Journal, log_line
 from ...hub.attempts.service_client import AttemptClient, Away, Delivery, Fenced, Rejected
 from ...hub.attempts.spec import CLAIM, EVENTS, FILES, AttemptSpec
 from ...hub.errors import InvalidInput
@@ -223,12 +223,12 @@ def _conclude(attempt: Attempt, outcome: outcome.AttemptOutcome, wake_up: WakeUp
                 if error.errno not in DISK_FULL or wake_up.stop:
                     raise
                 if not waiting:
-                    say("the disk is full: waiting for space to save the output")
+                    log_line("the disk is full: waiting for space to save the output")
                 waiting = True
                 wake_up.wait(_SPACE_SECONDS)
     except (OSError, RuntimeError) as error:
         # Or work that hangs was just changing the notebook.
-        say(f"the outcome could not be saved in the output: {error}")
+        log_line(f"the outcome could not be saved in the output: {error}")
 
 
 def adopt_orphans() -> None:
@@ -250,7 +250,7 @@ def end_descendants() -> None:
 
 
 def _exit_with(text: str, status: int) -> int:
-    say(text)
+    log_line(text)
     return status
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ....hub.attempts.output_limits import size_words
+from ....hub.attempts.output_limits import format_size
 from ....hub.records.requests import CauseCode
 
 MAX_MESSAGE = 500
@@ -82,8 +82,8 @@ def kernel_died(place: str, status: int | None) -> AttemptOutcome:
 def out_of_memory(used: int, limit: int) -> AttemptOutcome:
     return AttemptOutcome(
         code=CauseCode.OUT_OF_MEMORY,
-        message=f"Killed for memory: its processes used {size_words(used)}, "
-        f"its limit was {size_words(limit)}.",
+        message=f"Killed for memory: its processes used {format_size(used)}, "
+        f"its limit was {format_size(limit)}.",
     )
 
 

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ....hub.attempts.output_limits import OutputLimits, size_words
+from ....hub.attempts.output_limits import OutputLimits, format_size
 from ....hub.records.json_value import Json, check_depth
 from .outcome_messages import plain
 from .text import KeptText, Lines, left_out, storable, utf8_size
@@ -206,7 +206,7 @@ def bounded_bundle(data: Mapping[str, Json], limit_of: Callable[[str], int]) -> 
         if size <= limit_of(kind):
             kept[kind] = value
         else:
-            notes.append(f"[{kind} of {size_words(size)} left out]")
+            notes.append(f"[{kind} of {format_size(size)} left out]")
     if notes:
         known = [str(kept["text/plain"])] if "text/plain" in kept else []
         kept["text/plain"] = "\n".join([*known, *notes])

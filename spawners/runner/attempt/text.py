@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from ....hub.attempts.output_limits import size_words
+from ....hub.attempts.output_limits import format_size
 
 _LONGEST_NOTE: Final = 32
 
@@ -138,7 +138,7 @@ class KeptText:
 
 def left_out(size: int) -> str:
     """Return the line that stands for missing bytes."""
-    return f"\n[{size_words(size)} left out]\n"
+    return f"\n[{format_size(size)} left out]\n"
 
 
 def utf8_size(text: str) -> int:

@@ -9,7 +9,7 @@ import zlib
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from ....hub.attempts.output_limits import OutputLimits, size_words
+from ....hub.attempts.output_limits import OutputLimits, format_size
 from ....hub.attempts.spec import WORK, AttemptSpec
 from .outcome_messages import StartFailed
 
@@ -63,7 +63,7 @@ def unpack(archive: Path, target: Path, limits: OutputLimits) -> None:
                 )
             if total > limits.archive:
                 raise StartFailed(
-                    f"the uploaded folder is larger than {size_words(limits.archive)} unpacked"
+                    f"the uploaded folder is larger than {format_size(limits.archive)} unpacked"
                 )
             tar.extract(entry, target, filter="data")
 

@@ -9,7 +9,7 @@ from typing import Final
 import nbformat
 from nbformat import NotebookNode
 
-from ....hub.attempts.journal import DISK_FULL, say
+from ....hub.attempts.journal import DISK_FULL, log_line
 
 _PRETTY_BYTES: Final = 4 << 20
 
@@ -34,7 +34,7 @@ class NotebookFile:
         except OSError as error:
             if error.errno not in DISK_FULL:
                 raise
-            say(f"the output is not saved now: {error.strerror}")
+            log_line(f"the output is not saved now: {error.strerror}")
 
     def _save(self) -> None:
         for index in self.changed:

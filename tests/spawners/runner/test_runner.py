@@ -77,13 +77,13 @@ def test_an_order_of_a_later_carrel_is_understood_in_an_older_image(tmp_path: Pa
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"devices": [], "device_ids": []}'])
 def test_an_invalid_order_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "order.json").write_text(text)
-    with pytest.raises(InvalidInput, match="is no order"):
+    with pytest.raises(InvalidInput, match="is not a valid order"):
         AttemptSpec.read(tmp_path)
 
 
 def test_a_missing_order_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path)]) == 2
-    assert "order.json is no order" in capsys.readouterr().out
+    assert "order.json is not a valid order" in capsys.readouterr().out
     assert main([]) == 2
 
 
