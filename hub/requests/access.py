@@ -1,4 +1,4 @@
-"""Find a request for a caller: one that they may not see does not exist for them."""
+"""Authorize access to requests: a request that the caller may not see is reported as missing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..records.requests import RequestRecord
 
 @dataclass(frozen=True, slots=True)
 class RequestAccess:
-    """Checks who may see or change a request; None as the caller is the service itself."""
+    """Checks whether a caller may see or change a request; None is the service itself."""
 
     store: Store
 
@@ -21,8 +21,8 @@ class RequestAccess:
         """Return the record.
 
         Raises:
-            NotFound: there is none, or the caller may not see it. Both have the same answer,
-                so that an id tells nothing.
+            NotFound: there is no such request, or the caller may not see it. The answers are the
+                same, so that ids reveal nothing.
         """
         record = self.store.request(request_id)
         if not viewer_of(self.store, who).may_see(record.owner, record.group):
@@ -30,16 +30,16 @@ class RequestAccess:
         return record
 
     def owned(self, who: Identity, request_id: str) -> RequestRecord:
-        """Return a record that only its owner may change.
+        """Return the record if the caller owns it.
 
         Raises:
-            NotFound: as ``visible``.
+            NotFound: as for ``visible``.
             Forbidden: the caller is not the owner.
         """
         record = self.visible(who, request_id)
         if record.owner != who.name:
             raise Forbidden(
                 f"{request_id} belongs to {record.owner}: only its owner can do this.",
-                accepted="A request of your own.",
+                accepted="Choose a request of your own.",
             )
         return record

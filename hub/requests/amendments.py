@@ -1,4 +1,4 @@
-"""Amend requests: queued ones to start sooner, running ones to run longer."""
+"""Amend queued requests so that they start sooner, and extend the time limit of running ones."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Amendments:
     context: Context
 
     def change(self, who: Identity, request_id: str, body: ChangeIn) -> RequestOut:
-        """Reduce devices or time limit, or change model or group, for the owner of the request.
+        """Reduce devices or time limit, or change model or group, of the caller's queued request.
 
-        These are the suggestions of ``explain``. Safe to repeat.
+        These changes are the suggestions of ``explain``. Idempotent.
 
         Raises:
-            Conflict: it is no longer queued, or the amendment would increase the request.
-            Refused: the group does not admit it.
+            Conflict: the request is no longer queued, or would become larger.
+            Refused: the group does not admit the request.
         """
         c = self.context
         record = RequestAccess(c.store).owned(who, request_id)
@@ -48,24 +48,24 @@ class Amendments:
             model=(body.model or "") if "model" in body.model_fields_set else None,
         )
         if wanted.group is not None and wanted.group != record.group:
-            self._move_to(record, wanted.group, wanted)
+            self._check_group_change(record, wanted.group, wanted)
         elif wanted.model and wanted.model != record.model:
-            self._let_in(record, record.group, wanted)
+            self._check_admission(record, record.group, wanted)
         c.store.apply(record.id, owner_changes.amend, wanted, now=c.clock())
         c.notifier.notify()
         return RequestQueries(c).request(who, request_id)
 
-    def _move_to(self, record: RequestRecord, group: str, wanted: RequestChange) -> None:
+    def _check_group_change(self, record: RequestRecord, group: str, wanted: RequestChange) -> None:
         if record.priority is PriorityClass.URGENT:
             raise Conflict(
-                f"{record.id} is urgent for {record.group}: it stays there.",
-                accepted="Fewer devices or a shorter time limit.",
+                f"{record.id} is urgent in {record.group} and cannot change its group.",
+                accepted="Reduce its devices or its time limit instead.",
             )
         Membership.of(self.context).choose_group(record.owner, group)
-        self._let_in(record, group, wanted)
+        self._check_admission(record, group, wanted)
 
-    def _let_in(self, record: RequestRecord, group: str, wanted: RequestChange) -> None:
-        """As if it were submitted there now."""
+    def _check_admission(self, record: RequestRecord, group: str, wanted: RequestChange) -> None:
+        """Check the changed request as if it were submitted to the group now."""
         admit(
             self.context.store,
             group=group,
@@ -80,34 +80,35 @@ class Amendments:
 _SHORTEST = 60
 
 
-_KEPT: Mapping[Reason, str] = MappingProxyType(
+_HOLDS: Mapping[Reason, str] = MappingProxyType(
     {
-        Reason.BUDGET: "what is left of its group's budget of this period is promised already "
-        "to what runs.",
-        Reason.RESERVATION: "from then on its devices are kept for a reservation.",
-        Reason.GUARANTEE: "it could not give back what other groups are guaranteed.",
+        Reason.BUDGET: "running requests may use all that is left of its group's budget in this "
+        "period.",
+        Reason.RESERVATION: "its devices are reserved from then on.",
+        Reason.GUARANTEE: "its devices are needed for the guaranteed quota of other groups.",
     }
 )
-"""Why what runs may not run for longer."""
+"""Why a running request cannot be extended, by the reason that holds its devices."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeExtensions:
-    """The rules by which a time limit may grow."""
+    """Extends the time limits of running requests."""
 
     context: Context
 
     def extend(
         self, who: Identity, request_id: str, seconds: int, *, seen: int | None = None
     ) -> RequestOut:
-        """By its owner, a teacher of its group or an administrator, who are those that see it.
+        """Add seconds to the time limit of a running request.
 
-        Safe to repeat with ``seen``, the time limit that is extended.
+        Every caller who can see the request may extend it: its owner, teachers of its group and
+        administrators. Idempotent with ``seen``, the time limit that the caller saw.
 
         Raises:
-            Conflict: it does not run, a queued request could use its devices, or they are
-                kept for others: for a reservation, or for what is guaranteed.
-            OverMaximum: it would run for longer than its group allows, counted from now.
+            Conflict: the request does not run, its budget is used up, or its devices are needed by
+                a queued request, a reservation, or the guaranteed quota of other groups.
+            OverMaximum: the remaining time would exceed the limit of the group.
         """
         c = self.context
         record = RequestAccess(c.store).visible(who, request_id)
@@ -118,7 +119,7 @@ class TimeExtensions:
             if record.devices:
                 snapshot = c.store.snapshot(now)
                 self._check_queue(record, snapshot, now)
-                self._check_what_is_kept(record, added, snapshot, now)
+                self._check_holds(record, added, snapshot, now)
         c.store.apply(request_id, owner_changes.extend, seconds, by=who.name, now=now, seen=seen)
         c.notifier.notify()
         return RequestQueries(c).request(who, request_id)
@@ -133,7 +134,7 @@ class TimeExtensions:
                 f"{record.group} allows at most {span(most)} from now.",
                 accepted=f"Extend it by at most {span(room)}."
                 if room >= _SHORTEST
-                else "It has all of that already; try again later.",
+                else "Its remaining time is at this limit; try again later.",
                 field="seconds",
             )
 
@@ -142,29 +143,31 @@ class TimeExtensions:
             what = "the device" if record.devices == 1 else "the devices"
             raise Conflict(
                 f"It cannot be extended: a queued request waits for {what} that it holds.",
-                accepted="It runs until its time is over. A new request gets a place in the "
-                "queue now.",
+                accepted="It runs until its time limit. You can queue a new request now.",
             )
 
-    def _check_what_is_kept(
+    def _check_holds(
         self, record: RequestRecord, seconds: int, snapshot: Snapshot, now: float
     ) -> None:
-        """Check it as a new start: not into a reservation of others, and not on devices that are
-        needed for the guaranteed quota of others."""
+        """Check the extension like a new start.
+
+        It must not run into a reservation, exceed the budget, or hold devices that other groups
+        need for their guaranteed quota.
+        """
         ends = record.lease.granted_at + record.seconds if record.lease else now
 
-        def kept(until: float) -> Reason | None:
+        def hold_reason(until: float) -> Reason | None:
             found = extension_hold(snapshot, record.id, until, now)
             return None if found is None else found.reason
 
-        reason = kept(ends + seconds)
+        reason = hold_reason(ends + seconds)
         if reason is None:
             return
-        begin = sorted({each.starts_at for each in snapshot.reserved}, reverse=True)
-        room = next((each - ends for each in begin if each > ends and kept(each) is None), 0.0)
+        starts = sorted({entry.starts_at for entry in snapshot.reserved}, reverse=True)
+        room = next((at - ends for at in starts if at > ends and hold_reason(at) is None), 0.0)
         raise Conflict(
-            f"It cannot be extended so far: {_KEPT[reason]}",
+            f"It cannot be extended by that much: {_HOLDS[reason]}",
             accepted=f"Extend it by at most {span(int(room))}."
             if room >= _SHORTEST
-            else "It runs until its time is over.",
+            else "It runs until its time limit.",
         )

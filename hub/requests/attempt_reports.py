@@ -1,6 +1,6 @@
-"""Take in what attempts and spawners report, and check the tokens with which they do.
+"""Store the reports of attempts and spawners, and check the tokens of attempts.
 
-The token of an attempt is made once; the store keeps its hash only.
+The token of an attempt is generated once; only its hash is stored.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class AttemptReports:
     context: Context
 
     def launch(self, lease_id: str) -> RequestOut:
-        """A spawner is about to start the session of this lease."""
+        """Record that a spawner is about to start the session of this lease."""
         c = self.context
         record = c.store.launch(lease_id, now=c.clock())
         c.backend.release_warm()
@@ -38,7 +38,7 @@ class AttemptReports:
         return self._shown(record)
 
     def started(self, lease_id: str, body: StartedIn) -> RequestOut:
-        """The attempt of this lease has a process."""
+        """Record the process of the attempt of this lease."""
         c = self.context
         handle = Handle(pid=body.pid, started_at=body.started_at)
         record = c.store.apply_to_lease(lease_id, lifecycle.start, handle, now=c.clock())
@@ -46,7 +46,7 @@ class AttemptReports:
         return self._shown(record)
 
     def add_events(self, lease_id: str, body: EventsIn) -> int:
-        """Store what an attempt reports; return how many of the events are new.
+        """Store the events of an attempt and return how many of them are new.
 
         The ``ended`` event ends the request.
         """
@@ -58,23 +58,23 @@ class AttemptReports:
         return self.store_events(lease_id, events)
 
     def store_events(self, lease_id: str, events: Sequence[NewEvent]) -> int:
-        """Do the same with events that were read from the journal of an attempt."""
+        """Store events of an attempt that were read from its journal; return how many are new."""
         c = self.context
-        # A job cannot report changes of its own state: those are the service's.
+        # Only the service changes the state of a request.
         events = [event for event in events if event.kind != "state"]
         added = c.store.add_events(lease_id, events)
         for event in added:
             c.progress.add(event)
-        # Known events too: a service that was killed may not have acted on them.
+        # Also known events: a service that was killed may not have acted on them.
         for report in events:
             if report.kind == "ended":
                 target, cause = termination.by_runner(report.data)
                 request = c.store.request(c.store.lease(lease_id).request_id)
                 if termination.is_loss(request, cause):
-                    continue  # It is lost, and runs again once its runner is gone.
-                # A preempted attempt reports that it was stopped; its request has not ended.
-                comes_back = request.target in (State.HALTED, State.PREEMPTED)
-                if not comes_back or target is State.SUCCEEDED:
+                    continue  # The controller requeues it once its runner is gone.
+                # A preempted attempt reports its stop, but its request is queued again.
+                requeued = request.target in (State.HALTED, State.PREEMPTED)
+                if not requeued or target is State.SUCCEEDED:
                     c.store.apply(request.id, lifecycle.stop, target, cause, now=c.clock())
         if added:
             c.notifier.notify()
@@ -92,10 +92,10 @@ class AttemptReports:
 
 
 def new_token() -> str:
-    """Make the token of one attempt."""
+    """Generate the token of one attempt."""
     return secrets.token_urlsafe(32)
 
 
 def token_hash(token: str) -> str:
-    """Return what the store keeps of an attempt's token."""
+    """Return the hash of an attempt's token, as the store keeps it."""
     return hashlib.sha256(token.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Explain to a viewer why a request waits, and what would start it sooner."""
+"""Explain why a request waits and which changes would start it sooner."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from .serializers import wait_out
 
 @dataclass(frozen=True, slots=True)
 class WaitExplanations:
-    """Asks the scheduler about one request, with the queue positions of the last plan."""
+    """Explanations by the scheduler, with the queue positions of the last plan."""
 
     context: Context
 
     def why(self, who: Identity | None, request_id: str) -> WhyOut:
         """Explain the wait of a request.
 
-        The names of groups that are neither the owner's nor the viewer's are left out.
+        Names of groups are omitted unless the owner is a member or the viewer teaches there.
 
         Raises:
-            NotFound: there is none that the caller may see.
+            NotFound: there is no such request that the caller may see.
         """
         c = self.context
         record, viewer = RequestAccess(c.store).visible(who, request_id), viewer_of(c.store, who)
@@ -64,6 +64,7 @@ class WaitExplanations:
 
 
 def why_out(found: Explanation, named: MayNameGroup, *, yours: bool) -> WhyOut:
+    """Return the response body of an explanation."""
     return WhyOut(
         request_id=found.request.id,
         wait=wait_out(found.wait, yours=yours),

@@ -20,36 +20,36 @@ from .access import RequestAccess
 from .presenter import RequestPresenter
 
 _REPEATED = (PriorityClass.OPPORTUNISTIC,)
-"""Classes that a repeated job keeps; an urgent job need not be urgent again."""
+"""Priority classes that a repeated job keeps; urgency is not repeated."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobService:
-    """Stores jobs with their files."""
+    """Submits jobs with their files."""
 
     context: Context
 
     def submit(self, who: Identity, body: JobIn) -> RequestOut:
-        """Queue a notebook or a command; nothing is stored unless all of it is accepted.
+        """Queue a notebook or a command; store nothing unless the whole submission is accepted.
 
         Raises:
-            Refused: with what would be accepted.
+            Refused: the job is not admitted; the error says what would be.
         """
         c = self.context
         accepted = RequestFactory.of(c).job(who, body)
-        made = accepted.request
+        request = accepted.request
         stored = False
         try:
             if accepted.notebook is not None:
-                c.files.put_input(made.id, accepted.notebook)
+                c.files.put_input(request.id, accepted.notebook)
             if accepted.archive is not None:
-                c.files.put_archive(made.id, accepted.archive)
-            record = c.store.submit(made, c.clock())
-            # Else its idempotency key belongs to a job that is stored already.
-            stored = record.id == made.id
+                c.files.put_archive(request.id, accepted.archive)
+            record = c.store.submit(request, c.clock())
+            # Another id means that the idempotency key belongs to an earlier job.
+            stored = record.id == request.id
         finally:
             if not stored:
-                c.files.discard(made.id)
+                c.files.discard(request.id)
         c.notifier.notify()
         return RequestPresenter.of(c).one(record, viewer_of(c.store, who))
 
@@ -60,16 +60,16 @@ class JobService:
 
 
 def same_job(record: RequestRecord, files: Files) -> JobIn:
-    """Return what was submitted, without its idempotency key.
+    """Return the submitted body without its idempotency key.
 
     Raises:
-        NotFound: it is a session or a grading run, or its files were removed.
+        NotFound: the request is a session or a grading run, or its files were deleted.
     """
     job = record.job
     if job is None:
         raise NotFound(f"{record.id} is a session: start it from the desk.")
     if record.kind is Kind.GRADING:
-        raise NotFound(f"{record.id} grades for a course: ask for it from there once more.")
+        raise NotFound(f"{record.id} is a grading run: start it again from its course.")
     notebook, archive = None, ""
     if job.notebook_name:
         content = _read(files.input_path(record.id), record.id).decode()
@@ -99,6 +99,6 @@ def _read(path: Path, request_id: str) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:
         raise NotFound(
-            f"What was submitted as {request_id} is no longer kept.",
+            f"The files of {request_id} were deleted.",
             accepted="Submit the notebook or the files again.",
         ) from None

@@ -1,4 +1,4 @@
-"""What the attempts of a job have left: the log, the notebook, the files."""
+"""Read the output of a job's attempts: log, output notebook and files."""
 
 from __future__ import annotations
 
@@ -9,48 +9,49 @@ from ..interfaces.files import Files, OutputFiles
 from ..records.requests import RequestRecord
 
 
-def log(place: Files, record: RequestRecord, offset: int) -> bytes:
-    """What the newest attempt has printed.
+def log(storage: Files, record: RequestRecord, offset: int) -> bytes:
+    """Return the log of the newest attempt from a byte offset on.
 
     Raises:
-        NotFound: sessions have none.
+        NotFound: the request is a session.
     """
     if record.job is None:
-        raise NotFound(f"{record.id} is a session: what its notebooks print is in them.")
+        raise NotFound(f"{record.id} is a session: it has no log; its output is in its notebooks.")
     epoch = record.lease.epoch if record.lease else 0
-    return place.log(record.id, epoch, offset=offset) if epoch else b""
+    return storage.log(record.id, epoch, offset=offset) if epoch else b""
 
 
-def notebook(place: Files, record: RequestRecord) -> tuple[str, bytes]:
-    """Name and content of the output notebook, of the newest attempt that has one.
+def notebook(storage: Files, record: RequestRecord) -> tuple[str, bytes]:
+    """Return name and content of the output notebook of the newest attempt that has one.
 
     Raises:
-        NotFound: there is none, or none yet.
-        TooLarge: it is more than can be shown.
+        NotFound: there is no output notebook, or none yet.
+        TooLarge: the notebook is too large to be shown.
     """
     if record.job is None or not record.job.notebook_name:
         kind = "a session" if record.job is None else "a command"
         raise NotFound(f"{record.id} is {kind}: it has no output notebook.")
     for epoch in _attempts(record):
-        content = place.output(record.id, epoch)
+        content = storage.output(record.id, epoch)
         if content is not None:
             return record.job.output_name, content
     raise NotFound(f"{record.id} has no output notebook yet: it is {record.state}.")
 
 
-def files(place: Files, record: RequestRecord) -> tuple[int, OutputFiles]:
-    """The newest attempt with files, and these."""
+def files(storage: Files, record: RequestRecord) -> tuple[int, OutputFiles]:
+    """Return the newest attempt with output files, and their listing; 0 if none has any."""
     for epoch in _attempts(record):
-        found = place.files(record.id, epoch)
+        found = storage.files(record.id, epoch)
         if found.files or found.left_out:
             return epoch, found
     return 0, OutputFiles(files={})
 
 
-def open_file(place: Files, record: RequestRecord, name: str) -> BinaryIO:
-    return place.open_file(record.id, files(place, record)[0], name)
+def open_file(storage: Files, record: RequestRecord, name: str) -> BinaryIO:
+    """Open one of the files that ``files`` lists. Raises NotFound."""
+    return storage.open_file(record.id, files(storage, record)[0], name)
 
 
 def _attempts(record: RequestRecord) -> range:
-    """Numbers of all attempts so far, the newest first."""
+    """Return the numbers of all attempts, newest first."""
     return range(record.lease.epoch if record.lease else 0, 0, -1)

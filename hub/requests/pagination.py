@@ -1,4 +1,4 @@
-"""Which requests a person asks to see, and which of them this person may see."""
+"""Select one page of the requests that match a query and that the viewer may see."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
 
 MAX_TEXT = 200
-"""Characters of a search text; SQLite refuses patterns of more than 50,000 bytes."""
+"""Maximum characters of a search text; SQLite limits patterns to 50,000 bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestQuery:
-    """A question as it was asked; empty means: any.
+    """The criteria of a list of requests; empty criteria match all requests.
 
     Attributes:
-        labels: each ``name=value``; all must hold.
-        node: of the newest lease.
-        text: in the id, the session's name, the notebook's name or the command.
-        owner: the owner by name; without one, ``mine`` says whether others' count too.
-        cursor: id of the last request of the page before.
-        brief: without what a long list does not show: lease, charge, cause and warning.
+        labels: ``name=value`` strings; all must match.
+        node: the node of the newest lease.
+        text: a substring of the id, the session's name, the notebook's name or the command.
+        owner: the owner by name; if None, ``mine`` selects the viewer's own requests.
+        cursor: the id of the last request of the previous page.
+        brief: omit what a long list does not show: lease, charge, cause and warning.
     """
 
     kind: str | None = None
@@ -52,10 +52,10 @@ class RequestPage:
 
 
 def page(store: Store, viewer: Viewer, wanted: RequestQuery) -> RequestPage:
-    """Newest first, and only what the viewer may see.
+    """Return one page, newest first, of the requests that the viewer may see.
 
     Raises:
-        InvalidInput: a value that there cannot be.
+        InvalidInput: the query has an invalid value.
     """
     if len(wanted.text) > MAX_TEXT:
         raise InvalidInput(
@@ -63,11 +63,11 @@ def page(store: Store, viewer: Viewer, wanted: RequestQuery) -> RequestPage:
             accepted=f"At most {MAX_TEXT} characters.",
             field="text",
         )
-    alone = viewer.name if wanted.owner is None and wanted.mine else wanted.owner
+    owner = viewer.name if wanted.owner is None and wanted.mine else wanted.owner
     which = RequestFilter(
-        owner=alone,
-        # Asking for one's own needs no further condition, and finds its index.
-        reader=None if viewer.sees_all or alone == viewer.name else viewer.name,
+        owner=owner,
+        # Without a condition on the reader, the query for one owner uses an index.
+        reader=None if viewer.sees_all or owner == viewer.name else viewer.name,
         reader_groups=viewer.teaches,
         kind=_member(Kind, wanted.kind, "kind") if wanted.kind else None,
         states=_states(wanted.states) if wanted.states else None,
@@ -90,12 +90,12 @@ def _states(names: Iterable[str]) -> frozenset[State]:
 
 def _labels(given: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for each in given:
-        name, separator, value = each.partition("=")
+    for text in given:
+        name, separator, value = text.partition("=")
         if not separator or found.get(name, value) != value:
             raise InvalidInput(
-                f"The label {each[:80]!r} cannot be looked for.",
-                accepted="name=value, once for each name, such as label=sweep=7.",
+                f"Invalid label: {text[:80]!r}.",
+                accepted="Give name=value, each name once, such as label=sweep=7.",
                 field="label",
             )
         found[name] = value
@@ -107,11 +107,11 @@ def _cursor(store: Store, viewer: Viewer, cursor: str) -> str:
         last = store.request(cursor)
     except NotFound:
         last = None
-    # A request of another user is answered like none at all: ids tell nothing.
+    # Requests that the viewer may not see are reported as missing, so that ids reveal nothing.
     if last is None or not viewer.may_see(last.owner, last.group):
         raise InvalidInput(
-            f"There is no page after {cursor[:80]!r}.",
-            accepted="The 'next' of the page before, unchanged.",
+            f"Invalid cursor: {cursor[:80]!r}.",
+            accepted="Give 'next' of the previous page, unchanged.",
             field="cursor",
         )
     return cursor

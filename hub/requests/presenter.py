@@ -1,4 +1,4 @@
-"""Show request records to a viewer, with everything else that is known of each."""
+"""Present request records to a viewer, with devices, charges, queue position and progress."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from . import serializers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestPresenter:
-    """Adds what is stored elsewhere: devices, charges, queue position, progress."""
+    """Builds response bodies from records and from data that is stored elsewhere."""
 
     store: Store
     plan_cache: PlanCache
@@ -40,9 +40,11 @@ class RequestPresenter:
         )
 
     def one(self, record: RequestRecord, viewer: Viewer) -> RequestOut:
+        """Return the body of one request."""
         return self.all([record], viewer)[0]
 
     def all(self, records: Sequence[RequestRecord], viewer: Viewer) -> list[RequestOut]:
+        """Return the bodies of several requests, with one query for each kind of data."""
         store = self.store
         leases = [record.lease for record in records if record.lease is not None]
         held = any(lease.released_at is None for lease in leases)
@@ -67,7 +69,7 @@ class RequestPresenter:
         ]
 
     def brief(self, records: Sequence[RequestRecord], viewer: Viewer) -> list[RequestOut]:
-        """Return only what a long list shows, without reading anything else."""
+        """Return the bodies of a long list, without further queries."""
         return [
             serializers.brief_out(
                 record,
@@ -98,7 +100,7 @@ def drain_of(record: RequestRecord, drains: Mapping[str, Mark]) -> Mark | None:
 
 
 def claim_by(record: RequestRecord, window: float) -> float | None:
-    """Return until when its device is held for the owner; None where none is held."""
+    """Return the end of the claim window; None unless a device is held for the owner."""
     if record.state is not State.GRANTED or not record.unclaimed or record.lease is None:
         return None
     return record.lease.granted_at + min(window, record.seconds)

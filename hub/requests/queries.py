@@ -1,4 +1,4 @@
-"""Read requests as the caller may see them; nothing is changed here."""
+"""Read requests, the queue and outputs, within what the caller may see."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .pagination import RequestQuery
 from .presenter import RequestPresenter
 
 EVENTS_AT_ONCE = 100
-"""How many events one call returns; each may hold a picture."""
+"""Maximum number of events in one response; each of them may contain an image."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestQueries:
-    """Requests, the queue, and what attempts have left. None as the caller is the service."""
+    """Queries on requests, the queue and outputs; None as the caller is the service."""
 
     context: Context
 
@@ -44,12 +44,12 @@ class RequestQueries:
         mine: bool = True,
         limit: int = 200,
     ) -> list[RequestOut]:
-        """List the caller's own, newest first; without ``mine`` all that they may see."""
+        """List the caller's requests, newest first; without ``mine``, all that they may see."""
         wanted = RequestQuery(kind=kind, states=states, mine=mine, limit=limit)
         return self.find(who, wanted).requests
 
     def find(self, who: Identity, wanted: RequestQuery) -> RequestsOut:
-        """Return one page of a query, of what the caller may see."""
+        """Return one page of the matching requests that the caller may see."""
         return self.several(who, [wanted])[0]
 
     def several(self, who: Identity, wanted: Sequence[RequestQuery]) -> list[RequestsOut]:
@@ -57,18 +57,18 @@ class RequestQueries:
         store = self.context.store
         with store.together():
             viewer = self._viewer(who)
-            pages = [pagination.page(store, viewer, each) for each in wanted]
-            both = list(zip(wanted, pages, strict=True))
-            whole = [record for each, page in both if not each.brief for record in page.records]
-            shown = iter(self._presenter.all(whole, viewer))
+            pages = [pagination.page(store, viewer, query) for query in wanted]
+            pairs = list(zip(wanted, pages, strict=True))
+            full = [record for query, page in pairs if not query.brief for record in page.records]
+            shown = iter(self._presenter.all(full, viewer))
             return [
                 RequestsOut(
                     requests=self._presenter.brief(page.records, viewer)
-                    if each.brief
+                    if query.brief
                     else list(islice(shown, len(page.records))),
                     next=page.next,
                 )
-                for each, page in both
+                for query, page in pairs
             ]
 
     # -- the queue ------------------------------------------------------------------------
@@ -80,7 +80,7 @@ class RequestQueries:
         found = self.context.store.requests(
             RequestFilter(ids=frozenset(wait.request_id for wait in waits), limit=limit)
         )
-        # Those that were granted or cancelled since are not queued any more.
+        # Requests that were granted or cancelled since the last cycle are no longer queued.
         queued = {record.id: record for record in found if record.state is State.QUEUED}
         return QueueOut(
             queue=[
@@ -92,7 +92,7 @@ class RequestQueries:
         )
 
     def next_in_line(self, who: Identity) -> RequestOut | None:
-        """Return the caller's queued request with the best position: its name and its wait."""
+        """Return the brief body of the caller's queued request with the best position."""
         store, waits = self.context.store, self.context.plan_cache.waits
         with store.together():
             mine = [waits[name] for name in store.queued(who.name) if name in waits]
@@ -102,10 +102,10 @@ class RequestQueries:
             record = store.request(first.request_id)
             return self._presenter.brief([record], self._viewer(who))[0]
 
-    # -- what one request has left --------------------------------------------------------
+    # -- ledger, events and outputs of one request ----------------------------------------
 
     def ledger(self, who: Identity, request_id: str) -> list[LedgerOut]:
-        """List what the request was charged."""
+        """List the ledger entries of the request."""
         self._visible(who, request_id)
         return [ledger_out(each) for each in self.context.store.ledger(request_id=request_id)]
 
@@ -117,13 +117,13 @@ class RequestQueries:
         *,
         limit: int = EVENTS_AT_ONCE,
     ) -> list[EventOut]:
-        """Return the next events, not all at once: they hold the output of cells."""
+        """Return the events after an id, at most ``limit``: they contain the output of cells."""
         self._visible(who, request_id)
         found = self.context.store.events(request_id, after=after, limit=limit)
         return [serializers.event_out(event) for event in found]
 
     def log(self, who: Identity | None, request_id: str, offset: int = 0) -> bytes:
-        """Return the log of the newest attempt, from a byte on."""
+        """Return the log of the newest attempt from a byte offset on."""
         return outputs.log(self.context.files, self._visible(who, request_id), offset)
 
     def output(self, who: Identity, request_id: str) -> tuple[str, bytes]:
@@ -131,15 +131,15 @@ class RequestQueries:
         return outputs.notebook(self.context.files, self._visible(who, request_id))
 
     def files_of(self, who: Identity, request_id: str) -> FilesOut:
-        """List the output files of the newest attempt that left any."""
+        """List the output files of the newest attempt that has any."""
         record = self._visible(who, request_id)
         return serializers.files_out(outputs.files(self.context.files, record)[1])
 
     def open_file(self, who: Identity, request_id: str, name: str) -> BinaryIO:
-        """Open one of these for reading; the caller closes it."""
+        """Open an output file for reading; the caller closes it."""
         return outputs.open_file(self.context.files, self._visible(who, request_id), name)
 
-    # -- parts ----------------------------------------------------------------------------
+    # -- helpers --------------------------------------------------------------------------
 
     def _visible(self, who: Identity | None, request_id: str) -> RequestRecord:
         return RequestAccess(self.context.store).visible(who, request_id)

@@ -1,7 +1,7 @@
-"""What a person may see of a record, as wire values.
+"""Convert records to response bodies, limited to what the viewer may see.
 
-Privacy (design: section 9): students see that a device is taken, not by whom; teachers see
-their course; administrators see all.
+Students see that a device is taken, but not by whom; teachers see their course; administrators see
+everything.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ..schemas import (
 
 _LONGEST_TITLE = 120
 _COMPOSED = ("cause", "lease", "claim", "warning")
-"""Fields that a view of a request has under the stored name, but in another form."""
+"""Fields of a response body that have the name of a stored field but another form."""
 
 
 def request_out(
@@ -50,6 +50,14 @@ def request_out(
     claim_by: float | None = None,
     drain: Mark | None = None,
 ) -> RequestOut:
+    """Return the complete body of a request.
+
+    Args:
+        devices: the devices of the leases, by id.
+        device_seconds: usage so far, charged and open.
+        claim_by: the end of the claim window, if a device is held.
+        drain: the drain that will stop the request, if there is one.
+    """
     lease = record.lease
     job = record.job
     return RequestOut(
@@ -85,7 +93,7 @@ def brief_out(
     progress: ProgressOut | None,
     claim_by: float | None = None,
 ) -> RequestOut:
-    """What a long list shows of it."""
+    """Return the body of a request in a long list."""
     job = record.job
     return RequestOut(
         id=record.id,
@@ -113,7 +121,10 @@ def brief_out(
 
 
 def warning_out(record: RequestRecord, drain: Mark | None = None) -> WarningOut | None:
-    """Only of what runs: what ended has a cause. What stops it first is told."""
+    """Return the warning that stops a running request first: drain, preemption or idleness.
+
+    Requests that have ended have a cause instead.
+    """
     if record.state not in (State.STARTING, State.RUNNING):
         return None
     found: list[WarningOut] = []
@@ -131,7 +142,7 @@ def warning_out(record: RequestRecord, drain: Mark | None = None) -> WarningOut 
                 can_keep=record.kept_at is None,
             )
         )
-    return min(found, key=lambda each: each.stops_at, default=None)
+    return min(found, key=lambda entry: entry.stops_at, default=None)
 
 
 def _final(stops_at: float, message: str) -> WarningOut:
@@ -139,7 +150,7 @@ def _final(stops_at: float, message: str) -> WarningOut:
 
 
 def queue_entry_out(wait: Wait, record: RequestRecord, viewer: Viewer) -> QueueEntryOut:
-    """Return a queue entry: students see what is requested, not the owner."""
+    """Return a queue entry; students see the requested devices of others, not the owner."""
     yours = record.owner == viewer.name
     named = viewer.may_see(record.owner, record.group)
     out = wait_out(wait, yours=yours)
@@ -148,7 +159,7 @@ def queue_entry_out(wait: Wait, record: RequestRecord, viewer: Viewer) -> QueueE
         kind=record.kind.value,
         devices=record.devices,
         model=record.model,
-        # The reason may name a group that the reader may not know.
+        # The reason may name a group that the viewer may not see.
         sentence=out.sentence if named else position_sentence(out.place),
         why=out.why if named else "",
         expected_at=out.expected_at,
@@ -162,7 +173,7 @@ def queue_entry_out(wait: Wait, record: RequestRecord, viewer: Viewer) -> QueueE
 
 
 def title(record: RequestRecord) -> str:
-    """What a person calls it."""
+    """Return the title of a request: notebook, command, course work or session name."""
     if (job := record.job) is not None:
         return work_title(record.kind, job.notebook_name, job.command, record.labels)[
             :_LONGEST_TITLE
@@ -171,6 +182,7 @@ def title(record: RequestRecord) -> str:
 
 
 def wait_out(wait: Wait, *, yours: bool) -> WaitOut:
+    """Return the wait of a request; ``yours`` addresses the viewer as the owner."""
     return WaitOut(
         place=wait.place,
         ahead=wait.ahead,
@@ -185,6 +197,7 @@ def wait_out(wait: Wait, *, yours: bool) -> WaitOut:
 def lease_out(
     record: RequestRecord, lease: LeaseRecord, devices: Mapping[str, Device], viewer: Viewer
 ) -> LeaseOut:
+    """Return a lease with those of its devices that the pool still has."""
     held = Allocation(
         request_id=record.id,
         owner=record.owner,
@@ -208,6 +221,7 @@ def lease_out(
 
 
 def event_out(event: EventRecord) -> EventOut:
+    """Return an event."""
     return EventOut(
         id=event.id,
         request_id=event.request_id,
@@ -219,6 +233,7 @@ def event_out(event: EventRecord) -> EventOut:
 
 
 def files_out(found: OutputFiles) -> FilesOut:
+    """Return the listing of an output folder, by name."""
     return FilesOut(
         files=[
             FileOut(name=name, size=size, modified_at=at)

@@ -1,7 +1,7 @@
-"""How a job ended whose last report is lost: read from what the attempt left behind.
+"""Determine how a job ended whose last report is lost, from the files of the attempt.
 
-The journal comes first (``AttemptReports``). Without it the runner's own mark in the output
-notebook counts, then its exit status. What neither shows is lost.
+The journal has precedence (``AttemptReports``). Without it, the runner's metadata in the output
+notebook decides, then its exit status. Without any of these the attempt is lost.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from .termination import by_runner
 
 EXIT_SUCCEEDED = 0
 EXIT_FAILED = 1
-"""Exit statuses of the runner (``carrel.spawners.runner``) for work that ran to its end."""
+"""Exit statuses of the runner (``carrel.spawners.runner``) for jobs that ran to completion."""
 _REPORT_LOST = "Its last report was lost"
 
 
 def surviving_end(
     output: bytes | None, exit_status: int | None, lease: LeaseRecord, log_tail: str
 ) -> tuple[State, Cause] | None:
-    """Return the end of an attempt without its report; None if nothing shows how it ended.
+    """Return state and cause of an attempt that ended without a report; None if unknown.
 
     Args:
-        output: the output notebook as the attempt saved it last.
-        exit_status: of the runner, if the engine saw it end.
+        output: the output notebook as last saved by the attempt.
+        exit_status: the exit status of the runner, if the engine saw it.
         log_tail: the end of the log, for the details of a failure.
     """
     marked = _mark(output, lease)
@@ -47,7 +47,7 @@ def surviving_end(
 
 
 def _mark(output: bytes | None, lease: LeaseRecord) -> Mapping[str, str] | None:
-    """Return what the runner of this attempt wrote into the notebook when it ended."""
+    """Return the metadata that the runner of this attempt added to the notebook at its end."""
     try:
         mark = json.loads(output or b"")["metadata"]["carrel"]
         of_this = (mark["request"], mark["epoch"]) == (lease.request_id, lease.epoch)

@@ -1,4 +1,4 @@
-"""End requests: who ends one, in which state, with which cause."""
+"""End requests, and determine the state and cause of an end by its origin."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _SESSION_ENDS: Mapping[str, tuple[CauseCode, State, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class RequestTermination:
-    """Ends requests for people."""
+    """Ends requests on behalf of users."""
 
     context: Context
 
     def cancel(self, who: Identity, request_id: str, reason: str = "") -> RequestOut:
-        """End a request: a queued one at once, a running one after its processes are gone.
+        """End a request: a queued one at once, a running one once its processes have exited.
 
         Its owner sees the reason. Ending the request of another user is audited.
 
         Raises:
-            NotFound: there is none that the caller may see.
+            NotFound: there is no such request that the caller may see.
         """
         c = self.context
         record, now = RequestAccess(c.store).visible(who, request_id), c.clock()
@@ -49,16 +49,16 @@ class RequestTermination:
 
 
 def by_person(name: str, request: RequestRecord, reason: str = "") -> tuple[State, Cause]:
-    """Return the end that a person asks for: a running session is stopped, others cancelled."""
+    """Return the end on request of a user: running sessions are stopped, others cancelled."""
     by = "its owner" if name == request.owner else name
-    said = f"{by}: {reason}" if reason else f"{by}."
+    by_reason = f"{by}: {reason}" if reason else f"{by}."
     if request.kind is Kind.SESSION and request.state in MAY_RUN:
-        return State.SUCCEEDED, Cause(code=CauseCode.STOPPED, message=f"Stopped by {said}")
-    return State.CANCELLED, Cause(code=CauseCode.CANCELLED, message=f"Cancelled by {said}")
+        return State.SUCCEEDED, Cause(code=CauseCode.STOPPED, message=f"Stopped by {by_reason}")
+    return State.CANCELLED, Cause(code=CauseCode.CANCELLED, message=f"Cancelled by {by_reason}")
 
 
 def audit_entry(name: str, request: RequestRecord, reason: str, now: float) -> AuditEntry | None:
-    """Return the audit entry; None for the person's own request."""
+    """Return the audit entry; None if the user ends their own request."""
     if name == request.owner:
         return None
     return AuditEntry(
@@ -78,7 +78,7 @@ def by_spawner(body: StopIn) -> tuple[State, Cause]:
 
 
 def is_loss(request: RequestRecord, cause: Cause) -> bool:
-    """Whether a grading run was killed: it keeps what it has done and runs again."""
+    """Return whether a grading run was killed, so that it keeps its results and runs again."""
     killed = cause.code in (CauseCode.COMMAND_FAILED, CauseCode.OUT_OF_MEMORY)
     return request.kind is Kind.GRADING and killed
 

@@ -1,1 +1,1 @@
-"""What one running service holds in memory: context, notifier, caches and metrics."""
+"""The in-memory state of one running service: context, notifier, caches and metrics."""

@@ -1,4 +1,4 @@
-"""Base of services that administrators use: every change has an audit entry."""
+"""The base class of services for administrators, whose changes have audit entries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..records.json_value import Json
 
 @dataclass(frozen=True, slots=True)
 class AuditTrail:
-    """Holds the store and the clock, and makes audit entries."""
+    """Holds store and clock, and creates audit entries."""
 
     store: Store
     clock: Clock
@@ -28,7 +28,7 @@ class AuditTrail:
         before: Mapping[str, Json] | None = None,
         after: Mapping[str, Json] | None = None,
     ) -> AuditEntry:
-        """Make the audit entry of a change, as of now."""
+        """Return the audit entry of a change at the current time."""
         return AuditEntry(
             at=self.clock(),
             who=who,

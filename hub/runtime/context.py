@@ -1,4 +1,4 @@
-"""The parts of one running service, as every feature gets them."""
+"""The shared adapters, caches and settings of one running service."""
 
 from __future__ import annotations
 
@@ -19,13 +19,11 @@ from .spawner_listeners import SpawnerListeners
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """Adapters, caches and settings that features share; it does nothing by itself.
-
-    A feature takes the context, or only the parts that it needs.
+    """Adapters, caches and settings that features share; a container without behaviour.
 
     Attributes:
         claim_seconds: how long a granted device is held for an owner who has to claim it.
-        grace_seconds: how long a preempted request may go on before it is stopped.
+        grace_seconds: how long a request may continue after a preemption notice.
     """
 
     store: Store

@@ -1,7 +1,7 @@
-"""Wake everything that follows the store: the scheduling loop, event streams and pages.
+"""Wake the subscribers of the store: the scheduling loop, event streams and pages.
 
-Code that changes something calls ``notify``, from any thread. Code that follows changes waits
-for a version later than the one that it saw.
+Code that changes the store calls ``notify``, from any thread. Subscribers wait for a version later
+than the one that they saw.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class ChangeNotifier:
         self._loop = asyncio.get_running_loop()
 
     def notify(self) -> None:
-        """Raise the version and wake all waiters. Before ``bind`` there are none."""
+        """Increase the version and wake all waiters; before ``bind`` there are none."""
         self.version += 1
         if self._loop is not None:
-            # The loop may be closing while a thread still finishes its work.
+            # The event loop may close while a thread finishes its work.
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._wake)
 
@@ -37,13 +37,13 @@ class ChangeNotifier:
                 waiter.set_result(None)
 
     async def wait(self, seen: int, timeout: float) -> int:
-        """Return the version once it has passed ``seen``, or after ``timeout`` seconds."""
+        """Wait until the version differs from ``seen``, at most ``timeout`` seconds; return it."""
         if self.version == seen:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.add(waiter)
             try:
-                # Not ``asyncio.wait_for``: on Python 3.11 it swallows a cancellation that comes
-                # in the moment in which the waiter is woken, and its caller runs on for ever.
+                # Not ``asyncio.wait_for``: on Python 3.11 it swallows a cancellation that arrives
+                # while the waiter is being woken, and its caller never ends.
                 async with asyncio.timeout(timeout):
                     await waiter
             except TimeoutError:

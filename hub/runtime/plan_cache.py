@@ -1,4 +1,4 @@
-"""Hold the queue positions of the newest plan, for everything that shows the queue."""
+"""Cache the queue positions of the newest plan, for pages and responses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PlanCache:
 
     @property
     def waiting(self) -> int:
-        """How many requests are queued."""
+        """The number of queued requests."""
         return len(self._waits)
 
     @property
@@ -39,4 +39,5 @@ class PlanCache:
         return self._waits
 
     def wait_of(self, request_id: str) -> Wait | None:
+        """Return the wait of a request; None before its first cycle."""
         return self._waits.get(request_id)

@@ -13,17 +13,17 @@ from ..records.requests import RequestRecord
 from ..scheduling.model.snapshot import Kind
 from ..schemas import ProgressOut, StepOut
 
-_KEPT = 2000
-_AT_ONCE = 1000
+_MAX_REQUESTS = 2000
+_PAGE = 1000
 _LONGEST_TEXT = 200
-TOLD_BY = frozenset(
+PROGRESS_KINDS = frozenset(
     {"cells", "cell_started", "cell_failed", "cell_finished", "progress", "ended", "state"}
 )
-"""The kinds that progress is folded from; what cells printed is not even read for it."""
+"""The kinds of events that progress is computed from; the output of cells is not read."""
 
 
 class ProgressCache:
-    """A bounded cache over the store's events; a restart reads them again."""
+    """A bounded cache; after a restart, progress is computed from the stored events again."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -31,7 +31,7 @@ class ProgressCache:
         self._lock = threading.Lock()
 
     def add(self, event: EventRecord) -> None:
-        """Take in one more event; one that is not the next is left to ``of``."""
+        """Update the cached progress of a request with a new event; ``of`` reads uncached ones."""
         with self._lock:
             if event.request_id in self._known:
                 last, progress = self._known[event.request_id]
@@ -39,31 +39,34 @@ class ProgressCache:
                     self._known[event.request_id] = (event.id, progress_after(progress, event))
 
     def requeued(self, request_id: str) -> None:
-        """A new attempt starts over; its ``state`` event did not come by here."""
+        """Drop the progress of a requeued request, whose ``state`` event bypasses ``add``."""
         with self._lock:
             self._known.pop(request_id, None)
 
     def of(self, record: RequestRecord) -> ProgressOut | None:
+        """Return the progress of a job; None for sessions and before the first event."""
         if record.kind is Kind.SESSION or record.lease is None:
             return None
         with self._lock:
             if record.id not in self._known:
                 self._known[record.id] = self._read(record.id)
-                while len(self._known) > _KEPT:
+                while len(self._known) > _MAX_REQUESTS:
                     self._known.popitem(last=False)
             self._known.move_to_end(record.id)
             return self._known[record.id][1]
 
     def _read(self, request_id: str) -> tuple[int, ProgressOut | None]:
         last, progress = 0, None
-        while events := self._store.events(request_id, after=last, limit=_AT_ONCE, kinds=TOLD_BY):
+        while events := self._store.events(
+            request_id, after=last, limit=_PAGE, kinds=PROGRESS_KINDS
+        ):
             for event in events:
                 last, progress = event.id, progress_after(progress, event)
         return last, progress
 
 
 def progress_after(before: ProgressOut | None, event: EventRecord) -> ProgressOut | None:
-    """Progress after one more event; a new attempt starts over."""
+    """Return the progress after one more event; a new attempt starts from the beginning."""
     number = event.data.get("number")
     match event.kind:
         case "cells":
@@ -74,11 +77,11 @@ def progress_after(before: ProgressOut | None, event: EventRecord) -> ProgressOu
         case "cell_finished" if before and isinstance(number, int):
             return before.model_copy(update={"done": number, "current": None, "step": None})
         case "cell_failed" if before and isinstance(number, int):
-            # It stays the current one: that is where the notebook stands.
+            # The notebook stopped at this cell, so it remains the current one.
             return before.model_copy(update={"current": number})
         case "progress":
             step = _step(event)
-            # A command has no cells, and this is all that it says.
+            # A command has no cells and reports only steps.
             return (before or ProgressOut(cells=0, done=0)).model_copy(
                 update={"step": step or (before.step if before else None)}
             )
@@ -101,7 +104,7 @@ def _step(event: EventRecord) -> StepOut | None:
 
 
 def _number(value: Json) -> float | None:
-    """It comes from a job: anything may be in it."""
+    """Return a finite number; None for anything else, because jobs control the value."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

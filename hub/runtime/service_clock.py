@@ -1,9 +1,9 @@
-"""The time of the service: epoch time that advances with the monotonic clock.
+"""The clock of the service: epoch time that advances with the monotonic clock.
 
-The system's clock can be set while work runs, and it advances while the machine is suspended. This
-clock does neither. The scheduling loop asks for the step between the two, moves the times of all
-running work by it (``Store.move_times``) and then adopts the system's time: an interval that
-began before the step is as long after it as it really was.
+The system clock can be set while work runs, and it advances while the machine is suspended. This
+clock does neither. The scheduling loop reads the step between the two clocks, moves the times of
+all running work by it (``Store.move_times``) and then adopts the time of the system. Intervals that
+began before the step keep their true length.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ..interfaces.clock import Clock, MonotonicClock, monotonic
 from ..records.clock import ClockOffset
 
 STEP_SECONDS = 1.0
-"""A smaller difference is drift, which is adopted as it is."""
+"""Smaller differences are drift, which is adopted without moving times."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def boot_id() -> str:
-    """Return the identity of this boot of the machine; empty if it is unknown."""
+    """Return the boot id of the machine; empty if unknown."""
     try:
         return _BOOT_ID.read_text(encoding="ascii").strip()
     except OSError:
@@ -28,11 +28,11 @@ def boot_id() -> str:
 
 
 class ServiceClock:
-    """A ``Clock`` that follows the system's clock only when it is told to.
+    """A ``Clock`` that follows the system clock only on request.
 
     Args:
-        kept: the offset that the last life of the service used. It counts in the same boot of
-            the machine; after another boot no process of that life is left.
+        kept: the stored offset of the previous service process. It is used only within the same
+            boot of the machine; after a reboot, no work of that process is left.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class ServiceClock:
 
     @property
     def offset(self) -> ClockOffset:
-        """What the next life of the service needs to know."""
+        """The offset to store for the next service process."""
         return ClockOffset(boot=self._boot, seconds=self._seconds)
 
     def step(self) -> float:
-        """Return by how many seconds the system's clock is ahead; 0 if it only drifted."""
+        """Return the seconds by which the system clock is ahead; adopt drift and return 0."""
         ahead = self._difference() - self._seconds
         if abs(ahead) < STEP_SECONDS:
             self._seconds += ahead
@@ -65,7 +65,7 @@ class ServiceClock:
         return ahead
 
     def adopt(self, step: float) -> None:
-        """Advance by a step."""
+        """Advance the clock by a step, in seconds."""
         self._seconds += step
 
     def _difference(self) -> float:

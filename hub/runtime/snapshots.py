@@ -1,4 +1,4 @@
-"""Read the snapshot for the scheduler: the stored state, with the nodes that have each image."""
+"""Read the snapshot for the scheduler, with the nodes that have the image of each request."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from ..interfaces.store import Store
 from ..scheduling.model.snapshot import Allocation, PendingRequest, Snapshot, open_nodes
 from .context import Context
 
-_One = TypeVar("_One", PendingRequest, Allocation)
+_Placed = TypeVar("_Placed", PendingRequest, Allocation)
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotReader:
-    """Limits each request to the nodes that have its image: the scheduler knows nodes only.
+    """Reads snapshots and limits requests to nodes with their image.
+
+    The scheduler itself knows nodes, but not images.
 
     Attributes:
-        grace: seconds, as in ``Snapshot``.
+        grace: the grace period of preemptions in seconds, as in ``Snapshot``.
     """
 
     store: Store
@@ -41,24 +43,26 @@ class SnapshotReader:
         nodes = self.store.nodes()
         if len(nodes) < 2:  # noqa: PLR2004  # nothing to choose from
             return snapshot
-        on = self._partly(frozenset(nodes))
-        if not on:
+        nodes_by_image = self._incomplete_images(frozenset(nodes))
+        if not nodes_by_image:
             return snapshot
         ready = open_nodes(nodes, self.store.marks())
 
-        def there(each: _One) -> _One:
-            return replace(each, nodes=on[each.image] & ready) if each.image in on else each
+        def limited(item: _Placed) -> _Placed:
+            found = nodes_by_image.get(item.image)
+            return item if found is None else replace(item, nodes=found & ready)
 
-        pending = tuple(map(there, snapshot.pending))
         return replace(
-            snapshot, pending=pending, allocations=tuple(map(there, snapshot.allocations))
+            snapshot,
+            pending=tuple(map(limited, snapshot.pending)),
+            allocations=tuple(map(limited, snapshot.allocations)),
         )
 
-    def _partly(self, nodes: frozenset[str]) -> dict[str, frozenset[str]]:
-        """Return the nodes of each image that some nodes lack, by reference."""
+    def _incomplete_images(self, nodes: frozenset[str]) -> dict[str, frozenset[str]]:
+        """Return the nodes of each image that is missing on some node, by image reference."""
         try:
             images = self.source.images() or ()
         except Unavailable:
-            return {}  # not known; an attempt that starts without its image reports it
-        having = {image.reference: frozenset(image.nodes) for image in images}
-        return {name: found for name, found in having.items() if not nodes <= found}
+            return {}  # unknown; an attempt that starts without its image reports it
+        by_reference = {image.reference: frozenset(image.nodes) for image in images}
+        return {name: found for name, found in by_reference.items() if not nodes <= found}

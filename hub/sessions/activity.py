@@ -1,4 +1,4 @@
-"""What sessions and their owners say about idleness: report kernel activity, keep a session."""
+"""Store the kernel activity that sessions report, and keep idle sessions for their owners."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ..schemas import KernelsIn, RequestOut, WatchOut
 from ..transitions import idle_warnings
 
 SLOW_REPORT_SECONDS = 60.0
-"""How often a session reports where no idle rule applies to it."""
+"""Seconds between the reports of a session to which no idle rule applies."""
 _WARNED_REPORT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class SessionActivity:
-    """Reports of running sessions, and the owner's answer to an idle warning.
+    """Handles reports of running sessions and the owner's answer to an idle warning.
 
     Attributes:
         countdown: seconds between an idle warning and the end of the session.
@@ -39,7 +39,7 @@ class SessionActivity:
         """Keep an idle session, once; its idle time starts again.
 
         Raises:
-            Conflict: it has no warning, or was kept before.
+            Conflict: the session has no warning, or was kept before.
             Forbidden: the caller is not its owner.
         """
         record = self._own(who, request_id, "keep")
@@ -48,14 +48,14 @@ class SessionActivity:
         return RequestQueries(self.context).request(who, record.id)
 
     def report(self, who: Identity, request_id: str, body: KernelsIn) -> WatchOut:
-        """Store what the kernels of a session do; answer whether it is about to be stopped.
+        """Store the kernel activity of a session; return its state and pending warning.
 
         Raises:
-            Conflict: it is not a running session.
+            Conflict: the request is not a running session.
             Forbidden: the caller is not its owner.
         """
         c, now = self.context, self.context.clock()
-        record = self._own(who, request_id, "speak for")
+        record = self._own(who, request_id, "report for")
         if record.kind is not Kind.SESSION or record.state is not State.RUNNING:
             raise Conflict(f"{record.id} is not a running session.")
         cell_at = None if body.cell_seconds_ago is None else now - body.cell_seconds_ago
@@ -69,7 +69,7 @@ class SessionActivity:
         )
 
     def _next_report(self, record: RequestRecord) -> float:
-        """Return after how many seconds the session shall report again."""
+        """Return the seconds until the next report of the session."""
         try:
             idle_seconds = self.context.store.group(record.group).idle_seconds
         except NotFound:

@@ -1,9 +1,9 @@
-"""Hold a device for the owner of a session: keep the place, open a CPU desk meanwhile, claim.
+"""Hold granted devices for owners of sessions: keep the place, open a CPU desk meanwhile, claim.
 
-A session that has to be claimed needs no spawner while it is queued. Once granted, its lease is
-held for the claim window (the scheduling loop ends it there), and the session starts only when
-its owner claims it. Each step is one transaction; the loop repeats requests to JupyterHub that
-got no answer.
+A session that must be claimed needs no spawner while it is queued. Once granted, its lease is held
+for the claim window, after which the scheduling loop cancels it; the session starts only when its
+owner claims it. Each step is one transaction. The loop repeats calls to JupyterHub that got no
+answer.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from .lifecycle import SessionLifecycle
 from .server_start import start_server
 
 CPU_DESK = ""
-"""The server name of the CPU desk: the default one."""
+"""The server name of the CPU desk: that of JupyterHub's default server."""
 _NAME = "gpu"
 
 
 @dataclass(frozen=True, slots=True)
 class HeldSessions:
-    """What owners do with sessions that are held for them."""
+    """Operations of owners on sessions that are held for them."""
 
     context: Context
 
     def start(self, who: Identity, server_name: str, options: SessionIn) -> RequestOut:
-        """Queue a session that will be held; without a name it gets an unused one."""
+        """Queue a session that will be held; without a server name, choose an unused one."""
         name = check_server_name(server_name) or self._free_name(who.name)
         live = self.context.store.live_session(who.name, name)
         if live is not None:
@@ -52,10 +52,10 @@ class HeldSessions:
         return RequestQueries(self.context).request(who, record.id)
 
     def keep_place(self, who: Identity, request_id: str) -> RequestOut:
-        """Open a CPU desk now; the queued session keeps its place and is claimed once granted.
+        """Open a CPU desk now, while the queued session keeps its place until it can be claimed.
 
-        A session that has the server name of the desk gets another one. Safe to repeat: a kept
-        place stays as it is, and a desk that has ended is opened again.
+        If the session has the server name of the desk, it gets another one. Idempotent: a kept
+        place is not changed, and a desk that has ended is opened again.
         """
         c = self.context
         before = RequestAccess(c.store).owned(who, request_id)
@@ -65,14 +65,14 @@ class HeldSessions:
         c.store.keep_place(before.id, name, now=c.clock(), desk=self._desk(before))
         c.notifier.notify()
         if not before.unclaimed:
-            self._call_off(before)
+            self._cancel_start(before)
         desk = c.store.live_session(who.name, CPU_DESK)
         if desk is not None and desk.state in (State.QUEUED, State.GRANTED) and not desk.unclaimed:
             start_server(c, desk)
         return RequestQueries(c).request(who, request_id)
 
     def claim(self, who: Identity, request_id: str) -> RequestOut:
-        """Start the session whose device is held. Safe to repeat."""
+        """Start the session whose device is held. Idempotent."""
         c = self.context
         claimed = c.store.apply(
             RequestAccess(c.store).owned(who, request_id).id, owner_changes.claim, now=c.clock()
@@ -82,10 +82,10 @@ class HeldSessions:
             start_server(c, claimed)
         return RequestQueries(c).request(who, request_id)
 
-    # -- within ---------------------------------------------------------------------------
+    # -- helpers --------------------------------------------------------------------------
 
     def _desk(self, before: RequestRecord) -> NewRequest | None:
-        """Build the CPU desk, for as long as the owner asked for."""
+        """Return the request for a CPU desk with the same time limit; None if one is live."""
         c = self.context
         live = c.store.live_session(before.owner, CPU_DESK)
         if live is not None and live.id != before.id:
@@ -104,9 +104,9 @@ class HeldSessions:
         )
         return next(free)
 
-    def _call_off(self, before: RequestRecord) -> None:
-        """End the pending start at JupyterHub, so that the server name is free there."""
-        # Without an answer, the spawner learns that the place is kept and stops by itself.
+    def _cancel_start(self, before: RequestRecord) -> None:
+        """Cancel the pending start at JupyterHub, so that the server name becomes free."""
+        # If JupyterHub does not answer, the spawner stops once it sees that the place is kept.
         with suppress(Unavailable, NotFound):
             self.context.hub.stop_server(before.owner, before.server_name)
 

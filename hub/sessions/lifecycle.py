@@ -25,7 +25,7 @@ from .server_start import start_server
 
 @dataclass(frozen=True, slots=True)
 class SessionLifecycle:
-    """Sessions from their request to their end."""
+    """Queues, opens, stops and ends sessions."""
 
     context: Context
 
@@ -34,7 +34,7 @@ class SessionLifecycle:
 
         Raises:
             Conflict: the caller has a live session of this name.
-            Refused: with what would be accepted.
+            Refused: the session is not admitted; the error says what would be.
         """
         c = self.context
         check_server_name(server_name)
@@ -49,7 +49,7 @@ class SessionLifecycle:
         return RequestPresenter.of(c).one(record, viewer_of(c.store, who))
 
     def open(self, body: OpenSessionIn) -> RequestOut:
-        """Return the live request of a server, or queue a new one; called by its spawner."""
+        """Return the live session of a server, or queue a new one; called by its spawner."""
         c = self.context
         check_server_name(body.server_name)
         try:
@@ -60,18 +60,18 @@ class SessionLifecycle:
         self._check_not_ended(body, live)
         if options.claim:
             raise InvalidInput(
-                "A server that JupyterHub starts does not wait to be claimed.",
-                accepted="Leave 'claim' out, or ask the Carrel service for the session.",
+                "A session that JupyterHub starts cannot wait to be claimed.",
+                accepted="Omit 'claim', or request the session from the Carrel service.",
                 field="claim",
             )
         if live is not None and live.unclaimed and live.state is State.GRANTED:
-            # The owner started the server from JupyterHub's own pages: that claims the device.
+            # The owner started the server on JupyterHub's own pages, which claims the device.
             live = c.store.apply(live.id, owner_changes.claim, now=c.clock())
         record = live or self.queue(body.owner, body.server_name, options)
         return self._shown(record)
 
     def queue(self, owner: str, server_name: str, options: SessionIn) -> RequestRecord:
-        """Admit and store a session. The caller has checked that there is no live one."""
+        """Admit and store a session; the caller has checked that no live one has this name."""
         c = self.context
         made = RequestFactory.of(c).session(owner, server_name, options)
         record = c.store.submit(made, c.clock())
@@ -82,7 +82,7 @@ class SessionLifecycle:
         """End the caller's live session of this name. Raises NotFound."""
         live = self.context.store.live_session(who.name, check_server_name(server_name))
         if live is None:
-            raise NotFound(f"You have no session {server_name or 'default'!r} that runs or waits.")
+            raise NotFound(f"You have no running or queued session {server_name or 'default'!r}.")
         RequestTermination(self.context).cancel(who, live.id)
 
     def end(self, request_id: str, body: StopIn) -> RequestOut:
@@ -90,7 +90,7 @@ class SessionLifecycle:
         c = self.context
         record = c.store.request(request_id)
         if body.cause == "cancelled" and record.unclaimed:
-            # JupyterHub stopped waiting; the place in the queue is kept for the owner.
+            # Only JupyterHub has stopped waiting; the place in the queue is kept.
             return self._shown(record)
         target, cause = termination.by_spawner(body)
         ended = c.store.apply(request_id, lifecycle.stop, target, cause, now=c.clock())
@@ -98,7 +98,7 @@ class SessionLifecycle:
         return self._shown(ended)
 
     def ready(self, owner: str, server_name: str) -> bool:
-        """Whether JupyterHub routes to this server."""
+        """Return whether JupyterHub routes requests to this server."""
         try:
             server = self.context.hub.user(owner, for_page=True).servers.get(server_name)
         except (Unavailable, NotFound):
@@ -106,9 +106,9 @@ class SessionLifecycle:
         return server is not None and server.ready
 
     def _check_not_ended(self, body: OpenSessionIn, live: RequestRecord | None) -> None:
-        """Refuse a start for which Carrel asked if its request has ended meanwhile.
+        """Refuse a start that Carrel requested if the request has ended meanwhile.
 
-        An owner who cancels during the start would otherwise get a new session.
+        Otherwise, an owner who cancels during the start would get a new session.
         """
         c = self.context
         pending = c.pending_server_starts.request_of(body.owner, body.server_name, now=c.clock())
@@ -118,7 +118,9 @@ class SessionLifecycle:
         if live is None:
             record = c.store.request(pending)
             if record.unclaimed:
-                raise Conflict(f"The place of {pending} is kept; it does not start by itself.")
+                raise Conflict(
+                    f"The place of {pending} is kept; it starts once its owner claims it."
+                )
             why = record.cause.message if record.cause else f"It is {record.state}."
             raise Conflict(f"The request {pending} of this session has ended: {why}")
 

@@ -1,4 +1,4 @@
-"""Ask JupyterHub to start the server of a session: the one place that does."""
+"""Ask JupyterHub to start the server of a session; no other module does."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def start_server(
     If JupyterHub does not answer, the request stays as it is and the scheduling loop asks again.
 
     Args:
-        options: what the owner chose, where that is known; else it is read from the request.
+        options: the options that the owner chose; by default they are derived from the request.
 
     Raises:
         CarrelError: JupyterHub refused. The request has failed with that message, unless its
-            processes run already and JupyterHub may still adopt them.
+            processes already run and JupyterHub may still adopt them.
     """
     owner, server_name = request.owner, request.server_name
-    _log.info("asking the hub for %s of %s", server_name or "default", owner)
+    _log.info("asking JupyterHub to start server %s of %s", server_name or "default", owner)
     chosen = _options(request) if options is None else options.model_dump()
     context.pending_server_starts.note(owner, server_name, request.id, now=context.clock())
     try:

@@ -1,4 +1,4 @@
-"""Move the times of running work when the clock is set."""
+"""Move the times of running work when the system clock is set."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ..records.requests import RequestRecord
 
 
 def moved(request: RequestRecord, step: float) -> RequestRecord:
-    """Return a request that holds a lease with all times of its open intervals moved by ``step``.
+    """Return a request with all times of its open intervals moved by ``step``.
 
-    When the work began, was seen, was charged and ends stay as far from now as they were. What an
-    owner or an administrator chose as a date stays.
+    Start, last heartbeat, charged interval and end keep their distance from now. Times that a user
+    chose, such as a deadline, do not move.
 
     Args:
         step: seconds by which the clock was set forward; negative for backward.

@@ -1,4 +1,4 @@
-"""Transitions of idle sessions: warned, warning withdrawn, kept by the owner."""
+"""Transitions of idle sessions: warning given, warning withdrawn, session kept by the owner."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ def warn(request: RequestRecord, warning: IdleWarning, *, now: float) -> Transit
     """Warn a running session that it is idle; a second warning replaces the first."""
     if request.state is not State.RUNNING:
         return Transition(at=now, request=request)
-    told = EventDraft(
+    event = EventDraft(
         kind="idle_warning", data={"stops_at": warning.stops_at, "seen": list(warning.seen)}
     )
-    return Transition(at=now, request=replace(request, warning=warning), told=(told,))
+    return Transition(at=now, request=replace(request, warning=warning), events=(event,))
 
 
 def withdraw_warning(request: RequestRecord, why: str, *, now: float) -> Transition:
     """Withdraw the warning, if there is one."""
     if request.warning is None:
         return Transition(at=now, request=request)
-    told = EventDraft(kind="idle_over", data={"why": why})
-    return Transition(at=now, request=replace(request, warning=None), told=(told,))
+    event = EventDraft(kind="idle_over", data={"why": why})
+    return Transition(at=now, request=replace(request, warning=None), events=(event,))
 
 
 def keep(request: RequestRecord, *, now: float) -> Transition:
@@ -38,13 +38,13 @@ def keep(request: RequestRecord, *, now: float) -> Transition:
     if request.state is not State.RUNNING or request.warning is None:
         raise Conflict(
             f"{request.id} is not about to be stopped for being idle.",
-            accepted="A session can be kept while it is warned.",
+            accepted="You can keep a session while it has an idle warning.",
         )
     if request.kept_at is not None:
         raise Conflict(
-            f"{request.id} has been kept once already, and that is how often a session can be.",
-            accepted="Run a cell, or whatever uses its CPU or its device: work takes the "
-            "warning back. Or save and stop it, and start another when you need one.",
+            f"{request.id} was kept before; a session can be kept only once.",
+            accepted="Use its CPU or its devices, for example by running a cell: this withdraws "
+            "the warning. Or save your work, stop the session, and start another when you need it.",
         )
-    told = EventDraft(kind="idle_kept", data={})
-    return Transition(at=now, request=replace(request, warning=None, kept_at=now), told=(told,))
+    event = EventDraft(kind="idle_kept", data={})
+    return Transition(at=now, request=replace(request, warning=None, kept_at=now), events=(event,))

@@ -1,7 +1,7 @@
 """Transitions of the lifecycle: granted, launched, started, stopped, finished, lost.
 
-Each function takes the request with its newest lease and returns a ``Transition``; it reads and
-writes nothing. A ``Transition`` whose request is the one that came in changes nothing.
+The functions are pure: they take a request with its newest lease and return a ``Transition``. A
+``Transition`` that returns the same request object changes nothing.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .transition import COMES_BACK, EventDraft, LeaseInterval, Transition
 MOVE_TO: Mapping[State, Move] = MappingProxyType(
     {State.SUCCEEDED: Move.SUCCEED, **{state: move for move, state in ENDINGS.items()}}
 )
-"""The move that ends a request in this state."""
+"""The move that ends a request in each state."""
 
 
 def queued(new: NewRequest, now: float) -> Transition:
-    """Create a request in ``queued`` from what was submitted."""
+    """Create a request in ``queued`` from a submission."""
     request = RequestRecord(
-        **{each.name: getattr(new, each.name) for each in fields(new)},
+        **{field.name: getattr(new, field.name) for field in fields(new)},
         state=State.QUEUED,
         submitted_at=now,
     )
@@ -42,17 +42,23 @@ def grantable(
     devices: Mapping[str, Device],
     taken: Iterable[str],
 ) -> bool:
-    """Return whether a start that was planned a moment ago is still possible."""
+    """Return whether a planned start is still possible.
+
+    Args:
+        wanted: ids of the planned devices.
+        devices: all devices by id.
+        taken: ids of devices that other leases hold.
+    """
     if request is None or request.state is not State.QUEUED:
         return False
     return (
         len(wanted) == len(set(wanted)) == request.devices
-        and all(name in devices and _suits(devices[name], request) for name in wanted)
+        and all(name in devices and _suitable(devices[name], request) for name in wanted)
         and not set(wanted).intersection(taken)
     )
 
 
-def _suits(device: Device, request: RequestRecord) -> bool:
+def _suitable(device: Device, request: RequestRecord) -> bool:
     return device.lendable and request.model in (None, device.model)
 
 
@@ -79,7 +85,7 @@ def grant(
 
 
 def launch(request: RequestRecord, lease_id: str, *, now: float) -> Transition:
-    """``granted → starting``: from here on a process may exist.
+    """``granted → starting``: from now on a process may exist.
 
     Raises:
         StaleEpoch: the lease is released or is not the newest of the request.
@@ -134,11 +140,12 @@ def stop(
     charge_until: float | None = None,
     audit: AuditEntry | None = None,
 ) -> Transition:
-    """Ask it to end in ``target``.
+    """Request the end of a request in the state ``target``.
 
-    ``queued`` and ``granted`` end at once and release their devices, charged until ``now`` or
-    ``charge_until``; ``starting`` and ``running`` become ``stopping``; in ``stopping`` and in a
-    terminal state nothing changes: the first cause stands. ``audit`` is written with a change.
+    ``queued`` and ``granted`` requests end at once and release their devices, charged until ``now``
+    or ``charge_until``. ``starting`` and ``running`` requests become ``stopping``. In ``stopping``
+    and in terminal states nothing changes, and the first cause is kept. ``audit`` is stored only
+    with a change.
     """
     step = _stop(request, target, cause, now=now, charge_until=charge_until)
     return step if step.request is request else replace(step, audit=audit)
@@ -154,7 +161,7 @@ def _stop(
 ) -> Transition:
     move = _ending(target)
     if request.state is State.STOPPING and request.target in COMES_BACK:
-        # It was to be tried again; now it ends for good.
+        # It would have been queued again; now it ends.
         return Transition(at=now, request=replace(request, target=target, cause=storable(cause)))
     if request.state is State.STOPPING or request.state in TERMINAL:
         return Transition(at=now, request=request)
@@ -172,10 +179,11 @@ def _stop(
 
 
 def halt(request: RequestRecord, cause: Cause, *, now: float) -> Transition:
-    """Stop an attempt so that the request is tried again, in its old place in the queue.
+    """Stop an attempt and queue the request again, in its old place.
 
-    ``granted`` is queued at once; ``starting`` and ``running`` become ``stopping``, and so does
-    what is stopping as failed: a job whose device failed. Other states stay as they are.
+    ``granted`` requests are queued at once; ``starting`` and ``running`` ones become ``stopping``.
+    A request that is stopping as failed, because its device failed, is queued again, too. Other
+    states do not change.
     """
     if request.state is State.GRANTED:
         state = after(request.state, Move.GIVE_BACK)
@@ -199,15 +207,15 @@ def halt(request: RequestRecord, cause: Cause, *, now: float) -> Transition:
 def finish(request: RequestRecord, lease_id: str, *, now: float, charge_until: float) -> Transition:
     """``stopping → target`` once no process is left: release the lease and complete its charge.
 
-    A request that was halted or preempted goes on to ``queued``. After a device fault the lease
-    is credited all that it was charged. A released lease changes nothing.
+    Halted and preempted requests become ``queued`` again. After a device fault, the charge of the
+    lease is credited. A released lease changes nothing.
     """
     if not _holds(request, lease_id):
         return Transition(at=now, request=request)
     if request.state is not State.STOPPING:
-        after(request.state, Move.SUCCEED)  # only ``stopping`` has this move: says so
+        after(request.state, Move.SUCCEED)  # raises IllegalMove: only ``stopping`` has this move
     if request.target is None:
-        raise Conflict(f"The request {request.id} is stopping, but it is not known towards what.")
+        raise Conflict(f"The request {request.id} is stopping, but has no target state.")
     forgiven = request.cause is not None and request.cause.code is CauseCode.DEVICE_FAULT
     if request.target in COMES_BACK:
         between = after(request.state, COMES_BACK[request.target])
@@ -225,7 +233,7 @@ def finish(request: RequestRecord, lease_id: str, *, now: float, charge_until: f
 def give_back(
     request: RequestRecord, lease_id: str, *, now: float, charge_until: float
 ) -> Transition:
-    """``granted | starting → queued``, if nothing ran; a released lease changes nothing."""
+    """``granted | starting → queued`` if no process ran; a released lease changes nothing."""
     if not _holds(request, lease_id):
         return Transition(at=now, request=request)
     state = after(request.state, Move.GIVE_BACK)
@@ -242,9 +250,9 @@ def lose(
     charge_until: float,
     requeue: bool = False,
 ) -> Transition:
-    """``starting | running → lost → failed``: the processes are gone without an end.
+    """``starting | running → lost → failed``: the processes are gone for an unknown reason.
 
-    With ``requeue`` the request goes ``lost → queued``, in its old place.
+    With ``requeue``, the request becomes ``lost → queued``, in its old place.
     """
     if not _holds(request, lease_id):
         return Transition(at=now, request=request)
@@ -266,7 +274,7 @@ def record_event(
     """Add an event to the history; after the end of the request nothing is added."""
     if request.state in TERMINAL:
         return Transition(at=now, request=request)
-    return Transition(at=now, request=replace(request), told=(EventDraft(kind=kind, data=data),))
+    return Transition(at=now, request=replace(request), events=(EventDraft(kind=kind, data=data),))
 
 
 def epoch_of(request: RequestRecord) -> int:
@@ -278,14 +286,14 @@ def newest(request: RequestRecord, lease_id: str) -> LeaseRecord:
     """Return the lease if it is live and the newest of the request.
 
     Raises:
-        StaleEpoch: it was released, or the request has a newer one.
+        StaleEpoch: the lease was released, or the request has a newer one.
     """
     lease = request.lease
     if lease is None or not _holds(request, lease_id):
         newer = f" Its newest is {lease.id}." if lease and lease.id != lease_id else ""
         raise StaleEpoch(
             f"The lease {lease_id} is over; the request {request.id} is {request.state}.{newer}",
-            accepted="Stop: nothing that runs under this lease counts any more.",
+            accepted="Stop the processes of this lease: their results are ignored.",
         )
     return lease
 
@@ -300,8 +308,8 @@ def saved(lease: LeaseRecord, events: Iterable[NewEvent]) -> LeaseRecord:
 def due(lease: LeaseRecord, upto: float) -> LeaseInterval | None:
     """Return the interval up to ``upto`` that is not charged yet; None if it is empty.
 
-    Its end is never before what is charged already, so that a clock that was set back leads
-    neither to a negative entry nor to a second one.
+    It never begins before the end of the last charge, so that a clock that was set back causes
+    neither a negative entry nor a second charge.
     """
     if not lease.devices or upto <= lease.charged_until:
         return None
@@ -314,7 +322,7 @@ def charged(lease: LeaseRecord, upto: float) -> LeaseRecord:
 
 
 def storable(cause: Cause) -> Cause:
-    """Return the cause without characters that no database keeps: it may quote logs."""
+    """Return the cause without characters that databases cannot store: it may quote logs."""
 
     def clean(text: str) -> str:
         return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
@@ -337,8 +345,8 @@ def released(
 ) -> Transition:
     """Release and charge the live lease, if there is one, and remove its preemption notice.
 
-    With ``forgiven`` the lease is charged nothing more and credited what it was charged. ``now``
-    may be from before the grant: the lease ends no earlier than it began.
+    With ``forgiven``, the lease is not charged further and its charge is credited. ``now`` may be
+    earlier than the grant; the lease never ends before it began.
     """
     lease = request.lease
     if lease is None or lease.state is LeaseState.RELEASED:
@@ -346,13 +354,16 @@ def released(
     request = replace(request, notice=None)
     lease_charged = lease if forgiven else charged(lease, upto)
     at = max(now, lease_charged.charged_until)
-    over = replace(lease_charged, state=LeaseState.RELEASED, released_at=at)
+    released_lease = replace(lease_charged, state=LeaseState.RELEASED, released_at=at)
     if forgiven:
         return Transition(
-            at=now, request=replace(request, lease=over), entered=entered, credit=True
+            at=now, request=replace(request, lease=released_lease), entered=entered, credit=True
         )
     return Transition(
-        at=now, request=replace(request, lease=over), entered=entered, charge=due(lease, upto)
+        at=now,
+        request=replace(request, lease=released_lease),
+        entered=entered,
+        charge=due(lease, upto),
     )
 
 
@@ -361,6 +372,6 @@ def _ending(target: State) -> Move:
         return MOVE_TO[target]
     except KeyError:
         raise IllegalMove(
-            f"A request cannot be asked to end in {target}.",
-            accepted=f"It may end in: {', '.join(MOVE_TO)}.",
+            f"A request cannot end in the state {target}.",
+            accepted=f"Use one of: {', '.join(MOVE_TO)}.",
         ) from None

@@ -1,4 +1,4 @@
-"""Transitions that the owner of a request asks for: place kept, device claimed, limits changed."""
+"""Transitions on request of the owner: place kept, device claimed, request amended or extended."""
 
 from __future__ import annotations
 
@@ -18,67 +18,67 @@ _RUNS = frozenset({State.STARTING, State.RUNNING})
 
 
 def keep_place(request: RequestRecord, server_name: str, *, now: float) -> Transition:
-    """Keep the place of a queued session under this server name; once granted, it is held.
+    """Keep the place of a queued session under a new server name, and hold it once granted.
 
-    A session that is held or will be held stays as it is, its name included.
+    A session that must be claimed already keeps its server name.
 
     Raises:
-        Conflict: it is not a session that is queued for devices.
+        Conflict: the request is not a session that is queued for devices.
     """
     if request.kind is not Kind.SESSION or request.devices == 0:
         raise Conflict(
-            f"{request.id} asks for no device as a session: there is no place to keep.",
-            accepted="A session that waits for devices.",
+            f"{request.id} is not a session with devices: it has no place to keep.",
+            accepted="Choose a session that is queued for devices.",
         )
     if request.unclaimed and request.state not in TERMINAL:
         return Transition(at=now, request=request)
     if request.state not in _WAITS:
         raise Conflict(
-            f"{request.id} does not wait any more: it is {_state(request)}.",
-            accepted="A session that waits for devices.",
+            f"{request.id} is no longer queued: it is {_state(request)}.",
+            accepted="Choose a session that is queued for devices.",
         )
-    told = EventDraft(kind="kept", data={"server_name": server_name})
+    event = EventDraft(kind="kept", data={"server_name": server_name})
     changed = replace(request, server_name=server_name, claim=True, claimed_at=None)
-    return Transition(at=now, request=changed, told=(told,))
+    return Transition(at=now, request=changed, events=(event,))
 
 
 def claim(request: RequestRecord, *, now: float) -> Transition:
     """Claim the device that is held for the owner; repeating it changes nothing.
 
     Raises:
-        Conflict: the session starts by itself, is still queued, or has ended.
+        Conflict: the session starts automatically, is still queued, or has ended.
     """
     if not request.claim:
         raise Conflict(
-            f"{request.id} starts by itself: there is nothing to claim.",
-            accepted="A session whose device is held for its owner.",
+            f"{request.id} starts automatically and cannot be claimed.",
+            accepted="Choose a session whose device is held for you.",
         )
     if request.state in TERMINAL or request.state is State.STOPPING:
         why = f" {request.cause.message}" if request.cause else ""
         raise Conflict(
-            f"{request.id} cannot be claimed any more: it is {_state(request)}.{why}",
-            accepted="Ask for a new session.",
+            f"{request.id} can no longer be claimed: it is {_state(request)}.{why}",
+            accepted="Start a new session.",
         )
     if request.claimed_at is not None:
         return Transition(at=now, request=request)
     if request.state is State.QUEUED:
         raise Conflict(
-            f"{request.id} still waits in the queue: there is no device to claim yet.",
-            accepted="Claim it when its device has come; it is held for you then.",
+            f"{request.id} is still queued: it has no device to claim yet.",
+            accepted="Claim it once its device is granted; it is then held for you.",
         )
     return Transition(
         at=now,
         request=replace(request, claimed_at=now),
-        told=(EventDraft(kind="claimed", data={}),),
+        events=(EventDraft(kind="claimed", data={}),),
     )
 
 
 def cancel_unclaimed(
     request: RequestRecord, cause: Cause, *, now: float, charge_until: float
 ) -> Transition:
-    """``granted → cancelled`` for a session that was not claimed in time, with its lease released.
+    """``granted → cancelled`` for a session that was not claimed in time; releases its lease.
 
-    A session that was claimed meanwhile stays as it is.
+    A session that was claimed meanwhile does not change.
     """
     if request.state is not State.GRANTED or not request.unclaimed:
         return Transition(at=now, request=request)
@@ -90,29 +90,31 @@ def extend(
 ) -> Transition:
     """Add seconds to the time limit of a running request.
 
-    With ``seen``, add them to that limit: a request that has it already stays as it is.
+    With ``seen``, add them to that limit; a request that has the sum already does not change.
 
     Raises:
-        Conflict: it does not run.
+        Conflict: the request does not run.
     """
     if request.state not in _RUNS:
         raise Conflict(
             f"{request.id} cannot be extended: it is {_state(request)}.",
-            accepted="A session or job that runs.",
+            accepted="Choose a running session or job.",
         )
     added = more_than_now(request, seconds, seen)
     if not added:
         return Transition(at=now, request=request)
     total = request.seconds + added
-    told = EventDraft(kind="extended", data={"seconds": total, "added": added, "by": by})
-    return Transition(at=now, request=replace(request, seconds=total), told=(told,))
+    event = EventDraft(kind="extended", data={"seconds": total, "added": added, "by": by})
+    return Transition(at=now, request=replace(request, seconds=total), events=(event,))
 
 
 def amend(request: RequestRecord, wanted: RequestChange, *, now: float) -> Transition:
-    """Reduce what a queued request asks for, or change its model or group; its age is kept.
+    """Reduce devices or time limit of a queued request, or change its model or group.
+
+    The time of submission is kept, and with it the place among equal requests.
 
     Raises:
-        Conflict: it is not queued, or asks for more.
+        Conflict: the request is not queued, or would become larger.
     """
     devices = request.devices if wanted.devices is None else wanted.devices
     seconds = request.seconds if wanted.seconds is None else wanted.seconds
@@ -120,26 +122,26 @@ def amend(request: RequestRecord, wanted: RequestChange, *, now: float) -> Trans
     model = request.model if wanted.model is None else wanted.model or None
     if request.state is not State.QUEUED:
         raise Conflict(
-            f"{request.id} does not wait any more: it is {_state(request)}.",
-            accepted="A request that waits in the queue.",
+            f"{request.id} is no longer queued: it is {_state(request)}.",
+            accepted="Choose a queued request.",
         )
     if devices > request.devices or seconds > request.seconds:
         raise Conflict(
             f"{request.id} asks for {plural(request.devices, 'device')} and "
-            f"{span(request.seconds)}: while it waits, it can be changed to less only.",
-            accepted="Fewer devices or a shorter time limit. For more, submit another one.",
+            f"{span(request.seconds)}: while queued, it can only be reduced.",
+            accepted="Choose fewer devices or a shorter time limit, or submit a new request.",
         )
     after = replace(request, devices=devices, seconds=seconds, group=group, model=model)
     if after == request:
         return Transition(at=now, request=request)
     data: dict[str, Json] = {"devices": devices, "seconds": seconds, "group": group}
-    told = EventDraft(kind="changed", data={**data, "model": model})
+    event = EventDraft(kind="changed", data={**data, "model": model})
     after = replace(
         after,
         expected=None if request.expected is None else min(request.expected, seconds),
         changes=request.changes + 1,
     )
-    return Transition(at=now, request=after, told=(told,))
+    return Transition(at=now, request=after, events=(event,))
 
 
 def check_name_is_free(request: RequestRecord, name: str, live: RequestRecord | None) -> None:
@@ -147,7 +149,7 @@ def check_name_is_free(request: RequestRecord, name: str, live: RequestRecord | 
     if live is not None and live.id != request.id:
         raise Conflict(
             f"The session {name or 'default'!r} of {request.owner} is {_state(live)} already.",
-            accepted="A name that no session of its owner has.",
+            accepted="Choose a name that no other session has.",
         )
 
 

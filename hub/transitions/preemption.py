@@ -14,29 +14,29 @@ _HOLDS_DEVICES = frozenset({State.STARTING, State.RUNNING})
 
 
 def notify(request: RequestRecord, notice: StopNotice, *, now: float) -> Transition:
-    """Give notice to a request that holds devices; the first notice stands.
+    """Give a preemption notice to a request that holds devices; the first notice is kept.
 
-    In states without devices nothing changes.
+    Requests in other states do not change.
     """
     if request.state not in _HOLDS_DEVICES or request.notice is not None:
         return Transition(at=now, request=request)
-    told = EventDraft(kind="notice", data=notice.data)
-    return Transition(at=now, request=replace(request, notice=notice), told=(told,))
+    event = EventDraft(kind="notice", data=notice.data)
+    return Transition(at=now, request=replace(request, notice=notice), events=(event,))
 
 
 def withdraw_notice(request: RequestRecord, why: str, *, now: float) -> Transition:
-    """Withdraw the notice, unless the request is stopping already."""
+    """Withdraw the notice, unless the request is already stopping."""
     if request.notice is None or request.state not in _HOLDS_DEVICES:
         return Transition(at=now, request=request)
-    told = EventDraft(kind="notice_over", data={"why": why})
-    return Transition(at=now, request=replace(request, notice=None), told=(told,))
+    event = EventDraft(kind="notice_over", data={"why": why})
+    return Transition(at=now, request=replace(request, notice=None), events=(event,))
 
 
 def preempt(request: RequestRecord, cause: Cause, notice: StopNotice, *, now: float) -> Transition:
-    """Stop a request after its notice so that it is tried again, in its old place in the queue.
+    """Stop a request after its notice and queue it again, in its old place.
 
-    ``granted`` is queued at once and not charged; ``starting`` and ``running`` become
-    ``stopping``; other states stay as they are.
+    ``granted`` requests are queued at once and not charged; ``starting`` and ``running`` ones
+    become ``stopping``; other states do not change.
     """
     marked = replace(request, moved_for=notice.moved_for, stopped_for=notice.stopped_for)
     if request.state is State.GRANTED and request.lease is not None:

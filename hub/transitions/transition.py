@@ -1,4 +1,4 @@
-"""``Transition``: the request after a transition, and the events and charges that go with it."""
+"""The result of a transition: the changed request with its events, charges and audit entry."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..scheduling.quota import accounting
 COMES_BACK: Mapping[State, Move] = MappingProxyType(
     {State.HALTED: Move.HALT, State.PREEMPTED: Move.PREEMPT}
 )
-"""States on the way from ``stopping`` back to the queue, each with its move."""
+"""States from which a stopping request is queued again, each with its move."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseInterval:
-    """A span in which a lease held devices, to be charged."""
+    """An interval in which a lease held devices, to be charged."""
 
     starts_at: float
     ends_at: float
@@ -41,17 +41,17 @@ class EventDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """What a store has to write for one transition, in one transaction.
+    """The changes that a store writes for one transition, in one transaction.
 
     Attributes:
-        request: as it is afterwards, its lease included.
+        request: the request after the transition, with its lease.
         at: the time of the events.
-        entered: the states that it went into, in order; each becomes an event.
-        charge: the interval to be charged.
-        credit: whether everything that the lease was charged is credited.
-        lost: why the attempt ended, if the request itself goes on.
-        told: other events, after those of the states.
-        audit: the line of the audit list.
+        entered: the states that the request entered, in order; each becomes an event.
+        charge: the interval to charge.
+        credit: whether the whole charge of the lease is credited.
+        lost: why the attempt ended, if the request itself continues.
+        events: other events, after those of the states.
+        audit: the audit entry.
     """
 
     request: RequestRecord
@@ -60,7 +60,7 @@ class Transition:
     charge: LeaseInterval | None = None
     credit: bool = False
     lost: Cause | None = None
-    told: tuple[EventDraft, ...] = ()
+    events: tuple[EventDraft, ...] = ()
     audit: AuditEntry | None = None
 
 

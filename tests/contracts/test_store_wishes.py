@@ -79,7 +79,7 @@ class TestKeepPlace:
         for name in ("s-a", "j-b", "s-c"):
             with pytest.raises(Conflict) as refused:
                 store.keep_place(name, "gpu", now=101)
-            assert refused.value.accepted == "A session that waits for devices."
+            assert refused.value.accepted == "Choose a session that is queued for devices."
 
 
 class TestClaim:
@@ -99,7 +99,7 @@ class TestClaim:
         self, store: Store
     ) -> None:
         store.submit(held(), 100)
-        with pytest.raises(Conflict, match="still waits in the queue"):
+        with pytest.raises(Conflict, match="is still queued"):
             store.apply("s-a", owner_changes.claim, now=101)
         store.apply("s-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=102)
         with pytest.raises(Conflict, match=r"it is cancelled\. Cancelled by ada\."):
@@ -107,7 +107,7 @@ class TestClaim:
 
     def test_a_session_that_starts_by_itself_cannot_be_claimed(self, store: Store) -> None:
         granted(store, session("a"), "D0")
-        with pytest.raises(Conflict, match="starts by itself"):
+        with pytest.raises(Conflict, match="starts automatically"):
             store.apply("s-a", owner_changes.claim, now=101)
 
     def test_an_unclaimed_lease_ends_and_is_charged_for_the_window(self, store: Store) -> None:
@@ -242,7 +242,7 @@ class TestChange:
     ) -> None:
         store.submit(job("a"), 100)
         for wanted in (RequestChange(devices=2), RequestChange(seconds=601)):
-            with pytest.raises(Conflict, match="changed to less only"):
+            with pytest.raises(Conflict, match="can only be reduced"):
                 store.apply("j-a", owner_changes.amend, wanted, now=101)
         running(store, session("b"), "D0")
         with pytest.raises(Conflict, match="it is running"):

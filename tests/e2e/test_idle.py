@@ -117,7 +117,7 @@ def test_an_idle_session_is_warned_kept_once_and_stopped_with_its_notebook_saved
         assert not warned(site, request)["can_keep"]
         refused = site.api("POST", f"/requests/{request}/keep", user=USER)
         assert refused.status_code == 409
-        assert "once already" in refused.json()["detail"]
+        assert "only once" in refused.json()["detail"]
         expect(toast).to_be_visible()
         eventually(lambda: "nor this" in text(home / "work.ipynb"), "it is saved")
         person.picture("idle-warning-notebook")

@@ -242,10 +242,10 @@ def _tell(connection: Connection, step: Transition) -> None:
             "request_id": step.request.id,
             "epoch": lifecycle.epoch_of(step.request),
             "at": step.at,
-            "kind": told.kind,
-            "data": dict(told.data),
+            "kind": event.kind,
+            "data": dict(event.data),
         }
-        for told in step.told
+        for event in step.events
     ]
     if rows:
         connection.execute(insert(events), rows)

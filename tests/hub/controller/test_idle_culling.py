@@ -139,7 +139,7 @@ def test_keeping_a_session_restarts_its_idle_time_once(room: Room) -> None:
     again = room.pass_(120).warning
     assert again is not None
     assert not again.can_keep
-    with pytest.raises(Conflict, match=r"kept once already.*Run a cell"):
+    with pytest.raises(Conflict, match=r"kept only once.*running a cell"):
         room.activity.keep(STUDENT1, room.session)
     assert room.pass_(700).state == "stopping"
     assert room.history() == ["idle_warning", "idle_kept", "idle_warning"]

@@ -73,5 +73,5 @@ def test_a_change_of_group_is_checked_like_a_submission(world: World, changing: 
 
 def test_urgency_is_checked_again_in_the_new_group(world: World, changing: Amendments) -> None:
     made = JobService(world.context).submit(TEACHER, job(devices=2, priority="urgent"))
-    with pytest.raises(Conflict, match="urgent for cs101"):
+    with pytest.raises(Conflict, match="urgent in cs101"):
         changing.change(TEACHER, made.id, ChangeIn(group="math"))

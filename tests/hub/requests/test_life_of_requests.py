@@ -242,7 +242,7 @@ def test_a_session_has_no_log_and_no_output(context: Context) -> None:
         STUDENT1, "", SessionIn(devices=0, hours=1, group="cs101")
     )
     assert session is not None
-    with pytest.raises(NotFound, match="is a session: what its notebooks print is in them"):
+    with pytest.raises(NotFound, match="is a session: it has no log"):
         RequestQueries(context).log(STUDENT1, session.id)
     with pytest.raises(NotFound, match="is a session: it has no output notebook"):
         RequestQueries(context).output(STUDENT1, session.id)

@@ -123,7 +123,7 @@ def test_no_extension_beyond_the_limit_of_the_group(
         extending.extend(STUDENT1, made.id, 7 * HOUR + 1)
     assert refused.value.accepted == "Extend it by at most 7 hours."
     extending.extend(STUDENT1, made.id, 7 * HOUR)
-    with pytest.raises(OverMaximum, match="all of that already"):
+    with pytest.raises(OverMaximum, match="remaining time is at this limit"):
         extending.extend(STUDENT1, made.id, 60)
     world.clock.pass_(HOUR)
     assert extending.extend(STUDENT1, made.id, HOUR).seconds == 9 * HOUR
@@ -173,14 +173,14 @@ def test_an_extension_ends_before_a_reservation_of_others(
     assert ends is not None
     begins = minute_after(ends + 1200)
     reserve(world, 1, begins)
-    with pytest.raises(Conflict, match="kept for a reservation") as refused:
+    with pytest.raises(Conflict, match="reserved from then on") as refused:
         extending.extend(STUDENT1, made.id, HOUR)
     assert refused.value.accepted == f"Extend it by at most {span(int(begins - ends))}."
     extended = extending.extend(STUDENT1, made.id, int(begins - ends))
     assert extended.ends_by == begins
     with pytest.raises(Conflict) as refused:
         extending.extend(STUDENT1, made.id, 60)
-    assert refused.value.accepted == "It runs until its time is over."
+    assert refused.value.accepted == "It runs until its time limit."
 
 
 def test_an_extension_past_a_reservation_that_leaves_enough_devices(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_no_extension_during_a_reservation_that_ends_later(
     made = world.running_session()
     reserve(world, 1, minute_after(world.clock.now + 60), hours=3)
     world.clock.pass_(HOUR // 2)
-    with pytest.raises(Conflict, match="kept for a reservation"):
+    with pytest.raises(Conflict, match="reserved from then on"):
         extending.extend(STUDENT1, made.id, 60)
 
 
@@ -218,7 +218,7 @@ def test_no_extension_of_borrowed_devices_that_others_could_not_reclaim(
     made = world.running_session()
     store = world.context.store
     store.put_group(replace(store.group("cs101"), name="lab", guaranteed=1))
-    with pytest.raises(Conflict, match="could not give back what other groups are guaranteed"):
+    with pytest.raises(Conflict, match="needed for the guaranteed quota of other groups"):
         extending.extend(STUDENT1, made.id, 60)
     store.put_group(replace(store.group("cs101"), sessions_borrow=True))
     assert extending.extend(STUDENT1, made.id, 60).seconds == HOUR + 60
@@ -229,7 +229,7 @@ def test_no_extension_without_budget(world: World, extending: TimeExtensions) ->
     store = world.context.store
     whole = Budget(device_seconds=HOUR, period=Period.WEEK)
     store.put_group(replace(store.group("cs101"), budget=whole))
-    with pytest.raises(Conflict, match="budget of this period is promised already"):
+    with pytest.raises(Conflict, match="all that is left of its group's budget in this period"):
         extending.extend(STUDENT1, made.id, 60)
     store.put_group(replace(store.group("cs101"), budget=replace(whole, device_seconds=2 * HOUR)))
     assert extending.extend(STUDENT1, made.id, 60).seconds == HOUR + 60

@@ -82,7 +82,7 @@ class TestStarting:
         asked = OpenSessionIn(
             owner="student1", server_name="x", options={"devices": 1, "claim": True}
         )
-        with pytest.raises(InvalidInput, match="does not wait to be claimed"):
+        with pytest.raises(InvalidInput, match="cannot wait to be claimed"):
             SessionLifecycle(world.context).open(asked)
 
 
@@ -103,9 +103,9 @@ class TestClaiming:
         world.running_session("a")
         made = claims.start(STUDENT2, "", GPU)
         world.settle()
-        with pytest.raises(Conflict, match="still waits in the queue") as refused:
+        with pytest.raises(Conflict, match="is still queued") as refused:
             claims.claim(STUDENT2, made.id)
-        assert "Claim it when its device has come" in refused.value.accepted
+        assert "Claim it once its device is granted" in refused.value.accepted
 
     def test_only_the_owner_can_claim(self, world: World, claims: HeldSessions) -> None:
         made = claims.start(STUDENT1, "", GPU)
@@ -347,7 +347,7 @@ class TestKeepingThePlace:
     ) -> None:
         claims.keep_place(STUDENT2, waiting.id)
         assert RequestTermination(world.context).cancel(STUDENT2, waiting.id).state == "cancelled"
-        with pytest.raises(Conflict, match="does not wait any more"):
+        with pytest.raises(Conflict, match="is no longer queued"):
             claims.keep_place(STUDENT2, waiting.id)
 
     def test_a_running_session_has_no_place_to_keep(

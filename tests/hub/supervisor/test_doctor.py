@@ -92,7 +92,7 @@ def test_a_mistake_in_the_site_file_is_reported_with_its_position(state: StateFo
     state.site_file.write_text("[docker]\nprivileged = true\n")
     found = about(state, "carrel.toml")
     assert found["verdict"] == "missing"
-    assert "docker.privileged: is not a key" in found["what"]
+    assert "docker.privileged: unknown key" in found["what"]
 
 
 def test_a_port_in_use_is_reported_with_its_process(state: StateFolder) -> None:

@@ -187,7 +187,7 @@ def test_a_queued_request_is_changed_from_its_page(site: Site) -> None:
     assert site.session("").seconds == 1800
     more = site.post(f"requests/{waits.id}/change", devices="2")
     assert more.status_code == 409
-    assert "changed to less only" in text_of(more.text)
+    assert "it can only be reduced" in text_of(more.text)
     wrong = site.post(f"requests/{waits.id}/change", devices="0")
     assert wrong.status_code == 400
 

@@ -176,7 +176,7 @@ def test_a_check_has_its_title_in_the_list_of_requests(course: Site, browser: Cl
     assert "Run again" not in browser.get(request).text
     refused = browser.post(f"{request}/again", data={"csrf": ""})
     assert refused.status_code == 404
-    assert "ask for it from there" in refused.text
+    assert "start it again from its course" in refused.text
 
 
 def test_points_and_feedback_appear_when_they_are_released(course: Site, browser: Client) -> None:
