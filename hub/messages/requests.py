@@ -39,8 +39,8 @@ _DEVICE_STATES: Mapping[str, str] = MappingProxyType(
         "taken": "in use by another user",
         "busy": "in use by a process outside Carrel",
         "sick": "out of service because of errors",
-        "quarantined": "quarantined by an administrator",
-        "draining": "draining: no new work starts on it",
+        "quarantined": "out of service until an administrator releases it",
+        "draining": "no new work starts on it",
         "gone": "not responding",
     }
 )

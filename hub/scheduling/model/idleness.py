@@ -175,7 +175,11 @@ def evidence(watch: IdleWatch) -> tuple[str, ...]:
         )
     sentences.append(f"Its processes used {watch.cpu_used:.1f} s of CPU.")
     for device in watch.last.devices:
-        did = "has no use to measure" if device.use is ActivityLevel.NOT_MEASURED else "did no work"
+        did = (
+            "has no measured utilization"
+            if device.use is ActivityLevel.NOT_MEASURED
+            else "did no work"
+        )
         sentences.append(f"{device.name} {did}{device.detail and f'; {device.detail}'}.")
     return tuple(sentences)
 

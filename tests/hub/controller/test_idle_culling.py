@@ -45,7 +45,7 @@ def test_an_idle_session_is_warned_and_stopped_with_the_evidence(room: Room) -> 
     assert warning.seen == [
         "Its kernel ran no cell.",
         "Its processes used 0.0 s of CPU.",
-        "SIM-0 has no use to measure.",
+        "SIM-0 has no measured utilization.",
     ]
     assert 0 < warning.stops_at - room.clock.now <= COUNTDOWN
     assert room.pass_(warning.stops_at - room.clock.now - 1).state == "running"

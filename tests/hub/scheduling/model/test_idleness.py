@@ -116,7 +116,7 @@ def test_the_evidence_has_devices_and_what_cannot_be_measured() -> None:
         "It has no kernel.",
         "Its processes used 0.0 s of CPU.",
         "GPU #0 did no work; 1 process on it.",
-        "Simulated GPU 1 (simulated) has no use to measure.",
+        "Simulated GPU 1 (simulated) has no measured utilization.",
     )
 
 
