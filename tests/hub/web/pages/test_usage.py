@@ -276,6 +276,12 @@ def test_a_course_shows_its_budget_and_reservations(world: World) -> None:
     html = teacher.get(page).text
     check_page(html)
     promised = html.partition('id="promised"')[2].partition("</section>")[0]
-    for words in ("Budget of cs101", "5.0", "10.0 device-hours", "4.0 left", "cs101 class"):
+    for words in (
+        "Budget of cs101",
+        "5.0",
+        "10.0 device-hours",
+        "4.0 left; running requests may use up to 1.0 of it.",
+        "cs101 class",
+    ):
         assert words in promised, words
     assert "lab class" not in promised
