@@ -3,7 +3,7 @@
 Input models reject unknown keys and do not convert types. Times are seconds since the epoch (UTC);
 durations are seconds.
 
-Import the bodies of administration and of the pool history from their own modules.
+This package exports the common bodies; import the others from their modules.
 """
 
 from .base import LARGEST, LATEST, LONGEST, MODEL_LENGTH, NAME, In, Out

@@ -1,4 +1,4 @@
-"""Bodies of administration: quotas, people, drains and quarantine, the audit log."""
+"""Bodies of administration: quotas, users, drains, quarantines and the audit log."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ ModelName = Annotated[str, Field(min_length=1, max_length=MODEL_LENGTH)]
 class GroupIn(In):
     """Body of ``PUT /api/v1/groups/{name}``: the settings of the group.
 
-    Omitted fields other than parent, max quota and max time limit keep their values. ``null`` for
-    ``borrowing``, ``lending``, ``max_sessions`` and ``budget`` is no limit, for ``models`` all
-    models.
+    Omitted fields keep their values, except ``parent``, the maximum quota and the time limit. A
+    null ``borrowing``, ``lending``, ``max_sessions`` or ``budget`` means no limit; null ``models``
+    allow all models.
     """
 
     parent: Annotated[str | None, Field(max_length=64)] = None
@@ -28,21 +28,26 @@ class GroupIn(In):
     max_devices_per_user: Limit
     max_seconds: Span = 8 * 3600
     idle_seconds: Span | None = None
-    guaranteed: Annotated[Limit, Field(description="Devices that it has back when it asks.")] = 0
+    guaranteed: Annotated[
+        Limit, Field(description="Guaranteed quota: devices that it can reclaim.")
+    ] = 0
     borrowing: Annotated[
-        Limit | None, Field(description="Devices that it may hold above its guarantee.")
+        Limit | None, Field(description="Devices that it may borrow above its guaranteed quota.")
     ] = None
     lending: Annotated[
-        Limit | None, Field(description="Devices of its guarantee that others may use.")
+        Limit | None,
+        Field(description="Devices of its guaranteed quota that other groups may borrow."),
     ] = None
-    weight: Annotated[float, Field(gt=0, description="Its part of what siblings share.")] = 1.0
+    weight: Annotated[
+        float, Field(gt=0, description="Fair-share weight among groups with the same parent.")
+    ] = 1.0
     models: Annotated[list[ModelName], Field(min_length=1, max_length=100)] | None = None
     max_sessions: Annotated[
-        Limit | None, Field(description="Sessions with devices of one member at one time.")
+        Limit | None, Field(description="Concurrent sessions with devices of one member.")
     ] = None
-    sessions_borrow: Annotated[
-        bool, Field(description="Sessions may use devices that others are guaranteed.")
-    ] = False
+    sessions_borrow: Annotated[bool, Field(description="Whether sessions may borrow devices.")] = (
+        False
+    )
     budget: BudgetIn | None = None
     teachers: Annotated[list[PersonName], Field(max_length=1000)] | None = None
 
@@ -50,7 +55,8 @@ class GroupIn(In):
 class DrainIn(In):
     """Body of ``PUT /api/v1/pool/{target}/drain``.
 
-    Without ``until`` running work ends by itself; with it, remaining work is then stopped.
+    Without ``until``, running requests continue to their own end. With it, requests that still run
+    at this time are stopped.
     """
 
     until: Moment | None = None
@@ -74,10 +80,10 @@ class PersonIn(In):
 class QuotaOut(Out):
     """A group with the current usage of its members and subgroups.
 
-    ``depth`` is 0 for a root. ``held`` counts devices, ``waiting`` people; ``device_seconds`` is
-    all usage, charged and open; ``budget_used`` is the part in the current period of its budget, if
-    it has one. ``borrowing``, ``lending`` and ``max_sessions`` are null without a limit, ``models``
-    where all are allowed.
+    ``depth`` is 0 for a root. ``held`` counts devices, ``waiting`` counts users with queued
+    requests. ``device_seconds`` is all usage, charged and open; ``budget_used`` is the part in the
+    current period of the budget, if there is one. ``borrowing``, ``lending`` and ``max_sessions``
+    are null without a limit, ``models`` if all models are allowed.
     """
 
     name: str
@@ -103,7 +109,7 @@ class QuotaOut(Out):
 
 
 class QuotaTreeOut(Out):
-    """Every group comes after its parent."""
+    """All groups in tree order; each group follows its parent."""
 
     groups: list[QuotaOut]
 
@@ -111,7 +117,7 @@ class QuotaTreeOut(Out):
 class ConsequencesOut(Out):
     """The effect of a change, in sentences, and whether it was saved.
 
-    ``changes`` is false if nothing differs.
+    ``changes`` is false if the new values equal the old ones.
     """
 
     sentences: list[str]
@@ -120,7 +126,7 @@ class ConsequencesOut(Out):
 
 
 class NodeOut(Out):
-    """A node; ``drained`` if the whole node drains, with all its devices.
+    """A node. ``drained`` is true if the whole node is drained, with all its devices.
 
     ``ready`` is the number of warm containers for jobs.
     """
@@ -133,7 +139,7 @@ class NodeOut(Out):
 
 
 class PersonOut(Out):
-    """``account`` is false for users of another sign-in than Carrel's own."""
+    """A user. ``account`` is false if the user signs in without an account of Carrel."""
 
     name: str
     admin: bool
@@ -145,7 +151,7 @@ class PersonOut(Out):
 
 
 class PeopleOut(Out):
-    """``hub_away``: JupyterHub did not respond, so that groups are unknown."""
+    """Users. ``hub_away``: JupyterHub did not answer, so the groups are unknown."""
 
     people: list[PersonOut]
     hub_away: bool = False

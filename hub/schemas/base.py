@@ -1,4 +1,4 @@
-"""Common base of all bodies."""
+"""Base classes and common types of all bodies."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 NAME = r"[a-z0-9](?:[a-z0-9._@-]{0,62}[a-z0-9])?"
-"""Names of users and groups."""
+"""Pattern of the names of users and groups."""
 LARGEST = 2**53 - 1
-"""Larger whole numbers are not exact in every JSON reader."""
+"""Upper bound of integers: larger ones are not exact in every JSON reader."""
 MODEL_LENGTH = 255
 """Max length of the name of a device model."""
 LATEST = 32503679999.0
-"""The end of the year 2999: the upper bound of every time.
+"""The end of the year 2999: the upper bound of all times.
 
-Calendars end with the year 9999. The distance leaves room for spans and time zones added to it.
+Python's calendar ends with the year 9999. The distance leaves a margin for spans and time zones.
 """
 LONGEST = 100 * 365 * 86400
-"""Upper bound of every span, in seconds: 100 years."""
+"""Upper bound of all spans, in seconds: 100 years."""
 
-NO_PARTS = "Only whole devices are lent: no engine can hold anybody to part of one yet."
+NO_PARTS = "Only whole devices can be requested: no engine can limit work to part of a device."
 
 
 def is_part(given: object) -> bool:
@@ -40,7 +40,7 @@ def _whole(value: object) -> object:
 
 
 Devices = Annotated[int, BeforeValidator(_whole)]
-"""A number of devices; requests for part of a device get an explanation."""
+"""A number of devices; a request for part of a device is rejected with an explanation."""
 
 
 Moment = Annotated[float, Field(ge=0, le=LATEST)]
@@ -69,14 +69,16 @@ def is_finite(value: JsonValue) -> bool:
 
 
 FiniteJson = Annotated[JsonValue, AfterValidator(_finite)]
-"""A JSON value; Python's readers and pydantic's also accept NaN and Infinity."""
+"""A JSON value without NaN and Infinity, which the parsers of Python and pydantic accept."""
 
 
 class In(BaseModel):
+    """Base of request bodies: rejects unknown keys and does not convert types."""
+
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 class Out(BaseModel):
-    """Clients ignore fields that a newer service adds."""
+    """Base of response bodies: clients ignore fields that a newer service adds."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)

@@ -1,4 +1,4 @@
-"""Bodies about terms, budgets and reservations."""
+"""Bodies of terms, budgets and reservations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .base import LARGEST, In, Out
 
 
 class BudgetIn(In):
-    """What a group and its subgroups may use in each period."""
+    """The device-seconds that a group and its subgroups may use in each period."""
 
     device_seconds: Annotated[float, Field(ge=0, le=LARGEST)]
     period: Literal["week", "term"]
@@ -19,9 +19,9 @@ class BudgetIn(In):
 class BudgetOut(Out):
     """A budget in its current period, in device-seconds.
 
-    ``used`` is in the ledger, ``running`` is what running work may still use until its time limits,
-    ``left`` is unused. ``starts_at`` and ``ends_at`` are null between two terms. ``warning`` is
-    ready to be shown, and empty while enough is left.
+    ``used`` is in the ledger, ``running`` is what running requests may still use until their time
+    limits, ``left`` is the rest. ``starts_at`` and ``ends_at`` are null between two terms.
+    ``warning`` is a sentence for display, empty while enough is left.
     """
 
     group: str
@@ -36,9 +36,9 @@ class BudgetOut(Out):
 
 
 class TermIn(In):
-    """Body of ``PUT /api/v1/terms/{name}``; both days are part of the term."""
+    """Body of ``PUT /api/v1/terms/{name}``; the first and the last day belong to the term."""
 
-    first: Annotated[str, Field(max_length=10, description="Such as `2026-10-12`.")]
+    first: Annotated[str, Field(max_length=10, description="The first day, such as `2026-10-12`.")]
     last: Annotated[str, Field(max_length=10)]
 
 
@@ -56,8 +56,9 @@ class TermsOut(Out):
 class ReservationIn(In):
     """Body of ``POST /api/v1/reservations``.
 
-    ``when`` is a weekday or a date, two local times, and their time zone. A weekly reservation
-    needs ``until``, its last day; it starts on ``first``, by default today.
+    ``when`` is a weekday or a date, two local times, and their time zone. With a weekday, the
+    reservation is weekly; it then requires ``until``, its last day, and starts on ``first``, by
+    default today.
     """
 
     group: Annotated[str, Field(min_length=1, max_length=64)]
@@ -71,7 +72,7 @@ class ReservationIn(In):
 
 
 class ReservationOut(Out):
-    """``starts_at`` and ``ends_at`` are of the next or the current occurrence."""
+    """A reservation. ``starts_at`` and ``ends_at`` are those of the current or next occurrence."""
 
     id: str
     group: str

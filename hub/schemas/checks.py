@@ -1,4 +1,4 @@
-"""Bodies about checks of a student's own work: request, result, and input of the checker."""
+"""Bodies of checks of a student's own work: result, and input of the checker."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from .courses import ContentOut
 from .grading import GradingOrderOut
 
 RESULT = "check.json"
-"""The result file in the folder of the attempt, which only the service reads."""
+"""The result file in the attempt folder; only the service reads it."""
 UNSEEN = "not shown"
-"""The result of a hidden test; the other words are those of grading."""
+"""The result of a hidden test; the other results are those of grading."""
 
 
 class CheckedCellOut(Out):
@@ -22,10 +22,10 @@ class CheckedCellOut(Out):
 
 
 class CheckOut(Out):
-    """A check of one's own work: ``request`` is its request on the pool.
+    """A check of a student's own work; ``request`` is the id of the job that runs it.
 
-    ``sha256`` is over the checked files, as in a receipt. ``sentence`` is the state or the result;
-    ``passed`` is null until the check has ended.
+    ``sha256`` is the hash of the checked files, as in a receipt. ``sentence`` describes the state
+    or the result; ``passed`` is null until the check has ended.
     """
 
     request: str
@@ -42,13 +42,13 @@ class CheckOut(Out):
 
 
 class ChecksOut(Out):
-    """Newest first; they are kept for a day."""
+    """Checks of the last day, newest first."""
 
     checks: list[CheckOut]
 
 
 class CheckOrderOut(Out):
-    """Input of the checker of an attempt, stored with the request."""
+    """The input of the checker, stored with the request."""
 
     order: GradingOrderOut
     person: str

@@ -1,4 +1,4 @@
-"""Bodies about courses: rosters, assignments, files, receipts."""
+"""Bodies of courses: rosters, assignments, files and receipts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Roster = Annotated[
     str,
     Field(
         max_length=1_000_000,
-        description="A table (CSV) with a column `student`, and perhaps `name`, `section`, `role`.",
+        description="CSV with a column `student`, optionally `name`, `section` and `role`.",
     ),
 ]
 Devices = Annotated[int, Field(ge=0, le=LARGEST)]
@@ -24,16 +24,18 @@ Why = Annotated[str, Field(max_length=500)]
 
 
 class CourseIn(In):
-    """Body of ``POST /api/v1/courses``. Uses the group of that name, or creates it.
+    """Body of ``POST /api/v1/courses``. The course uses the group of its name, created if missing.
 
-    Omitted quota fields keep their values; a new group has no devices.
+    Omitted quota fields keep their values; in a new group they are 0.
     """
 
     name: CourseName
     title: Annotated[str, Field(max_length=200)] = ""
     teachers: Annotated[list[Person], Field(max_length=100)] = []
     students: Roster = ""
-    image: Annotated[str, Field(max_length=160, description="Pinned to the end of the term.")] = ""
+    image: Annotated[
+        str, Field(max_length=160, description="Pinned until the end of the term.")
+    ] = ""
     parent: Annotated[str | None, Field(max_length=64)] = None
     guaranteed: Devices | None = None
     max_devices: Devices | None = None
@@ -42,7 +44,10 @@ class CourseIn(In):
 
 
 class CloneIn(In):
-    """Body of ``POST /api/v1/courses/{course}/clone``: copies quota and assignments, not people."""
+    """Body of ``POST /api/v1/courses/{course}/clone``.
+
+    The clone gets the quota and the assignments of the course, but not its members.
+    """
 
     name: CourseName
     title: Annotated[str, Field(max_length=200)] = ""
@@ -50,27 +55,27 @@ class CloneIn(In):
 
 
 class RosterIn(In):
-    """Body of ``PUT /api/v1/courses/{course}/roster``: the whole class."""
+    """Body of ``PUT /api/v1/courses/{course}/roster``; replaces the roster."""
 
     students: Roster
 
 
 class FileIn(In):
     name: Annotated[str, Field(min_length=1, max_length=1000)]
-    content: Annotated[str, Field(description="In base64.")]
+    content: Annotated[str, Field(description="Base64.")]
 
 
 class BundleIn(In):
-    """Files, single or as a .zip (in base64); not both."""
+    """Files, either as a list or as a .zip in base64."""
 
     files: Annotated[list[FileIn], Field(max_length=2000)] = []
     archive: str = ""
 
 
 class SubmitIn(BundleIn):
-    """Body of ``POST …/assignments/{assignment}/submissions``; safe to repeat.
+    """Body of ``POST …/assignments/{assignment}/submissions``; idempotent.
 
-    ``version`` is the released version that it answers, if known.
+    ``version`` is the released version that the work is based on; 0 if unknown.
     """
 
     version: Annotated[int, Field(ge=0, le=LARGEST)] = 0
@@ -79,15 +84,18 @@ class SubmitIn(BundleIn):
 class ReleaseIn(BundleIn):
     """Body of ``POST …/assignments/{assignment}/release``.
 
-    The files are the source notebooks, with solutions and tests. Without files the newest release
-    is kept; other omitted fields keep their values, and an empty ``due`` removes the due date.
+    The files are the source notebooks, with solutions and tests. Without files, the newest release
+    is kept. Other omitted fields keep their values; an empty ``due`` removes the due date.
     """
 
     due: Annotated[
-        str | None, Field(max_length=100, description="`2027-02-01 18:00 Europe/Berlin`")
+        str | None, Field(max_length=100, description="Such as `2027-02-01 18:00 Europe/Berlin`.")
     ] = None
     late: Annotated[
-        str | None, Field(max_length=200, description="`24h:-10%`; empty: nothing late counts")
+        str | None,
+        Field(
+            max_length=200, description="Such as `24h:-10%`; empty: late submissions do not count."
+        ),
     ] = None
     devices: Devices | None = None
     seconds: Annotated[int | None, Field(ge=1, le=7 * 86400)] = None
@@ -103,7 +111,7 @@ class ExtensionIn(In):
 
 
 class ExtensionOut(Out):
-    """An extension of a student or a section."""
+    """A deadline extension of a student or a section."""
 
     assignment: str
     person: str
@@ -119,7 +127,7 @@ class ExtensionsOut(Out):
 
 
 class OutageIn(In):
-    """Body of ``POST /api/v1/outages``; without ``course`` it affects all courses."""
+    """Body of ``POST /api/v1/outages``; without ``course``, all courses are affected."""
 
     starts_at: Moment
     ends_at: Moment
@@ -142,8 +150,8 @@ class OutagesOut(Out):
 class CourseOut(Out):
     """``role`` is the caller's: teacher, grader or student; administrators act as teachers.
 
-    ``image`` is ``local`` if work runs directly on the machine. ``notes`` are the warnings of a new
-    course: unknown teachers, and members that the roster does not list.
+    ``image`` is ``local`` on a backend without images. ``notes`` are warnings about a new course:
+    unknown teachers, and group members that are missing from the roster.
     """
 
     name: str
@@ -162,7 +170,7 @@ class CoursesOut(Out):
 
 
 class MemberOut(Out):
-    """``left_at`` of a student who left the roster; their submissions are kept."""
+    """A member of a course; ``left_at`` is set once a student has left the roster."""
 
     person: str
     full_name: str
@@ -185,11 +193,11 @@ class FileRefOut(Out):
 class ContentOut(Out):
     name: str
     content: str
-    """In base64."""
+    """Base64."""
 
 
 class HandOutOut(Out):
-    """A version of an assignment as students get it; ``sha256`` is over all of its files."""
+    """A released version of an assignment; ``sha256`` is the hash of all files."""
 
     course: str
     assignment: str
@@ -203,8 +211,8 @@ class HandOutOut(Out):
 class NotebookTestsOut(Out):
     """How the cells of a notebook are graded, by their nbgrader ids.
 
-    ``apart`` are tests that run in a process apart from the student's kernel, ``in_kernel`` those
-    that run in it, ``by_hand`` cells graded by a person.
+    ``apart`` are tests that run in a separate process, ``in_kernel`` are tests that run in the
+    student's kernel, ``by_hand`` are cells that a person grades.
     """
 
     notebook: str
@@ -214,10 +222,10 @@ class NotebookTestsOut(Out):
 
 
 class ReleaseReportOut(Out):
-    """The result of the validation before a release: the solution gets all ``points`` of the tests,
-    and the released version none.
+    """The result of the validation before a release.
 
-    ``tried`` is false if it did not run, and ``seconds`` is the duration of grading one submission.
+    The solution must get all ``points`` of the tests, and the released version none. ``tried`` is
+    false if the validation did not run; ``seconds`` is the duration of grading one submission.
     """
 
     tried: bool
@@ -256,11 +264,12 @@ class HandedInOut(Out):
 
 
 class ReceiptOut(Out):
-    """The receipt of a submission: what the service stored, and when.
+    """The receipt of a submission: the stored files and the time.
 
-    ``sha256`` is over all names and contents: of the lines that ``sha256sum`` prints for the files,
-    sorted by name. ``standing`` is ``on time``, ``late`` or ``too late to count``; ``counts`` says
-    that this one is graded. ``missing`` are released notebooks that it lacks.
+    ``sha256`` covers all names and contents: it is the hash of the lines that ``sha256sum`` prints
+    for the files, sorted by name. ``standing`` is ``on time``, ``late`` or ``too late to count``.
+    ``counts`` is true for the submission that is graded. ``missing`` are released notebooks that
+    were not submitted.
     """
 
     id: int
@@ -288,9 +297,9 @@ class AssignmentOut(Out):
 
     ``due`` is the caller's due date, ``class_due`` that of the class; both are null without a due
     date. ``state`` is one of: not released, open, fetched, submitted, closed. ``fetched``,
-    ``submitted`` and ``graded`` count students, for teachers and graders. ``now`` is the effect of
-    submitting now. ``feedback`` is whether a student has feedback; then ``score`` and ``max_score``
-    are the points, if known.
+    ``submitted`` and ``graded`` count students, for teachers and graders. ``now`` describes the
+    effect of a submission at this time. ``feedback`` is true if the student has feedback; then
+    ``score`` and ``max_score`` are the points, if known.
     """
 
     course: str

@@ -12,10 +12,10 @@ class ErrorBody(Out):
 
 
 class ErrorOut(Out):
-    """A problem as in RFC 9457; ``error`` repeats it in the older form.
+    """Problem details (RFC 9457); ``error`` repeats them in an older format.
 
-    ``code`` is stable and for programs, ``detail`` is the sentence for people, ``accepted`` says
-    what is accepted instead; ``field`` is the invalid field, if there is one.
+    ``code`` is stable and meant for programs, ``detail`` is a sentence for people, ``accepted``
+    says what is accepted instead, and ``field`` is the invalid field, if there is one.
     """
 
     type: str = "about:blank"
@@ -26,7 +26,7 @@ class ErrorOut(Out):
     accepted: str = ""
     field: str = ""
     request_id: str = ""
-    """The id of this call, as in the header X-Request-ID and in the log of the service."""
+    """The id of this HTTP call, as in the header X-Request-ID and in the log of the service."""
     error: ErrorBody
 
 

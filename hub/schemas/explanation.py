@@ -7,7 +7,7 @@ from .requests import WaitOut
 
 
 class QuotaStateOut(Out):
-    """The quota that holds the request: ``reason`` says which limit of the group."""
+    """The quota that holds the request back; ``reason`` is the limit that is reached."""
 
     reason: str
     group: str
@@ -17,9 +17,9 @@ class QuotaStateOut(Out):
 
 
 class AheadOut(Out):
-    """How many requests are ahead by one rule of the order.
+    """The number of requests that are ahead by one rule of the queue order.
 
-    ``group`` is empty if the rule is not about groups, and if the reader may not see its name.
+    ``group`` is empty if the rule does not concern groups, or if the caller may not see its name.
     """
 
     rule: str
@@ -28,9 +28,9 @@ class AheadOut(Out):
 
 
 class SuggestionOut(Out):
-    """A change that would start the request sooner. Fields that are not named stay the same.
+    """A change that would start the request sooner; fields that are null stay the same.
 
-    Without ``expected_at`` it would start now.
+    Without ``expected_at``, the changed request would start now.
     """
 
     change: str
@@ -43,11 +43,11 @@ class SuggestionOut(Out):
 
 
 class WhyOut(Out):
-    """Why a request waits, which requests are ahead, and what would help.
+    """Why a request waits, which requests are ahead, and which changes would help.
 
-    ``wait`` is empty unless the request is queued; ``sentences`` then describe its state. ``free``
-    and ``lendable`` count devices of the requested model. ``refills_at`` is when the budget that
-    holds it is renewed, if known.
+    ``wait`` is null unless the request is queued; ``sentences`` then describe its state. ``free``
+    and ``lendable`` count devices of the requested model. ``refills_at`` is when the exhausted
+    budget is renewed, if known.
     """
 
     request_id: str

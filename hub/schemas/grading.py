@@ -1,4 +1,4 @@
-"""Bodies about grading: requests, results, and the input of the grader."""
+"""Bodies of grading: runs, results, and the input of the grader."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ Sentence = Annotated[str, Field(max_length=2000)]
 
 
 class GradeIn(In):
-    """Body of ``POST …/assignments/{assignment}/grading``: all submissions and cells, or a part."""
+    """Body of ``POST …/assignments/{assignment}/grading``.
+
+    Without ``person`` and ``question``, all submissions and all cells are graded.
+    """
 
     person: Annotated[str, Field(max_length=64)] = ""
     question: Annotated[
@@ -25,21 +28,22 @@ class GradeIn(In):
 
 
 class FeedbackIn(In):
-    """Body of ``POST …/assignments/{assignment}/feedback``: the students who get feedback."""
+    """Body of ``POST …/assignments/{assignment}/feedback``: the student who gets feedback."""
 
     person: Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class FeedbackOut(Out):
-    """Pages without scripts, one for each notebook; none before feedback was released."""
+    """Feedback pages (HTML without scripts), one per notebook; empty before the release."""
 
     files: list[ContentOut]
 
 
 class CellScoreOut(Out):
-    """``score`` is null until a person decides, ``review`` marks cells to review.
+    """The result of one cell.
 
-    ``by_hand``: a person gave points, or points in addition to the test; ``comment`` is theirs.
+    ``score`` is null until a person has graded the cell; ``review`` marks cells to review.
+    ``by_hand`` is true if a person gave points or extra points, with their ``comment``.
     """
 
     notebook: str
@@ -56,8 +60,9 @@ class CellScoreOut(Out):
 class GradeOut(Out):
     """The grade of one student: the newest result of each cell of the submission that counts.
 
-    ``penalty`` is the fraction of the points deducted for lateness, already deducted in ``score``.
-    ``why_not`` says why there is no result, ``feedback_at`` when the student got feedback.
+    ``penalty`` is the fraction of the points that is deducted for lateness; ``score`` is after the
+    deduction. ``why_not`` says why there is no result, ``feedback_at`` when the student got
+    feedback.
     """
 
     person: str
@@ -77,10 +82,10 @@ class GradeOut(Out):
 
 
 class GradingOut(Out):
-    """A grading run: ``request`` is its request on the pool.
+    """A grading run; ``request`` is the id of the job that runs it.
 
-    ``seconds_left`` is null before there is an estimate, and after the end. ``cause`` is a sentence
-    about the end.
+    ``seconds_left`` is null before the first estimate and after the end. ``cause`` describes the
+    end in a sentence.
     """
 
     request: str
@@ -121,8 +126,8 @@ class GradedOut(Out):
 class MyGradeOut(Out):
     """A student's own grade, as of the last release of feedback.
 
-    ``submission`` and ``pages`` locate the feedback. ``grade`` is null before feedback is released,
-    and if the teacher's own nbgrader made it; ``sentence`` says which.
+    ``submission`` and ``pages`` locate the feedback. ``grade`` is null before the release of
+    feedback, and if the feedback comes from the teacher's own nbgrader; ``sentence`` says which.
     """
 
     course: str
@@ -148,9 +153,10 @@ class WorkOut(Out):
 
 
 class GradingOrderOut(Out):
-    """Input of the grader of an attempt. ``apart`` is null if no validation determined it.
+    """The input of the grader.
 
-    ``image`` is the digest of the image for grading, empty without images.
+    ``apart`` is null if the assignment was not validated. ``image`` is the digest of the grading
+    image, empty without images.
     """
 
     course: str
@@ -186,6 +192,6 @@ class VerdictIn(In):
 
 
 class KeptOut(Out):
-    """Whether it is the first result for this submission in this run."""
+    """Whether the result was stored: it was the first one for this submission in this run."""
 
     kept: bool

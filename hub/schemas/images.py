@@ -1,4 +1,4 @@
-"""Bodies about images."""
+"""Bodies of images and pins."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ class PinIn(In):
         str, Field(max_length=71, description="`sha256:…`; empty for the newest build.")
     ] = ""
     until: Annotated[
-        str, Field(max_length=10, description="Its last day, such as `2027-02-15`; empty for ever.")
+        str,
+        Field(max_length=10, description="The last day, such as `2027-02-15`; empty for no end."),
     ] = ""
 
 
 class PinOut(Out):
-    """The build of an image that a group is pinned to; ``sentence`` is ready to be shown.
+    """The build of an image that a group is pinned to, with a ``sentence`` for display.
 
-    ``holds`` is false after its last day, ``there`` if no engine has the build.
+    ``holds`` is false after the last day, ``there`` is false if no engine has the build.
     """
 
     group: str
@@ -41,8 +42,8 @@ class PinOut(Out):
 class ImageOut(Out):
     """One build of an image.
 
-    ``reference`` identifies it permanently. ``newest`` marks the build that the bare name means
-    without a pin, ``default`` the default image.
+    ``reference`` identifies the build permanently. ``newest`` marks the build that is used for the
+    bare name without a pin, ``default`` the default image.
     """
 
     name: str
@@ -61,9 +62,9 @@ class ImageOut(Out):
 
 
 class ImagesOut(Out):
-    """``choice`` is false on a backend without images.
+    """Images and pins; ``choice`` is false on a backend without images.
 
-    ``may_pin`` names the groups for which the caller may pin an image.
+    ``may_pin`` lists the groups for which the caller may pin images.
     """
 
     choice: bool
@@ -78,6 +79,6 @@ class NeededOut(Out):
 
 
 class NeedsOut(Out):
-    """The pinned builds: of a course, or of an output that is kept."""
+    """Builds that must be kept, each with the reason: a pin, or an output that was made with it."""
 
     needed: list[NeededOut]

@@ -1,4 +1,4 @@
-"""Bodies that JupyterHub's spawners and attempts send."""
+"""Bodies of calls by JupyterHub's spawners, sessions and attempts."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class OpenSessionIn(In):
 
 
 class KernelsIn(In):
-    """Body of ``POST /api/v1/requests/{id}/kernels``: the activity of the kernels of a session.
+    """Body of ``POST /api/v1/requests/{id}/kernels``: the kernel activity of a session.
 
-    ``cell_seconds_ago`` is the time since a cell was last running; null for never.
+    ``cell_seconds_ago`` is the time since a cell last ran; null if none has run.
     """
 
     count: Annotated[int, Field(ge=0, le=LARGEST)]
-    running: Annotated[int, Field(ge=0, le=LARGEST, description="How many run a cell now.")]
+    running: Annotated[int, Field(ge=0, le=LARGEST, description="Kernels that execute a cell now.")]
     cell_seconds_ago: Annotated[float, Field(ge=0, le=LONGEST)] | None = None
 
 
@@ -50,8 +50,9 @@ class EventsIn(In):
 
 
 class StopIn(In):
-    """Body of ``POST /api/v1/requests/{id}/stop`` (service token of JupyterHub): the end of a
-    session.
+    """Body of ``POST /api/v1/requests/{id}/stop``: the end of a session.
+
+    Only with the service token of JupyterHub.
     """
 
     cause: Literal["stopped", "cancelled", "start_failed", "server_died"]
@@ -60,9 +61,9 @@ class StopIn(In):
 
 
 class WatchOut(Out):
-    """The state of a session: ``warning`` before it is stopped for being idle.
+    """The state of a session, with a ``warning`` before it is stopped.
 
-    ``again_seconds`` is when to report its kernels again.
+    ``again_seconds`` is the time until the next report of its kernels.
     """
 
     state: str

@@ -1,6 +1,6 @@
 """Bodies of ngshare's REST API (LibreTexts/ngshare), for its existing clients.
 
-``success`` is in every answer; files are a list with contents in base64 and MD5 checksums.
+All responses have ``success``. Files are lists with contents in base64 and MD5 checksums.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from .base import In, Out
 from .errors import ErrorOut
 
 STAMP = "%Y-%m-%d %H:%M:%S.%f %Z"
-"""The id of a submission: the time of the server, in UTC."""
+"""Format of the id of a submission: the time of the server, in UTC."""
 
 
 class TreeFileIn(In):
-    """A file that a client sends; ``checksum`` is its MD5, if given."""
+    """A file of a request; ``checksum`` is its MD5, if given."""
 
     path: str
     content: str
@@ -29,7 +29,7 @@ TREE = TypeAdapter(Annotated[list[TreeFileIn], Field(max_length=2000)])
 
 
 class TreeFileOut(Out):
-    """A file; without its content in lists."""
+    """A file of a response; ``content`` is null in lists."""
 
     path: str
     checksum: str
@@ -55,14 +55,14 @@ class NamesOut(DoneOut):
 
 
 class TreeOut(DoneOut):
-    """Files; for a submission or its feedback, with its time."""
+    """Files; with the time of the submission for submissions and feedback."""
 
     files: list[TreeFileOut]
     timestamp: str | None = None
 
 
 class TakenOut(DoneOut):
-    """A stored submission. Beyond ngshare: the receipt of Carrel."""
+    """A stored submission; ``sha256`` and ``sentence`` of the receipt are additions of Carrel."""
 
     timestamp: str
     sha256: str
@@ -70,7 +70,7 @@ class TakenOut(DoneOut):
 
 
 class SentOut(Out):
-    """A submission. Beyond ngshare: whether it is graded, and whether it was on time."""
+    """A submission; ``counts``, ``standing`` and ``sentence`` are additions of Carrel."""
 
     student_id: str
     timestamp: str
@@ -84,7 +84,7 @@ class SentListOut(DoneOut):
 
 
 class WhoOut(Out):
-    """Names as in the roster; Carrel stores no addresses."""
+    """A user with the name from the roster; Carrel stores no e-mail addresses."""
 
     username: str
     first_name: str | None = None

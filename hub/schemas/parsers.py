@@ -22,7 +22,7 @@ MOMENT_HELP = (
 )
 MOST_DEVICES = 100_000
 ANY_MODEL = "any"
-"""The name for devices of all models."""
+"""The name that stands for devices of any model."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ Tt]+[0-9]")
 _UNITS = re.compile(
     r"(?:(?P<d>\d+)d)?\s*(?:(?P<h>\d+)h)?\s*(?:(?P<m>\d+)m(?:in)?)?\s*(?:(?P<s>\d+)s)?"
@@ -32,7 +32,7 @@ _MEMORY = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[kmgt](?:i?b)?
 _CLOCK = re.compile(r"(?P<h>\d+):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?")
 _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _MOST_DIGITS = 100
-"""Of a duration or an amount of memory; Python refuses to read integers of 4,300 digits."""
+"""Maximum length of a duration or size; Python refuses to parse integers of 4,300 digits."""
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _PYTHON = {"True": True, "False": False, "None": None}
 
@@ -41,7 +41,7 @@ def seconds(text: str) -> int:
     """Parse ``30m``, ``2h``, ``1h30m``, ``90s``, ``1:30:00``; a bare number is minutes.
 
     Raises:
-        InvalidInput: it is none of these, not above zero, or longer than ``LONGEST``.
+        InvalidInput: the text is none of these, not above zero, or longer than ``LONGEST``.
     """
     given = text.strip().lower()
     if given.isascii() and given.isdigit():
@@ -81,7 +81,7 @@ def moment(text: str, now: float, zone: tzinfo | None = None) -> float:
     A time without an offset is in ``zone``, by default the zone of this machine.
 
     Raises:
-        InvalidInput: it is neither.
+        InvalidInput: the text is neither.
     """
     given = text.strip()
     try:
@@ -89,7 +89,7 @@ def moment(text: str, now: float, zone: tzinfo | None = None) -> float:
             found = datetime.fromisoformat(given)
             at = (found if found.tzinfo else found.replace(tzinfo=zone)).timestamp()
         else:
-            # Refuse "18:00": it is 18 hours as a duration, but probably means the time of day.
+            # Refuse "18:00": as a duration it is 18 hours, but it probably means the time of day.
             at = now + seconds(given.replace(":", "?"))
     except (ValueError, OverflowError, OSError, InvalidInput):
         raise InvalidInput(
@@ -108,7 +108,7 @@ def check_moment(at: float, text: str, accepted: str) -> float:
 
 
 def day(text: str) -> float:
-    """Return the start of a day (``2026-10-01``) in UTC, where days of the ledger begin.
+    """Return the start of a day (``2026-10-01``) in UTC, as in the ledger.
 
     Raises:
         InvalidInput: there is no such day.
@@ -158,7 +158,7 @@ def memory_bytes(text: str) -> int:
     """Parse ``8GiB``, ``512MiB``; ``8G`` means the same as ``8GiB``, and ``8GB`` is decimal.
 
     Raises:
-        InvalidInput: it is none of these, or not above zero.
+        InvalidInput: the text is none of these, or not above zero.
     """
     found = _MEMORY.fullmatch(text.strip())
     if found and len(text) <= _MOST_DIGITS:
@@ -173,10 +173,10 @@ def memory_bytes(text: str) -> int:
 
 
 def parameter(text: str) -> JsonValue:
-    """Parse a number, true, false, null or quoted text, and everything else as text.
+    """Parse a number, true, false, null or quoted text; return anything else as text.
 
-    Numbers are those of Python, such as ``.5``, ``1.`` and ``+5``. Digits after a zero (``007``)
-    are an identifier, and stay text like NaN and Infinity.
+    Numbers are those of Python, such as ``.5``, ``1.`` and ``+5``. Numbers with leading zeros
+    (``007``) are identifiers and stay text, and so do NaN and Infinity.
 
     Raises:
         InvalidInput: the number is larger than JSON can represent.

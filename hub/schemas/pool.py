@@ -1,4 +1,4 @@
-"""Bodies about devices, queue and groups."""
+"""Bodies of devices, queue and groups."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from .calendar import ReservationOut
 
 
 class DeviceOut(Out):
-    """A device as the reader may see it.
+    """A device, limited to what the caller may see.
 
-    ``draining`` and ``quarantined`` say that nothing new starts on it, even while ``state`` says
-    who uses it; ``drain_until`` is when remaining work on it is stopped.
+    On ``draining`` and ``quarantined`` devices nothing new starts, even if ``state`` shows that the
+    device is in use. ``drain_until`` is when remaining requests on it are stopped.
     """
 
     id: str
@@ -49,9 +49,9 @@ class GroupsOut(Out):
 
 
 class QueueEntryOut(Out):
-    """A position in the queue; owner, work and ``why`` only for readers who may see them.
+    """A position in the queue; owner, title and ``why`` only if the caller may see them.
 
-    ``sentence`` is the position and ``why``.
+    ``sentence`` combines the position and ``why``.
     """
 
     place: int
@@ -72,7 +72,7 @@ class QueueEntryOut(Out):
 class QueueOut(Out):
     queue: list[QueueEntryOut]
     total: int = 0
-    """The number of all queued requests; ``queue`` holds the first of them."""
+    """The number of all queued requests; ``queue`` lists the first of them."""
 
 
 class MeOut(Out):
@@ -83,7 +83,7 @@ class MeOut(Out):
 
 
 class PoolOut(Out):
-    """The devices, and the next ``reservations``, during which fewer are available."""
+    """The devices, and the next ``reservations``, during which fewer devices are available."""
 
     devices: list[DeviceOut]
     free: int

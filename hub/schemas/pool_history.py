@@ -1,4 +1,4 @@
-"""Bodies about the past of the pool: utilization and wait times.
+"""Bodies of the pool history: utilization and wait times.
 
 Times are seconds since the epoch (UTC); durations are seconds.
 """
@@ -13,9 +13,9 @@ Span = Literal["day", "week", "term"]
 
 
 class WaitsOut(Out):
-    """Wait time of the requests of a kind until the first grant of devices.
+    """Wait times of the requests of a kind until the first grant of devices.
 
-    Both values are waits of actual requests (nearest rank).
+    Median and 90th percentile use the nearest rank.
     """
 
     kind: str
@@ -25,16 +25,16 @@ class WaitsOut(Out):
 
 
 class PeriodOut(Out):
-    """One part of the period; levels are means over the part that has passed."""
+    """One part of the period; device and request counts are means over its elapsed time."""
 
     starts_at: float
     ends_at: float
     leased: float
-    """Devices on lease."""
+    """Leased devices."""
     healthy: float | None = None
     """Healthy devices that are not quarantined; null before the first count."""
     share: float | None = None
-    """``leased`` of ``healthy``, from 0 to 1."""
+    """Utilization: ``leased`` divided by ``healthy``, from 0 to 1."""
     queued: float
     """Requests that waited for devices and had never been granted any."""
     waits: list[WaitsOut]
@@ -42,7 +42,7 @@ class PeriodOut(Out):
 
 
 class HistoryOut(Out):
-    """Utilization over a period in equal parts; of one group, or of all."""
+    """Utilization over a period, in equal parts, of one group or of all."""
 
     span: Span
     group: str = ""

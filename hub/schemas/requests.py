@@ -1,4 +1,4 @@
-"""Bodies about requests, users and quotes."""
+"""Bodies of requests, sessions and quotes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .pool import DeviceOut
 class WaitOut(Out):
     """Position in the queue, reason, and expected start.
 
-    ``sentence`` is ready to be shown. ``why`` is the same without the position, for views that show
-    the position elsewhere.
+    ``sentence`` is for display. ``why`` is the same without the position, for views that show the
+    position elsewhere.
     """
 
     place: int
@@ -75,7 +75,7 @@ class FileOut(Out):
 class FilesOut(Out):
     files: list[FileOut]
     left_out: int = 0
-    """Entries that are not listed: links, special files, names that are not UTF-8, too many."""
+    """Number of omitted entries: links, special files, names that are not UTF-8, too many."""
 
 
 class RequestOut(Out):
@@ -92,7 +92,7 @@ class RequestOut(Out):
     started_at: float | None = None
     ended_at: float | None = None
     ends_by: float | None = None
-    """When its time limit will stop it, after it was granted."""
+    """The end by the time limit; null before the grant."""
     server_name: str = ""
     notebook: str = ""
     output: str = ""
@@ -109,7 +109,7 @@ class RequestOut(Out):
     image: str = ""
     """The image, as ``NAME@sha256:…``; empty on a backend without images."""
     internet: bool = True
-    """Whether it has access to the internet, not only to this site's service."""
+    """Whether it has access to the internet, and not only to the service of this site."""
     deadline: float | None = None
     expected_seconds: float | None = None
     """Its expected run time, from earlier requests."""
@@ -121,11 +121,11 @@ class RequestOut(Out):
     device_seconds: float = 0.0
     ended: bool = False
     claim: bool = False
-    """Its device will be held for its owner; it does not start automatically."""
+    """Whether its device is held for its owner, instead of starting it automatically."""
     claim_by: float | None = None
     """For held devices: the end of the claim window."""
     warning: WarningOut | None = None
-    """Why it will be stopped, if it will: idle on a device, or preempted."""
+    """The reason and time of an announced stop: idle, preempted or drained."""
 
 
 class EventOut(Out):
@@ -138,26 +138,26 @@ class EventOut(Out):
 
 
 class WarningOut(Out):
-    """Why a running request will be stopped, and when.
+    """The announced stop of a running request.
 
-    ``seen`` is the evidence that a session with devices is idle, one sentence each.
+    ``seen`` lists the evidence that a session with devices is idle, in sentences.
     """
 
     stops_at: float
     message: str
     seen: list[str] = []
     can_keep: bool = True
-    """Whether its owner may keep it: once."""
+    """Whether its owner can keep it, which is possible once."""
     final: bool = False
     """Whether it stops regardless of activity: its devices are preempted or drained."""
 
 
 class QuoteOut(Out):
-    """What to expect of a request before it is submitted; nothing is reserved.
+    """The expected start and charge of a request before it is submitted; nothing is reserved.
 
-    ``sentence`` is ready to be shown. ``device_seconds`` is the charge for the whole time limit.
-    For a request that would be refused ``admitted`` is false, with the ``message`` and ``accepted``
-    of the refusal.
+    ``sentence`` is for display. ``device_seconds`` is the charge for the whole time limit. If the
+    request would be refused, ``admitted`` is false, and ``message`` and ``accepted`` are those of
+    the refusal.
     """
 
     admitted: bool
@@ -196,7 +196,7 @@ class NotebookIn(In):
     content: Annotated[
         str,
         AfterValidator(lambda text: text.removeprefix("\ufeff")),
-        Field(description="The .ipynb file's text."),
+        Field(description="The text of the .ipynb file."),
     ]
 
 
@@ -207,7 +207,7 @@ class JobIn(In):
     group: Annotated[str, Field(min_length=1, max_length=64)]
     devices: Annotated[Devices, Field(description="Whole devices, 0 for a job on CPU.")] = 0
     model: Annotated[
-        Model | None, Field(description="Only devices of this model, as `/pool` names it.")
+        Model | None, Field(description="Only devices of this model, as in `/pool`.")
     ] = None
     seconds: Annotated[int, Field(description="Time limit.")] = 3600
     notebook: NotebookIn | None = None
@@ -216,33 +216,41 @@ class JobIn(In):
         Field(max_length=256, description="Program and arguments, instead of a notebook."),
     ] = []
     archive: Annotated[
-        str, Field(description="A .tar.gz of the working folder, in base64; 32 MiB at most.")
+        str, Field(description="A .tar.gz of the working folder in base64, at most 32 MiB.")
     ] = ""
     workdir: Annotated[
-        str, Field(max_length=1024, description="Working folder below the home; the home itself.")
+        str,
+        Field(max_length=1024, description="Working folder below the home; by default the home."),
     ] = ""
     memory_bytes: Annotated[
-        int, Field(description="Memory that its processes may use together; 0 for any.")
+        int, Field(description="Memory limit of all its processes; 0 for the limit of the backend.")
     ] = 0
-    retries: Annotated[int, Field(description="How often a lost attempt is tried again.")] = 0
+    retries: Annotated[int, Field(description="How often a lost attempt is retried.")] = 0
     priority: Annotated[
         Literal["opportunistic", "normal", "urgent"],
-        Field(description="Opportunistic work comes last; urgent is for teachers."),
+        Field(description="`opportunistic` is served last; `urgent` is for teachers."),
     ] = "normal"
     preemptible: Annotated[
-        bool, Field(description="It may be stopped for a guarantee, and queued again.")
+        bool, Field(description="Whether it may be preempted and queued again.")
     ] = True
-    deadline: Annotated[Moment | None, Field(description="When it should have ended.")] = None
+    deadline: Annotated[
+        Moment | None, Field(description="The time at which it should have ended.")
+    ] = None
     image: Annotated[
         str,
-        Field(max_length=160, description="Such as `torch` or `torch@sha256:…`; the default."),
+        Field(
+            max_length=160,
+            description="Such as `torch` or `torch@sha256:…`; by default the default image.",
+        ),
     ] = ""
     internet: Annotated[
-        bool, Field(description="Without it, it reaches this site's service and nothing else.")
+        bool, Field(description="Whether it has access to more than the service of this site.")
     ] = True
     parameters: dict[str, FiniteJson] = {}
     kernel: Annotated[str, Field(max_length=128)] = ""
-    output: Annotated[str, Field(max_length=255, description="File name of the result.")] = ""
+    output: Annotated[
+        str, Field(max_length=255, description="File name of the output notebook.")
+    ] = ""
     labels: dict[str, str] = {}
     idempotency_key: Annotated[str, Field(max_length=128)] = ""
 
@@ -256,15 +264,14 @@ class SessionIn(In):
     hours: float = 2.0
     group: Annotated[str, Field(max_length=64)] = ""
     claim: bool = False
-    """Hold the device for a claim window, instead of starting automatically."""
+    """Hold the device for the claim window, instead of starting automatically."""
     image: Annotated[str, Field(max_length=160)] = ""
 
 
 class ExtendIn(In):
-    """Body of ``POST /api/v1/requests/{id}/extend``: the extension of the time limit.
+    """Body of ``POST /api/v1/requests/{id}/extend``: the seconds to add to the time limit.
 
-    ``seen_seconds`` is the time limit to extend, as the caller has read it; the call is then safe
-    to repeat.
+    ``seen_seconds`` is the time limit that the caller saw; with it, the call is idempotent.
     """
 
     seconds: Annotated[int, Field(ge=60, le=LONGEST)]
@@ -272,9 +279,9 @@ class ExtendIn(In):
 
 
 class ChangeIn(In):
-    """Body of ``POST /api/v1/requests/{id}/change``: omitted fields keep their values.
+    """Body of ``POST /api/v1/requests/{id}/change``; omitted fields keep their values.
 
-    A null ``model`` is a value: devices of any model.
+    A null ``model`` means devices of any model.
     """
 
     devices: (
@@ -284,7 +291,7 @@ class ChangeIn(In):
         None
     )
     group: Annotated[str, Field(min_length=1, max_length=64)] | None = None
-    model: Annotated[Model | None, Field(description="Null: of any model.")] = None
+    model: Annotated[Model | None, Field(description="Null for any model.")] = None
 
 
 class QuoteIn(In):
@@ -295,10 +302,12 @@ class QuoteIn(In):
     devices: Annotated[Devices, Field(ge=0, le=LARGEST)] = 0
     model: Model | None = None
     seconds: Annotated[int, Field(ge=1, le=LONGEST)] = 3600
-    preemptible: Annotated[bool, Field(description="Of a job; a session never is.")] = True
+    preemptible: Annotated[bool, Field(description="For jobs; sessions are never preemptible.")] = (
+        True
+    )
 
 
 class QuotesIn(In):
-    """Body of ``POST /api/v1/quotes``: several, so that a form can show the wait of each choice."""
+    """Body of ``POST /api/v1/quotes``: several requests, so that a form can compare choices."""
 
     quotes: Annotated[list[QuoteIn], Field(min_length=1, max_length=32)]

@@ -1,4 +1,4 @@
-"""Bodies about device-seconds."""
+"""Bodies of usage: device-seconds and ledger entries."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ UsedBy = Literal["owner", "user", "group", "model", "day", "week", "term", "requ
 class UsageRowOut(Out):
     """Device-seconds of one owner in a group, or of another grouping.
 
-    ``day`` is such as ``2026-10-01`` (UTC), ``week`` its Monday. ``term`` is empty for days outside
-    terms, ``model`` also for devices that the pool no longer has. A group includes its subgroups;
-    ``own`` excludes them, and ``above`` is its nearest ancestor with a row. ``first_at`` and
-    ``last_at`` are the first and last usage in the period.
+    ``day`` is a date such as ``2026-10-01`` (UTC), ``week`` the date of its Monday. ``term`` is
+    empty for days outside terms, ``model`` is empty for devices that the pool no longer has. The
+    values of a group include its subgroups; ``own`` excludes them, and ``above`` is the nearest
+    ancestor with a row. ``first_at`` and ``last_at`` are the first and last usage in the period.
     """
 
     owner: str = ""
@@ -58,10 +58,11 @@ class UsageRowOut(Out):
 
 
 class UsageReport(Out):
-    """Device-seconds between ``since`` and ``until``; every list adds up to their sum.
+    """Device-seconds between ``since`` and ``until``; each list adds up to the total.
 
-    ``rows`` are grouped ``by`` the given key, for requests the newest 1000; by group, the ``own``
-    values add up to the sum. ``ledger`` holds the newest entries that touch the period.
+    ``rows`` are grouped ``by`` the given key; by request, they are limited to the newest 1000; by
+    group, the ``own`` values add up to the total. ``ledger`` lists the newest entries that overlap
+    the period.
     """
 
     device_seconds: float
@@ -72,7 +73,7 @@ class UsageReport(Out):
     rows: list[UsageRowOut] = []
     rows_left_out: int = 0
     budgets: list[BudgetOut] = []
-    """Current budgets of the caller's groups, or of the given group, whatever the period."""
+    """Current budgets of the caller's groups, or of the given group, regardless of the period."""
     ledger: list[LedgerOut]
     ledger_complete: bool = True
-    """Whether no entry is left out; older ones come with ``before``."""
+    """Whether ``ledger`` is complete; ``before`` returns older entries."""

@@ -130,4 +130,4 @@ def test_ls_and_list_are_the_same(word: str) -> None:
 def test_a_request_for_part_of_a_device_is_explained(words: str) -> None:
     done = CliRunner().invoke(cli, words.split())
     assert done.exit_code == 2
-    assert "Only whole devices are lent" in done.output
+    assert "Only whole devices can be requested" in done.output

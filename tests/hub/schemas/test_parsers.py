@@ -34,7 +34,7 @@ def test_devices_are_a_whole_number() -> None:
         with pytest.raises(InvalidInput, match="Give a whole number from 0 to 100,000"):
             parsers.devices(text)
     for text in ("0.5", "1.5", " 2.25"):
-        with pytest.raises(InvalidInput, match="Only whole devices are lent: no engine can hold"):
+        with pytest.raises(InvalidInput, match="Only whole devices can be requested: no engine"):
             parsers.devices(text)
     with pytest.raises(InvalidInput, match="Give a whole number from 1 to 100,000"):
         parsers.devices("0", least=1)

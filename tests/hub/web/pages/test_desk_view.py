@@ -75,7 +75,7 @@ def test_a_job_is_quoted_by_its_time_limit(site: Site) -> None:
         ({"hours": "1e300"}, "is not a valid number of hours"),
         ({"hours": "0"}, "is not a valid number of hours"),
         ({"devices": "-3"}, "Invalid number of devices"),
-        ({"devices": "0.5"}, "Only whole devices are lent"),
+        ({"devices": "0.5"}, "Only whole devices can be requested"),
         ({"group": "maths"}, "maths"),
         ({"for": "job", "time": "soon"}, "Invalid duration"),
     ],
