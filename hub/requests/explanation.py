@@ -79,11 +79,11 @@ def why_out(found: Explanation, named: MayNameGroup, *, yours: bool) -> WhyOut:
         refills_at=found.budget.refills_at if found.budget else None,
         ahead=[
             AheadOut(
-                rule=each.rule.value,
-                count=each.count,
-                group=each.group if each.group and named(each.group) else "",
+                rule=rule.rule.value,
+                count=rule.count,
+                group=rule.group if rule.group and named(rule.group) else "",
             )
-            for each in found.ahead
+            for rule in found.ahead
         ],
         ahead_sentences=ahead_sentences(found.ahead, named),
         suggestions=list(_suggestions(found)),
@@ -91,15 +91,15 @@ def why_out(found: Explanation, named: MayNameGroup, *, yours: bool) -> WhyOut:
 
 
 def _suggestions(found: Explanation) -> Iterable[SuggestionOut]:
-    for each in found.suggestions:
+    for suggestion in found.suggestions:
         yield SuggestionOut(
-            change=each.change.value,
-            sentence=suggestion_sentence(found, each),
-            devices=each.devices,
-            seconds=each.seconds,
-            group=each.group,
-            expected_at=each.expected.at if each.expected else None,
-            latest_at=each.expected.latest if each.expected else None,
+            change=suggestion.change.value,
+            sentence=suggestion_sentence(found, suggestion),
+            devices=suggestion.devices,
+            seconds=suggestion.seconds,
+            group=suggestion.group,
+            expected_at=suggestion.expected.at if suggestion.expected else None,
+            latest_at=suggestion.expected.latest if suggestion.expected else None,
         )
 
 

@@ -107,7 +107,7 @@ class RequestQueries:
     def ledger(self, who: Identity, request_id: str) -> list[LedgerOut]:
         """List the ledger entries of the request."""
         self._visible(who, request_id)
-        return [ledger_out(each) for each in self.context.store.ledger(request_id=request_id)]
+        return [ledger_out(entry) for entry in self.context.store.ledger(request_id=request_id)]
 
     def events(
         self,

@@ -73,8 +73,8 @@ class SessionLifecycle:
     def queue(self, owner: str, server_name: str, options: SessionIn) -> RequestRecord:
         """Admit and store a session; the caller has checked that no live one has this name."""
         c = self.context
-        made = RequestFactory.of(c).session(owner, server_name, options)
-        record = c.store.submit(made, c.clock())
+        request = RequestFactory.of(c).session(owner, server_name, options)
+        record = c.store.submit(request, c.clock())
         c.notifier.notify()
         return record
 
