@@ -93,6 +93,7 @@ class CourseAdministration:
         rows = read_roster(body.students) if body.students else ()
         self._check_image(body.name, body.image)
         group = self._group(body)
+        self.quotas.check_unchanged(body.name, who=who.name)
         consequences = [said for said in self.quotas.preview(group) if said not in NO_EFFECT]
         known = self.access.store.members(body.name)
         unlisted = self.class_list.unlisted(body.name, known, fresh=bool(rows))
@@ -106,6 +107,7 @@ class CourseAdministration:
         """
         require_admin(who)
         old = self.access.store.course(source)
+        self.access.check_unchanged(who, AuditAction.COURSE_SET, source)
         self._check_new(body.name)
         self._check_image(body.name, old.image)
         known = {group.name: group for group in self.context.store.groups()}
@@ -131,6 +133,7 @@ class CourseAdministration:
     def archive(self, who: Identity, name: str, *, undo: bool = False) -> CourseOut:
         """Make a course read-only, or undo that; nothing is deleted."""
         before = self.access.membership(who, name, TEACHERS).course
+        self.access.check_unchanged(who, AuditAction.COURSE_SET, name)
         now = None if undo else self.context.clock()
         if (before.archived_at is None) != (now is None):
             change = self.access.audit_entry(

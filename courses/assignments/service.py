@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from ...hub.errors import InvalidInput, OverMaximum
 from ...hub.messages import units
-from ...hub.records.audit import AuditAction
+from ...hub.records.audit import AuditAction, AuditEntry
 from ...hub.records.identity import Identity
+from ...hub.records.json_value import Json
 from ...hub.scheduling.quota.tree import group_max
 from ...hub.schemas.courses import HandOutOut, ReleasedOut, ReleaseIn
 from ..deadlines import rules as deadline_rules
@@ -60,6 +61,8 @@ class AssignmentService:
         known = {each.name: each for each in store.assignments(course)}
         before = known.get(name) or Assignment(course=course, name=name)
         assignment = self._changed(before, body)
+        # Before the solution is graded, which takes as long as the notebooks run.
+        self.access.check_unchanged(who, AuditAction.ASSIGNMENT_RELEASE, f"{course}/{name}")
         ready = self._prepare(assignment, bundle_of_body(body), stripped)
         warnings: tuple[str, ...] = ()
         if ready is None:
@@ -76,14 +79,9 @@ class AssignmentService:
                 released_by=who.name,
                 tried=ready.tried,
             )
-        after = {
-            "due": assignment.due,
-            "late": deadline_rules.late_text(assignment.late),
-            "sha256": made.files.sha256,
-        }
-        target = f"{course}/{name}"
-        change = self.access.audit_entry(who, AuditAction.ASSIGNMENT_RELEASE, target, after=after)
-        made = store.release(assignment, made, change=change)
+        made = store.release(
+            assignment, made, change=self._release_entry(who, before, assignment, made)
+        )
         return self._released(assignment, made, warnings)
 
     def released(self, who: Identity, course: str, name: str) -> ReleasedOut:
@@ -137,6 +135,22 @@ class AssignmentService:
         )
 
     # -- internal -------------------------------------------------------------------------
+
+    def _release_entry(
+        self, who: Identity, before: Assignment, after: Assignment, made: ReleasedVersion
+    ) -> AuditEntry:
+        """The audit entry of a release, with the values that differ."""
+        old: dict[str, Json] = {}
+        if before.version:
+            last = self.access.store.released_version(before.course, before.name)
+            old = _values(before, last)
+        new = _values(after, made)
+        changed = [name for name in new if name not in old or old[name] != new[name]]
+        return self.access.audit_entry(
+            *(who, AuditAction.ASSIGNMENT_RELEASE, f"{after.course}/{after.name}"),
+            before={name: old[name] for name in changed if name in old},
+            after={name: new[name] for name in changed},
+        )
 
     def _released(
         self, assignment: Assignment, made: ReleasedVersion, warnings: Sequence[str]
@@ -195,3 +209,16 @@ class AssignmentService:
                 )
             after = replace(after, devices=body.devices)
         return after if body.seconds is None else replace(after, seconds=body.seconds)
+
+
+def _values(assignment: Assignment, made: ReleasedVersion) -> dict[str, Json]:
+    """The settings and files of an assignment, for the audit log."""
+    return {
+        "due": assignment.due,
+        "zone": assignment.zone,
+        "late": deadline_rules.late_text(assignment.late),
+        "devices": assignment.devices,
+        "max_seconds": assignment.seconds,
+        "hidden": assignment.hidden,
+        "sha256": made.files.sha256,
+    }

@@ -105,12 +105,15 @@ class DeadlineService:
         """
         self._assignment(who, course, name)
         _check_one(person, section)
+        whom = person or f"Section {section}"
+        self.access.check_unchanged(
+            *(who, AuditAction.EXTEND, f"{course}/{name}"), before={"for": whom}
+        )
         seconds = sum(
             each.seconds
             for each in self.access.store.extensions(course)
             if (each.assignment, each.person, each.section) == (name, person, section)
         )
-        whom = person or f"Section {section}"
         if not seconds:
             raise NotFound(
                 f"{whom[:80]} has no extension for {name}.",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ...hub.errors import CarrelError, Conflict, NotFound, TooLarge, Unavailable
 from ...hub.files.local import MAX_OUTPUT_BYTES
 from ...hub.files.safe_fs import opened_file
+from ...hub.records.audit import AuditAction
 from ...hub.records.identity import Identity
 from ...hub.schemas.admin import ConsequencesOut
 from ..deadlines.shifts import DeadlineShifts, late_penalty
@@ -115,6 +116,10 @@ class FeedbackService:
             Conflict: the student's submission that counts is not the one that was graded last.
             Unavailable: nothing is graded at this site.
         """
+        self.access.membership(who, course, GRADERS)
+        self.access.check_unchanged(
+            *(who, AuditAction.FEEDBACK_RELEASE, f"{course}/{name}"), before={"person": person}
+        )
         for _, problem in self.release_to_class(who, course, name, (person,)):
             if problem is not None:
                 raise problem

@@ -126,6 +126,22 @@ class CourseAccess:
         limits = tree.limits(tree.GroupTree(self.context.store.groups()), course)
         return limits.max_seconds if limits else inf
 
+    def check_unchanged(
+        self,
+        who: Identity,
+        action: AuditAction,
+        target: str,
+        *,
+        before: Mapping[str, Json] | None = None,
+    ) -> None:
+        """Raise ChangedMeanwhile if a form or call is older than what it changes.
+
+        The store checks it once more when it saves; this is for changes with other steps before
+        that, and for previews.
+        """
+        change = self.audit_entry(who, action, target, before=before)
+        self.context.store.check_unchanged(change)
+
     def audit_entry(
         self,
         who: Identity,

@@ -58,6 +58,8 @@ class RosterService:
             teachers=self.access.context.store.teachers(course),
         )
         sentences = list(change.sentences()) or [_UNCHANGED]
+        if not change.empty:
+            self.access.check_unchanged(who, AuditAction.ROSTER_SET, course)
         if not (dry_run or change.empty):
             self.apply(who, change)
         return ConsequencesOut(sentences=sentences, saved=not dry_run, changes=not change.empty)

@@ -52,6 +52,8 @@ class Administration:
         after = self._quotas.wanted(name, body)
         consequences = self._quotas.preview(after, body.teachers)
         sentences = list(consequences) or ["Nothing changes."]
+        if consequences:
+            self._quotas.check_unchanged(name, who=who.name)
         if dry_run:
             return ConsequencesOut(sentences=sentences, saved=False, changes=bool(consequences))
         self._quotas.put(after, who=who.name)
@@ -79,7 +81,7 @@ class Administration:
 
     def preview_reservation(self, who: Identity, body: ReservationIn) -> ReservationPreview:
         require_admin(who)
-        return self.calendar.preview(body)
+        return self.calendar.preview(body, who=who.name)
 
     def reserve(self, who: Identity, body: ReservationIn) -> ReservationOut:
         require_admin(who)

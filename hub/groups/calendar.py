@@ -81,6 +81,7 @@ class GroupCalendar(AuditTrail):
 
     def remove_term(self, name: str, *, who: str) -> None:
         """Delete a term. Raises NotFound."""
+        self._check_unchanged(AuditAction.TERM_REMOVE, name, who)
         before = self._term(name)
         if before is None:
             known = ", ".join(term.name for term in self.store.terms()) or "none yet"
@@ -121,9 +122,10 @@ class GroupCalendar(AuditTrail):
             for shown in found
         ]
 
-    def preview(self, body: ReservationIn) -> ReservationPreview:
+    def preview(self, body: ReservationIn, *, who: str) -> ReservationPreview:
         """Return the consequences of a reservation. Raises what ``reserve`` raises."""
         reservation, now = self._parsed("r-new", body), self.clock()
+        self._check_unchanged(AuditAction.RESERVE, reservation.group, who)
         coming = tuple(islice(reservation.occurrences(now, now + _YEAR), _PREVIEWED))
         return ReservationPreview(
             problems=tuple(self._problems(reservation)), coming=coming, pool=self._pool
@@ -143,6 +145,7 @@ class GroupCalendar(AuditTrail):
 
     def unreserve(self, name: str, *, who: str) -> None:
         """Delete a reservation. Raises NotFound."""
+        self._check_unchanged(AuditAction.UNRESERVE, "", who, before={"id": name})
         known = self.store.reservations()
         before = next((reservation for reservation in known if reservation.id == name), None)
         if before is None:

@@ -63,6 +63,10 @@ class GroupQuotas(AuditTrail):
                 found[group.name] = found.get(group.name, 0.0) + usage.total
         return found
 
+    def check_unchanged(self, name: str, *, who: str) -> None:
+        """Raise ChangedMeanwhile if the group is newer than the form that changes it."""
+        self._check_unchanged(AuditAction.GROUP_SET, name, who)
+
     def preview(self, after: Group, teachers: Iterable[str] | None = None) -> tuple[str, ...]:
         """Return the consequences of saving this group now; none if it does not change.
 
@@ -154,6 +158,7 @@ class GroupQuotas(AuditTrail):
 
     def remove(self, name: str, *, who: str) -> None:
         """Delete a group. Raises NotFound, or Conflict while it is in use."""
+        self._check_unchanged(AuditAction.GROUP_REMOVE, name, who)
         before, _ = _differences(self.store.group(name), None)
         change = self._change(AuditAction.GROUP_REMOVE, name, who, before=before)
         self.store.remove_group(name, at=self.clock(), change=change)

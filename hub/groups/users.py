@@ -92,6 +92,7 @@ class Users(AuditTrail):
                 created then.
         """
         name = parse_name(name)
+        self._check_unchanged(AuditAction.ACCOUNT_ADD, name, who)
         if groups:
             self.hub.users()
         for group in groups:
@@ -111,6 +112,7 @@ class Users(AuditTrail):
     def set_password(self, name: str, password: str = "", *, who: str) -> str:
         """Set a new password, random if none is given, and return it. Raises NotFound."""
         name = parse_name(name)
+        self._check_unchanged(AuditAction.NEW_PASSWORD, name, who)
         password = password or random_password()
         self._own.set_password(name, password)
         self.store.add_change(self._change(AuditAction.NEW_PASSWORD, name, who))
@@ -128,6 +130,7 @@ class Users(AuditTrail):
             Unavailable: JupyterHub is not available, or a session does not end in time.
         """
         name = parse_name(name)
+        self._check_unchanged(AuditAction.ACCOUNT_REMOVE, name, who)
         account = self._own.find(name)
         if account is None:
             self._own.remove(name)  # raises NotFound, with the list of accounts

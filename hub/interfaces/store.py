@@ -48,6 +48,9 @@ class Store(UsageStore, ImagePinStore, Protocol):
 
     # -- the pool and the quota tree ------------------------------------------------------
 
+    # A ``change`` that is given goes into the audit log in the same transaction, which raises
+    # ChangedMeanwhile if the request is based on an older version of what it changes.
+
     def put_group(self, group: Group, *, change: AuditEntry | None = None) -> None:
         """Create or replace a group's quota.
 
@@ -122,6 +125,9 @@ class Store(UsageStore, ImagePinStore, Protocol):
 
     def changes(self, which: ChangeFilter) -> tuple[AuditEntry, ...]:
         """Return audit entries, newest first."""
+
+    def check_unchanged(self, change: AuditEntry) -> None:
+        """Raise ChangedMeanwhile where storing this change would; see ``records.edits``."""
 
     def sync_devices(self, node: str, devices: Sequence[Device]) -> None:
         """Replace the inventory of a node by the devices that were just detected.

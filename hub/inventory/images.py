@@ -148,6 +148,8 @@ class ImageCatalogue:
     def unpin(self, who: Identity, group: str, name: str) -> None:
         """Delete a pin. Raises Forbidden or NotFound."""
         self._check_rights(who, group)
+        change = self._change(who, AuditAction.UNPIN, group, {"image": name}, {})
+        self.store.check_unchanged(change)
         before = self._known(group, name)
         if before is None:
             known = ", ".join(p.image for p in self.store.pins() if p.group == group)

@@ -49,6 +49,7 @@ class NodeMaintenance(AuditTrail):
                 accepted="A future time, or none.",
                 field="until",
             )
+        self._check_unchanged(AuditAction.DRAIN, target, who)
         name, found = self.named(target), self.running_on(target)
         said = (f"Nothing new starts on {name}.", *_what_runs(found, dated=until is not None))
         if dry_run:
@@ -66,6 +67,7 @@ class NodeMaintenance(AuditTrail):
 
     def undrain(self, target: str, *, who: str) -> tuple[str, ...]:
         """End a drain. Raises NotFound, or Conflict if the target itself is not drained."""
+        self._check_unchanged(AuditAction.UNDRAIN, target, who)
         name = self.named(target)
         removed = self.store.remove_mark(
             target, MarkKind.DRAIN, change=self._change(AuditAction.UNDRAIN, target, who)
@@ -102,6 +104,7 @@ class NodeMaintenance(AuditTrail):
             NotFound: there is no such device.
             Conflict: it is not in quarantine, or still reports a fault.
         """
+        self._check_unchanged(AuditAction.RELEASE, target, who)
         name, device = self.named(target), self._device(target)
         if device is None or device.quarantine is None:
             raise Conflict(f"{name} is not in quarantine.")

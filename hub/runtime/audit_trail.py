@@ -18,6 +18,21 @@ class AuditTrail:
     store: Store
     clock: Clock
 
+    def _check_unchanged(
+        self,
+        action: AuditAction,
+        target: str,
+        who: str,
+        *,
+        before: Mapping[str, Json] | None = None,
+    ) -> None:
+        """Raise ChangedMeanwhile if a form or call is older than what it changes.
+
+        The store checks it once more when it saves; this is for changes with other steps before
+        that, for previews, and for a better answer than that the thing does not exist.
+        """
+        self.store.check_unchanged(self._change(action, target, who, before=before))
+
     def _change(
         self,
         action: AuditAction,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextvars import copy_context
 from pathlib import Path
 
 import pytest
 
 from carrel.hub.errors import Conflict, NotFound
 from carrel.hub.interfaces.store import Store
+from carrel.hub.records import edits
 from carrel.hub.records.audit import AuditAction, AuditEntry, ChangeFilter
+from carrel.hub.records.edits import ChangedMeanwhile
 from carrel.hub.records.requests import Cause, CauseCode, RequestFilter
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Group, Health, Mark, MarkKind
@@ -27,6 +30,10 @@ def change(target: str, who: str = "root", action: AuditAction = AuditAction.DRA
     return AuditEntry(
         at=7.0, who=who, action=action, target=target, before={"a": 1}, after={"a": 2}
     )
+
+
+def group_set(name: str) -> AuditEntry:
+    return change(name, action=AuditAction.GROUP_SET)
 
 
 class TestMarks:
@@ -96,6 +103,24 @@ class TestChanges:
         with pytest.raises(NotFound):
             store.remove_group("nothing", at=1.0, change=change("nothing"))
         assert store.changes(ChangeFilter()) == ()
+
+    def test_a_change_of_an_older_version_is_refused(self, store: Store) -> None:
+        """What is stored and its audit entry are one transaction, and so is the check."""
+        store.put_group(Group(name="lab", max_devices=1), change=group_set("lab"))
+
+        def based_on(version: int) -> None:
+            edits.base_on(version)
+            store.put_group(Group(name="lab", max_devices=9), change=group_set("lab"))
+            store.put_group(Group(name="lab", max_devices=7), change=group_set("lab"))
+
+        with pytest.raises(ChangedMeanwhile) as refused:
+            copy_context().run(based_on, 0)
+        assert [(each.id, each.who) for each in refused.value.later] == [(1, "root")]
+        assert store.group("lab").max_devices == 1
+        store.add_change(change("other"))
+        copy_context().run(based_on, 1)  # Its own first entry is no change of another user.
+        assert store.group("lab").max_devices == 7
+        store.check_unchanged(group_set("lab"))
 
     def test_a_stop_without_effect_is_not_audited(self, store: Store) -> None:
         store.submit(job("a"), 1.0)

@@ -30,6 +30,7 @@ _BY_STATUS: dict[int, type[CarrelError]] = {
     403: Forbidden,
     404: NotFound,
     409: Conflict,
+    412: Conflict,
     413: TooLarge,
     422: Refused,
     424: Unavailable,

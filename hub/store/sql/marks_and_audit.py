@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
+from ...records import edits
 from ...records.audit import AuditAction, AuditEntry, ChangeFilter
 from ...scheduling.model.snapshot import Mark, MarkKind
 from ...scheduling.model.states import TERMINAL
@@ -68,10 +69,38 @@ def _unmark(connection: Connection, target: str, kind: MarkKind) -> bool:
 
 
 def note(connection: Connection, change: AuditEntry | None) -> None:
-    """Add a line to the audit list; there is no other way to write to it."""
-    if change is None:
+    """Add the audit entry of a change that this transaction makes.
+
+    Raises:
+        ChangedMeanwhile: the change is based on an older version of what it changes.
+    """
+    if change is not None:
+        check_unchanged(connection, change)
+        add_entry(connection, change)
+
+
+def check_unchanged(connection: Connection, change: AuditEntry) -> None:
+    """Raise ChangedMeanwhile if another change was made after the version of this request."""
+    version, related = edits.current(), edits.RELATED.get(change.action)
+    if version is None or related is None:
         return
-    connection.execute(
+    query = (
+        select(changes)
+        .where(changes.c.id > version.newest, changes.c.action.in_(sorted(map(str, related))))
+        .order_by(changes.c.id.desc())
+    )
+    edits.check_unchanged(
+        [
+            entry
+            for entry in _changes(connection.execute(query))
+            if entry.id not in version.own and edits.same_thing(change, entry)
+        ]
+    )
+
+
+def add_entry(connection: Connection, change: AuditEntry) -> None:
+    """Add a line to the audit list; there is no other way to write to it."""
+    made = connection.execute(
         insert(changes).values(
             at=change.at,
             who=change.who,
@@ -82,6 +111,9 @@ def note(connection: Connection, change: AuditEntry | None) -> None:
             after=dict(change.after),
         )
     )
+    version = edits.current()
+    if version is not None and made.inserted_primary_key is not None:
+        version.own.add(made.inserted_primary_key[0])
 
 
 def find_changes(connection: Connection, which: ChangeFilter) -> tuple[AuditEntry, ...]:

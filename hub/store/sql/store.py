@@ -137,7 +137,10 @@ class SqlStore(SqlCalendar, SqlImagePins):
     # -- who changed what -----------------------------------------------------------------
 
     def add_change(self, change: AuditEntry) -> None:
-        self._write(lambda c: marks_and_audit.note(c, change))
+        self._write(lambda c: marks_and_audit.add_entry(c, change))
+
+    def check_unchanged(self, change: AuditEntry) -> None:
+        self._read(lambda c: marks_and_audit.check_unchanged(c, change))
 
     def changes(self, which: ChangeFilter) -> tuple[AuditEntry, ...]:
         return self._read(lambda c: marks_and_audit.find_changes(c, which))

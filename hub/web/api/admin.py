@@ -20,6 +20,7 @@ from ...schemas.admin import (
 )
 from ..dependencies.bodies import json_body
 from ..dependencies.callers import Carrel, Reader, Writer
+from ..dependencies.edit_versions import etag
 from ..openapi.description import ERRORS, body_of
 
 GroupName = Annotated[str, Path(max_length=64, description="Such as `cs101`.")]
@@ -29,7 +30,7 @@ Target = Annotated[
 ]
 DryRun = Annotated[bool, Query(description="Only preview the effect.")]
 
-router = APIRouter(responses=ERRORS, tags=["administration"])
+router = APIRouter(responses=ERRORS, tags=["administration"], dependencies=[Depends(etag)])
 
 
 @router.get("/groups/tree", summary="The quota tree with the usage of each group")

@@ -9,12 +9,13 @@ from fastapi import APIRouter, Depends, Path
 from ...schemas.calendar import ReservationIn, ReservationOut, ReservationsOut, TermIn, TermsOut
 from ..dependencies.bodies import json_body
 from ..dependencies.callers import Carrel, Reader, Writer
+from ..dependencies.edit_versions import etag
 from ..openapi.description import ERRORS, body_of
 
 TermName = Annotated[str, Path(max_length=64, description="Such as `winter`.")]
 Name = Annotated[str, Path(max_length=64, description="Id of a reservation.")]
 
-router = APIRouter(responses=ERRORS, tags=["administration"])
+router = APIRouter(responses=ERRORS, tags=["administration"], dependencies=[Depends(etag)])
 
 
 @router.get("/terms", summary="The terms of the budget periods")

@@ -41,9 +41,10 @@ from ..dependencies.course_paths import (
     Version,
     Whose,
 )
+from ..dependencies.edit_versions import etag
 from ..openapi.description import ERRORS, body_of
 
-router = APIRouter(responses=ERRORS, tags=["courses"])
+router = APIRouter(responses=ERRORS, tags=["courses"], dependencies=[Depends(etag)])
 
 
 # -- courses and their people -----------------------------------------------------------------

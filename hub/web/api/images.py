@@ -10,12 +10,13 @@ from ...records.identity import require_admin
 from ...schemas.images import ImagesOut, NeedsOut, PinIn, PinOut
 from ..dependencies.bodies import json_body
 from ..dependencies.callers import Carrel, Reader, Writer
+from ..dependencies.edit_versions import etag
 from ..openapi.description import ERRORS, body_of
 
 GroupName = Annotated[str, Path(max_length=64, description="Such as `cs101`.")]
 ImageName = Annotated[str, Path(max_length=64, description="Such as `torch`.")]
 
-router = APIRouter(responses=ERRORS, tags=["images"])
+router = APIRouter(responses=ERRORS, tags=["images"], dependencies=[Depends(etag)])
 
 
 @router.get("/images", summary="The available images")

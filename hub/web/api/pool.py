@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from ...schemas import PoolOut, QueueOut
 from ..dependencies.callers import Carrel, Reader, ReaderOrHub, SignedIn
+from ..dependencies.edit_versions import etag
 from ..live.sse import EventStream
 from ..openapi.description import ERRORS
 from .requests import MAX_LISTED
@@ -31,7 +32,12 @@ def changes(web: Carrel, who: Reader, signed_in: SignedIn) -> Response:
     return EventStream(web.event_streams.of_page(who), signed_in=signed_in)
 
 
-@router.get("/pool", tags=["pool"], summary="The devices and their states")
+@router.get(
+    "/pool",
+    tags=["pool"],
+    summary="The devices and their states",
+    dependencies=[Depends(etag)],
+)
 def pool(web: Carrel, who: ReaderOrHub) -> PoolOut:
     """All devices with their states as the caller may see them.
 

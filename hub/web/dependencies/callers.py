@@ -11,6 +11,7 @@ from fastapi import Depends, Path, Query, Request
 from ...records.identity import Identity
 from ..html.urls import MOST_NEXT
 from .context import WebContext, web_of
+from .edit_versions import IfMatch, base_on_header
 
 
 async def _web(request: Request) -> WebContext:
@@ -28,8 +29,10 @@ async def _reader_or_hub(request: Request) -> Identity | None:
     return await web_of(request).caller_access.reader_or_hub(request)
 
 
-async def _writer(request: Request) -> Identity:
-    return await web_of(request).caller_access.writer(request)
+async def _writer(request: Request, if_match: IfMatch = None) -> Identity:
+    who = await web_of(request).caller_access.writer(request)
+    base_on_header(if_match)
+    return who
 
 
 async def _signed_in(request: Request) -> Callable[[], Awaitable[bool]]:

@@ -18,6 +18,7 @@ from ...groups.membership import Membership
 from ...interfaces.clock import Clock
 from ...inventory.images import ImageCatalogue
 from ...inventory.pool import PoolQueries
+from ...records.audit import ChangeFilter
 from ...records.identity import Identity
 from ...requests.amendments import Amendments, TimeExtensions
 from ...requests.attempt_reports import AttemptReports
@@ -91,6 +92,11 @@ class WebContext:
             disk_full=self.context.files.is_full(),
             **values,
         )
+
+    def edit_version(self) -> int:
+        """Return the version for the forms of a page. Read it before what they show."""
+        newest = self.context.store.changes(ChangeFilter(limit=1))
+        return newest[0].id if newest else 0
 
 
 def web_of(request: Request) -> WebContext:

@@ -15,6 +15,7 @@ from ...errors import InvalidInput
 from ...schemas.courses import FileIn
 from ..security.csrf import FIELD, HEADER
 from .context import web_of
+from .edit_versions import base_on_form
 from .visitors import Guest
 
 _MOST_FIELDS = 100
@@ -85,6 +86,7 @@ async def _uploaded(request: Request, visitor: Guest) -> Uploaded:
             fields[name] = value
         elif value.filename:
             files[name] = (*files.get(name, ()), (value.filename, await value.read()))
+    base_on_form(fields)
     return Uploaded(fields=fields, files=files)
 
 

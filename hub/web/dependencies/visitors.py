@@ -14,6 +14,7 @@ from ..security.access import Visitor
 from ..security.csrf import FIELD, HEADER
 from .bodies import form_fields
 from .context import web_of
+from .edit_versions import base_on_form
 from .redirects import to_sign_in
 
 _MOST_FIELDS = 1200
@@ -50,6 +51,7 @@ async def _pairs(request: Request, visitor: Guest) -> list[tuple[str, str]]:
     pairs = form_fields(await request.body(), _MOST_FIELDS)
     token = request.headers.get(HEADER) or dict(pairs).get(FIELD)
     web.caller_access.csrf.check(request, visitor.session, token)
+    base_on_form(dict(pairs))
     return pairs
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
 from datetime import datetime
@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from ....courses.deadlines import rules as due
 from ...errors import InvalidInput
 from ...messages.validation import invalid_body
+from ...records.audit import AuditEntry
 from ...schemas import parsers
 from ...schemas.courses import (
     AssignmentOut,
@@ -24,6 +25,7 @@ from ...schemas.courses import (
     OutageIn,
     ReleaseIn,
 )
+from .edits import as_before, earlier_values
 from .fields import read
 from .group import shown
 
@@ -136,7 +138,11 @@ class ReleaseForm:
         )
 
     @classmethod
-    def of(cls, assignment: AssignmentOut) -> Self:
+    def of(cls, assignment: AssignmentOut, later: Sequence[AuditEntry] = ()) -> Self:
+        """Return the form of an assignment, as it was before later changes."""
+        names = {"due": "class_due", "max_seconds": "seconds"}
+        old = {names.get(name, name): value for name, value in earlier_values(later).items()}
+        assignment = as_before(assignment, old)
         at = assignment.class_due
         return cls(
             assignment=assignment.name,

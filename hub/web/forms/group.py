@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
 from math import inf
 from typing import TypeVar
 
 from ...errors import InvalidInput
+from ...records.audit import AuditEntry
 from ...schemas import parsers
 from ...schemas.admin import GroupIn, QuotaOut
 from ...schemas.calendar import BudgetIn
+from .edits import as_before, earlier_values
 from .fields import read
 
 _NAMES = 1000
@@ -42,7 +44,9 @@ class GroupForm:
     teachers: str = ""
 
     @classmethod
-    def of(cls, group: QuotaOut) -> GroupForm:
+    def of(cls, group: QuotaOut, later: Sequence[AuditEntry] = ()) -> GroupForm:
+        """Return the form of a group, as it was before later changes."""
+        group = as_before(group, earlier_values(later))
         return cls(
             name=group.name,
             parent=group.parent or "",

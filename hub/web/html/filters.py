@@ -28,6 +28,7 @@ from ...messages.timed_text import (
     reservation,
     timed_reasons,
 )
+from ...records.audit import AuditEntry
 from ...schemas import DeviceOut, RequestOut
 from ...schemas.admin import ChangeOut
 
@@ -124,7 +125,7 @@ def short(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else units.duration(seconds)  # noqa: PLR2004
 
 
-def differences(change: ChangeOut) -> Markup:
+def differences(change: ChangeOut | AuditEntry) -> Markup:
     """Format ``max quota: 4 → 2`` and ``max time limit: 8 h → 2 h``, one on each line."""
     found = audit_messages.differences(change.before, change.after, lambda at: moment(at, "date"))
     return Markup("").join(

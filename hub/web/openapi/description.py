@@ -85,6 +85,10 @@ A change that a browser asks for with its cookie needs the page's form token in
 helps. `request_id` is the id of the call, as in the header `X-Request-ID` of every answer; a
 well-formed one that you send is kept.
 
+**Versions.** Answers with what administrators and teachers edit have an `ETag`. A change that sends
+it as `If-Match` is refused with 412 (`changed_meanwhile`) if what it changes has changed since;
+`detail` says by whom. Without `If-Match` the last change wins.
+
 **Rights.** What is not yours to see is answered with 404, as if it did not exist. Teachers see
 the requests of the groups they teach, administrators all.
 
@@ -99,6 +103,7 @@ _PROBLEMS = {
     403: "Known, but not entitled; or a cross-site call.",
     404: "It does not exist, or is not yours to see.",
     409: "Refused, or the state of things does not allow it.",
+    412: "What the call changes has changed since the version in `If-Match`.",
     413: "The body, or something in it, is larger than accepted.",
     503: "A part that is needed does not answer; try again.",
 }
@@ -180,4 +185,4 @@ def _complete(operation: dict[str, Any]) -> None:
             content["example"] = ANSWER_EXAMPLES[name]
 
 
-ERRORS = problems(400, 401, 403, 404, 409, 413, 503)
+ERRORS = problems(400, 401, 403, 404, 409, 412, 413, 503)

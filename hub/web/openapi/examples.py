@@ -15,6 +15,7 @@ from ...errors import (
     TooLarge,
     Unavailable,
 )
+from ...records.edits import ChangedMeanwhile
 from . import admin_examples, course_examples, usage_examples
 
 _AT = 1_795_258_800.0
@@ -218,6 +219,10 @@ _PROBLEMS: dict[int, CarrelError] = {
     403: NotAMember("You are not a member of cs102.", accepted="Your groups: cs101."),
     404: NotFound("There is no request j-7f3k2m9p."),
     409: IllegalMove("A request that is succeeded cannot grant."),
+    412: ChangedMeanwhile(
+        "It has changed since you read it: group set of cs101 by ada at 2026-11-25 14:02 UTC.",
+        accepted="Nothing was saved. Compare with the current values, then repeat the change.",
+    ),
     413: TooLarge("train.ipynb has 40 MiB.", accepted="At most 32 MiB."),
     503: Unavailable("JupyterHub does not answer.", accepted="Try again in a moment."),
 }

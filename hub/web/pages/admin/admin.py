@@ -12,13 +12,23 @@ from starlette.responses import RedirectResponse, Response
 from ....config.base_url import SERVICE_PREFIX
 from ....errors import CarrelError, InvalidInput
 from ....records.audit import AuditAction
+from ....records.edits import ChangedMeanwhile
 from ....records.identity import require_admin
-from ....schemas.admin import ConsequencesOut, DrainIn, PasswordOut, PersonIn, QuarantineIn
+from ....schemas.admin import (
+    ConsequencesOut,
+    DrainIn,
+    PasswordOut,
+    PersonIn,
+    QuarantineIn,
+    QuotaOut,
+)
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
+from ...dependencies.edit_versions import version_for
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Form, Guest, html
 from ...forms import fields as forms_fields
+from ...forms.edits import merged
 from ...forms.group import GroupForm
 from ...security.access import Visitor
 
@@ -55,11 +65,13 @@ def set_group(web: Carrel, visitor: Guest, fields: Form) -> Response:
     save = fields.get("do") == "save"
     try:
         effect = web.administration.set_group(who, form.name, form.body(), dry_run=not save)
+    except ChangedMeanwhile as error:
+        return _quotas(web, visitor, _merged(web, visitor, form, error), error=error)
     except CarrelError as error:
-        return _quotas(web, visitor, form, error=error)
+        return _quotas(web, visitor, form, error=error, filled=fields)
     if save:
         return RedirectResponse(f"{ADMIN}?edit={form.name}#group-form", SEE_OTHER)
-    return _quotas(web, visitor, form, effect=effect)
+    return _quotas(web, visitor, form, effect=effect, filled=fields)
 
 
 @router.post("/groups/remove")
@@ -80,9 +92,11 @@ def _quotas(
     *,
     effect: ConsequencesOut | None = None,
     error: CarrelError | None = None,
+    filled: Mapping[str, str] | None = None,
 ) -> Response:
     page = web.render(
         "admin/admin.html",
+        version=version_for(web, filled, error),
         tree=web.administration.tree(visitor.identity),
         form=form,
         blank=GroupForm(max_devices_per_user="1"),
@@ -95,9 +109,23 @@ def _quotas(
 
 
 def _group_form(web: WebContext, visitor: Visitor, name: str) -> GroupForm | None:
-    tree = web.administration.tree(visitor.identity)
-    found = next((group for group in tree.groups if group.name == name), None)
+    found = _group(web, visitor, name)
     return None if found is None else GroupForm.of(found)
+
+
+def _merged(
+    web: WebContext, visitor: Visitor, form: GroupForm, error: ChangedMeanwhile
+) -> GroupForm:
+    """Return the form with what the user typed, and the current values of all other fields."""
+    now = _group(web, visitor, form.name)
+    if now is None:
+        return form
+    return merged(form, GroupForm.of(now, error.later), GroupForm.of(now))
+
+
+def _group(web: WebContext, visitor: Visitor, name: str) -> QuotaOut | None:
+    tree = web.administration.tree(visitor.identity)
+    return next((group for group in tree.groups if group.name == name), None)
 
 
 # -- people -----------------------------------------------------------------------------------
@@ -155,6 +183,7 @@ def _people(
     """Only this response contains the new password."""
     page = web.render(
         "admin/people.html",
+        version=version_for(web, filled, error),
         found=web.administration.people(visitor.identity),
         made=made,
         error=error,
@@ -192,7 +221,8 @@ def mark(web: Carrel, visitor: Guest, fields: Form) -> Response:
         effect = _marked(web, visitor, target, fields, until)
     except CarrelError as error:
         return _pool(web, visitor, target, error=error, filled=fields)
-    return _pool(web, visitor, target, effect=effect, filled=fields, until=until)
+    filled = None if effect.saved else fields
+    return _pool(web, visitor, target, effect=effect, filled=filled, until=until)
 
 
 def _until(web: WebContext, fields: Mapping[str, str]) -> float | None:
@@ -236,6 +266,7 @@ def _pool(
 ) -> Response:
     page = web.render(
         "admin/pool.html",
+        version=version_for(web, filled, error),
         target=target,
         until=until,
         effect=effect,

@@ -16,6 +16,7 @@ from ....schemas import parsers
 from ....schemas.calendar import ReservationIn, TermIn
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
+from ...dependencies.edit_versions import version_for
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Form, Guest, html
 from ...forms.fields import read
@@ -98,6 +99,7 @@ def _page(
 ) -> Response:
     page = web.render(
         "admin/calendar.html",
+        version=version_for(web, filled, error),
         terms=web.administration.calendar.terms(),
         reservations=web.pool.reservations(visitor.identity),
         groups=[group.name for group in web.context.store.groups()],

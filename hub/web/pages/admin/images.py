@@ -13,6 +13,7 @@ from ....records.identity import Identity
 from ....schemas.images import ImagesOut, PinIn
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
+from ...dependencies.edit_versions import version_for
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Form, Guest, html
 from ...security.access import Visitor
@@ -59,13 +60,14 @@ def _page(
     error: CarrelError | None = None,
     filled: Mapping[str, str] | None = None,
 ) -> Response:
-    who = visitor.identity
+    who, version = visitor.identity, version_for(web, filled, error)
     try:
         found = web.images.shown(who, web.membership.names(who))
     except Unavailable as away:
         found, error = ImagesOut(choice=True, images=[], pins=[]), error or away
     page = web.render(
         "admin/images.html",
+        version=version,
         found=found,
         error=error,
         filled=filled or {},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from fastapi import APIRouter
@@ -12,6 +13,7 @@ from ....schemas.admin import ConsequencesOut
 from ....schemas.courses import CourseOut
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
+from ...dependencies.edit_versions import version_for
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.uploads import Uploaded, Uploads
 from ...dependencies.visitors import Guest, html
@@ -41,10 +43,11 @@ def create(web: Carrel, visitor: Guest, sent: Uploads) -> Response:
         form = _with_roster(form, sent)
         body = form.body()
         if sent.fields.get("do") != "create":
-            return _page(web, visitor, form, effect=web.courses.administration.preview(who, body))
+            effect = web.courses.administration.preview(who, body)
+            return _page(web, visitor, form, effect=effect, filled=sent.fields)
         made = web.courses.administration.create(who, body)
     except CarrelError as error:
-        return _page(web, visitor, form, error=error)
+        return _page(web, visitor, form, error=error, filled=sent.fields)
     if made.notes:
         return _page(web, visitor, CourseForm(), made=made)
     return RedirectResponse(course_url(made.name, "teach") + TOP, SEE_OTHER)
@@ -63,13 +66,15 @@ def _page(
     effect: ConsequencesOut | None = None,
     made: CourseOut | None = None,
     error: CarrelError | None = None,
+    filled: Mapping[str, str] | None = None,
 ) -> Response:
-    who = visitor.identity
+    who, version = visitor.identity, version_for(web, filled, error)
     mine = [each for each in web.courses.administration.courses(who).courses if each.role in _STAFF]
     known = {course.name for course in mine}
     groups = [group.name for group in web.context.store.groups()] if who.admin else []
     page = web.render(
         "courses/courses.html",
+        version=version,
         courses=mine,
         others=[name for name in web.usage.teaches(who) if name not in known],
         form=form,

@@ -20,6 +20,7 @@ from ....schemas.grading import GradeIn, GradesOut
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
 from ...dependencies.course_paths import AssignmentName, CourseName
+from ...dependencies.edit_versions import version_for
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Form, Guest, html
 from ...html.downloads import attachment
@@ -134,6 +135,7 @@ def release_feedback(
         due = [each for each in due_feedback(found, since) if each > after]
         tried, problems = _released(web, visitor, found, due)
         missed = _missed(web, visitor, course, assignment, since) if tried == len(due) else []
+        version = version_for(web)
     except CarrelError as error:
         return _page(web, visitor, course, assignment, CellChoice(), error=error)
     progress = {
@@ -143,6 +145,7 @@ def release_feedback(
         "since": "" if since is None else since,
         "address": course_url(course, "grading", assignment),
         "csrf": _csrf(web, visitor),
+        "version": version,
     }
     if request.headers.get("hx-request"):
         return html(web.render("courses/grading_feedback.html", progress=progress))
@@ -192,13 +195,14 @@ def _missed(
 def _shown(
     web: WebContext, visitor: Visitor, course: str, assignment: str, chosen: CellChoice
 ) -> dict[str, object]:
-    who = visitor.identity
+    who, version = visitor.identity, version_for(web)
     found = web.courses.grading.grades(who, course, assignment)
     members = web.courses.roster.members(who, course).members
     receipts = web.courses.submissions.receipts(who, course, assignment).receipts
     place = web.courses.administration.show(who, course)
     rows = rows_of(found, members, receipts)
     return {
+        "version": version,
         "found": found,
         "place": place,
         "open": place.archived_at is None,

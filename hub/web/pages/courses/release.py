@@ -11,13 +11,16 @@ from starlette.responses import Response
 from .....courses.releases.messages import sentences
 from .....courses.roster.access import GRADERS
 from ....errors import CarrelError, InvalidInput
+from ....records.edits import ChangedMeanwhile
 from ....schemas.courses import AssignmentOut, ReleasedOut
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
 from ...dependencies.course_paths import CourseName
+from ...dependencies.edit_versions import version_for
 from ...dependencies.uploads import Uploads
 from ...dependencies.visitors import Guest, html
 from ...forms.course import ReleaseForm
+from ...forms.edits import merged
 from ...security.access import Visitor
 
 router = APIRouter(include_in_schema=False, prefix="/course/{course}/release")
@@ -31,9 +34,9 @@ def release_page(
     assignment: Annotated[str, Query(max_length=64)] = "",
 ) -> Response:
     """An empty form, or that of an existing assignment."""
-    known = _known(web, visitor, course, assignment)
+    version, known = version_for(web), _known(web, visitor, course, assignment)
     form = ReleaseForm() if known is None else ReleaseForm.of(known)
-    return _page(web, visitor, course, form, known)
+    return _page(web, visitor, course, form, known, version=version)
 
 
 @router.post("")
@@ -54,10 +57,13 @@ def release(web: Carrel, visitor: Guest, course: CourseName, sent: Uploads) -> R
             )
         made = web.courses.assignments.release(visitor.identity, course, form.assignment, body)
     except CarrelError as error:
+        version = version_for(web, sent.fields, error)
         known = _known(web, visitor, course, form.assignment)
-        return _page(web, visitor, course, form, known, error=error)
-    known = _known(web, visitor, course, made.assignment)
-    return _page(web, visitor, course, form, known, made=made)
+        if known is not None and isinstance(error, ChangedMeanwhile):
+            form = merged(form, ReleaseForm.of(known, error.later), ReleaseForm.of(known))
+        return _page(web, visitor, course, form, known, error=error, version=version)
+    version, known = version_for(web), _known(web, visitor, course, made.assignment)
+    return _page(web, visitor, course, form, known, made=made, version=version)
 
 
 def _known(web: WebContext, visitor: Visitor, course: str, name: str) -> AssignmentOut | None:
@@ -76,6 +82,7 @@ def _page(
     *,
     made: ReleasedOut | None = None,
     error: CarrelError | None = None,
+    version: str,
 ) -> Response:
     who = visitor.identity
     shown = made
@@ -83,6 +90,7 @@ def _page(
         shown = web.courses.assignments.released(who, course, known.name)
     page = web.render(
         "courses/release.html",
+        version=version,
         course=web.courses.administration.show(who, course),
         form=replace(form, assignment=known.name) if known is not None else form,
         known=known,

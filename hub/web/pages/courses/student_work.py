@@ -13,6 +13,7 @@ from ....errors import NotFound
 from ...dependencies import file_paths  # noqa: F401  # registers the convertor "file"
 from ...dependencies.callers import Carrel
 from ...dependencies.course_paths import AssignmentName, CourseName, SubmissionId
+from ...dependencies.edit_versions import version_for
 from ...dependencies.visitors import Follower, Guest, html
 from ...html.cell_output import SANDBOXED
 from ...html.downloads import SAFE_CONTENT, attachment
@@ -31,7 +32,7 @@ def student(
     web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, person: Person
 ) -> Response:
     """For teachers and graders, also of students who left."""
-    who = visitor.identity
+    who, version = visitor.identity, version_for(web)
     web.courses.access.membership(who, course, GRADERS)
     found = web.courses.grading.grades(who, course, assignment)
     receipts = web.courses.submissions.receipts(who, course, assignment, person=person).receipts
@@ -41,6 +42,7 @@ def student(
     here = names.index(person) if person in names else None
     page = web.render(
         "courses/graded.html",
+        version=version,
         found=found,
         place=web.courses.administration.show(who, course),
         person=person,

@@ -9,11 +9,13 @@ from fastapi import APIRouter
 from starlette.responses import RedirectResponse, Response
 
 from ....errors import CarrelError, InvalidInput
+from ....records.edits import ChangedMeanwhile
 from ....schemas.admin import ConsequencesOut
 from ....schemas.courses import MemberOut
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
 from ...dependencies.course_paths import CourseName
+from ...dependencies.edit_versions import version_for
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.uploads import Uploads
 from ...dependencies.visitors import Form, Guest, html
@@ -85,11 +87,12 @@ def _overview(
     error: CarrelError | None = None,
     filled: Mapping[str, str] | None = None,
 ) -> Response:
-    who = visitor.identity
+    who, version = visitor.identity, version_for(web, filled, error)
     members = web.courses.roster.members(who, course).members
     here = [each for each in members if each.left_at is None]
     page = web.render(
         "courses/teach.html",
+        version=version,
         course=web.courses.administration.show(who, course),
         assignments=web.courses.overview.assignments(who, course).assignments,
         sections=by_section(here),
@@ -129,11 +132,13 @@ def roster(web: Carrel, visitor: Guest, course: CourseName, sent: Uploads) -> Re
                 "No roster is selected.", accepted="Select a CSV file.", field="students"
             )
         effect = web.courses.roster.update(visitor.identity, course, table, dry_run=not apply)
+    except ChangedMeanwhile as error:
+        return _people(web, visitor, course, table=table, error=error)
     except CarrelError as error:
         return _people(web, visitor, course, error=error)
     if apply:
         return RedirectResponse(course_url(course, "people"), SEE_OTHER)
-    return _people(web, visitor, course, effect=effect, table=table)
+    return _people(web, visitor, course, effect=effect, table=table, filled=sent.fields)
 
 
 def _people(
@@ -144,11 +149,13 @@ def _people(
     effect: ConsequencesOut | None = None,
     table: str = "",
     error: CarrelError | None = None,
+    filled: Mapping[str, str] | None = None,
 ) -> Response:
-    who = visitor.identity
+    who, version = visitor.identity, version_for(web, filled, error)
     found = web.courses.roster.members(who, course)
     page = web.render(
         "courses/teach_people.html",
+        version=version,
         course=web.courses.administration.show(who, course),
         teachers=found.teachers,
         sections=by_section([each for each in found.members if each.left_at is None]),

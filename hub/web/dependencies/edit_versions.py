@@ -1,0 +1,81 @@
+"""The version that a form or a call of the API is based on; see ``hub.records.edits``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated
+
+from fastapi import Header, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from ...errors import CarrelError, InvalidInput
+from ...records import edits
+from ...records.edits import ChangedMeanwhile
+from ...schemas import LARGEST
+from .context import WebContext, web_of
+
+FIELD = "version"
+"""The hidden field of every form with which administrators and teachers edit."""
+_TAG = re.compile(r'(?:W/)?"(\d{1,16})"')
+
+IfMatch = Annotated[
+    str | None,
+    Header(
+        alias="If-Match",
+        description="The `ETag` of the answer that the change is based on: "
+        "412 if what it changes has changed since. `*` or nothing: no check.",
+    ),
+]
+
+
+def version_for(
+    web: WebContext,
+    fields: Mapping[str, str] | None = None,
+    error: CarrelError | None = None,
+) -> str:
+    """Return the version for the forms of a page. Call it before reading what they show.
+
+    A form that is shown again as it was filled in keeps its version, unless the user is shown what
+    has changed meanwhile.
+    """
+    if fields is not None and FIELD in fields and not isinstance(error, ChangedMeanwhile):
+        return fields[FIELD]
+    return str(web.edit_version())
+
+
+def base_on_form(fields: Mapping[str, str]) -> None:
+    """Refuse the changes of this form if they are older than the last one of the same thing.
+
+    Raises:
+        InvalidInput: the version is not a number.
+    """
+    given = fields.get(FIELD)
+    if given is None:
+        return
+    if not (given.isascii() and given.isdigit() and int(given[:20]) <= LARGEST):
+        raise InvalidInput(
+            "The form contains no valid version.", accepted="Reload the page and try again."
+        )
+    edits.base_on(int(given))
+
+
+def base_on_header(if_match: str | None) -> None:
+    """Like ``base_on_form``, for a call of the API. Raises InvalidInput."""
+    if if_match is None or if_match.strip() == "*":
+        return
+    tags = [_TAG.fullmatch(part.strip()) for part in if_match.split(",")]
+    numbers = [int(tag[1]) for tag in tags if tag is not None]
+    if not numbers or len(numbers) < len(tags):
+        raise InvalidInput(
+            f"If-Match is {if_match[:60]!r}.",
+            accepted='The ETag of an earlier answer, such as "17", or *.',
+        )
+    edits.base_on(max(numbers))
+
+
+async def etag(request: Request, response: Response) -> None:
+    """Add the version to answers that can be edited. It is read before what they contain."""
+    if request.method in {"GET", "HEAD"}:
+        version = await run_in_threadpool(web_of(request).edit_version)
+        response.headers["ETag"] = f'"{version}"'
