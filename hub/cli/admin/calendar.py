@@ -143,7 +143,7 @@ def add_reservation(
     """
     body = ReservationIn(group=group, devices=devices, when=when, until=until, first=first, why=why)
     with _open_calendar(state) as calendar:
-        for sentence in calendar.preview(body).problems:
+        for sentence in calendar.preview(body, who=operator()).problems:
             note(sentence)
         if dry_run:
             note("Nothing was reserved.")
