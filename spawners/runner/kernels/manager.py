@@ -12,6 +12,8 @@ from typing import Any, Final
 import zmq
 from jupyter_client.manager import AsyncKernelManager
 
+from .client import JobKernelClient
+
 MESSAGE_BYTES: Final = 64 << 20
 """Larger messages of a kernel are not received."""
 _LAUNCHER_MODULE: Final = "ipykernel_launcher"
@@ -45,6 +47,7 @@ class JobKernelManager(AsyncKernelManager):
         # Other accounts on this machine could listen to an unencrypted connection.
         if self.has_trait("transport_encryption") and zmq.has("curve"):
             self.transport_encryption = "auto"
+        self.client_factory = JobKernelClient
         self.context.setsockopt(zmq.MAXMSGSIZE, MESSAGE_BYTES)
         self._sockets: Path | None = None
         if self.is_ipython:
