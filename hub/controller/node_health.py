@@ -28,7 +28,7 @@ class NodeHealth:
         states = self.context.backend.nodes()
         if not states:
             return False
-        marked = {m.target: m for m in store.marks() if m.kind is MarkKind.SILENT}
+        marked = {m.target: m for m in store.marks() if m.kind is MarkKind.UNREACHABLE}
         changed = False
         for state in states:
             mark = marked.get(state.name)
@@ -37,7 +37,7 @@ class NodeHealth:
             changed = True
             if not state.why_not:
                 log.info("%s takes work", state.name)
-                store.remove_mark(state.name, MarkKind.SILENT)
+                store.remove_mark(state.name, MarkKind.UNREACHABLE)
                 continue
             log.warning("nothing starts on %s: %s", state.name, state.why_not)
             if state.name not in store.nodes():
@@ -45,7 +45,7 @@ class NodeHealth:
             store.put_mark(
                 Mark(
                     target=state.name,
-                    kind=MarkKind.SILENT,
+                    kind=MarkKind.UNREACHABLE,
                     since=mark.since if mark else now,
                     why=state.why_not,
                     by=SERVICE,

@@ -59,7 +59,7 @@ def device_out(device: Device, holding: Allocation | None, viewer: Viewer) -> De
         state = "sick"
     elif device.health is not Health.OK:
         state = device.health.value
-    elif device.silent is not None:
+    elif device.unreachable is not None:
         state = Health.GONE.value
     else:
         state = "draining" if device.draining else "free"
@@ -89,8 +89,8 @@ def why_not_lent(device: Device) -> str:
         return f"In quarantine: {device.quarantine.why}"
     if device.health is not Health.OK:
         return device.why
-    if device.silent is not None:
-        return device.silent.why
+    if device.unreachable is not None:
+        return device.unreachable.why
     return f"Draining: {device.drain.why}" if device.drain and device.drain.why else ""
 
 

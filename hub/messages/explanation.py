@@ -52,8 +52,8 @@ def _free(explanation: Explanation) -> str:
     requested = "part of a device" if request.share else devices(request.devices)
     verb = "is" if explanation.free == 1 else "are"
     return (
-        f"It requests {requested}; {explanation.free} of {explanation.lendable} {model}"
-        f"{'device' if explanation.lendable == 1 else 'devices'} {verb} free now."
+        f"It requests {requested}; {explanation.free} of {explanation.schedulable} {model}"
+        f"{'device' if explanation.schedulable == 1 else 'devices'} {verb} free now."
     )
 
 
@@ -99,9 +99,9 @@ def _ahead(ahead: RequestsAhead, may_name: MayNameGroup) -> str:
     it, its = ("it", "its") if one else ("them", "their")
     group = group if known else "The other group"
     match ahead.rule:
-        case Precedence.PROMISED:
+        case Precedence.PREEMPTOR:
             return f"{requests} {first}: devices were preempted for {it}."
-        case Precedence.MOVED:
+        case Precedence.RELOCATED:
             return f"{requests} {first}: {'it was' if one else 'they were'} relocated."
         case Precedence.RESERVATION:
             return f"{requests} {first}: a reservation for {it} is active."

@@ -70,7 +70,7 @@ def why_out(found: Explanation, named: MayNameGroup, *, yours: bool) -> WhyOut:
         wait=wait_out(found.wait, yours=yours),
         sentences=why_sentences(found, yours=yours),
         free=found.free,
-        lendable=found.lendable,
+        lendable=found.schedulable,
         quota=None
         if found.quota is None
         else QuotaStateOut(**asdict(found.quota) | {"reason": found.quota.reason.value}),

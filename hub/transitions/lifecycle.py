@@ -59,7 +59,7 @@ def grantable(
 
 
 def _suitable(device: Device, request: RequestRecord) -> bool:
-    return device.lendable and request.model in (None, device.model)
+    return device.schedulable and request.model in (None, device.model)
 
 
 def grant(

@@ -43,7 +43,7 @@ class TestMarks:
         assert store.marks() == (QUARANTINE, DRAIN)
         first, second = store.devices()
         assert (first.marks, second.marks) == ((QUARANTINE, DRAIN), (DRAIN,))
-        assert not first.lendable
+        assert not first.schedulable
         assert not store.snapshot(200).takes_work
         store.submit(job("a"), 1.0)
         assert store.grant([Start(request_id="j-a", devices=("D1",))], now=2, lease_seconds=3) == ()

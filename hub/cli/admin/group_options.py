@@ -22,7 +22,7 @@ _LONGEST = 366 * 86400
 
 
 def limit_options(function: F) -> F:
-    """Add the options of all limits; ``changed`` applies the given ones."""
+    """Add the options of all limits to a command; ``changed`` applies them."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
@@ -67,7 +67,7 @@ def span(seconds: int) -> str:
     return f"{seconds}s"
 
 
-# -- reading ----------------------------------------------------------------------------------
+# -- parsing ----------------------------------------------------------------------------------
 
 
 def _named(context: click.Context) -> dict[str, object]:
@@ -89,9 +89,9 @@ def _option(
 
 
 def _or(word: str, read: Callable[[str], object]) -> Callable[[str], object]:
-    """Parse the word as None."""
+    """Return a parser that also accepts a word, which means None."""
 
-    def either(text: str) -> object:
+    def parse(text: str) -> object:
         if text == word:
             return None
         try:
@@ -99,7 +99,7 @@ def _or(word: str, read: Callable[[str], object]) -> Callable[[str], object]:
         except InvalidInput as error:
             raise InvalidInput(error.message, accepted=f"{error.accepted} Or {word!r}.") from None
 
-    return either
+    return parse
 
 
 def _weight(text: str) -> object:
@@ -139,7 +139,7 @@ def _budget(text: str) -> object:
 
 
 _OR_NONE = _or("none", _budget)
-WRITTEN: Mapping[str, Callable[[str], object]] = MappingProxyType(
+TEXT_PARSERS: Mapping[str, Callable[[str], object]] = MappingProxyType(
     {"max_seconds": _span, "budget": _OR_NONE}
 )
 """Limits that users write as text, and their parsers."""

@@ -28,7 +28,7 @@ from ...simulation.workload.nodes import ONE_POOL, parse_nodes
 from ...simulation.workload.quota_file import read_quota, unused
 from ...simulation.workload.reader import Selection, first_moment, last_moment, read_trace
 from ..common import display
-from .group_options import WRITTEN
+from .group_options import TEXT_PARSERS
 from .simulate_options import SimulateOptions, simulate_options
 
 if TYPE_CHECKING:
@@ -49,14 +49,14 @@ def simulate_command(chosen: SimulateOptions) -> None:
     """Replay a trace under several policies, and compare the wait times.
 
     Policies decide at events, not at intervals. fifo is strict; greedy starts every job that
-    fits; sjf and srtf know the durations; las is that of Tiresias with two queues; qssf that of
-    Helios; carrel is the policy of the live service. The entry points carrel.policies add others.
+    fits; sjf and srtf know the durations; las is the policy of Tiresias with two queues; qssf is
+    that of Helios; carrel is that of the live service. Entry points of carrel.policies add others.
 
     A trace of the form csv has the columns submitted_at, seconds and devices, and optionally id,
     user, tenant, limit, share, model, members, minimum and arrangement. Times are dates or
-    seconds. A job of several members has the devices of all of them together; under carrel it
-    starts with as many as fit, from the minimum upwards, and runs for the same time with them. Its
-    arrangement is pack (few nodes) or spread (one node for each member).
+    seconds. The devices of a job with several members are those of all members together; under
+    carrel it starts with as many members as fit, at least the minimum, and runs for the same time.
+    The arrangement is pack (few nodes) or spread (one node for each member).
 
     \b
     Examples:
@@ -72,19 +72,19 @@ def simulate_command(chosen: SimulateOptions) -> None:
     garbage_collection.raise_thresholds()
     policies = [registry.policy(name.strip()) for name in chosen.policy.split(",")]
     experiment, nodes = _of_ledger(chosen) if chosen.from_ledger else _of_trace(chosen)
-    _tell_of_lines(experiment.trace)
+    _report_lines(experiment.trace)
     results = [_timed(experiment, policy) for policy in policies]
-    asked = _asked(chosen, nodes)
+    setup = _setup(chosen, nodes)
     if chosen.json_out:
-        _put(chosen.json_out, json.dumps(report(experiment, results, asked), allow_nan=False))
+        _write(chosen.json_out, json.dumps(report(experiment, results, setup), allow_nan=False))
     if chosen.html_out:
-        _put(chosen.html_out, page(experiment, results, asked))
+        _write(chosen.html_out, page(experiment, results, setup))
     if _STDOUT not in (chosen.json_out, chosen.html_out):
         display.table(_HEADER, [_row(each) for each in results], right=",".join(_HEADER[1:]))
         _print_fairness(results)
 
 
-def _asked(chosen: SimulateOptions, nodes: str) -> ExperimentSetup:
+def _setup(chosen: SimulateOptions, nodes: str) -> ExperimentSetup:
     return ExperimentSetup(
         nodes=nodes,
         estimates=chosen.estimates,
@@ -97,22 +97,22 @@ def _asked(chosen: SimulateOptions, nodes: str) -> ExperimentSetup:
 
 
 def _check_outputs(chosen: SimulateOptions) -> None:
-    """Check the output options first."""
+    """Check the output options, before anything is simulated."""
     if chosen.json_out == chosen.html_out == _STDOUT:
         raise click.UsageError("Only one of --json and --html can be printed.")
     for out in (chosen.json_out, chosen.html_out):
         if out and out != _STDOUT and not Path(out).absolute().parent.is_dir():
             raise InvalidInput(
                 f"There is no folder {Path(out).absolute().parent} to write {out} into.",
-                accepted="A file in a folder that exists, or - for standard output, is accepted.",
+                accepted="Give a file in an existing folder, or - for standard output.",
             )
 
 
 def _of_trace(chosen: SimulateOptions) -> tuple[Experiment, str]:
     if chosen.trace is None:
-        raise click.UsageError("Which trace? Name one with --trace, or take --from-ledger.")
+        raise click.UsageError("Give a trace with --trace, or use --from-ledger.")
     if chosen.nodes is None:
-        raise click.UsageError("On which nodes? Name them with --nodes, such as 6x8.")
+        raise click.UsageError("Give the nodes with --nodes, such as 6x8.")
     layout = parse_nodes(chosen.nodes)
     trace = read_trace(
         chosen.trace, FORMATS[chosen.format], _selection(chosen), skip_bad=chosen.skip_bad
@@ -133,9 +133,9 @@ def _of_trace(chosen: SimulateOptions) -> tuple[Experiment, str]:
 
 def _of_ledger(chosen: SimulateOptions) -> tuple[Experiment, str]:
     if chosen.trace or chosen.where:
-        raise click.UsageError("With --from-ledger there is neither --trace nor --where.")
+        raise click.UsageError("--from-ledger cannot be combined with --trace or --where.")
     # The store needs the hub packages of Carrel.
-    from .simulate_ledger import read_ledger, site_devices, site_words  # noqa: PLC0415
+    from .simulate_ledger import describe_site, read_ledger, site_devices  # noqa: PLC0415
 
     ledger = read_ledger(chosen.state, _selection(chosen))
     devices = site_devices(ledger.devices, chosen.nodes)
@@ -150,30 +150,30 @@ def _of_ledger(chosen: SimulateOptions) -> tuple[Experiment, str]:
         restart_cost=chosen.restart_cost,
         calendar=ledger.calendar,
     )
-    return experiment, site_words(chosen.nodes)
+    return experiment, describe_site(chosen.nodes)
 
 
 def _quota(
-    chosen: SimulateOptions, devices: int, now: tuple[Group, ...], trace: Trace
+    chosen: SimulateOptions, devices: int, current: tuple[Group, ...], trace: Trace
 ) -> tuple[Group, ...]:
-    """Return the groups with the changes of the file; report unknown names."""
+    """Return the groups with the changes of the quota file, and warn about unused groups."""
     if chosen.quota is None:
-        return now
-    groups = read_quota(chosen.quota, devices, now, WRITTEN)
-    changed = [group for group in groups if group not in now]
+        return current
+    groups = read_quota(chosen.quota, devices, current, TEXT_PARSERS)
+    changed = [group for group in groups if group not in current]
     for name in unused(changed, groups, {job.tenant for job in trace.jobs}):
         click.echo(f"No replayed job belongs to {name}, or to a subgroup.", err=True)
     return groups
 
 
 def _check_periods(groups: Iterable[Group]) -> None:
-    """Refuse budgets per term: a trace has no terms."""
+    """Reject budgets per term: a trace has no terms."""
     for group in groups:
         if group.budget is not None and group.budget.period is Period.TERM:
             raise InvalidInput(
                 f"The budget of {group.name} is by term, and a trace has no terms.",
-                accepted="A budget by week is accepted, such as 20h/week; terms are those of the "
-                "site with --from-ledger.",
+                accepted="Set a budget per week, such as 20h/week; with --from-ledger the terms of "
+                "the site are used.",
                 field="quota",
             )
 
@@ -198,8 +198,8 @@ def _column(text: str) -> tuple[str, str]:
     return column, value
 
 
-def _tell_of_lines(trace: Trace) -> None:
-    """Print to stderr: a program may read standard output."""
+def _report_lines(trace: Trace) -> None:
+    """Print the lines that were left out on stderr, since a program may read standard output."""
     for reason, count in trace.left_out.items():
         click.echo(f"{count:,} left out: {reason}.", err=True)
     for bad in trace.bad[:_BAD_SHOWN]:
@@ -218,7 +218,7 @@ def _timed(experiment: Experiment, policy: Schedules) -> ExperimentResult:
     return result
 
 
-def _put(out: str, text: str) -> None:
+def _write(out: str, text: str) -> None:
     if out == _STDOUT:
         click.echo(text)
         return
@@ -243,7 +243,7 @@ def _row(result: ExperimentResult) -> Sequence[str]:
 
 
 def _print_fairness(results: Sequence[ExperimentResult]) -> None:
-    """Print the table of fairness with its legend, if there are several users."""
+    """Print the fairness table with its legend, if there are several users or tenants."""
     columns = fairness_columns.shown([each.figures for each in results])
     if not columns:
         return

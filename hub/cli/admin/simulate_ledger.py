@@ -39,7 +39,7 @@ class Ledger:
 
 
 def read_ledger(state: StateFolder, selection: Selection) -> Ledger:
-    """Return all ended requests with devices; nothing is written.
+    """Read all ended requests with devices.
 
     Raises:
         InvalidInput: the folder contains no site, or there is nothing to replay.
@@ -49,7 +49,7 @@ def read_ledger(state: StateFolder, selection: Selection) -> Ledger:
         return Ledger(
             trace=_trace(store, selection),
             groups=store.groups(),
-            devices=tuple(device for device in store.devices() if device.lendable),
+            devices=tuple(device for device in store.devices() if device.schedulable),
             calendar=Calendar(terms=store.terms(), reservations=store.reservations()),
         )
 
@@ -78,8 +78,8 @@ def site_devices(found: Sequence[Device], nodes: str | None) -> tuple[Device, ..
     return (*found, *new) if nodes.startswith(_MORE) else new
 
 
-def site_words(nodes: str | None) -> str:
-    """Describe these devices in a report."""
+def describe_site(nodes: str | None) -> str:
+    """Describe the devices of a replay for its report."""
     if nodes is None:
         return "the site"
     return f"the site {nodes}" if nodes.startswith(_MORE) else nodes
@@ -105,16 +105,16 @@ def _trace(store: Store, selection: Selection) -> Trace:
         else:
             jobs.append(_job(request, device_seconds / request.devices))
     if not jobs:
-        _refuse_nothing(left_out)
+        _raise_empty(left_out)
     jobs.sort(key=lambda job: (job.submitted_at, job.id))
     return Trace(name="the ledger", jobs=tuple(jobs), left_out=dict(left_out))
 
 
-def _refuse_nothing(left_out: Counter[str]) -> NoReturn:
+def _raise_empty(left_out: Counter[str]) -> NoReturn:
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
     raise InvalidInput(
         f"The ledger has nothing to replay yet: {reasons or 'there are no requests'}.",
-        accepted="Ended requests with devices are replayed, within --from and --to.",
+        accepted="Only ended requests with devices are replayed, within --from and --to.",
     )
 
 
@@ -136,7 +136,7 @@ def _job(request: RequestRecord, seconds: float) -> TraceJob:
 
 
 def _requests(store: Store) -> Iterator[RequestRecord]:
-    """Yield all requests, newest first, by pages."""
+    """Yield all requests, newest first."""
     before: str | None = None
     while page := store.requests(RequestFilter(limit=_PAGE, before=before)):
         yield from page

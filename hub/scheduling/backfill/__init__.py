@@ -1,1 +1,1 @@
-"""Backfill: which requests may start although a request ahead of them waits."""
+"""Backfill: start requests that do not delay the requests ahead of them."""

@@ -1,9 +1,9 @@
 """EASY backfill of devices.
 
 The head of the queue reserves the earliest time at which it is expected to fit (its shadow
-time). A later request starts only if that does not move: it ends before, or uses devices that the
-head leaves free (Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; Mu'alem and Feitelson,
-IEEE TPDS 2001).
+time). A later request starts only if it does not delay the head: it ends before that time, or uses
+devices that the head leaves free (Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995; Mu'alem
+and Feitelson, IEEE TPDS 2001).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .limits import LimitBackfill
 from .shadow_time import ShadowState
 
 _Alike = tuple[str, Shape, bool]
-"""Group, shape, and whether it is preemptible."""
+"""Group, shape, and whether it is preemptible: requests that are alike for backfill."""
 
 
 class DeviceBackfill:
-    """Shadow time and devices of the head, computed when another request could start.
+    """Shadow time and reserved devices of the head, computed when another request could start.
 
     Attributes:
         at: when the head is expected to fit; None: not computed yet.
@@ -42,13 +42,13 @@ class DeviceBackfill:
         self._smallest = 0 if head.share else smallest_member(head)
         self._state = state
         self._spare = state.pool
-        """What is free now and not reserved for the head."""
+        """The free devices that are not reserved for the head."""
         self._extra = 0
         """Thousandths of a device that the head leaves free when it starts."""
         self._shadow: ShadowState | None = None
         """State at the shadow time, where devices are withheld for other groups."""
         self._refused: dict[_Alike, float] = {}
-        """Requests that would delay the head if they ran until then."""
+        """Requests that would delay the head, with the time limit ends that were refused."""
 
     def copy(self, state: CycleState) -> DeviceBackfill:
         made = copy(self)
@@ -59,7 +59,7 @@ class DeviceBackfill:
         return made
 
     def reserve(self, limit_backfill: LimitBackfill) -> None:
-        """Compute when the head starts, and reserve headroom under its limits from then on."""
+        """Compute the shadow time, and reserve headroom under the limits of the head from then."""
         if self.at is not None:
             return
         state = self._state
@@ -74,12 +74,12 @@ class DeviceBackfill:
         limit_backfill.reserve_headroom(self.head, self.at, state)
 
     def invalidate(self) -> None:
-        """Forget the shadow time: other devices are withheld or leaving."""
+        """Clear the shadow time, because other devices are withheld or leaving."""
         self.at = self._shadow = None
         self._refused.clear()
 
     def allows(self, request: PendingRequest, ends_at: float) -> bool:
-        """Whether a request may fit beside the head, as far as that is known yet."""
+        """Return False if a request is known to delay the head; ``take`` decides."""
         if self.at is None or ends_at <= self.at:
             return True
         weight = size(request.devices, request.share)
@@ -89,7 +89,7 @@ class DeviceBackfill:
         return any(map(pool.fits, self._state.variants(request)))
 
     def take(self, fitting: Sequence[PendingRequest], ends_at: float) -> Placement | None:
-        """Take devices for a request, in one of its variants, without delaying the head."""
+        """Take devices for a request, in one of its fitting variants, without delaying the head."""
         request, pool = fitting[0], self._state.pool
         preferred = self._state.group_nodes(request.group)
         if self.at is not None and ends_at <= self.at:
@@ -117,29 +117,34 @@ class DeviceBackfill:
         return None
 
     def _places(self) -> Iterator[DevicePool]:
-        """Pools to try for a request that ends after the shadow time: also where the head would
-        start elsewhere, if it needs no fewer devices."""
+        """Yield the pools to try for a request that ends after the shadow time.
+
+        First the spare devices; then all free devices, if the head may be placed elsewhere and is
+        not elastic.
+        """
         yield self._spare
         if self._shadow is not None and not is_elastic(self.head):
             yield self._state.pool.copy()
 
     def _count_later(self, weight: int) -> None:
-        """Count devices that a later request holds past the shadow time."""
+        """Account for devices that a later request holds past the shadow time."""
         if self._shadow is None:
             self._extra -= weight
         else:
             self._set_reservation(*self._shadow.place())
 
     def _set_reservation(self, placed: Placement | None, pool: DevicePool) -> None:
-        """Reserve this placement for the head; ``pool`` is what is free then."""
+        """Reserve this placement for the head; ``pool`` has the devices that are free then."""
         self._extra = pool.free_count() * THOUSAND
         self._spare = self._state.pool.copy()
         if placed is not None:
             self._reserve_for_head(placed)
 
     def _head_unaffected(self, allocation: Allocation, ends_at: float) -> bool:
-        """Whether this allocation leaves the head what is withheld from it now; at the shadow time,
-        where that changes as work ends."""
+        """Return whether no rule withholds devices from the head because of this allocation.
+
+        It is checked at the shadow time if rules can change by then, otherwise now.
+        """
         if self._shadow is not None:
             return ends_at <= self._shadow.at or self._shadow.starts_beside(allocation)
         state = self._state
@@ -152,26 +157,26 @@ class DeviceBackfill:
         return lets
 
     def _is_refused(self, request: PendingRequest, until: float) -> bool:
-        """Whether a similar request that would run no longer was refused."""
+        """Return whether a similar request that would end no later was refused."""
         return bool(self._refused) and until >= self._refused.get(_alike(request), inf)
 
     def _reserve_for_head(self, placed: Placement) -> None:
-        """Take the head's devices out of the spare ones.
+        """Remove the devices of the head from the spare ones.
 
-        A device held as a whole until then is not opened for others beside the head's share.
+        If the head needs a share of a device that is held as a whole until then, the rest of that
+        device does not become spare.
         """
         if placed.share is None or self._spare.is_available(placed.devices[0]):
             self._spare.occupy(placed)
 
     def _use_until_head(self, placed: Placement) -> None:
-        """Use devices until the head starts. The rest of a device that is split belongs to the
-        head."""
+        """Use spare devices until the head starts; the rest of a newly split device is reserved."""
         if placed.share is not None and not self._spare.is_shared(placed.devices[0]):
             placed = Placement(devices=placed.devices)
         self._spare.occupy(placed)
 
     def _shadow_time(self, pool: DevicePool) -> tuple[float, Placement | None]:
-        """When the head fits as running work ends, and where. The pool changes.
+        """Return when and where the head fits as running work ends; the pool changes.
 
         The head is tried again only when a node has enough devices for one of its members.
         """

@@ -1,8 +1,8 @@
 """Backfill under limits: the first request that a limit holds reserves headroom.
 
 As EASY backfill does for devices (Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995), a later
-request may use headroom under the same limit if that does not delay the first: it is expected to
-end before, or uses only headroom that the first does not need.
+request may use headroom under the same limit if that does not delay the first one: it is expected
+to end before, or uses only headroom that the first one does not need.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..quota.tree import size
 
 @dataclass(slots=True)
 class _Head:
-    """What the first request under a limit needs.
+    """The reservation of the first request under a limit.
 
     Attributes:
         at: when it is expected to have headroom; None: not computed yet.
@@ -40,7 +40,7 @@ class LimitBackfill:
     def __init__(self) -> None:
         self._heads: dict[Key, _Head] = {}
         self._reserved: dict[Key, _Head] = {}
-        """The head of the queue, which lacks devices, under each of its limits."""
+        """Reservations of the head of the queue, which lacks devices, under its limits."""
 
     def copy(self) -> LimitBackfill:
         made = LimitBackfill()
@@ -51,12 +51,10 @@ class LimitBackfill:
     def add_head(
         self, request: PendingRequest, limit: LimitReached, state: CycleState
     ) -> Key | None:
-        """Add a request that waits for headroom, and return the limit if others may have to wait
-        behind it.
+        """Add a request that waits for headroom; return the limit if others may wait behind it.
 
-        A request larger than the limit blocks no other. Budgets are not returned as work ends, and
-        all
-        sessions count the same: no request can pass another there.
+        A request larger than the limit blocks no other. Budgets are not refunded as work ends, and
+        all sessions count the same: no request can pass another under these limits.
         """
         if limit.permanent or limit.reason in (Reason.BUDGET, Reason.SESSIONS):
             return None
@@ -73,7 +71,7 @@ class LimitBackfill:
     def reserve_headroom(self, request: PendingRequest, at: float, state: CycleState) -> None:
         """Reserve the headroom that a request needs when it starts at this time.
 
-        A limit as large as all that can be held has headroom when the pool has devices.
+        A limit as large as the pool has headroom whenever the pool has free devices.
         """
         weight = size(request.devices, request.share)
         pool = state.holdable
@@ -88,7 +86,7 @@ class LimitBackfill:
                     _compute(self._reserved[key], key, state, at)
 
     def invalidate(self) -> None:
-        """Forget computed times and reserved headroom: other allocations are leaving."""
+        """Clear computed times and reserved headroom, because other allocations are leaving."""
         self._reserved.clear()
         for each in self._heads.values():
             each.at = None
@@ -96,7 +94,7 @@ class LimitBackfill:
     def blocking_limit(
         self, request: PendingRequest, ends_at: float, state: CycleState
     ) -> Key | None:
-        """The limit whose first request would be delayed if this request ran until then."""
+        """Return the limit whose first request would be delayed if this one ran until then."""
         weight = size(request.devices, request.share)
         for key, head in self._of(request, state):
             at = _compute(head, key, state) if head.at is None else head.at
@@ -105,8 +103,10 @@ class LimitBackfill:
         return None
 
     def is_known_to_block(self, request: PendingRequest, ends_at: float, state: CycleState) -> bool:
-        """The same for times that are computed already. The query changes nothing: what a first
-        request expects depends on when it is computed."""
+        """``blocking_limit`` with the times that are computed already; the state does not change.
+
+        The expected time of a first request depends on when it is computed.
+        """
         weight = size(request.devices, request.share)
         return any(
             head.at is not None and ends_at > head.at and weight > head.spare
@@ -114,14 +114,14 @@ class LimitBackfill:
         )
 
     def started(self, request: PendingRequest, ends_at: float, state: CycleState) -> None:
-        """Count what a started request holds past a first request's time."""
+        """Account for headroom that a started request uses past the time of a first request."""
         weight = size(request.devices, request.share)
         for _, head in self._of(request, state):
             if head.at is not None and ends_at > head.at:
                 head.spare -= weight
 
     def _of(self, request: PendingRequest, state: CycleState) -> Iterator[tuple[Key, _Head]]:
-        """The first requests under all limits of a request."""
+        """Yield the first requests under all limits of a request."""
         if not self._heads and not self._reserved:
             return
         for key in _keys(request, state):
@@ -137,7 +137,7 @@ def _keys(request: PendingRequest, state: CycleState) -> Iterator[Key]:
 
 
 def _compute(head: _Head, key: Key, state: CycleState, at: float | None = None) -> float:
-    """Compute when the head has headroom (unless given), and what is spare from then on."""
+    """Compute when the head has headroom (unless given), and the spare headroom from then on."""
     name, owner = key
     tally = state.tally
     held = tally.groups[name] if owner is None else tally.users[name, owner]

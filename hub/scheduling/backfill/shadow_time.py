@@ -1,8 +1,8 @@
-"""Shadow time where devices are withheld for other groups: when the head starts, and beside what.
+"""Shadow time under reservations and guaranteed quota: when the head starts, and beside what.
 
-What is withheld changes until then: a group that does not lend its guaranteed quota withholds
-devices when it no longer uses them itself, reservations start and end, and requests that are not
-preemptible use only what leaves others able to reclaim. Plain EASY backfill has no such rule.
+The withheld devices change until then: a group that does not lend its guaranteed quota withholds
+devices when it no longer uses them itself, reservations start and end, and non-preemptible requests
+must leave other groups able to reclaim. Plain EASY backfill has no such rules.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class ShadowState:
     """The state at the first moment at which the head can start.
 
     Attributes:
-        at: that moment; infinity where it never comes.
+        at: that moment; infinity if the head never starts.
     """
 
     def __init__(self, head: PendingRequest, state: CycleState) -> None:
@@ -47,7 +47,7 @@ class ShadowState:
 
     @property
     def form(self) -> PendingRequest | None:
-        """The head as it would start then, with a model that it may have."""
+        """The head in the form in which it starts then, with a model that its group may use."""
         state = self._state
         for form in forms(self._head):
             if state.keeps_reserved(form) and state.hold_reason(form) is None:
@@ -57,12 +57,12 @@ class ShadowState:
         return None
 
     def place(self) -> tuple[Placement | None, DevicePool]:
-        """Where the head starts then, and what is free beside it."""
+        """Return the placement of the head, and the pool without it."""
         form, pool = self.form, self._state.pool.copy()
         return None if form is None else pool.take(form), pool
 
     def starts_beside(self, allocation: Allocation) -> bool:
-        """Whether the head still starts then beside this allocation, which is added if so."""
+        """Return whether the head still starts beside this allocation; if so, it is added."""
         self._state.pool.occupy(allocation)
         self._state.start(allocation)
         if self.form is not None:
@@ -71,7 +71,7 @@ class ShadowState:
         return False
 
     def would_start_beside(self, request: PendingRequest) -> bool:
-        """The same for a request, wherever it is placed; nothing is added."""
+        """Return whether the head still starts beside a request, wherever that is placed."""
         state = self._state
         places = (state.pool.take(each) for each in state.variants(request))
         placed = next(filter(None, places), None)
@@ -85,13 +85,11 @@ class ShadowState:
 
 
 class NonPreemptibleBackfill:
-    """The first request held because it is not preemptible and would use guaranteed quota of
-    others.
+    """Backfill behind the first non-preemptible request that would use others' guaranteed quota.
 
-    A later request that is not preemptible starts only if that does not delay it. Else small
-    sessions
-    that come and go could starve a larger one. Its shadow time is computed when another could
-    start.
+    A later non-preemptible request starts only if it does not delay that one. Otherwise small
+    sessions that come and go could starve a larger one. The shadow time is computed when another
+    request could start.
     """
 
     def __init__(self, head: PendingRequest, state: CycleState) -> None:
@@ -104,18 +102,19 @@ class NonPreemptibleBackfill:
         return made
 
     def started(self, allocation: Allocation, ends_at: float) -> None:
-        """Forget the shadow time if a started allocation is still there then."""
+        """Clear the shadow time if a started allocation outlasts it."""
         if self._shadow is not None and not allocation.preemptible and ends_at > self._shadow.at:
             self._shadow = None
 
     def invalidate(self) -> None:
-        """Forget the shadow time: other devices are held, withheld or leaving."""
+        """Clear the shadow time, because other devices are held, withheld or leaving."""
         self._shadow = None
 
     def allows(self, request: PendingRequest, ends_at: float) -> bool:
-        """Whether the first request starts as early beside it.
+        """Return whether a request may start: it does not delay the first one.
 
-        If it never starts, no request waits for it, nor does one within its guaranteed quota.
+        A request within its guaranteed quota never waits for the first one; no request does if that
+        can never start.
         """
         if request.preemptible or request in self._state.entitlement:
             return True

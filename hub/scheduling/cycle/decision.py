@@ -24,16 +24,15 @@ _new = tuple.__new__  # What a NamedTuple calls, without its overhead.
 def decide(
     snapshot: Snapshot, now: float, *, until: str = "", effort: Effort | None = None
 ) -> Plan:
-    """Decide what starts now, and the place, reason and estimate of every other request.
+    """Decide which requests start now, and the place, reason and estimate of all others.
 
     The same snapshot and time give the same plan, in whatever order the snapshot lists its parts.
     Every queued request is in the plan exactly once.
 
-    ``until``: a request whose start is estimated at any place, as far as ``effort`` suffices;
-    others
-    may have no estimate then.
+    ``until``: a request whose start is estimated at any place, as far as ``effort`` suffices; other
+    requests may then have no estimate.
     """
-    # 1. Count what is free, held, guaranteed, reserved and left of budgets.
+    # 1. Count free devices, allocations, guaranteed quota, reservations and budgets.
     state = CycleState(snapshot, now)
 
     # 2. Order the queue.
@@ -41,7 +40,7 @@ def decide(
     queues = Queues(state.tree, snapshot.pending)
     queue = QueueOrder(queues, state, fair_share).as_tuple()
 
-    # 3. Dispatch: start requests, and find what holds the others.
+    # 3. Dispatch: start requests, and find the rules that hold the others.
     reclaim = ReclaimStep(
         allocations=lambda: snapshot.allocations,
         fair_share=lambda: fair_share,
@@ -51,37 +50,37 @@ def decide(
 
     # 4. Preempt for requests within their guaranteed quota, and for urgent ones.
     claims = state.entitlement.among(each.request for each in held)
-    asked = reclaim(claims, state)
+    preemptions = reclaim(claims, state)
 
     # 5. Estimate starts on the first page; victims have their grace period.
-    state.running.give_notice((stop.request_id for stop in asked.stops), snapshot.grace)
+    state.running.give_notice((stop.request_id for stop in preemptions.stops), snapshot.grace)
     expected = estimates(_page(held, until), state, until, effort)
 
     # 6. Write the plan.
     places = QueuePositions()
     return Plan(
         starts=tuple(s.start for s in started),
-        waits=tuple(places.add(each, expected, asked.placements) for each in held),
-        stops=asked.stops,
+        waits=tuple(places.add(each, expected, preemptions.placements) for each in held),
+        stops=preemptions.stops,
     )
 
 
 def _page(held: Sequence[DispatchHold], until: str) -> tuple[PendingRequest, ...]:
-    """The first page of the queue; at least as far as the request asked about."""
-    asked = (each.request for each in held if each.request.devices)
-    page = tuple(islice(asked, FIRST_PAGE))
+    """Return the first page of the queue, extended to the request ``until``."""
+    with_devices = (each.request for each in held if each.request.devices)
+    page = tuple(islice(with_devices, FIRST_PAGE))
     if not until or any(each.id == until for each in page):
         return page
-    more = tuple(asked)
+    more = tuple(with_devices)
     at = next((n for n, each in enumerate(more, 1) if each.id == until), 0)
     return page + more[:at]
 
 
 class QueuePositions:
-    """Places in the queue, assigned one after the other.
+    """Places in the queue, assigned in order.
 
-    A request without devices blocks no other and takes no place. One that waits for headroom blocks
-    only requests under the same limit.
+    A request without devices blocks no other and takes no place. A request that waits for headroom
+    blocks only requests under the same limit.
 
     Attributes:
         ahead: number of added requests that block all others.
@@ -102,7 +101,7 @@ class QueuePositions:
         expected: Mapping[str, Estimate] = MappingProxyType({}),
         reclaiming: Collection[str] = (),
     ) -> Wait:
-        """Add the next request; those in ``reclaiming`` wait for preempted devices."""
+        """Add the next request; requests in ``reclaiming`` wait for preempted devices."""
         request, limit, place = held.request, held.limit, self.ahead + 1
         reason, detail, name = held.reason, held.detail, request.id
         if limit is not None:

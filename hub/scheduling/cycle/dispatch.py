@@ -1,7 +1,7 @@
-"""Dispatch: serve the requests of a queue in order; each starts now, or a rule holds it.
+"""Dispatch: serve the requests of a queue in order; a request starts now, or a rule holds it.
 
-The cycle dispatches the queue once as of now, and the estimates again at every expected end, so
-that both follow the same rules.
+The cycle dispatches the queue once for now, and estimates dispatch it again at every expected end,
+so that both follow the same rules.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ _Limit = tuple[Reason, str, Key | None]
 """The limit without headroom: reason, group, and the key under which requests wait for it."""
 
 _BEHIND, _SESSION = Reason.BEHIND_OTHERS, Kind.SESSION
-"""Kept as constants: looking up an enum member is slow in Python 3.11."""
+"""Constants, because looking up an enum member is slow in Python 3.11."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatchStart:
+    """A request that starts, and its allocation."""
+
     request: PendingRequest
     allocation: Allocation
 
@@ -44,12 +46,12 @@ class DispatchStart:
 
 @dataclass(slots=True, kw_only=True)
 class DispatchHold:
-    """A request that stays queued, the rule that holds it, and what the sentence names.
+    """A request that stays queued, the rule that holds it, and the object that the sentence names.
 
-    It is not frozen: one is made for every request, and that would take three times as long.
+    It is not frozen: one is created for every request, and that would take three times as long.
 
     Attributes:
-        limit: the limit that it waits for, which holds no other request.
+        limit: the limit that it waits for; it blocks only requests under the same limit.
     """
 
     request: PendingRequest
@@ -61,16 +63,16 @@ class DispatchHold:
 def dispatch(
     queue: Iterable[PendingRequest], state: CycleState, reclaims: PendingReclaims | None = None
 ) -> tuple[tuple[DispatchStart, ...], tuple[DispatchHold, ...]]:
-    """Serve a whole queue in order. The state changes with it."""
+    """Serve a whole queue in order; the state changes."""
     started: list[DispatchStart] = []
     held: list[DispatchHold] = []
     run = Dispatch(state, reclaims)
     for request in queue:
-        each = run.serve(request)
-        if isinstance(each, DispatchHold):
-            held.append(each)
+        served = run.serve(request)
+        if isinstance(served, DispatchHold):
+            held.append(served)
         else:
-            started.append(each)
+            started.append(served)
     run.finish()
     return tuple(started), tuple(held)
 
@@ -84,30 +86,29 @@ class Dispatch:
         reclaims: PendingReclaims | None = None,
         unfit: set[Shape] | None = None,
     ) -> None:
-        """``unfit``: shapes known not to fit; others that are found are added."""
+        """``unfit``: shapes known not to fit; newly found ones are added."""
         self.state = state
         self._reclaims = reclaims
         self.limit_backfill = LimitBackfill()
         self.backfill: DeviceBackfill | None = None
-        """Of the head of the queue, the first that lacks devices; None while there is none."""
+        """Backfill behind the head of the queue, the first request that lacks devices, if any."""
         self._unfit: set[Shape] = set() if unfit is None else unfit
         """Shapes that did not fit, for an earlier request or in an earlier step; the pool has not
         grown since."""
         self._fit: set[Shape] = set()
         """Shapes that fit as long as nothing starts."""
         self._behind: set[Shape] = set()
-        """Shapes that do not fit now, found behind a head; of groups that may use all models."""
+        """Shapes that do not fit now, found behind a head, in groups that may use all models."""
         self._denied_guarantee: set[tuple[str, Shape]] = set()
-        """Shapes by group that are denied because of others' guaranteed quota, as long as nothing
-        starts."""
+        """Shapes by group that others' guaranteed quota holds, as long as nothing starts."""
         self._non_preemptible: NonPreemptibleBackfill | None = None
-        """Of the first request that is held so; None while there is none."""
+        """Backfill behind the first request that others' guaranteed quota holds, if any."""
         self._headroom = HeadroomCache(state.caps, state.tally, state.budgets)
         self._limits: dict[_Alike, _Limit | None] = {}
         """Limits without headroom, as long as nothing starts."""
 
     def copy(self) -> Dispatch:
-        """A copy with its own state."""
+        """Return a copy with its own state."""
         made = Dispatch(
             self.state.copy(), None if self._reclaims is None else self._reclaims.copy()
         )
@@ -120,11 +121,10 @@ class Dispatch:
         return made
 
     def can_skip(self, request: PendingRequest) -> bool:
-        """Whether serving a request would change nothing.
+        """Return True if serving a request is known to change nothing.
 
-        The rule that holds it held a similar one already, and it neither delays others nor
-        reclaims. For
-        callers that do not need the reason, before ``serve``; False says nothing.
+        The rule that holds it already held a similar request, and it neither delays others nor
+        reclaims. For callers that do not need the reason, before ``serve``.
         """
         key, weight = shape(request), size(request.devices, request.share)
         left, smaller = self._headroom.left(request)
@@ -140,27 +140,26 @@ class Dispatch:
         return held and (self._reclaims is None or request not in self.state.entitlement)
 
     def finish(self) -> None:
-        """End the dispatch: what was set aside for preemptors is free again."""
+        """End the dispatch: devices set aside for preemptors are free again."""
         if self._reclaims is not None:
             self._reclaims.release(self.state)
             if self._reclaims.has_set_aside:
                 self._unfit.clear()
 
     def serve(self, request: PendingRequest) -> DispatchStart | DispatchHold:
-        """Serve one request. The first rule that applies:
+        """Serve one request by the first rule that applies.
 
         1. A limit of its group or owner has no headroom: it waits. Later requests may use headroom
-           under the same limit where that does not delay it.
+           under the same limit if that does not delay it.
         2. It needs no device: it starts, unless all nodes are drained.
-        3. The pool has too few working devices: it waits, and holds no other.
+        3. The pool has too few working devices: it waits, and blocks no other request.
         4. It would run into a reservation, or is not preemptible and would use others' guaranteed
-           quota: it waits. The first of the latter is not delayed by others that are not
-           preemptible.
-        5. Too few devices are free: it waits. The first of these is the *head*, and reserves the
-           earliest time at which it is expected to fit.
+           quota: it waits. Other non-preemptible requests may not delay the first of the latter.
+        5. Too few devices are free: it waits. The first such request is the *head*, and reserves
+           the earliest time at which it is expected to fit.
         6. The devices are free, not withheld for others, and no request ahead is delayed (the head,
            requests that wait for headroom, preemptors with relocations): it starts.
-        7. It waits behind those.
+        7. Otherwise it waits behind those.
         """
         state = self.state
         key = shape(request)
@@ -187,16 +186,16 @@ class Dispatch:
                 if any_model:
                     self._behind.add(key)
                 return self._is_behind(request)
-        asked = self._reduced_gang(request)
-        hold = state.hold_reason(asked)
+        form = self._reduced_gang(request)
+        hold = state.hold_reason(form)
         if hold is not None:
-            return self._is_kept_from(request, hold)
-        if asked is not request:
-            fitting = [each for each in state.variants(asked) if self._fits(each)]
-        return self._with_devices(request, asked, fitting)
+            return self._is_withheld(request, hold)
+        if form is not request:
+            fitting = [each for each in state.variants(form) if self._fits(each)]
+        return self._with_devices(request, form, fitting)
 
-    def _is_kept_from(self, request: PendingRequest, hold: HoldReason) -> DispatchHold:
-        """Rule 4."""
+    def _is_withheld(self, request: PendingRequest, hold: HoldReason) -> DispatchHold:
+        """Hold a request by rule 4."""
         if hold.reason is Reason.GUARANTEE:
             self._denied_guarantee.add((request.group, shape(request)))
             if self._non_preemptible is None:
@@ -209,19 +208,23 @@ class Dispatch:
         return DispatchHold(request=request, reason=_BEHIND)
 
     def _out_of_reach(self, request: PendingRequest, otherwise: Reason) -> DispatchHold:
-        """It waits for engines, where some do not answer."""
-        if self.state.silent:
-            return DispatchHold(request=request, reason=Reason.ENGINE, detail=self.state.silent[0])
+        """Hold a request that does not fit the pool, by ``ENGINE`` if any engine does not
+        answer."""
+        if self.state.unreachable:
+            sentence = self.state.unreachable[0]
+            return DispatchHold(request=request, reason=Reason.ENGINE, detail=sentence)
         return _held(request, otherwise)
 
     def _limited(
         self, request: PendingRequest, *, needs_devices: bool, unfit: bool
     ) -> DispatchHold | None:
-        """Rule 1. Results are shared by similar requests as long as nothing starts.
+        """Hold a request by rule 1, or return None if it does not apply.
+
+        Similar requests share the result as long as nothing starts.
 
         Args:
             needs_devices: only limits as large as the pool have no headroom.
-            unfit: it is known already that no devices are free for it.
+            unfit: it is already known that no devices are free for it.
         """
         if needs_devices and (unfit or not self._fits_any_variant(request)):
             # The limit covers the pool, so that it is reached when the pool is full.
@@ -236,7 +239,7 @@ class Dispatch:
         return DispatchHold(request=request, reason=reason, detail=group, limit=key)
 
     def _limit(self, request: PendingRequest) -> _Limit | None:
-        """The limit without headroom, under which it waits from now on."""
+        """Return the limit without headroom, and add the request to the ones that wait for it."""
         state = self.state
         found = limit_reached(request, state.tree, state.tally, state.budgets)
         if found is None:
@@ -245,8 +248,10 @@ class Dispatch:
         return Reason.ABOVE_MAXIMUM if found.permanent else found.reason, found.group, key
 
     def _reduced_gang(self, request: PendingRequest) -> PendingRequest:
-        """A gang reduced to as many members as keep what is withheld for others; unchanged where
-        not even its minimum does."""
+        """Reduce a gang to a number of members for which no devices are withheld.
+
+        A gang is unchanged if devices are withheld even from its minimum.
+        """
         if not request.gang or not is_elastic(request):
             return request
         state = self.state
@@ -260,23 +265,27 @@ class Dispatch:
         )
 
     def group_headroom(self, group: str) -> int:
-        """Headroom under the limits of a group and all groups above it."""
+        """Return the headroom under the limits of a group and all groups above it."""
         return self._headroom.of_groups(group)[0]
 
     def pool_weight(self, request: PendingRequest) -> int:
-        """Thousandths of a device, at most those of the pool: a larger gang may start with fewer
-        members."""
-        return min(size(request.devices, request.share), self.state.caps.lendable)
+        """Return the weight of a request in thousandths of a device, at most the pool size.
+
+        A larger gang may start with fewer members.
+        """
+        return min(size(request.devices, request.share), self.state.caps.pool_size)
 
     def may_fit(self, request: PendingRequest) -> bool:
-        """Whether a request of this shape may find free devices, of any model."""
+        """Return whether a request of this shape may find free devices of any model."""
         if not request.devices:
             return self.state.pool.takes_work
         return self._fits(request)
 
     def could_start(self, request: PendingRequest) -> bool:
-        """Whether no rule that is cheap to check holds it, nor any similar request of its owner
-        that would end later."""
+        """Return whether no rule that is cheap to check holds a request.
+
+        If one does, it also holds similar requests of the same owner that would end later.
+        """
         state = self.state
         if not request.devices:
             return bool(state.tree.chain(request.group))
@@ -288,35 +297,35 @@ class Dispatch:
             return False
         if self.backfill is not None and not self.backfill.allows(request, ends_at):
             return False
-        # With preemption, a request behind a limit still makes devices be set aside.
+        # With preemption, devices are set aside even for a request that waits behind a limit.
         return self._reclaims is not None or not self.limit_backfill.is_known_to_block(
             request, ends_at, state
         )
 
     def _with_devices(
-        self, request: PendingRequest, asked: PendingRequest, fitting: list[PendingRequest]
+        self, request: PendingRequest, form: PendingRequest, fitting: list[PendingRequest]
     ) -> DispatchStart | DispatchHold:
-        """Rules 5 to 7, for as many members as it may have."""
+        """Serve a request by rules 5 to 7; ``form`` has as many members as it may have."""
         state = self.state
-        enough = state.keeps_reserved(asked)
-        ends_at = state.now + expected_seconds(asked)
+        enough = state.keeps_reserved(form)
+        ends_at = state.now + expected_seconds(form)
         if not fitting or not enough:
             return self._lacks_devices(request, ends_at, fits=bool(fitting))
         if self.backfill is not None:
-            if self.backfill.allows(asked, ends_at) and self._sets_more_aside(self.backfill):
+            if self.backfill.allows(form, ends_at) and self._sets_more_aside(self.backfill):
                 return self.serve(request)
             self.backfill.reserve(self.limit_backfill)
-        key = self.limit_backfill.blocking_limit(asked, ends_at, state)
+        key = self.limit_backfill.blocking_limit(form, ends_at, state)
         if key is not None:
             return DispatchHold(request=request, reason=Reason.BEHIND_OTHERS, limit=key)
-        if self._non_preemptible is not None and not self._non_preemptible.allows(asked, ends_at):
+        if self._non_preemptible is not None and not self._non_preemptible.allows(form, ends_at):
             return DispatchHold(request=request, reason=_BEHIND)
         placed = self._take(fitting, ends_at)
         if placed is not None and self._reclaims is not None and self._reclaims.relocates:
             placed = self._beside_relocations(fitting, ends_at, placed, self._reclaims)
         if placed is None:
             return self._is_behind(request)
-        return self._start(asked, placed)
+        return self._start(form, placed)
 
     def _take(self, fitting: Sequence[PendingRequest], ends_at: float) -> Placement | None:
         if self.backfill is not None:
@@ -330,7 +339,7 @@ class Dispatch:
         placed: Placement,
         reclaims: PendingReclaims,
     ) -> Placement | None:
-        """This placement, or one on other nodes, beside which relocated work has a place."""
+        """Return this placement, or one on other nodes, that leaves devices for relocated work."""
         pool = self.state.pool
         while not reclaims.allows(
             allocation_of(fitting[0], placed, now=self.state.now), self.state
@@ -350,8 +359,7 @@ class Dispatch:
         return placed
 
     def _sets_more_aside(self, backfill: DeviceBackfill) -> bool:
-        """Whether fewer devices are free, now that the requests ahead that lack devices were
-        considered."""
+        """Set devices aside for the requests ahead; return whether the free devices changed."""
         if self._reclaims is None or not self._reclaims.set_aside(backfill.head, self.state):
             return False
         backfill.invalidate()
@@ -394,7 +402,7 @@ class Dispatch:
         return DispatchStart(request=request, allocation=allocation)
 
     def _fits_any_variant(self, request: PendingRequest) -> bool:
-        """Whether it fits with any of the models that its group may use."""
+        """Return whether a request fits with any of the models that its group may use."""
         return any(map(self._fits, self.state.variants(request)))
 
     def _fits(self, request: PendingRequest) -> bool:
@@ -413,5 +421,5 @@ def _limit_key(request: PendingRequest, weight: int) -> _Alike:
 
 
 def _held(request: PendingRequest, reason: Reason) -> DispatchHold:
-    """It waits for devices of its model."""
+    """Hold a request for devices of its model."""
     return DispatchHold(request=request, reason=reason, detail=request.model or "")

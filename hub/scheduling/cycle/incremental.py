@@ -1,5 +1,4 @@
-"""``step``: the starts and preemptions of ``decide``, computed from the changes since the last
-step.
+"""Incremental scheduling: ``step`` computes the starts and preemptions of ``decide`` from events.
 
 State and queues are kept between steps, and the queue is dispatched only while a queued request
 could start.
@@ -37,17 +36,17 @@ from .dispatch import Dispatch, DispatchStart
 from .reclaim_step import ReclaimStep
 
 _Alike = tuple[Shape, bool, bool, bool]
-"""Shape, and whether it is a session, preemptible and urgent."""
+"""Shape, and whether it is a session, preemptible and urgent: similar for placement and quota."""
 _Queue = list[tuple[float, str, PendingRequest]]
-"""Expected runtimes, ids and similar requests of one owner, the shortest first."""
+"""Similar requests of one owner with expected runtimes and ids, the shortest first."""
 _Owners = dict[str, _Queue]
 
 
 class StartableIndex:
-    """Queued requests by what it takes to start them.
+    """Index of the queued requests, to find one that could start.
 
-    Requests that are similar to placement and quota are checked together, and of those of one owner
-    only the one that would end first. The answer errs only towards yes.
+    Similar requests are checked together; of those of one owner, only the one that would end first.
+    The result may be a request that cannot start, but None is certain.
     """
 
     def __init__(self) -> None:
@@ -55,7 +54,7 @@ class StartableIndex:
         self._groups: dict[str, dict[_Alike, _Owners]] = {}
         """The same queues by group."""
         self._urgent: Counter[str] = Counter()
-        """Number of urgent requests in a group itself."""
+        """Number of urgent requests directly in a group."""
         self.on_cpu = 0
         """Number of requests without devices."""
 
@@ -86,11 +85,11 @@ class StartableIndex:
             del self._groups[group]
 
     def first(self, dispatch: Dispatch, done: Collection[str]) -> PendingRequest | None:
-        """A request that could start, except those served already; None for none."""
+        """Return a request that could start and is not in ``done``; None if there is none."""
         return next(filter(dispatch.could_start, self._candidates(dispatch, done)), None)
 
     def claimants(self, entitlement: Entitlement) -> Iterator[PendingRequest]:
-        """Requests for devices that may reclaim."""
+        """Yield the requests with devices that may reclaim."""
         for group, alike in self._groups.items():
             left = entitlement.unused_in_chain(group)
             if left <= 0 and not self._urgent[group]:
@@ -103,10 +102,10 @@ class StartableIndex:
 
     def _candidates(self, dispatch: Dispatch, done: Collection[str]) -> Iterator[PendingRequest]:
         for groups in self._alike.values():
-            one = _first(groups)
-            if not dispatch.may_fit(one):
+            example = _first(groups)
+            if not dispatch.may_fit(example):
                 continue
-            weight = dispatch.pool_weight(one)
+            weight = dispatch.pool_weight(example)
             for group, owners in groups.items():
                 if weight and weight > dispatch.group_headroom(group):
                     continue
@@ -131,13 +130,13 @@ def _alike(request: PendingRequest) -> _Alike:
 
 
 _RECHECK_AFTER = 8
-"""Number of held requests in a row after which startable ones are looked for again; doubled each
+"""Number of consecutive held requests after which the index is checked again; it is doubled each
 time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestQueued:
-    """A request is new in the queue, or returned to it."""
+    """A request entered the queue, or returned to it."""
 
     request: PendingRequest
 
@@ -165,14 +164,14 @@ class AllocationEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageChanged:
-    """Past use as it counts now, for these owners in these groups."""
+    """The decayed past use of these owners in these groups changed."""
 
     use: tuple[DecayedUsage, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetsChanged:
-    """The balances of all budgets."""
+    """The balances of budgets changed; the event has all of them."""
 
     budgets: tuple[BudgetBalance, ...]
 
@@ -196,10 +195,10 @@ class Delta:
 
 
 class SchedulerState:
-    """Everything that a step depends on.
+    """The state of the scheduler between steps; every step changes it.
 
-    Every step changes it. Groups, devices and reservations are those of the snapshot it was created
-    from: create a new one when they change.
+    Groups, devices and reservations are those of the initial snapshot: create a new state when they
+    change.
     """
 
     def __init__(self, snapshot: Snapshot, now: float) -> None:
@@ -209,31 +208,31 @@ class SchedulerState:
         self.queues = Queues(self.state.tree, snapshot.pending)
         self.fair_share = FairShare(self.state.tree, snapshot.use, snapshot.allocations, now)
         self._unfit: set[Shape] = set()
-        """Shapes that did not fit, and cannot have come to fit since."""
+        """Shapes that did not fit when they were last checked, and cannot fit now."""
         self._startable = StartableIndex()
         for request in snapshot.pending:
             self._startable.add(request)
         self._reclaimable = sum(map(_is_reclaimable, snapshot.allocations))
-        lendable = self.state.caps.lendable
+        pool_size = self.state.caps.pool_size
         self._caps = {
             each.name: group_cap(each)
             for each in self.state.tree.groups
-            if not group_cap_covers_pool(each, lendable)
+            if not group_cap_covers_pool(each, pool_size)
         }
         """Limits of groups that do not cover the pool, in thousandths of a device."""
 
     def snapshot(self) -> Snapshot:
-        """The equivalent snapshot, for ``decide``."""
+        """Return the equivalent snapshot, for ``decide``."""
         return replace(
             self._snapshot,
             pending=tuple(self.queues.pending.values()),
             allocations=tuple(self.state.running.allocations.values()),
             use=self.fair_share.uses(),
-            budgets=tuple(self._left(each) for each in self._budgets),
+            budgets=tuple(self._balance(each) for each in self._budgets),
         )
 
     def apply(self, events: Iterable[Event], now: float) -> None:
-        """Move time on to ``now``, and apply these events."""
+        """Advance the time to ``now``, and apply these events."""
         self.state.advance(now)
         self.fair_share.advance(now)
         for event in events:
@@ -258,24 +257,24 @@ class SchedulerState:
                     self.state.set_budgets(budgets)
 
     def decide(self) -> Delta:
-        """Start and preempt; both take effect in the state."""
+        """Decide starts and preemptions, and apply them to the state."""
         started = self._dispatch()
         for each in started:
             self._startable.remove(self.queues.remove(each.request.id))
-        asked = ReclaimPlan()
+        preemptions = ReclaimPlan()
         if self._reclaimable:
-            asked = self._reclaim(started)(
+            preemptions = self._reclaim(started)(
                 self._startable.claimants(self.state.entitlement), self.state
             )
         for each in started:
             self.fair_share.add(each.allocation)
             self._reclaimable += _is_reclaimable(each.allocation)
         grace = self._snapshot.grace
-        self.state.running.give_notice((stop.request_id for stop in asked.stops), grace)
-        return Delta(starts=tuple(s.start for s in started), stops=asked.stops)
+        self.state.running.give_notice((stop.request_id for stop in preemptions.stops), grace)
+        return Delta(starts=tuple(s.start for s in started), stops=preemptions.stops)
 
     def _dispatch(self) -> list[DispatchStart]:
-        """Dispatch the queue as long as a request is left that could start."""
+        """Dispatch the queue while a request could still start."""
         started: list[DispatchStart] = []
         reclaims = PendingReclaims(self._reclaim(started))
         dispatch = Dispatch(self.state, reclaims if self._reclaimable else None, self._unfit)
@@ -305,9 +304,10 @@ class SchedulerState:
         return started
 
     def _full(self) -> set[str]:
-        """Groups in which nothing can start, and which hold no request outside.
+        """Return the groups in which nothing can start, and which block no request outside.
 
-        In a group as large as the pool, a request may lack devices and be the head of the queue.
+        In a group whose limit covers the pool, a request may lack devices and be the head of the
+        queue.
         """
         if self._startable.on_cpu:
             return set()
@@ -322,7 +322,7 @@ class SchedulerState:
         )
 
     def _before(self, started: Sequence[DispatchStart]) -> tuple[Allocation, ...]:
-        """The allocations without those that just started."""
+        """Return the allocations without those that just started."""
         new = {each.request.id for each in started}
         running = self.state.running.allocations.values()
         return tuple(each for each in running if each.request_id not in new)
@@ -338,9 +338,9 @@ class SchedulerState:
         self.fair_share.remove(allocation)
         self._reclaimable -= _is_reclaimable(allocation)
 
-    def _left(self, left: BudgetBalance) -> BudgetBalance:
-        running = left.budget - left.used - self.state.budgets[left.group]
-        return replace(left, running=running)
+    def _balance(self, balance: BudgetBalance) -> BudgetBalance:
+        running = balance.budget - balance.used - self.state.budgets[balance.group]
+        return replace(balance, running=running)
 
 
 def step(
@@ -352,5 +352,5 @@ def step(
 
 
 def _is_reclaimable(allocation: Allocation) -> bool:
-    """Whether it may be preempted, or is leaving."""
+    """Return whether an allocation may be preempted, or is leaving."""
     return bool(allocation.devices) and (allocation.preemptible or allocation.leaving)

@@ -1,7 +1,7 @@
-"""Preemption in the cycle: which notices are sent, and which preemptions are cancelled.
+"""Preemption in the cycle: decide which notices are sent, and which preemptions are cancelled.
 
-Conditions change during a grace period: the preemptor may shrink, be held by a budget, or fit
-because other work ended. A victim would then lose its work for nothing.
+Conditions change during a grace period: the preemptor may be amended, be held by a budget, or fit
+because other work ended. The victim would then lose its work for nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ReclaimStep:
     reclaim.
 
     Attributes:
-        allocations: those from before this cycle.
+        allocations: the allocations before this cycle.
         queues: all queued requests, with or without those that started in this cycle.
     """
 
@@ -48,9 +48,8 @@ class ReclaimStep:
     def __call__(self, claims: Iterable[PendingRequest], state: CycleState) -> ReclaimPlan:
         """Select victims for these requests.
 
-        They reclaim in the order of the queue: guaranteed quota is shared by a group's users as
-        devices
-        are, and smaller requests do not pass the first one.
+        They reclaim in the order of the queue: the users of a group share guaranteed quota in the
+        same way as devices, and smaller requests do not pass the first one.
         """
         claims = tuple(claims)
         if not claims:
@@ -62,8 +61,7 @@ class ReclaimStep:
         def allowed(
             form: PendingRequest, fewest: PendingRequest, pool: DevicePool, tally: Tally
         ) -> bool:
-            """Whether limits have headroom for all wanted members, and others keep what is
-            withheld."""
+            """Return whether limits have headroom for all members, and no devices are withheld."""
             limit = limit_reached(form, state.tree, tally, state.budgets)
             return (
                 limit is None
@@ -86,29 +84,28 @@ class ReclaimStep:
         )
 
     def _still_held(self, found: ReclaimPlan, state: CycleState) -> Collection[str]:
-        """Preemptors that would be held when their victims are gone.
+        """Return the preemptors that would be held when their victims are gone.
 
         They would run into a reservation, use others' guaranteed quota without being preemptible,
-        or wait
-        behind the first request under a limit.
+        or wait behind the first request under a limit.
         """
         then, queues = state.copy(), self.queues()
         then.end_all(stop.request_id for stop in found.stops)
         claimants = [queues.pending[name] for name in {stop.for_request for stop in found.stops}]
         held = {each.id for each in claimants if then.hold_reason(least(each)) is not None}
-        lines: dict[str, set[str]] = {}
+        by_group: dict[str, set[str]] = {}
         for each in claimants:
-            top = None if each.id in held else _widest_line(each, then, queues)
+            top = None if each.id in held else _topmost_contended_group(each, then, queues)
             if top is not None:
-                lines.setdefault(top, set()).add(each.id)
-        for top, names in lines.items():
-            held.update(self._in_line(names, top, then.copy(), state))
+                by_group.setdefault(top, set()).add(each.id)
+        for top, names in by_group.items():
+            held.update(self._behind_limits(names, top, then.copy(), state))
         return held
 
-    def _in_line(
+    def _behind_limits(
         self, claimants: Collection[str], top: str, then: CycleState, state: CycleState
     ) -> Iterator[str]:
-        """Those that wait behind others for a limit of a group or its subtree.
+        """Yield the claimants that wait for a limit of a group or its subtree.
 
         Only the queue of that group is dispatched.
         """
@@ -127,58 +124,62 @@ class ReclaimStep:
                 dispatch.serve(request)
 
 
-def _widest_line(request: PendingRequest, state: CycleState, queues: Queues) -> str | None:
-    """The topmost group with a limit under which other requests may wait ahead of this one.
+def _topmost_contended_group(
+    request: PendingRequest, state: CycleState, queues: Queues
+) -> str | None:
+    """Return the topmost group with a limit under which other requests may wait ahead of this one.
 
-    That is where some request needs more than the headroom. A limit that covers the pool is reached
-    when the pool is full.
+    That is a limit with less headroom than some request needs. A limit that covers the pool does
+    not count: it is reached only when the pool is full.
     """
-    tally, lendable = state.tally, state.caps.lendable
+    tally, pool_size = state.tally, state.caps.pool_size
     for group in reversed(state.tree.chain(request.group)):
-        left = (
+        group_headroom = (
             inf
-            if group_cap_covers_pool(group, lendable)
+            if group_cap_covers_pool(group, pool_size)
             else group_cap(group) - tally.groups[group.name]
         )
-        of_one = (
+        member_headroom = (
             inf
-            if member_cap_covers_pool(group, lendable)
+            if member_cap_covers_pool(group, pool_size)
             else member_cap(group) - tally.users[group.name, request.owner]
         )
-        if left == of_one == inf:
+        if group_headroom == member_headroom == inf:
             continue
         for each in queues.of(group.name):
             weight = size(each.devices, each.share)
-            if weight > left or (weight > of_one and each.owner == request.owner):
+            if weight > group_headroom or (
+                weight > member_headroom and each.owner == request.owner
+            ):
                 return group.name
     return None
 
 
 _Started = frozenset[tuple[str, int]]
-"""Requests that start, with their number of devices."""
+"""Requests that start, with their numbers of devices."""
 
 
 def withdrawable(
-    snapshot: Snapshot, asked: Mapping[str, str], now: float, *, expired: Collection[str] = ()
+    snapshot: Snapshot, victims: Mapping[str, str], now: float, *, expired: Collection[str] = ()
 ) -> tuple[str, ...]:
     """Select the preemptions that can be cancelled: their victims may stay.
 
-    1. Suppose all victims had gone: which requests of those that may reclaim would start?
+    1. Find the requests that would start without all victims, of those that may reclaim.
        Preemptors go first (``QueueOrder``).
     2. One victim after the other, the costliest first, stays if the same requests start beside it.
-    3. If a preemptor would not start even so, its victims keep their notices until the grace period
-       is over: what holds it may pass.
+    3. The victims of a preemptor that would not start even without them keep their notices until
+       the grace period is over, since the rule that holds it may cease to apply.
 
     Args:
-        asked: preemptor of each victim. Other allocations that are leaving go in any case.
+        victims: preemptor by victim. Other allocations that are leaving go in any case.
         expired: victims whose grace period is over.
     """
-    trial = _Trial(snapshot, asked, now)
+    trial = _Trial(snapshot, victims, now)
     started_with = trial.started_with(())
-    held = trial.wanted - {name for name, _ in started_with}
+    held = trial.preemptors - {name for name, _ in started_with}
     stay: tuple[str, ...] = ()
     for name in trial.costliest_first():
-        if asked[name] in held and name not in expired:
+        if victims[name] in held and name not in expired:
             continue
         more = (*stay, name)
         if trial.started_with(more) == started_with:
@@ -187,14 +188,15 @@ def withdrawable(
 
 
 class _Trial:
-    """What would start if some of the victims stayed."""
+    """The requests that would start if some of the victims stayed."""
 
-    def __init__(self, snapshot: Snapshot, asked: Mapping[str, str], now: float) -> None:
-        self._snapshot, self._asked, self._now = snapshot, asked, now
+    def __init__(self, snapshot: Snapshot, victims: Mapping[str, str], now: float) -> None:
+        self._snapshot, self._victims, self._now = snapshot, victims, now
         state = CycleState(snapshot, now)
-        self.wanted = {each.id for each in snapshot.pending} & set(asked.values())
-        may_ask = {each.id for each in state.entitlement.among(snapshot.pending)} | self.wanted
-        claims = (each for each in snapshot.pending if each.id in may_ask)
+        self.preemptors = {each.id for each in snapshot.pending} & set(victims.values())
+        entitled = {each.id for each in state.entitlement.among(snapshot.pending)}
+        may_reclaim = entitled | self.preemptors
+        claims = (each for each in snapshot.pending if each.id in may_reclaim)
         self._queues = Queues(state.tree, claims)
         self._fair_share: FairShare = fair_share_of(snapshot, state)
 
@@ -202,12 +204,12 @@ class _Trial:
         costs = {
             each.request_id: cost(replace(each, leaving=False), self._now)
             for each in self._snapshot.allocations
-            if each.request_id in self._asked
+            if each.request_id in self._victims
         }
         return sorted(costs, key=lambda name: (-costs[name], name))
 
     def started_with(self, stay: Collection[str]) -> _Started:
-        allocations = tuple(_left(self._snapshot.allocations, stay))
+        allocations = tuple(_remaining(self._snapshot.allocations, stay))
         state = CycleState(replace(self._snapshot, allocations=allocations), self._now)
         return frozenset(
             (each.request.id, len(each.allocation.devices)) for each in self._starts(state)
@@ -216,15 +218,15 @@ class _Trial:
     def _starts(self, state: CycleState) -> Iterator[DispatchStart]:
         dispatch = Dispatch(state)
         for request in QueueOrder(
-            self._queues, state, self._fair_share, preemptors=sorted(self.wanted)
+            self._queues, state, self._fair_share, preemptors=sorted(self.preemptors)
         ):
             served = None if dispatch.can_skip(request) else dispatch.serve(request)
             if isinstance(served, DispatchStart):
                 yield served
 
 
-def _left(allocations: Iterable[Allocation], stay: Collection[str]) -> Iterator[Allocation]:
-    """Allocations once all others that are leaving have gone."""
+def _remaining(allocations: Iterable[Allocation], stay: Collection[str]) -> Iterator[Allocation]:
+    """Yield the allocations that remain when all that are leaving have gone, except ``stay``."""
     for each in allocations:
         if each.request_id in stay:
             yield replace(each, leaving=False, leaves_at=None)

@@ -18,38 +18,37 @@ from .dispatch import DispatchHold, dispatch
 FIRST_PAGE = 20
 """Number of queued requests with an estimate: those that users see first."""
 _END_EFFORT, _DISPATCH_EFFORT = 3, 5
-"""Effort of an end, and of a dispatch in addition to its requests, in requests."""
+"""Effort of an end, and of a dispatch in addition to its requests."""
 
 
 class Effort:
-    """How much work may still be spent before an estimate is left open.
+    """Computation budget of estimates; when it is spent, remaining starts stay unknown.
 
-    It counts requests each time that they are served, and ends and dispatches as a few of them. So
-    the same question is always given up at the same point.
+    One unit is one request that is served; an end or a dispatch costs a few units. Counting steps
+    instead of seconds makes the result deterministic.
     """
 
     def __init__(self, left: float = inf) -> None:
         self.left = left
 
-    def spend(self, looks: float) -> None:
-        self.left -= looks
+    def spend(self, units: float) -> None:
+        self.left -= units
 
 
 def estimates(
     page: Sequence[PendingRequest], state: CycleState, until: str = "", effort: Effort | None = None
 ) -> Mapping[str, Estimate]:
-    """Expected start by request id; a request that never starts has none.
+    """Return the expected start by request id; a request that never starts has none.
 
-    It is computed twice: with everything ending when it is expected to, and with everything using
-    its
-    whole time limit. The interval lies between; where only limits are known, both are the same.
+    It is computed twice: with all work ending when it is expected to, and with all work using its
+    whole time limit. The estimate is the interval between the two; where only limits are known,
+    both are the same.
 
     ``page`` is the beginning of the queue in the given state. It keeps its order, and requests
-    behind
-    it are ignored: they could use only devices that those on the page are kept from by limits.
+    behind it are ignored: they could use only devices that limits keep from those on the page.
 
-    ``until``: the request asked about; the computation ends when its start is known.
-    ``effort``: when it is spent, requests whose start is not known by then have no estimate.
+    ``until``: a request id; the computation ends when its start is known.
+    ``effort``: when it is spent, requests without a known start have no estimate.
     """
     effort = Effort() if effort is None else effort
     running = state.running.allocations.values()
@@ -76,7 +75,7 @@ def _to_its_limit(allocation: Allocation, now: float) -> Allocation:
 
 
 def _leaving(allocation: Allocation, now: float) -> Allocation | None:
-    """An allocation that is leaving, with its grace period; None where it is not."""
+    """Return an allocation that is leaving, until the end of its grace period; otherwise None."""
     if not allocation.leaving:
         return None
     at = now if allocation.leaves_at is None else max(now, allocation.leaves_at)
@@ -92,7 +91,7 @@ def _ending(allocation: Allocation, at: float) -> Allocation:
 def _forecast(
     page: Sequence[PendingRequest], state: CycleState, until: str, effort: Effort
 ) -> Mapping[str, float]:
-    """Move time from one end to the next, and dispatch the page each time."""
+    """Advance the time from one end to the next, and dispatch the page each time."""
     found: dict[str, float] = {}
     running = state.running.allocations.values()
     ends = [(planned_end(allocation), allocation.request_id) for allocation in running]
@@ -125,10 +124,10 @@ def _ended(ends: list[tuple[float, str]], at: float) -> Iterator[str]:
 
 
 class _Awaited:
-    """What the held requests wait for.
+    """The limits and devices that the held requests wait for.
 
-    Dispatching again can only help once there is headroom under a limit that one of them, or the
-    request ahead of it, waits for, or devices that fit.
+    Another dispatch can only help once there is headroom under one of these limits, or devices
+    that fit.
     """
 
     def __init__(self, held: Iterable[DispatchHold], state: CycleState) -> None:
@@ -146,7 +145,7 @@ class _Awaited:
                 self._forms |= {shape(form): form for form in state.variants(each.request)}
 
     def may_be_available(self, ended: Iterable[Allocation]) -> bool:
-        """Whether it may be available, now that these have ended."""
+        """Return whether headroom or devices may be available, now that these have ended."""
         known, limits = self._state.tree.ancestry, self._limits
         for each in ended:
             for group in known(each.group):

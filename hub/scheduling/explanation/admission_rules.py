@@ -1,6 +1,6 @@
 """Admission: reject requests that could never run, and say what would be accepted.
 
-Whatever is admitted can be started by the cycle; a property test compares the two.
+Every admitted request can be started by the scheduling cycle; a property test compares the two.
 """
 
 from __future__ import annotations
@@ -19,22 +19,25 @@ from ..quota.tree import GroupTree, group_max, in_devices, size
 
 
 def reachable(group: str, groups: Iterable[Group], devices: Iterable[Device]) -> ReachableCapacity:
-    """The most devices that a request of a group could have, with all devices repaired and idle."""
+    """Return the most devices that a request of a group can get if all devices work and are
+    free."""
     repaired = tuple(replace(each, health=Health.OK, marks=()) for each in devices)
     state = CycleState(Snapshot(devices=repaired, groups=tuple(groups)), 0.0)
     if not state.tree.chain(group):
-        return ReachableCapacity(lent=0, kept=0)
+        return ReachableCapacity(preemptible=0, non_preemptible=0)
 
     def most(*, preemptible: bool) -> int:
         sizes = range(1, len(repaired) + 1)
         return bisect_left(sizes, True, key=_refused(state, group, preemptible=preemptible))
 
-    return ReachableCapacity(lent=most(preemptible=True), kept=most(preemptible=False))
+    return ReachableCapacity(
+        preemptible=most(preemptible=True), non_preemptible=most(preemptible=False)
+    )
 
 
 def _refused(state: CycleState, group: str, *, preemptible: bool) -> Callable[[int], bool]:
     def refused(devices: int) -> bool:
-        asked = PendingRequest(
+        request = PendingRequest(
             id="",
             kind=Kind.JOB,
             owner="",
@@ -44,28 +47,28 @@ def _refused(state: CycleState, group: str, *, preemptible: bool) -> Callable[[i
             submitted_at=0.0,
             preemptible=preemptible,
         )
-        return not state.keeps_reserved(asked) or state.hold_reason(asked) is not None
+        return not state.keeps_reserved(request) or state.hold_reason(request) is not None
 
     return refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachableCapacity:
-    """The most devices that one request of a group could have if nothing else were held.
+    """The most devices that one request of a group can get if nothing else is allocated.
 
     Attributes:
-        lent: if it is preemptible: all but what others do not lend.
-        kept: if it is not, as a session: without the guaranteed quotas of others.
+        preemptible: of a preemptible request: without quota that other groups do not lend.
+        non_preemptible: of any other request: without the guaranteed quotas of other groups.
     """
 
-    lent: float
-    kept: float
+    preemptible: float
+    non_preemptible: float
 
     def of(self, *, preemptible: bool) -> float:
-        return self.lent if preemptible else self.kept
+        return self.preemptible if preemptible else self.non_preemptible
 
 
-EVERYTHING = ReachableCapacity(lent=inf, kept=inf)
+EVERYTHING = ReachableCapacity(preemptible=inf, non_preemptible=inf)
 
 
 class Rule(StrEnum):
@@ -83,13 +86,13 @@ class Rule(StrEnum):
     FORBIDDEN_MODEL = "forbidden_model"
     """Its groups may not use the model."""
     NEEDLESS_MODEL = "needless_model"
-    """A model, and no device."""
+    """A model without a device."""
     NODE_MAXIMUM = "node_maximum"
-    """No node has as many devices."""
+    """More devices than any node has."""
     BUDGET = "budget"
     """More than the whole budget of a period."""
-    PROMISED = "promised"
-    """More than is left beside guaranteed quota, or quota that is not lent."""
+    GUARANTEED_TO_OTHERS = "promised"
+    """More than remains beside the guaranteed quota of others, or quota that they do not lend."""
     SESSIONS = "no_sessions"
     """A session with devices, and none are allowed."""
 
@@ -97,15 +100,15 @@ class Rule(StrEnum):
 MALFORMED = frozenset(
     {Rule.UNKNOWN_GROUP, Rule.DEVICES, Rule.SECONDS, Rule.UNKNOWN_MODEL, Rule.NEEDLESS_MODEL}
 )
-"""Rules about invalid requests; the others are about how much is allowed."""
+"""Rules about invalid requests; the others are about limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a request can never run, and what would be accepted; both are sentences.
+    """Why a request can never run, and which values would be accepted; both are sentences.
 
     Attributes:
-        group: whose limit it is; empty where the rule is not about a group.
+        group: the group with the limit; empty if the rule is not about a group.
     """
 
     rule: Rule
@@ -130,9 +133,8 @@ def admit(
     """Return why a request can never run with these groups and devices, or None if it can.
 
     It is compared with limits and sizes, not with current allocations or faults: a request that
-    only
-    has to wait is admitted, and a broken device counts, since it may be repaired. The first broken
-    rule is returned, and what it accepts passes all of them:
+    only has to wait is admitted, and a broken device counts, since it may be repaired. The first
+    violated rule is returned, and the values that it accepts pass all rules:
 
     1. The group and every group above exist.
     2. Devices are a whole number, 0 or more.
@@ -140,8 +142,8 @@ def admit(
     4. For a session with devices, every group of the chain allows a member such sessions.
     5. Devices are within the max quota of every group of the chain, then within its max quota of
        one member.
-    6. The pool has the model, and one node has as many devices that the group may use.
-    7. Devices are within what the group could have beside the quota of others (``reachable``).
+    6. The pool has the model, and one node has enough devices that the group may use.
+    7. Devices are within the reachable capacity of the group (``reachable``).
     8. Until its time limit it uses no more than the whole budget of any group of the chain.
 
     A share counts as one device, except for a budget, which it uses in proportion.
@@ -164,13 +166,13 @@ def admit(
         no_sessions
         or _above_maximum(chain, devices)
         or _above_node(pool, devices, in_node, model, group if usable is not None else "")
-        or _promised(group, devices, most, preemptible=preemptible)
+        or _above_reachable(group, devices, most, preemptible=preemptible)
     )
     by_budget = _budget(chain, in_devices(size(devices, share)), seconds)
     if refusal is None or refusal.accepted:
         return refusal or by_budget
-    could_be_lent = kind is Kind.JOB and devices <= reach.lent and by_budget is None
-    if refusal.rule is Rule.PROMISED and could_be_lent:
+    could_borrow = kind is Kind.JOB and devices <= reach.preemptible and by_budget is None
+    if refusal.rule is Rule.GUARANTEED_TO_OTHERS and could_borrow:
         accepted = f"{accepted[:-1]}, or for a job that may be preempted."
     message = f"{refusal.message}; you asked for {number(devices)}."
     return replace(refusal, message=message, accepted=accepted)
@@ -191,7 +193,7 @@ def _unknown_group(tree: GroupTree, name: str) -> Refusal:
 
 
 def _shape(chain: tuple[Group, ...], devices: float, seconds: float, most: float) -> Refusal | None:
-    """Rules 2 and 3. Comparisons are written so that a NaN fails them."""
+    """Check rules 2 and 3; comparisons are written so that a NaN fails them."""
     if isinstance(devices, bool) or not isinstance(devices, int) or devices < 0:
         allowed = (min(group_max(group), group.max_devices_per_user) for group in chain)
         return Refusal(
@@ -223,7 +225,7 @@ def _shape(chain: tuple[Group, ...], devices: float, seconds: float, most: float
 
 
 def _no_sessions(chain: tuple[Group, ...], kind: Kind) -> Refusal | None:
-    """Rule 4."""
+    """Check rule 4."""
     name = next((group.name for group in chain if group.max_sessions == 0), None)
     if kind is not Kind.SESSION or name is None:
         return None
@@ -231,7 +233,7 @@ def _no_sessions(chain: tuple[Group, ...], kind: Kind) -> Refusal | None:
 
 
 def _above_maximum(chain: tuple[Group, ...], devices: int) -> Refusal | None:
-    """Rule 5."""
+    """Check rule 5."""
     by_group = min(chain, key=group_max)
     by_user = min(chain, key=lambda group: group.max_devices_per_user)
     if devices > group_max(by_group):
@@ -251,7 +253,7 @@ def _above_maximum(chain: tuple[Group, ...], devices: int) -> Refusal | None:
 def _above_node(
     pool: tuple[Device, ...], devices: int, in_node: int, model: str | None, group: str
 ) -> Refusal | None:
-    """Rule 6. ``group``: set if it may not use all models."""
+    """Check rule 6; ``group`` is set if it may not use all models."""
     if devices <= in_node:
         return None
     if model is not None and in_node == 0:
@@ -266,8 +268,8 @@ def _above_node(
     return _too_many(Rule.NODE_MAXIMUM, group, message if pool else "The pool has no devices")
 
 
-def _promised(group: str, devices: int, most: float, *, preemptible: bool) -> Refusal | None:
-    """Rule 7."""
+def _above_reachable(group: str, devices: int, most: float, *, preemptible: bool) -> Refusal | None:
+    """Check rule 7."""
     if devices <= most:
         return None
     why, use = "quota that other groups do not lend", ""
@@ -275,20 +277,20 @@ def _promised(group: str, devices: int, most: float, *, preemptible: bool) -> Re
         why, use = "the guaranteed quotas of other groups", " for work that cannot be preempted"
     have = f"at most {plural(int(most), 'device')}" if most else "no device"
     message = f"Because of {why}, {group} can hold {have}{use}"
-    return _too_many(Rule.PROMISED, group, message)
+    return _too_many(Rule.GUARANTEED_TO_OTHERS, group, message)
 
 
 def _too_many(rule: Rule, group: str, message: str) -> Refusal:
-    """Too many devices; ``admit`` completes the sentence and says how many are accepted."""
+    """Refuse too many devices; ``admit`` completes the sentence and adds the accepted numbers."""
     return Refusal(rule=rule, group=group, message=message, accepted="")
 
 
 def _budget(chain: tuple[Group, ...], devices: float, seconds: float) -> Refusal | None:
-    """Rule 8."""
-    having = [(group.name, group.budget) for group in chain if group.budget is not None]
-    if not having or devices <= _affordable(chain, seconds):
+    """Check rule 8."""
+    budgets = [(group.name, group.budget) for group in chain if group.budget is not None]
+    if not budgets or devices <= _affordable(chain, seconds):
         return None
-    name, budget = min(having, key=lambda each: each[1].device_seconds)
+    name, budget = min(budgets, key=lambda each: each[1].device_seconds)
     message = (
         f"{name} has a budget of {hours(budget.device_seconds)} device-hours in a {budget.period}; "
         f"you asked for {hours(devices * seconds)} device-hours ({plural(devices, 'device')} for "
@@ -305,10 +307,10 @@ def _budget(chain: tuple[Group, ...], devices: float, seconds: float) -> Refusal
     )
 
 
-def _affordable(chain: tuple[Group, ...], each: float) -> float:
-    """How many times the smallest budget of the chain covers so many device-seconds."""
-    whole = (group.budget.device_seconds for group in chain if group.budget is not None)
-    return min(whole, default=inf) / each
+def _affordable(chain: tuple[Group, ...], device_seconds: float) -> float:
+    """Return how many times the smallest budget of the chain covers these device-seconds."""
+    budgets = (group.budget.device_seconds for group in chain if group.budget is not None)
+    return min(budgets, default=inf) / device_seconds
 
 
 def _rounded(seconds: float) -> float:
@@ -321,7 +323,7 @@ def _from_zero_to(most: int) -> str:
 
 
 class AdmissionRules:
-    """Admission with one set of groups and devices; the reach of each group is cached."""
+    """Admission for one set of groups and devices; the reachable capacity of groups is cached."""
 
     def __init__(self, groups: Iterable[Group], devices: Iterable[Device]) -> None:
         self._groups, self._devices = tuple(groups), tuple(devices)
@@ -366,7 +368,7 @@ class AdmissionRules:
         return found
 
     def _of_model(self, group: str, devices: int, model: str) -> Refusal | None:
-        """Rule 1."""
+        """Check rule 1."""
         if devices == 0:
             return Refusal(
                 rule=Rule.NEEDLESS_MODEL,

@@ -24,9 +24,9 @@ from .what_if import LIMITS, STAND_ALONE, QueueReplay, Suggestion, WhatIfQuery, 
 class Precedence(StrEnum):
     """The rule of the queue order by which another request is ahead."""
 
-    PROMISED = "promised"
+    PREEMPTOR = "promised"
     """It is a preemptor: other work was stopped for it."""
-    MOVED = "moved"
+    RELOCATED = "moved"
     """It was relocated."""
     RESERVATION = "reservation"
     """A reservation of its group is due."""
@@ -34,11 +34,12 @@ class Precedence(StrEnum):
     GUARANTEE = "guarantee"
     """Its group stays within its guaranteed quota with it."""
     LESS_USE = "less_use"
-    """Its group, or its owner, has used less for its weight."""
+    """Its group, or its owner, has used less in proportion to its weight."""
     SHORTER = "shorter"
-    """Of the same owner: less work is left, with ageing."""
+    """Of the same owner: it has less work left, less a credit for its age."""
     DEADLINE = "deadline"
-    """Of the same group: its deadline is in danger; of the same owner: or earlier."""
+    """Of the same group: its deadline is in danger. Of the same owner: or its deadline is
+    earlier."""
     OLDER = "older"
     """Of the same owner, and otherwise equal: it was submitted earlier."""
 
@@ -48,7 +49,7 @@ class RequestsAhead:
     """Number of requests that are ahead by one rule.
 
     Attributes:
-        group: the group that is served first; empty where the rule is not about groups.
+        group: the group that is served first; empty if the rule is not about groups.
     """
 
     rule: Precedence
@@ -60,11 +61,11 @@ def precedence(
     request: PendingRequest,
     ahead: Iterable[PendingRequest],
     state: CycleState,
-    promised: Collection[str] = (),
+    preemptors: Collection[str] = (),
 ) -> tuple[RequestsAhead, ...]:
-    """By which rules these requests are ahead of another, in the order of the rules.
+    """Count by rule the requests that are ahead of another, in the order of the rules.
 
-    ``promised``: ids of preemptors.
+    ``preemptors``: request ids.
     """
     due = {name for each in state.due() for name in state.tree.subtree(each.group)}
     chain, own_rank = state.tree.chain(request.group), rank(request.priority)
@@ -74,10 +75,10 @@ def precedence(
         if other.group not in beside:
             beside[other.group] = diverging_group(chain, state.tree.chain(other.group))
         group = beside[other.group]
-        if other.id in promised:
-            counts[Precedence.PROMISED, ""] += 1
+        if other.id in preemptors:
+            counts[Precedence.PREEMPTOR, ""] += 1
         elif other.moved_for:
-            counts[Precedence.MOVED, ""] += 1
+            counts[Precedence.RELOCATED, ""] += 1
         elif other.group in due and request.group not in due:
             counts[Precedence.RESERVATION, other.group] += 1
         elif rank(other.priority) < own_rank:
@@ -86,8 +87,8 @@ def precedence(
             rule = Precedence.GUARANTEE if _within(other, group, state) else Precedence.LESS_USE
             counts[rule, group.name] += 1
         elif other.owner != request.owner or other.group != request.group:
-            hurries = _in_danger(other, state.now) and not _in_danger(request, state.now)
-            counts[Precedence.DEADLINE if hurries else Precedence.LESS_USE, ""] += 1
+            urgent = _in_danger(other, state.now) and not _in_danger(request, state.now)
+            counts[Precedence.DEADLINE if urgent else Precedence.LESS_USE, ""] += 1
         else:
             counts[_of_one_owner(other, request, state.now), ""] += 1
     rules = tuple(Precedence)
@@ -119,18 +120,18 @@ def _of_one_owner(other: PendingRequest, request: PendingRequest, now: float) ->
 MAX_AHEAD = 200
 """With more requests ahead of it, the start of a request is not estimated."""
 ESTIMATE_EFFORT = 2600
-"""Effort for the estimate of one request, so that a page loads quickly."""
+"""Effort limit for the estimate of one request, so that a page loads quickly."""
 SUGGESTION_EFFORT = 1900
-"""Effort for suggestions, in addition to what the estimate left."""
+"""Effort limit for suggestions, in addition to the effort that the estimate left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaState:
-    """The quota that holds a request, as it is now. Shares count in proportion.
+    """The quota that holds a request, and its current usage. Shares count in proportion.
 
     Attributes:
         reason: ``GROUP_MAXIMUM``, ``BORROWING``, ``USER_MAXIMUM`` or ``SESSIONS``.
-        held: by the group, or by the owner in it where the limit is per member.
+        held: devices (or sessions) of the group, or of the owner if the limit is per member.
         most: the limit.
         guaranteed: guaranteed quota of the group, including that of the groups below.
     """
@@ -149,19 +150,19 @@ class Explanation:
     Attributes:
         wait: place, reason and expected start, as in the plan. Past the first page of the queue,
             the start is estimated here.
-        free: devices (of its model) that are wholly free.
-        lendable: schedulable devices (of its model), free or not.
-        quota: the quota that holds it, if one does.
-        budget: the balance of the budget that holds it.
-        reserved: the reservation that devices are withheld for.
-        ahead: by rule, in the order of the rules.
-        suggestions: what would start it now; if nothing would, what would start it sooner.
+        free: number of devices (of its model) that are wholly free.
+        schedulable: number of schedulable devices (of its model), free or not.
+        quota: the quota that holds it, if any.
+        budget: the balance of the budget that holds it, if any.
+        reserved: the reservation that devices are withheld for, if any.
+        ahead: numbers of requests by rule, in the order of the rules.
+        suggestions: changes with which it would start now; if there are none, sooner.
     """
 
     request: PendingRequest
     wait: Wait
     free: int = 0
-    lendable: int = 0
+    schedulable: int = 0
     quota: QuotaState | None = None
     budget: BudgetBalance | None = None
     reserved: ReservedSpan | None = None
@@ -177,13 +178,13 @@ def explain(
     waits: Iterable[Wait],
     groups: Sequence[str] = (),
 ) -> Explanation | None:
-    """Explain one request; None where it is not queued.
+    """Explain why a request waits; None if it is not queued.
 
-    The start is estimated at any place, unless more than ``MAX_AHEAD`` requests are ahead of it or
-    that takes more than ``ESTIMATE_EFFORT``.
+    Its start is estimated at any place in the queue, unless more than ``MAX_AHEAD`` requests are
+    ahead of it or that takes more than ``ESTIMATE_EFFORT``.
 
     Args:
-        waits: of the last plan, in its order. What the plan started runs in the snapshot.
+        waits: the waits of the last plan, in its order. The snapshot has its starts as allocations.
         groups: other groups of its owner, for suggestions.
     """
     replay = QueueReplay(snapshot, now)
@@ -203,12 +204,12 @@ def explain(
         request=request,
         wait=wait,
         free=state.pool.free_count(request.model, request.nodes),
-        lendable=state.pool.total_count(request.model, request.nodes),
+        schedulable=state.pool.total_count(request.model, request.nodes),
         quota=_quota(request, state),
         budget=_budget(wait, snapshot),
         reserved=_reserved(wait, snapshot, now),
         ahead=precedence(
-            request, _in_the_way(wait, request, ahead, replay.known), state, _promised(snapshot)
+            request, _competing(wait, request, ahead, replay.known), state, _preemptors(snapshot)
         ),
         suggestions=found,
     )
@@ -227,7 +228,7 @@ def _split(
 def _estimated(
     wait: Wait, request: PendingRequest, ahead: Iterable[Wait], start: QueueReplay, effort: Effort
 ) -> Wait:
-    """The wait with an estimate also past the first page."""
+    """Return the wait with an estimate, also past the first page."""
     if wait.estimate is not None or not request.devices:
         return wait
     others = (start.known.get(each.request_id) for each in ahead)
@@ -270,7 +271,7 @@ def _budget(wait: Wait, snapshot: Snapshot) -> BudgetBalance | None:
 
 
 def _reserved(wait: Wait, snapshot: Snapshot, now: float) -> ReservedSpan | None:
-    """The reservation that devices are withheld for: of the group named, or the next one."""
+    """Return the reservation that devices are withheld for: of the group named, or the next one."""
     if wait.reason is not Reason.RESERVATION:
         return None
     left = [
@@ -279,15 +280,15 @@ def _reserved(wait: Wait, snapshot: Snapshot, now: float) -> ReservedSpan | None
     return min(left, key=lambda each: (each.starts_at, each.id), default=None)
 
 
-def _promised(snapshot: Snapshot) -> frozenset[str]:
-    """Preemptors of queued victims."""
+def _preemptors(snapshot: Snapshot) -> frozenset[str]:
+    """Return the preemptors of queued victims."""
     return frozenset(each.preemptor for each in snapshot.pending) - {""}
 
 
-def _in_the_way(
+def _competing(
     wait: Wait, request: PendingRequest, ahead: Sequence[Wait], known: Mapping[str, PendingRequest]
 ) -> list[PendingRequest]:
-    """The requests ahead that wait for the same limit, or for devices."""
+    """Return the requests ahead that wait for the same limit, or for devices."""
     if wait.reason in STAND_ALONE:
         return []
     found = []

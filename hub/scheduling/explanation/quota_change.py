@@ -1,6 +1,6 @@
 """Preview a quota change: its effects on queued and running requests, computed on a copy.
 
-A lowered quota stops nothing. It applies to requests that start afterwards.
+A lowered quota stops no running work. It applies to requests that start afterwards.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NO_EFFECT = frozenset({UNAFFECTED, UNCHANGED, NEW})
 
 
 def consequences(after: Group, snapshot: Snapshot, now: float) -> tuple[str, ...]:
-    """Sentences for the administrator who is about to save this group.
+    """Return the effects of saving this group, as sentences for the administrator.
 
     1. allocations above a limit
     2. queued requests that could never start
@@ -37,15 +37,15 @@ def consequences(after: Group, snapshot: Snapshot, now: float) -> tuple[str, ...
         return (UNCHANGED,)
     others = tuple(group for group in snapshot.groups if group.name != after.name)
     changed = replace(snapshot, groups=(*others, after))
-    said = (
+    effects = (
         *_held_above(after, changed),
         *_pending(snapshot, changed, now),
         *_bound_by_others(after, changed),
         *_times(before, after),
         *guarantee_warnings(after, changed),
     )
-    if said:
-        return said
+    if effects:
+        return effects
     return (NEW if before is None else UNAFFECTED,)
 
 
@@ -84,7 +84,7 @@ def _pending(snapshot: Snapshot, changed: Snapshot, now: float) -> Iterator[str]
 
 
 def _stuck(snapshot: Snapshot, plan: Plan) -> set[str]:
-    """Queued requests that could never start: because of a limit, or the quota of others."""
+    """Return the queued requests that could never start: by a limit, or the quota of others."""
     waits = {each.request_id: each.reason for each in plan.waits}
     most = {
         name: reachable(name, snapshot.groups, snapshot.devices)
@@ -133,16 +133,16 @@ _NAMED = 3
 
 
 def _listed(names: Iterable[str]) -> str:
-    """``ada``, ``ada and ben``, ``ada, ben, cleo and 4 more``."""
-    every = list(names)
-    shown, more = every[:_NAMED], len(every) - _NAMED
+    """Join names: ``ada``, ``ada and ben``, ``ada, ben, cleo and 4 more``."""
+    all_names = list(names)
+    shown, more = all_names[:_NAMED], len(all_names) - _NAMED
     if more > 0:
         return f"{', '.join(shown)} and {more} more"
     return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
 
 
 def guarantee_warnings(after: Group, changed: Snapshot) -> Iterator[str]:
-    """Warnings about the guaranteed quota of a group; ``changed`` contains it already.
+    """Yield warnings about the guaranteed quota of a group, which ``changed`` contains already.
 
     1. It is more than the group's max quota.
     2. The guaranteed quotas of the groups below add up to more.

@@ -1,4 +1,4 @@
-"""Quotes: predict the wait of a request before it is sent, and check an extension of a running one.
+"""Quotes: predict the wait of a request before it is submitted, and check time extensions.
 
 Both use a copy of the snapshot, and reserve nothing.
 """
@@ -24,7 +24,8 @@ from ..queue.queues import Queues
 
 
 def quotes(snapshot: Snapshot, requests: Sequence[PendingRequest], now: float) -> tuple[Wait, ...]:
-    """What ``decide`` would say of each of these requests, if it alone were added.
+    """Return the wait of each of these requests that ``decide`` would return if it alone were
+    added.
 
     A request that would start at once has place 0. Requests behind it do not change its place, and
     its estimate ignores them, although they may start before it on devices that it leaves.
@@ -59,18 +60,18 @@ def _quote(
         if isinstance(served, DispatchHold):
             positions.add(served)
             page += each.devices > 0
-    answer = dispatch.serve(request)
+    result = dispatch.serve(request)
     queues.remove(request.id)
-    if not isinstance(answer, DispatchHold):
+    if not isinstance(result, DispatchHold):
         return Wait(request_id=request.id, place=0, reason=Reason.STARTING)
     if page >= FIRST_PAGE and request not in dispatch.state.entitlement:
-        return positions.add(answer)
+        return positions.add(result)
     plan = decide(replace(snapshot, pending=(*ahead, request)), state.now)
     return next(wait for wait in plan.waits if wait.request_id == request.id)
 
 
 def blocked_by(snapshot: Snapshot, request_id: str, now: float) -> PendingRequest | None:
-    """The first queued request that would start now, or sooner, without this running one.
+    """Return the first queued request that would start now or sooner without this running one.
 
     Requests of the same owner do not count: the owner chooses what to run first.
     """
@@ -94,12 +95,12 @@ def blocked_by(snapshot: Snapshot, request_id: str, now: float) -> PendingReques
 def extension_hold(
     snapshot: Snapshot, request_id: str, until: float, now: float
 ) -> HoldReason | None:
-    """Why a running request may not keep its devices until then; None if it may.
+    """Return why a running request may not keep its devices until then; None if it may.
 
     The rules are those for starting:
 
     1. Its budget, or one above, is fully committed to running requests.
-    2. After its present end, its devices are withheld for a reservation or for guaranteed quota
+    2. After its current end, its devices are withheld for a reservation or for guaranteed quota
        that could not be reclaimed from it.
     """
     allocation, left = _without(snapshot, request_id)
@@ -117,7 +118,7 @@ def extension_hold(
 
 
 def _without(snapshot: Snapshot, request_id: str) -> tuple[Allocation | None, Snapshot]:
-    """The allocation of a request, if any, and the snapshot without it."""
+    """Return the allocation of a request, if any, and the snapshot without it."""
     allocation = next(
         (each for each in snapshot.allocations if each.request_id == request_id), None
     )
@@ -126,7 +127,7 @@ def _without(snapshot: Snapshot, request_id: str) -> tuple[Allocation | None, Sn
 
 
 def _expected(plan: Plan, now: float) -> dict[str, float]:
-    """Expected starts of the first page, as far as they are known."""
+    """Return the expected starts on the first page, as far as they are known."""
     return {start.request_id: now for start in plan.starts} | {
         wait.request_id: wait.estimate.at for wait in plan.waits if wait.estimate
     }

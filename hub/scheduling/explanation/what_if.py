@@ -1,7 +1,7 @@
-"""Suggestions: try a queued request in another form on a copy of the state.
+"""Suggestions: try changes of a queued request on a copy of the state.
 
-The queue is not dispatched anew for each form. Of the requests ahead only a few have an effect
-(the head, and the first under each limit), and the last plan says which: serving those brings a
+The queue is not dispatched again for every change. Only a few of the requests ahead have an effect
+(the head, and the first under each limit), and the last plan tells which: serving those brings a
 dispatch to the place of any request.
 """
 
@@ -39,7 +39,7 @@ STAND_ALONE = frozenset(
         Reason.SESSIONS,
     }
 )
-"""Requests that wait for one of these hold no other request, and are held by none."""
+"""Requests with one of these reasons neither block nor wait behind others."""
 _NO_TRACE = STAND_ALONE | {Reason.BEHIND_OTHERS}
 MINUTE = 60.0
 MIN_MINUTES = 5
@@ -47,13 +47,13 @@ MIN_MINUTES = 5
 OTHER_GROUPS = 2
 """Number of the owner's other groups that are tried."""
 SHORTER_PARTS = (2, 4)
-"""Fractions of the time limit that are tried, where none would start now."""
+"""Divisors of the time limit that are tried, if no shorter one would start now."""
 _READ = 1
-"""Effort of one allocation or request when a snapshot is decided again."""
+"""Effort per allocation and request to decide a snapshot again."""
 
 
 class SuggestedChange(StrEnum):
-    """What could be changed in the request."""
+    """Kind of change in the request."""
 
     FEWER_DEVICES = "fewer_devices"
     ANY_MODEL = "any_model"
@@ -63,7 +63,7 @@ class SuggestedChange(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """A change with which the request would start now, or sooner; it was tried.
+    """A change with which the request would start now or sooner, as a trial has shown.
 
     Attributes:
         devices: new number of devices; None: unchanged. ``seconds`` and ``group`` likewise.
@@ -78,10 +78,10 @@ class Suggestion:
 
 
 class QueueReplay:
-    """A dispatch that is brought to a place in the queue of the last plan.
+    """A dispatch that is replayed up to a place in the queue of the last plan.
 
     Attributes:
-        dispatch: what the next request in the queue would find.
+        dispatch: the dispatch at the current place.
         known: queued requests of the snapshot, by id.
     """
 
@@ -102,11 +102,11 @@ class QueueReplay:
         return made
 
     def requests(self, waits: Iterable[Wait]) -> Iterator[PendingRequest]:
-        """The requests of these waits."""
+        """Return the requests of these waits."""
         return filter(None, (self.known.get(wait.request_id) for wait in waits))
 
     def past(self, waits: Iterable[Wait]) -> QueueReplay:
-        """Move on past these requests."""
+        """Replay the dispatch past these requests."""
         for wait in waits:
             if wait.reason in _NO_TRACE:
                 continue
@@ -137,9 +137,9 @@ class WhatIfQuery:
     """The request for which changes are tried.
 
     Attributes:
-        wait: how it waits, as in the plan.
+        wait: its wait in the plan.
         groups: other groups of its owner.
-        effort: what is left for deciding again, on a copy of the snapshot.
+        effort: the effort left for deciding copies of the snapshot.
     """
 
     request: PendingRequest
@@ -150,68 +150,67 @@ class WhatIfQuery:
     effort: Effort
 
     def estimated(self, suggestion: Suggestion) -> Suggestion | None:
-        """The suggestion with its expected start; None where that is not found."""
+        """Return the suggestion with its expected start; None if that is not found."""
         pending = self.snapshot.pending
         self.effort.spend(_READ * (len(pending) + len(self.snapshot.allocations)))
         if self.effort.left <= 0:
             return None
-        other = changed(self.request, suggestion)
-        others = (other if each is self.request else each for each in pending)
-        query = replace(self.snapshot, pending=tuple(others))
-        plan = decide(query, self.now, until=other.id, effort=self.effort)
-        if any(start.request_id == other.id for start in plan.starts):
+        trial = changed(self.request, suggestion)
+        with_trial = (trial if each is self.request else each for each in pending)
+        snapshot = replace(self.snapshot, pending=tuple(with_trial))
+        plan = decide(snapshot, self.now, until=trial.id, effort=self.effort)
+        if any(start.request_id == trial.id for start in plan.starts):
             return suggestion
-        after = next((each.estimate for each in plan.waits if each.request_id == other.id), None)
+        after = next((each.estimate for each in plan.waits if each.request_id == trial.id), None)
         return None if after is None else replace(suggestion, expected=after)
 
 
 def suggestions(
     query: WhatIfQuery, here: QueueReplay, ahead: Sequence[Wait], behind: Iterable[Wait]
 ) -> Iterator[Suggestion]:
-    """What would start now in place of a request.
+    """Yield the changes with which a request would start now.
 
-    1. as many devices as are free
-    2. a device of any model
+    1. fewer devices
+    2. devices of any model
     3. a time limit that ends before the head starts, or before the next reservation
     4. another group
 
-    Each is tried at the request's place (``here``) if it would keep it, else behind all others.
-    Where
-    requests wait because of this one and would be ahead of it then, the queue is decided again.
+    A change is tried at the place of the request (``here``) if it keeps that, otherwise behind all
+    others. If requests that wait because of this one could then be ahead of it, the queue is
+    decided again.
     """
     request = query.request
     if not request.devices:
         return
     end = _BehindQueue(here, behind)
-    stays = not _may_be_further_back(request, here, ahead)
+    keeps_place = not _may_be_further_back(request, here, ahead)
     alone = query.wait.reason in _NO_TRACE
-    dispatch = here.dispatch if stays or not alone else end.dispatch
+    dispatch = here.dispatch if keeps_place or not alone else end.dispatch
 
-    def comes_true(suggestion: Suggestion, dispatch: Dispatch, *, surely: bool) -> bool:
+    def would_start(suggestion: Suggestion, dispatch: Dispatch, *, certain: bool) -> bool:
         return starts(changed(request, suggestion), dispatch) and (
-            surely or query.estimated(suggestion) is suggestion
+            certain or query.estimated(suggestion) is suggestion
         )
 
     found: set[SuggestedChange] = set()
     for suggestion in chain(_fewer(request), _any_model(request), _shorter(request, dispatch)):
-        if suggestion.change not in found and comes_true(
-            suggestion, dispatch, surely=stays or alone
+        if suggestion.change not in found and would_start(
+            suggestion, dispatch, certain=keeps_place or alone
         ):
             found.add(suggestion.change)
             yield suggestion
     for suggestion in _other_groups(query):
-        if comes_true(suggestion, end.dispatch, surely=alone):
+        if would_start(suggestion, end.dispatch, certain=alone):
             yield suggestion
 
 
 def _may_be_further_back(
     request: PendingRequest, replay: QueueReplay, ahead: Sequence[Wait]
 ) -> bool:
-    """Whether a smaller or shorter form could be placed behind others.
+    """Return whether a smaller or shorter form of a request could lose its place in the queue.
 
-    One with a deadline may. So may one that a limit would hold if all those ahead were served: it
-    has
-    the position of the one before it, uncharged (``QueueOrder``).
+    It could if it has a deadline, or if a limit would hold it once all requests ahead were served:
+    then it has the position of the request before it, uncharged (``QueueOrder``).
     """
     if request.deadline is not None:
         return True
@@ -231,11 +230,9 @@ def _may_be_further_back(
 
 
 def sooner(query: WhatIfQuery) -> Iterator[Suggestion]:
-    """What would start sooner: of each kind of change the earliest, among equals the smallest
-    change.
+    """Yield for every kind of change the one with the earliest start, among equals the smallest.
 
-    Each form is decided again while effort is left: first one of each kind, then the second of
-    each.
+    Changes are tried while effort is left: first one of every kind, then the second of every kind.
     """
     request, before = query.request, query.wait.estimate
     if before is None:
@@ -258,7 +255,7 @@ def sooner(query: WhatIfQuery) -> Iterator[Suggestion]:
 
 
 def _is_sooner(after: Estimate | None, before: Estimate) -> bool:
-    """By a minute, and no later in the worst case; None: it starts now."""
+    """Return whether a start is sooner by a minute, and no later in the worst case; None: now."""
     return after is None or (after.at + MINUTE <= before.at and after.latest <= before.latest)
 
 
@@ -270,7 +267,7 @@ def _soonest(suggestion: Suggestion) -> tuple[float, float, int, float]:
 
 
 def changed(request: PendingRequest, suggestion: Suggestion) -> PendingRequest:
-    """The request with a suggestion applied."""
+    """Return the request with a suggestion applied."""
     seconds = request.seconds if suggestion.seconds is None else suggestion.seconds
     return replace(
         request,
@@ -283,7 +280,7 @@ def changed(request: PendingRequest, suggestion: Suggestion) -> PendingRequest:
 
 
 class _BehindQueue:
-    """The dispatch behind all other requests, made on first use."""
+    """The dispatch behind all other requests, computed on first use."""
 
     def __init__(self, here: QueueReplay, behind: Iterable[Wait]) -> None:
         self._here, self._behind = here, behind
@@ -294,12 +291,12 @@ class _BehindQueue:
 
 
 def starts(request: PendingRequest, dispatch: Dispatch) -> bool:
-    """Whether it would start now at that place in the queue. The dispatch does not change."""
+    """Return whether a request would start now at this place; the dispatch does not change."""
     return not isinstance(dispatch.copy().serve(request), DispatchHold)
 
 
 def _fewer(request: PendingRequest) -> Iterator[Suggestion]:
-    """A few sizes, the largest first; a gang names its minimum itself."""
+    """Yield a few smaller sizes, the largest first; none for gangs, which have a minimum."""
     if request.gang or request.share is not None:
         return
     sizes = sorted({request.devices - 1, request.devices // 2, 1}, reverse=True)
@@ -314,8 +311,10 @@ def _any_model(request: PendingRequest) -> Iterator[Suggestion]:
 
 
 def _shorter(request: PendingRequest, dispatch: Dispatch) -> Iterator[Suggestion]:
-    """Time limits that would end before something, the longest first, and no shorter than the
-    expected runtime."""
+    """Yield time limits that end before the shadow time or the next reservation, longest first.
+
+    They are not shorter than the expected runtime.
+    """
     head = dispatch.backfill
     ends = (
         inf if head is None or head.at is None else head.at,
@@ -328,7 +327,10 @@ def _shorter(request: PendingRequest, dispatch: Dispatch) -> Iterator[Suggestion
 
 
 def _parts(request: PendingRequest) -> Iterator[Suggestion]:
-    """Fractions of its time limit in whole minutes, the longest first, and no shorter than that."""
+    """Yield fractions of its time limit in whole minutes, longest first.
+
+    They are not shorter than the expected runtime.
+    """
     for part in SHORTER_PARTS:
         minutes = request.seconds // MINUTE // part
         if minutes >= _least_minutes(request):
@@ -340,7 +342,7 @@ def _least_minutes(request: PendingRequest) -> float:
 
 
 def _other_groups(query: WhatIfQuery) -> Iterator[Suggestion]:
-    """A few other groups of its owner that would admit it. Urgent work stays where it is urgent."""
+    """Yield a few other groups of its owner that would admit it; none for urgent requests."""
     request, tree = query.request, GroupTree(query.snapshot.groups)
     if request.priority is PriorityClass.URGENT:
         return

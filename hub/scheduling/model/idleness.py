@@ -1,11 +1,12 @@
 """Idle detection: decide from samples when a session with devices is warned and stopped.
 
-A sample has three signals, and work in any of them is work: the cells that its kernels run
-(silent ones too), the CPU time of its processes (terminals and background processes too), and
-its devices. An open browser tab is none of them. A signal that cannot be read counts as work.
+A sample has three signals, and activity in any of them counts as work: the cells that its kernels
+run (cells without output too), the CPU time of its processes (terminals and background processes
+too), and its devices. An open browser tab is not a signal. A signal that cannot be read counts as
+work.
 
-Nothing is concluded from a time without samples: after a gap (a machine that slept, a clock
-that jumped, a service that was down) the watch starts anew.
+A time without samples proves nothing: after a gap (a machine that slept, a clock that jumped, a
+service that was down) the watch restarts.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class ActivityLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceActivity:
-    """One device: ``name`` for display, ``detail`` what else was seen (memory in use)."""
+    """Activity of one device: ``name`` for display, ``detail`` for more evidence (memory in
+    use)."""
 
     name: str
     use: ActivityLevel
@@ -77,13 +79,13 @@ class IdleSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleWatch:
-    """What the samples so far amount to.
+    """The state of idle detection for one session, accumulated from its samples.
 
     Attributes:
         began: time of the first sample.
         quiet_since: no work was seen after it.
         worked_at: when work was last seen; None for never.
-        work: what that was, as a sentence.
+        work: the last work that was seen, as a sentence.
         cpu_used: CPU seconds since ``quiet_since``.
     """
 
@@ -97,7 +99,7 @@ class IdleWatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleWarning:
-    """An idle warning that a session has.
+    """The idle warning of a session.
 
     Attributes:
         idle_since: no work was seen after it.
@@ -111,6 +113,8 @@ class IdleWarning:
 
 
 class IdleDecision(StrEnum):
+    """What to do with a session and its idle warning."""
+
     LEAVE = "leave"
     WARN = "warn"
     WITHDRAW = "withdraw"
@@ -118,12 +122,12 @@ class IdleDecision(StrEnum):
 
 
 def sample_interval(idle_seconds: float, countdown: float) -> float:
-    """Seconds between two samples, for this idle time and this countdown."""
+    """Return the seconds between two samples, for this idle time and this countdown."""
     return min(MAX_SAMPLE_SECONDS, min(idle_seconds, countdown) / _SAMPLES_PER_SPAN)
 
 
 def observed(before: IdleWatch | None, sample: IdleSample, *, every: float) -> IdleWatch:
-    """Add a sample to a watch; ``every`` is the interval that should lie between two."""
+    """Add a sample to a watch; ``every`` is the sampling interval in seconds."""
     if before is None or not 0 <= sample.at - before.last.at <= _GAP_INTERVALS * every:
         return IdleWatch(began=sample.at, last=sample, quiet_since=sample.at)
     work = _work(before.last, sample)
@@ -142,10 +146,10 @@ def decision(
     kept_at: float | None,
     idle_seconds: float,
 ) -> IdleDecision:
-    """Decide about a session after its newest sample.
+    """Decide whether to warn or stop a session, or to withdraw its warning, after a new sample.
 
     1. A group without an idle rule: leave it, and withdraw a warning.
-    2. Not warned: warn after ``idle_seconds`` without work, counted anew from ``kept_at``.
+    2. Not warned: warn after ``idle_seconds`` without work; ``kept_at`` restarts the count.
     3. Warned: work withdraws the warning.
     4. A countdown that ended in a gap starts again.
     5. Stop when the countdown is over and two samples since agree.
@@ -166,7 +170,7 @@ def decision(
 
 
 def evidence(watch: IdleWatch) -> tuple[str, ...]:
-    """The evidence behind a warning, one sentence each, without times of day."""
+    """Return the evidence behind a warning, one sentence each, without times of day."""
     kernels = watch.last.kernels
     sentences = []
     if kernels is not None:
@@ -185,7 +189,7 @@ def evidence(watch: IdleWatch) -> tuple[str, ...]:
 
 
 def _work(before: IdleSample, sample: IdleSample) -> str:
-    """The work between two samples as a sentence; empty for none."""
+    """Return the work between two samples as a sentence; empty for none."""
     kernels = sample.kernels
     if kernels is None:
         return "Its kernels do not tell whether they run a cell, which counts as work."
@@ -208,7 +212,7 @@ def _work(before: IdleSample, sample: IdleSample) -> str:
 
 
 def _later(kernels: KernelReport, before: KernelReport | None) -> bool:
-    """Whether a cell ran that the sample before did not know of."""
+    """Return whether a cell ran since the sample before."""
     if kernels.cell_at is None:
         return False
     known = before.cell_at if before else None
@@ -216,7 +220,7 @@ def _later(kernels: KernelReport, before: KernelReport | None) -> bool:
 
 
 def _cpu_between(before: IdleSample, sample: IdleSample) -> float | None:
-    """CPU seconds between two samples; None also where the counter was reset."""
+    """Return the CPU seconds between two samples; None if unknown or the counter was reset."""
     if before.cpu_seconds is None or sample.cpu_seconds is None:
         return None
     used = sample.cpu_seconds - before.cpu_seconds

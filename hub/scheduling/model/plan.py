@@ -101,7 +101,7 @@ class Wait(NamedTuple):
     Attributes:
         place: position in the queue; 1 is next, 0 starts now.
         reason: the rule that holds it.
-        detail: what the sentence names: the group at its limit, the missing model, …
+        detail: the object that the sentence names: the group at its limit, the missing model, …
         estimate: None past the first page of the queue, or where the start cannot be known.
     """
 

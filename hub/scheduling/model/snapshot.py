@@ -57,7 +57,7 @@ class Health(StrEnum):
     SICK = "sick"
     """It reports errors."""
     GONE = "gone"
-    """It was known before and does not answer any more."""
+    """It was known before and is no longer reported."""
 
 
 class MarkKind(StrEnum):
@@ -67,7 +67,7 @@ class MarkKind(StrEnum):
     """Drained: running work ends by itself, or by a date."""
     QUARANTINE = "quarantine"
     """Quarantined until an administrator releases it."""
-    SILENT = "silent"
+    UNREACHABLE = "silent"
     """Of a node: its engine does not answer, or cannot start anything now."""
 
 
@@ -105,7 +105,7 @@ class Device:
         index: position within the node.
         model: product name, as the driver reports it.
         memory_bytes: size of its memory.
-        simulated: True for a device that exists only in name.
+        simulated: True for a device without hardware.
         switch: network switch of its node; empty if unknown.
         health: only ``OK`` devices are allocated.
         why: the sentence behind a health other than ``OK``.
@@ -124,20 +124,20 @@ class Device:
     marks: tuple[Mark, ...] = ()
 
     @property
-    def lendable(self) -> bool:
+    def schedulable(self) -> bool:
         """Whether new work may start on it once it is free."""
         return self.health is Health.OK and not self.marks
 
     @property
     def drain(self) -> Mark | None:
-        """Of the drains of the device and its node, the one that ends first."""
+        """The drain that ends first, of the device or its node."""
         found = [mark for mark in self.marks if mark.kind is MarkKind.DRAIN]
         return min(found, key=_end, default=None)
 
     @property
-    def silent(self) -> Mark | None:
-        """Why nothing can start on its node now."""
-        return next((mark for mark in self.marks if mark.kind is MarkKind.SILENT), None)
+    def unreachable(self) -> Mark | None:
+        """The mark of a node whose engine does not answer."""
+        return next((mark for mark in self.marks if mark.kind is MarkKind.UNREACHABLE), None)
 
     @property
     def draining(self) -> bool:
@@ -174,7 +174,7 @@ class Group:
         max_sessions: sessions with devices of one member at one time; None: unlimited.
         sessions_borrow: whether sessions, which are never preempted, may use the guaranteed quota
             of other groups.
-        budget: what it and its subtree may use per week or term; None: unlimited.
+        budget: device-seconds that it and its subtree may use per week or term; None: unlimited.
     """
 
     name: str
@@ -262,7 +262,7 @@ class BudgetBalance:
     """A group's budget in the current period, in device-seconds.
 
     Attributes:
-        running: what running requests would still use until their time limits.
+        running: device-seconds that running requests would still use until their time limits.
         refills_at: when the next period begins; None where no later term is known.
     """
 
@@ -365,8 +365,8 @@ class Snapshot:
     """Everything that a decision depends on, read in one transaction.
 
     Attributes:
-        takes_work: whether any node does; False where all are drained or silent.
-        silent: why nothing can start on some nodes, one sentence each.
+        takes_work: whether any node takes work; False where all are drained or unreachable.
+        unreachable: why nothing can start on some nodes, one sentence each.
         use: decayed use by group and owner.
         reserved: occurrences of reservations that are due, or that begin before any request that
             could start now would have to end.
@@ -379,7 +379,7 @@ class Snapshot:
     pending: tuple[PendingRequest, ...] = ()
     allocations: tuple[Allocation, ...] = ()
     takes_work: bool = True
-    silent: tuple[str, ...] = ()
+    unreachable: tuple[str, ...] = ()
     use: tuple[DecayedUsage, ...] = ()
     reserved: tuple[ReservedSpan, ...] = ()
     budgets: tuple[BudgetBalance, ...] = ()
@@ -387,5 +387,5 @@ class Snapshot:
 
 
 def open_nodes(nodes: Collection[str], marks: Iterable[Mark]) -> frozenset[str]:
-    """Nodes that are neither drained as a whole nor silent."""
+    """Return the nodes that are neither drained as a whole nor unreachable."""
     return frozenset(nodes) - {m.target for m in marks if m.kind is not MarkKind.QUARANTINE}

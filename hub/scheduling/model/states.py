@@ -14,6 +14,8 @@ from ...errors import IllegalMove
 
 
 class State(StrEnum):
+    """State of a request."""
+
     QUEUED = "queued"
     GRANTED = "granted"
     STARTING = "starting"
@@ -29,6 +31,8 @@ class State(StrEnum):
 
 
 class Move(StrEnum):
+    """Event that moves a request to another state."""
+
     GRANT = "grant"
     """A lease is written."""
     LAUNCH = "launch"
@@ -38,9 +42,9 @@ class Move(StrEnum):
     GIVE_BACK = "give back"
     """Nothing ran: the request returns to the queue (claim window over, start refused)."""
     STOP = "stop"
-    """It was told to end, or ended by itself; its devices are not free yet."""
+    """It is being stopped, or ended by itself; its devices are not free yet."""
     LOSE = "lose"
-    """There is no sign of life, and its end is confirmed."""
+    """Its processes are gone without a result, and that is confirmed."""
     PREEMPT = "preempt"
     HALT = "halt"
     REQUEUE = "requeue"

@@ -7,12 +7,12 @@ _TENTH, _LEAST_HOURS = 0.095, 0.005
 
 
 def plural(count: float, noun: str) -> str:
-    """``1 device``, ``4 devices``."""
+    """Return a count with its noun: ``1 device``, ``4 devices``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def number(value: float) -> str:
-    """Format a number that a user typed; very large ones are cut."""
+    """Format a number that a user typed; a very large one as "more than a billion"."""
     if value >= _VAST:
         return "more than a billion"
     if value <= -_VAST:
@@ -21,7 +21,10 @@ def number(value: float) -> str:
 
 
 def hours(device_seconds: float) -> str:
-    """``300.0``; small amounts have more digits (``0.03``), so that they are not shown as zero."""
+    """Format device-seconds as device-hours: ``300.0``.
+
+    Small amounts have more digits (``0.03``), so that they are not shown as zero.
+    """
     amount = device_seconds / 3600
     if amount < _LEAST_HOURS:
         return "less than 0.01" if amount > 0 else "0.0"
@@ -29,7 +32,7 @@ def hours(device_seconds: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """``8 hours``, ``1 hour 30 minutes``, ``45 seconds``."""
+    """Format a time span: ``8 hours``, ``1 hour 30 minutes``, ``45 seconds``."""
     if seconds < 0:
         return f"minus {span(-seconds)}"
     if not seconds < _VAST:

@@ -20,7 +20,7 @@ Shape = tuple[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """What a request gets.
+    """The devices that a request gets.
 
     Attributes:
         devices: by role and member of a gang, then by index.
@@ -47,7 +47,7 @@ _devices: Callable[[TakenDevices], tuple[str, ...]] = attrgetter("devices")
 
 
 def shape(request: PendingRequest) -> Shape:
-    """All that placement depends on: requests of one shape fit, or do not fit, at the same time."""
+    """Return all that placement depends on: requests of one shape fit at the same time."""
     return (
         request.devices,
         request.model,
@@ -59,13 +59,13 @@ def shape(request: PendingRequest) -> Shape:
 
 
 def largest_node(devices: Iterable[Device], model: str | None = None) -> int:
-    """The most of these devices (of this model) on one node."""
+    """Return the largest number of these devices (of this model) on one node."""
     per_node = Counter(d.node for d in devices if model is None or d.model == model)
     return max(per_node.values(), default=0)
 
 
 class DevicePool:
-    """Schedulable devices and those of them that are free.
+    """The schedulable devices, and which of them are free.
 
     A device that is broken, drained or in quarantine is never free, not even when its lease ends.
 
@@ -81,7 +81,7 @@ class DevicePool:
         takes_work: bool = True,
     ) -> None:
         self.takes_work = takes_work
-        self._topology = DeviceTopology(device for device in devices if device.lendable)
+        self._topology = DeviceTopology(device for device in devices if device.schedulable)
         self._all = FreeDevices(self._topology)
         self._free = self._all.copy()
         self._shared = SharedDevices(self._topology)
@@ -95,11 +95,11 @@ class DevicePool:
         return made
 
     def free_count(self, model: str | None = None, nodes: Set[str] | None = None) -> int:
-        """Number of wholly free devices (of this model, on these nodes)."""
+        """Return the number of wholly free devices (of this model, on these nodes)."""
         return self._total(self._free, model, nodes)
 
     def total_count(self, model: str | None = None, nodes: Set[str] | None = None) -> int:
-        """Number of schedulable devices, free or not."""
+        """Return the number of schedulable devices, free or not."""
         return self._total(self._all, model, nodes)
 
     def _total(self, free: FreeDevices, model: str | None, nodes: Set[str] | None) -> int:
@@ -111,25 +111,25 @@ class DevicePool:
         return free.within(family, self._topology.among(nodes))
 
     def could_fit(self, request: PendingRequest) -> bool:
-        """Whether a request would fit if every schedulable device were free."""
+        """Return whether a request would fit if every schedulable device were free."""
         key = shape(request)
         if key not in self._could:
             self._could[key] = self._fits(request, self._all, SharedDevices(self._topology))
         return self._could[key]
 
     def fits(self, request: PendingRequest) -> bool:
-        """Whether ``take`` would find a placement now."""
+        """Return whether ``take`` would find a placement now."""
         return self._fits(request, self._free, self._shared)
 
     def nodes_of(self, taken: TakenDevices) -> tuple[int, ...]:
-        """Numbers of the nodes of these devices."""
+        """Return the numbers of the nodes of these devices."""
         return tuple(node for node, _ in self._topology.spots[taken.devices])
 
     def other_nodes(self, taken: TakenDevices, among: Set[str] | None = None) -> frozenset[str]:
-        """Names of all nodes (among these) without those of these devices."""
+        """Return the names of all nodes (of ``among``) without those of these devices."""
         names = self._topology.names
-        here = {names[node] for node in self.nodes_of(taken)}
-        return frozenset(names if among is None else among) - here
+        used = {names[node] for node in self.nodes_of(taken)}
+        return frozenset(names if among is None else among) - used
 
     def take(self, request: PendingRequest, preferred: int = 0) -> Placement | None:
         """Take devices for a request; None, and nothing taken, if it does not fit.
@@ -139,9 +139,9 @@ class DevicePool:
         2. A gang: as ``arrange`` says.
         3. Else best fit: the node with the fewest fitting devices left over, so that whole nodes
            stay free for larger requests; then one of the ``preferred`` nodes, where its group runs
-           already, so that what a group borrows lies on few nodes and whole ones can be reclaimed
-           (as the cells of HiveD; Zhao et al., OSDI 2020); then the node's name. Within the node
-           the lowest index, then the id.
+           already, so that the devices that a group borrows are on few nodes and whole nodes can be
+           reclaimed (as the cells of HiveD; Zhao et al., OSDI 2020); then the node's name. Within
+           the node the lowest index, then the id.
         """
         if request.devices == 0:
             return Placement(devices=())
@@ -160,28 +160,29 @@ class DevicePool:
         return Placement(devices=self._free.take(family, node, request.devices))
 
     def model_of(self, taken: TakenDevices) -> str | None:
-        """The one model of these devices; None where they are of several, or not schedulable."""
+        """Return the model of these devices; None if they have several, or are not schedulable."""
         spots = filter(None, map(self._topology.where.get, taken.devices))
         models = {self._topology.devices[node][place].model for node, place in spots}
         return models.pop() if len(models) == 1 else None
 
     def release(self, taken: TakenDevices) -> None:
-        """Free these devices. Those that are free already or not schedulable stay as they are."""
-        self._free.add(self._given(taken))
+        """Free these devices; those that are free already or not schedulable do not change."""
+        self._free.add(self._no_longer_held(taken))
 
     def release_as_they_end(
         self, ends: Iterable[tuple[float, TakenDevices]], enough: int
     ) -> Iterator[float]:
         """Release these in the order of their ends, and yield some of the end times.
 
-        Yields the first time, and each at which a node reaches ``enough`` wholly free devices.
+        Yields the first time, and every time at which a node reaches ``enough`` wholly free
+        devices.
         """
         return self._free.release_as_they_end(
-            ends, self._given if self._shared else _devices, enough
+            ends, self._no_longer_held if self._shared else _devices, enough
         )
 
-    def _given(self, taken: TakenDevices) -> tuple[str, ...]:
-        """Those of its devices of which no share is held any more."""
+    def _no_longer_held(self, taken: TakenDevices) -> tuple[str, ...]:
+        """Remove a taken share, and return the devices of which no share is held any more."""
         if taken.share is not None:
             over = (each for each in taken.devices if each in self._topology.where)
             return tuple(each for each in over if self._shared.remove(each, taken.share))
@@ -190,7 +191,7 @@ class DevicePool:
         return taken.devices
 
     def occupy(self, taken: TakenDevices) -> None:
-        """Take exactly these devices, free or not. Occupied as a whole, a device is no longer
+        """Take exactly these devices, free or not; a device taken as a whole is no longer
         shared."""
         self._free.remove(taken.devices)
         if taken.share is None:
@@ -202,7 +203,7 @@ class DevicePool:
                 self._shared.add(device, taken.share)
 
     def is_available(self, device: str) -> bool:
-        """Whether a device is free or shared."""
+        """Return whether a device is free or shared."""
         return device in self._shared or self._free.has(device)
 
     def is_shared(self, device: str) -> bool:
@@ -212,22 +213,22 @@ class DevicePool:
         return self._free.has(device)
 
     def remaining_share(self, device: str) -> Share:
-        """What remains of a shared device."""
+        """Return the unused share of a shared device."""
         return self._shared.remaining_share(device)
 
     def free_on(self, node: int, model: str | None = None) -> int:
-        """Number of wholly free devices (of this model) on a node."""
+        """Return the number of wholly free devices (of this model) on a node."""
         family = self._topology.families.get(model)
         return 0 if family is None else self._free.count(family, node)
 
     def missing_on(self, node: int, request: PendingRequest) -> int:
-        """How many more devices a node would have to have free for a request."""
+        """Return how many more devices have to become free on a node for a request."""
         if not self._topology.among(request.nodes) >> node & 1:
             return request.devices + len(self._topology.devices[node])
         return request.devices - self.free_on(node, request.model)
 
     def gains(self, taken: TakenDevices, model: str | None = None) -> Mapping[int, int]:
-        """By node: how many of these devices are of this model and schedulable."""
+        """Return by node how many of these devices are of this model and schedulable."""
         family = self._topology.families.get(model)
         gained: dict[int, int] = {}
         if family is not None:
@@ -281,7 +282,7 @@ class DevicePool:
 
 
 class GroupLocality:
-    """By group: the set of nodes on which it holds devices."""
+    """The set of nodes on which each group holds devices."""
 
     def __init__(self, pool: DevicePool, allocations: Iterable[Allocation] = ()) -> None:
         self._nodes: defaultdict[str, int] = defaultdict(int)

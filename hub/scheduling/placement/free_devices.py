@@ -24,10 +24,10 @@ Spot = tuple[int, int]
 """A node, and a set of places on it."""
 
 
-def shallow_copy(one: _T) -> _T:
+def shallow_copy(original: _T) -> _T:
     """Copy an object with its attributes; much faster than ``copy.copy``."""
-    made = object.__new__(type(one))
-    made.__dict__.update(one.__dict__)
+    made = object.__new__(type(original))
+    made.__dict__.update(original.__dict__)
     return made
 
 
@@ -39,12 +39,12 @@ class DeviceTopology:
     """Nodes, devices and switches of the pool; constant during a decision.
 
     Attributes:
-        names: of the nodes.
+        names: node names by node number.
         devices: by node, in the order of their places.
         where: node and place of each device.
-        spots: by devices: their nodes, with the places on each.
-        families: number of each family. Where all devices are of one model, it has the number of
-            all.
+        spots: by tuple of devices: their nodes, with the places on each.
+        families: number of each family. If all devices are of one model, its family and that of all
+            devices are the same.
         masks: by family and node: the places of its devices.
         of_node: by node: the families that have devices there, with their places.
         switches: the nodes of each named switch, ordered by name.
@@ -79,7 +79,7 @@ class DeviceTopology:
         self.spots = _Spots(self.where)
 
     def among(self, nodes: Set[str] | None) -> int:
-        """The nodes with these names; None: all of them."""
+        """Return the nodes with these names; None: all of them."""
         if nodes is None:
             return ANYWHERE
         return sum(1 << node for node, name in enumerate(self.names) if name in nodes)
@@ -88,9 +88,8 @@ class DeviceTopology:
 class _Spots(dict[tuple[str, ...], tuple[Spot, ...]]):
     """Nodes and places of tuples of devices.
 
-    The devices of an allocation are looked up repeatedly while it runs, so results are cached up to
-    a
-    maximum size.
+    The devices of an allocation are looked up repeatedly while it runs, so results are cached, up
+    to a maximum size.
     """
 
     _MOST = 50_000
@@ -118,13 +117,13 @@ def _switches(devices: list[list[Device]]) -> list[int]:
 
 
 class FreeDevices:
-    """Which devices are free; all of them at first."""
+    """The set of free devices; all of them at first."""
 
     def __init__(self, topology: DeviceTopology) -> None:
         self._topology = topology
         self._places = list(topology.masks[0])
         self._buckets: list[list[int]] = []
-        """By family and number of free devices: the nodes that have as many."""
+        """Nodes by family and number of free devices."""
         self._totals: list[int] = []
         for masks in topology.masks:
             counts = [mask.bit_count() for mask in masks]
@@ -149,7 +148,7 @@ class FreeDevices:
         return place >= 0 and bool(self._places[node] >> place & 1)
 
     def within(self, family: int, nodes: int) -> int:
-        """Number of free devices of these nodes."""
+        """Return the number of free devices on these nodes."""
         buckets = enumerate(self._buckets[family])
         return sum(count * (bucket & nodes).bit_count() for count, bucket in buckets if bucket)
 
@@ -157,7 +156,7 @@ class FreeDevices:
         return (self._places[node] & self._topology.masks[family][node]).bit_count()
 
     def slots_for(self, family: int, count: int) -> int:
-        """How many times ``count`` free devices exist, each time on one node."""
+        """Return how many requests for ``count`` devices on one node fit."""
         buckets = self._buckets[family]
         return sum(
             at // count * buckets[at].bit_count()
@@ -166,13 +165,13 @@ class FreeDevices:
         )
 
     def nodes_for(self, family: int, count: int) -> int:
-        """Number of nodes with so many free devices."""
+        """Return the number of nodes with at least ``count`` free devices."""
         return sum(bucket.bit_count() for bucket in self._buckets[family][count:])
 
     def tightest(
         self, family: int, count: int, within: int = ANYWHERE, preferred: int = 0
     ) -> int | None:
-        """The node with the fewest free devices that has ``count``.
+        """Return the node with the fewest free devices that has at least ``count``.
 
         Among equals the first of the ``preferred`` nodes, else the first of all.
         """
@@ -185,7 +184,7 @@ class FreeDevices:
         return None
 
     def fullest(self, family: int, within: int = ANYWHERE) -> int | None:
-        """The node with the most free devices; among equals the first."""
+        """Return the node with the most free devices; among equals the first."""
         buckets = self._buckets[family]
         for at in range(len(buckets) - 1, 0, -1):
             nodes = buckets[at] & within
@@ -194,7 +193,7 @@ class FreeDevices:
         return None
 
     def in_order(self, family: int, within: int = ANYWHERE) -> Iterator[int]:
-        """The nodes with any free device, those with the fewest first."""
+        """Yield the nodes with any free device, those with the fewest first."""
         for bucket in self._buckets[family][1:]:
             nodes = bucket & within
             while nodes:
@@ -202,7 +201,7 @@ class FreeDevices:
                 nodes &= nodes - 1
 
     def devices(self, family: int, node: int) -> Iterator[Device]:
-        """The free devices of a node, in order."""
+        """Yield the free devices of a node, in order."""
         inside = self._topology.devices[node]
         left = self._places[node] & self._topology.masks[family][node]
         while left:
@@ -210,7 +209,7 @@ class FreeDevices:
             left &= left - 1
 
     def take(self, family: int, node: int, count: int) -> tuple[str, ...]:
-        """Take the first ``count`` free devices of a node, which has as many."""
+        """Take the first ``count`` free devices of a node, which must have that many."""
         inside = self._topology.devices[node]
         free = self._places[node]
         left = free & self._topology.masks[family][node]
@@ -236,26 +235,26 @@ class FreeDevices:
     def release_as_they_end(
         self,
         ends: Iterable[tuple[float, _T]],
-        given: Callable[[_T], tuple[str, ...]],
+        released: Callable[[_T], tuple[str, ...]],
         enough: int,
     ) -> Iterator[float]:
-        """``add`` the devices of these items in the order of their ends, and yield some of the end
-        times.
+        """Free the devices of these items in the order of their ends; yield some of the end times.
 
-        Yields the first time, and each at which a node reaches ``enough`` free devices. Changes in
-        between are only collected. ``given`` of an item is called before its time is yielded.
+        Yields the first time, and every time at which a node reaches ``enough`` free devices.
+        Changes in between are only collected. ``released`` maps an item to its devices; it is
+        called before the time of the item is yielded.
         """
         spots, places = self._topology.spots, self._places
         coming: dict[int, int] = {}
         now, most, least = None, 0, 0
-        for end, one in ends:
+        for end, item in ends:
             if end != now:
                 if now is not None and most >= least:
                     self._settle(coming)
                     least = enough
                     yield now
                 now, most = end, 0
-            for node, more in spots[given(one)]:
+            for node, more in spots[released(item)]:
                 free = coming[node] = coming.get(node, places[node]) | more
                 count = free.bit_count()
                 if count > most:  # noqa: PLR1730 - the innermost loop of all
@@ -297,7 +296,7 @@ class SharedDevices:
         self._topology = topology
         self._shares: dict[str, tuple[Share, ...]] = {}
         self._remaining: list[list[Remaining]] = [[] for _ in topology.masks]
-        """By family: what remains of its devices, the least first."""
+        """Unused shares of devices by family, the smallest first."""
 
     def copy(self) -> SharedDevices:
         made = shallow_copy(self)
@@ -306,12 +305,11 @@ class SharedDevices:
         return made
 
     def find(self, family: int, share: Share) -> str | None:
-        """The shared device with the least left over beside this share.
+        """Return the shared device with the least left over beside this share; None if none fits.
 
         Best fit approximates the gradient descent of Weng et al. (USENIX ATC 2023, "Beware of
         fragmentation"): a remainder is lost to larger shares, so the smallest that suffices is
-        used, and
-        no whole device is split for it.
+        used, and no whole device is split for it.
         """
         remaining = self._remaining[family]
         for at in range(bisect_left(remaining, (share.compute - _ROUNDING,)), len(remaining)):
@@ -325,7 +323,7 @@ class SharedDevices:
         self._change(device, (*self._shares.get(device, ()), share))
 
     def remove(self, device: str, share: Share) -> bool:
-        """Return a share, if the device has it. True where no share of the device remains."""
+        """Remove a share from a device; return whether that was its last one."""
         shares = list(self._shares.get(device, ()))
         if share not in shares:
             return False
@@ -334,20 +332,20 @@ class SharedDevices:
         return not shares
 
     def close(self, device: str) -> None:
-        """Leave nothing of a device for shares."""
+        """Remove all shares of a device, which is then no longer shared."""
         if device in self._shares:
             self._change(device, ())
 
     def __bool__(self) -> bool:
-        """Whether any device is shared."""
+        """Return whether any device is shared."""
         return bool(self._shares)
 
     def __contains__(self, device: str) -> bool:
         return device in self._shares
 
     def remaining_share(self, device: str) -> Share:
-        """All that remains of a shared device."""
-        compute, memory, _, _ = self._room(*self._topology.where[device], self._shares[device])
+        """Return the unused share of a shared device."""
+        compute, memory, _, _ = self._unused(*self._topology.where[device], self._shares[device])
         return Share(compute=compute, memory_bytes=memory)
 
     def _change(self, device: str, shares: tuple[Share, ...]) -> None:
@@ -359,18 +357,18 @@ class SharedDevices:
             if mask >> place & 1:
                 if before:
                     remaining = self._remaining[family]
-                    del remaining[bisect_left(remaining, self._room(node, place, before))]
+                    del remaining[bisect_left(remaining, self._unused(node, place, before))]
                 if shares:
-                    insort(self._remaining[family], self._room(node, place, shares))
+                    insort(self._remaining[family], self._unused(node, place, shares))
 
-    def _room(self, node: int, place: int, shares: tuple[Share, ...]) -> Remaining:
+    def _unused(self, node: int, place: int, shares: tuple[Share, ...]) -> Remaining:
         memory = self._topology.devices[node][place].memory_bytes
         compute = 1 - fsum(each.compute for each in shares)
         return (compute, memory - sum(each.memory_bytes for each in shares), node, place)
 
 
 def fits(device: Device, shares: tuple[Share, ...]) -> bool:
-    """Whether a device can hold all of these shares at the same time."""
+    """Return whether a device can hold all of these shares at the same time."""
     return (
         all(each.compute > 0 for each in shares)
         and fsum(each.compute for each in shares) <= 1

@@ -3,7 +3,7 @@
 Gangs start whole or not at all (Ousterhout, "Scheduling techniques for concurrent systems",
 ICDCS 1982), with a minimum and a wanted number of members, as Volcano's ``minAvailable`` and
 Kueue's partial admission. One node is best, then one switch: Jeon et al. (USENIX ATC 2019)
-measured what each step away costs.
+measured the cost of lower locality.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Sizes = Mapping[int, int]
 """Number of members of each size, the largest size first."""
 
 Nodes = Mapping[int, list[int]]
-"""By size: the nodes of the members of that size."""
+"""Nodes of the members, by member size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangLayout:
-    """Where a gang fits.
+    """The nodes on which a gang fits.
 
     Attributes:
         members: number of members of each role.
@@ -36,32 +36,31 @@ class GangLayout:
 
 
 def is_elastic(request: PendingRequest) -> bool:
-    """Whether it can start with fewer members than it requests."""
+    """Return whether a request can start with fewer members than it asks for."""
     return any(role.wanted > role.minimum for role in request.gang)
 
 
 def forms(request: PendingRequest) -> Iterator[PendingRequest]:
-    """A request as it is; of an elastic gang then with fewer and fewer members, down to its
-    minimum."""
+    """Yield a request as it is; an elastic gang also with fewer members, down to its minimum."""
     yield request
     for members in islice(_from_wanted_to_minimum(request.gang), 1, None):
         yield _with(request, members)
 
 
 def least(request: PendingRequest) -> PendingRequest:
-    """A gang with its minimum of members: preemption frees no more than that."""
+    """Return a gang with its minimum number of members: preemption frees no more than that."""
     if not request.gang:
         return request
     return _with(request, tuple(role.minimum for role in request.gang))
 
 
 def smallest_member(request: PendingRequest) -> int:
-    """The fewest devices that it needs on one node."""
+    """Return the smallest number of devices that a request needs on one node."""
     return min((role.devices for role in request.gang), default=request.devices)
 
 
 def largest_member(request: PendingRequest) -> int:
-    """The most devices that it needs on one node."""
+    """Return the largest number of devices that a request needs on one node."""
     return max((role.devices for role in request.gang), default=request.devices)
 
 
@@ -107,7 +106,7 @@ def arrange(
 
 
 def _may_hold(request: PendingRequest, free: FreeDevices, family: int) -> bool:
-    """Whether the minimum of each role would fit alone; a quick check before the search."""
+    """Return whether the minimum of every role would fit alone: a quick check before the search."""
     capacity = free.slots_for if request.arrangement is Arrangement.PACK else free.nodes_for
     return all(
         capacity(family, role.devices) >= role.minimum for role in request.gang if role.devices
@@ -134,7 +133,7 @@ def _sizes(roles: tuple[GangRole, ...], members: tuple[int, ...]) -> Sizes:
 def _in_family(
     sizes: Sizes, arrangement: Arrangement, topology: DeviceTopology, free: FreeDevices, family: int
 ) -> tuple[bool, int, Nodes] | None:
-    """Whether the layout crosses switches, its number of nodes, and its nodes."""
+    """Return whether the layout crosses switches, its number of nodes, and its nodes."""
     devices = sum(size * count for size, count in sizes.items())
     if devices > free.total(family):
         return None
@@ -160,7 +159,7 @@ def _count(nodes: Nodes) -> int:
 
 
 def _spread(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes | None:
-    """Place each member on its own node: the largest first, on the tightest."""
+    """Place every member on its own node: the largest member first, on the tightest node."""
     nodes: dict[int, list[int]] = {}
     for size, count in sizes.items():
         for _ in range(count):
@@ -173,8 +172,10 @@ def _spread(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes 
 
 
 def _packed(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes | None:
-    """Fill the fullest node with as many members as it holds, the largest first, until the rest
-    fits on one node: then the tightest."""
+    """Fill the nodes with the most free devices, until the rest fits on one node; use the tightest.
+
+    The largest members are placed first.
+    """
     nodes: dict[int, list[int]] = {}
     left, allowed = dict(sizes), within
     while left:
@@ -183,7 +184,7 @@ def _packed(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes 
             node = free.fullest(family, allowed)
         capacity = 0 if node is None else free.count(family, node)
         if node is None or capacity < next(iter(left)):
-            return _snug(sizes, free, family, within) if len(sizes) > 1 else None
+            return _best_fit(sizes, free, family, within) if len(sizes) > 1 else None
         for size, count in tuple(left.items()):
             here = min(count, capacity // size)
             nodes.setdefault(size, []).extend([node] * here)
@@ -195,8 +196,8 @@ def _packed(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes 
     return nodes
 
 
-def _snug(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes | None:
-    """Members of different sizes that cannot be packed: each on the tightest node."""
+def _best_fit(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes | None:
+    """Place members of different sizes that cannot be packed, each on the tightest node."""
     remaining = {node: free.count(family, node) for node in free.in_order(family, within)}
     nodes: dict[int, list[int]] = {}
     for size, count in sizes.items():

@@ -1,4 +1,4 @@
-"""Search for the cheapest set of victims; the cost of a preemption."""
+"""Search for the cheapest set of victims."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MAX_STEPS = 2000
 class Candidate:
     """An allocation that may be preempted.
 
-    It is not frozen, because one is made for each of them in every selection.
+    It is not frozen, for speed: every selection creates one for each such allocation.
 
     Attributes:
         why: ``GUARANTEE`` or ``BEHIND_OTHERS``, as in a ``Stop``.
         group: the group that reclaims, or that of the urgent request.
         weight: its devices, in thousandths.
-        protected: the groups that have to keep their guaranteed quota without it.
+        protected: the groups that must keep their guaranteed quotas without it.
         cost: of preempting it, in device-seconds.
         gains: by node: how many devices of the wanted model it holds.
         relocated: it is within its guaranteed quota, and restarts elsewhere.
@@ -61,7 +61,7 @@ def by_cost(candidate: Candidate) -> tuple[float, str]:
 def cheapest_on_one_node(
     candidates: Iterable[Candidate], need: Callable[[int], int], surplus: Surplus
 ) -> Chosen | None:
-    """The cheapest set that frees what is needed on any one node.
+    """Return the cheapest set of victims that frees enough devices on one node; None if none does.
 
     Branch and bound, by:
 
@@ -71,7 +71,7 @@ def cheapest_on_one_node(
     4. the first ids
 
     Args:
-        need: how many devices a node lacks.
+        need: number of devices that a node lacks.
     """
     by_node: dict[int, list[tuple[int, Candidate]]] = defaultdict(list)
     for candidate in sorted(candidates, key=by_cost):
@@ -86,13 +86,15 @@ def cheapest_on_one_node(
 
 
 class _Search:
+    """Branch and bound over the candidates of one node after the other."""
+
     def __init__(self, surplus: Surplus) -> None:
         self.best: Chosen | None = None
         self._cost = (0.0, 0)
         self._surplus = dict(surplus)
 
     def on(self, inside: Sequence[tuple[int, Candidate]], need: int) -> None:
-        """Look for a better set among the candidates of one node, which are sorted by cost."""
+        """Search for a cheaper set among the candidates of one node, which are sorted by cost."""
         if self.best is not None and (inside[0][1].cost, 1) >= self._cost:
             return
         self._inside, self._steps = inside, 0
@@ -126,7 +128,7 @@ def cheapest_first(
 ) -> Chosen | None:
     """Add the cheapest candidates one after the other until they are enough.
 
-    For gangs, where the cheapest set is intractable; used with ``drop_unneeded``.
+    For gangs, where finding the cheapest set is intractable; used with ``drop_unneeded``.
     """
     left = dict(surplus)
     allowed: list[Candidate] = []

@@ -1,7 +1,7 @@
-"""Defragmentation: relocate small work so that a group gets the whole nodes it is guaranteed.
+"""Defragmentation: relocate small work so that a group can use its guarantee on whole nodes.
 
-A request for several devices on one node cannot use free devices that lie on many. Smaller work
-is relocated, as Gandiva migrates jobs (Xiao et al., OSDI 2018).
+A request for several devices on one node cannot use free devices that are spread over many nodes.
+Smaller work is relocated, as Gandiva migrates jobs (Xiao et al., OSDI 2018).
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from .reclaim_rounds import PreemptiblePool
 from .victim_cost import cost, lost, part
 
 MAX_LOST_SECONDS = 300.0
-"""Most work on each device that a relocation may lose, in seconds."""
+"""Limit of the work that a relocation may lose, in seconds on each device."""
 RELOCATION_SECONDS = 36_000.0
-"""Cost of a relocation, in seconds of work on each device: no more is relocated than necessary."""
+"""Cost of a relocation, in seconds of work on each device; it keeps relocations to a minimum."""
 
 
 def movable(
     request: PendingRequest, preemptible: PreemptiblePool, entitlement: Entitlement, now: float
 ) -> Iterator[Candidate]:
-    """Allocations that may be relocated for a request.
+    """Yield the allocations that may be relocated for a request.
 
     1. With the request, its group or one above stays within its guaranteed quota, where the two
        groups diverge.
-    2. The allocation is within its own guaranteed quota, and of no better class.
+    2. The allocation is within its own guaranteed quota, and of no higher priority class.
     3. It has whole devices, fewer than the request needs on one node.
     4. It would lose little work.
     """
@@ -66,7 +66,7 @@ def movable(
 
 
 def as_pending(allocation: Allocation, pool: DevicePool, now: float) -> PendingRequest:
-    """An allocation as the request that it would be if it were stopped."""
+    """Return the request that an allocation would be if it were stopped."""
     return PendingRequest(
         id=allocation.request_id,
         kind=allocation.kind,

@@ -1,7 +1,7 @@
 """Set devices aside during dispatch for preemptions that are decided at the end of the cycle.
 
 If a later request took a free device that a preemption counts on, more work than necessary would
-be stopped: a small job that starts in between would cost a larger one its work.
+be preempted: a small job that starts in between would cost a larger one its work.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .reclaim_rounds import ReclaimPlan
 
 
 class PendingReclaims:
-    """The requests that lack devices during one dispatch, and what is set aside for them.
+    """The requests that lack devices during one dispatch, and the devices set aside for them.
 
     Attributes:
         has_set_aside: whether free devices were set aside at any time.
@@ -46,16 +46,15 @@ class PendingReclaims:
         return made
 
     def add(self, request: PendingRequest) -> None:
-        """Add a request for which too few devices are free, or withheld for one ahead of it."""
+        """Add a request that lacks devices: too few are free, or a request ahead reserves them."""
         self._new.append(request)
 
     def set_aside(self, head: PendingRequest, state: CycleState) -> bool:
-        """Set aside, until ``release``, what the added requests count on; whether less or more is
-        free now.
+        """Set aside the devices that the added requests count on; return whether any changed.
 
-        Victims count as leaving, as in the next cycle. The head is left to backfill, which sees
-        that; the
-        free devices that the other requests count on are withheld.
+        It lasts until ``release``. Victims count as leaving, as in the next cycle. Backfill sees
+        that and reserves for the head; the free devices that the other requests count on are
+        withheld.
         """
         more = tuple(state.entitlement.among(self._new))
         self._new.clear()
@@ -76,13 +75,13 @@ class PendingReclaims:
 
     @property
     def relocates(self) -> bool:
-        """Whether any work will be relocated."""
+        """Whether any work would be relocated."""
         return bool(self._relocated_for)
 
     def allows(self, allocation: Allocation, state: CycleState) -> bool:
-        """Whether all requests with relocations still get their devices beside this allocation.
+        """Return whether all requests with relocations still get their devices beside it.
 
-        Its own devices are taken already; relocated work needs a place too.
+        The devices of this allocation are taken already; relocated work needs devices too.
         """
         victims, placements = self._victims, self._placements
         self.release(state)
@@ -100,7 +99,7 @@ class PendingReclaims:
         state.set_aside(placements)
 
     def release(self, state: CycleState) -> None:
-        """Restore the state: no notice has been sent yet."""
+        """Restore the state; no notice has been sent yet."""
         for allocation in self._victims:
             state.running.remove(allocation.request_id)
             state.running.add(allocation)
@@ -109,8 +108,7 @@ class PendingReclaims:
 
 
 def _free(placed: Placement, pool: DevicePool) -> Iterator[Placement]:
-    """What of a placement is free now: its share of a device, or whole devices and the rest of
-    shared ones."""
+    """Yield the free part of a placement: its share, or whole devices and unused shares."""
     within = tuple(filter(pool.is_available, placed.devices))
     in_parts = () if placed.share else tuple(filter(pool.is_shared, within))
     if whole := tuple(each for each in within if each not in in_parts):

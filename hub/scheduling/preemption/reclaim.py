@@ -1,4 +1,4 @@
-"""Decide the preemptions of a cycle: who reclaims, and which victims get a notice.
+"""Decide the preemptions of a cycle: which requests reclaim, and which victims get a notice.
 
 A request may preempt an allocation if, where their branches of the tree diverge, its own side
 stays within its guaranteed quota with it, and the victim's side keeps its guaranteed quota and
@@ -49,31 +49,31 @@ def reclaim(
     reserved: Mapping[str, int] = _NOTHING,
     still_held: Callable[[ReclaimPlan], Collection[str]] = lambda found: (),
 ) -> ReclaimPlan:
-    """Select victims for those of the requests, in their order, that may reclaim.
+    """Select victims for the requests that may reclaim, in the order of the requests.
 
     1. Allocations that are leaving count as free.
     2. A request that fits takes its devices: the next one gets the rest.
-    3. The first one that does not fit and finds victims preempts them.
-    4. They are leaving now: repeat from 1, until no request finds victims.
-    5. If others ahead of a preemptor would take the devices, and may not preempt these victims
+    3. The first request that does not fit and finds victims preempts them.
+    4. The victims count as leaving: repeat from 1, until no request finds victims.
+    5. If requests ahead of a preemptor would take the devices, and may not preempt these victims
        themselves, its preemption is futile: repeat from the start, without victims for similar
        requests. If another rule would hold the preemptor (``still_held``), repeat without it and
-       without similar requests of its owner that take as long.
+       without similar requests of its owner with at least its time limit.
     6. Victims that became unnecessary, since a larger one was added later for the same request, are
        dropped.
 
-    So the next cycle, which sees them leaving, sends no further notice for the same requests, and
-    every preemptor starts when its victims are gone.
+    Therefore the next cycle, which sees the victims leaving, sends no further notice for the same
+    requests, and every preemptor starts when its victims are gone.
 
     Args:
-        requests: those that lack devices, or that a limit of a group above holds.
-        pool: what is free now; it is not changed, nor is ``tally``.
-        forms: a request with each model that its group may have.
-        allowed: whether limits, and what is withheld for others, let it start, given devices.
+        requests: requests that lack devices, or that a limit of a group above holds.
+        pool: the devices that are free now; it is not changed, nor is ``tally``.
+        forms: returns a request with each model that its group may use.
+        allowed: whether limits and devices withheld for others let a request start, given devices.
         may_restart: whether a running request could start again now if it were stopped.
-        reserved: devices by group of due reservations, protected whether or not they are
+        reserved: devices of due reservations by group, protected whether or not they are
             guaranteed.
-        still_held: of the preemptors, those that would not start all the same.
+        still_held: returns the preemptors that would not start even so.
     """
     fresh = partial(PreemptiblePool, pool, tally, tree, allocations, reserved)
     preemptible = fresh()
@@ -81,7 +81,7 @@ def reclaim(
     futile: set[ClaimShape] = set()
 
     def is_free(claim: ReclaimClaim, placed: Placement) -> bool:
-        """Whether a placement is free already, and no limit of the request needs a preemption."""
+        """Return whether a placement is free, and no limit of the request needs a preemption."""
         available = pool.is_available if placed.share is not None else pool.is_free
         return all(map(available, placed.devices)) and any(
             pool.fits(fewest) and allowed(form, fewest, pool, tally) for form, fewest in claim.forms
@@ -102,7 +102,7 @@ def reclaim(
 
 
 def _without(claims: Sequence[ReclaimClaim], held: Collection[str]) -> list[ReclaimClaim]:
-    """Drop these, and similar requests of their owners that take as long."""
+    """Drop these claims, and similar ones of the same owners with at least their time limits."""
     shortest: dict[OwnerShape, float] = {}
     for claim in claims:
         if claim.request.id in held:
@@ -117,27 +117,27 @@ def has_no_victims(
     tree: GroupTree,
     entitlement: Entitlement,
 ) -> bool:
-    """Whether ``reclaim`` would obviously find nothing.
+    """Return whether ``reclaim`` can be skipped, because it would find no victims.
 
-    True if nothing is leaving, and for every preemptible group: some group of its chain holds no
-    more
-    than its guaranteed quota, and it has nothing smaller than what is requested.
+    True if nothing is leaving, and for every group with preemptible work: a group of its chain is
+    within its guaranteed quota, and none of its allocations is smaller than the largest member of a
+    request.
 
-    A group on the chain of a preemptor may come to hold more by what that requests. Work of its own
-    group or subtree can be preempted by an urgent request only.
+    A group on the chain of a preemptor may exceed its guaranteed quota once that has started. Only
+    an urgent request can preempt work of its own group or subtree.
     """
-    stoppable: dict[str, int] = {}
+    preemptible: dict[str, int] = {}
     for allocation in allocations:
         if allocation.leaving:
             return False
         if allocation.preemptible and allocation.devices:
             count = len(allocation.devices)
-            stoppable[allocation.group] = min(count, stoppable.get(allocation.group, count))
-    asking: dict[str, int] = {}
+            preemptible[allocation.group] = min(count, preemptible.get(allocation.group, count))
+    wanted: dict[str, int] = {}
     for request in requests:
-        asking[request.group] = max(largest_member(request), asking.get(request.group, 0))
+        wanted[request.group] = max(largest_member(request), wanted.get(request.group, 0))
     urgent = any(request.priority is PriorityClass.URGENT for request in requests)
-    growing = {each.name for group in asking for each in tree.chain(group)}
+    growing = {each.name for group in wanted for each in tree.chain(group)}
     return not any(
         (urgent or diverging_group(tree.ancestry(other), tree.chain(group)) is not None)
         and (
@@ -147,8 +147,8 @@ def has_no_victims(
                 for each in tree.ancestry(other)
             )
         )
-        for other, smallest in stoppable.items()
-        for group, largest in asking.items()
+        for other, smallest in preemptible.items()
+        for group, largest in wanted.items()
     )
 
 
@@ -158,22 +158,22 @@ def _without_unneeded(
     fresh: Callable[[], PreemptiblePool],
     select: Callable[[PreemptiblePool], VictimSelection],
 ) -> ReclaimPlan:
-    """Step 6: drop unnecessary victims, opportunistic work last.
+    """Drop unnecessary victims, opportunistic work last (step 6).
 
     All requests that are served must still be served without them, preemptors before others. With
-    relocations, which are chosen together with the rest, nothing is dropped.
+    relocations, which are chosen together with the other victims, nothing is dropped.
     """
     if not found.early or any(stop.relocated for stop in found.stops):
         return found
     preemptible = fresh()
-    made_for = {stop.for_request for stop in found.stops}
-    in_turn = sorted(claims, key=lambda claim: claim.request.id not in made_for)
+    preemptors = {stop.for_request for stop in found.stops}
+    ordered = sorted(claims, key=lambda claim: claim.request.id not in preemptors)
 
     def served(stops: Iterable[Stop]) -> Mapping[str, Placement]:
         then = preemptible.next_to(preemptible.pool, preemptible.tally)
         then.preempt(each.request_id for each in stops)
         selection = select(then)
-        taken = ((claim.request.id, selection.take(claim)) for claim in selection.in_order(in_turn))
+        taken = ((claim.request.id, selection.take(claim)) for claim in selection.in_order(ordered))
         return {name: placed for name, placed in taken if placed is not None}
 
     all_served = served(found.stops).keys() | found.placements.keys()
@@ -183,8 +183,8 @@ def _without_unneeded(
 
     for stop in sorted(found.early, key=worth, reverse=True):
         fewer = tuple(each for each in found.stops if each is not stop)
-        having = served(fewer)
-        if having.keys() >= all_served:
-            placements = {name: having[name] for name in found.placements}
+        still_served = served(fewer)
+        if still_served.keys() >= all_served:
+            placements = {name: still_served[name] for name in found.placements}
             found = replace(found, stops=fewer, placements=placements)
     return found

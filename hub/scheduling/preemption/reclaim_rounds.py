@@ -1,4 +1,4 @@
-"""Rounds of preemption: place requests on what will be free; preempt for the first without."""
+"""Rounds of preemption: place requests on devices that become free, and preempt for the rest."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..placement.gangs import least
 from ..quota.tree import GroupTree, Tally, guarantees
 
 Part: TypeAlias = tuple[str, PriorityClass]
-"""The work of a group in one class."""
+"""The allocations of a group in one priority class."""
 Inside: TypeAlias = dict[str, tuple[Allocation, Mapping[int, int]]]
-"""Allocations by id, with the number of devices of each by node."""
+"""Allocations by request id, with their numbers of devices by node."""
 
 
 class PreemptiblePool:
-    """The pool without allocations that are leaving, and all candidates for preemption."""
+    """The pool without the allocations that are leaving, and all candidates for preemption."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class PreemptiblePool:
         allocations: Iterable[Allocation],
         reserved: Mapping[str, int],
     ) -> None:
-        """``reserved``: devices by group of due reservations."""
+        """``reserved``: devices of due reservations, by group."""
         self.tree, self.guaranteed, self.reserved = tree, guarantees(tree.groups), reserved
         self.pool, self.tally = pool.copy(), tally.copy()
         self._where: dict[str, Part] = {}
@@ -44,7 +44,7 @@ class PreemptiblePool:
                 self._stays.setdefault(part, {})[allocation.request_id] = allocation
 
     def next_to(self, pool: DevicePool, tally: Tally) -> PreemptiblePool:
-        """A copy with another pool and tally."""
+        """Return a copy with another pool and tally."""
         made = copy(self)
         made.pool, made.tally = pool.copy(), tally.copy()
         made._where = self._where.copy()
@@ -63,15 +63,15 @@ class PreemptiblePool:
 
     @property
     def parts(self) -> Collection[Part]:
-        """Groups and classes with candidates, now or before they were preempted."""
+        """Groups and priority classes with candidates, including those that were preempted."""
         return self._stays.keys()
 
     def priority(self, request_id: str) -> PriorityClass:
-        """The class of a candidate."""
+        """Return the priority class of a candidate."""
         return self._where[request_id][1]
 
     def gains(self, part: Part, model: str | None) -> Inside:
-        """Candidates of a part that have devices of this model."""
+        """Return the candidates of a part that have devices of this model."""
         found = self._gains.get((model, part))
         if found is None:
             found = self._gains[model, part] = {}
@@ -96,9 +96,9 @@ class ReclaimPlan:
     """The preemptions of one cycle.
 
     Attributes:
-        placements: preemptors, also those of earlier notices, with the devices that each will get.
-        early: stops whose preemptor had to preempt again, because a request ahead of it took what
-            they free.
+        placements: preemptors, also those of earlier notices, with the devices that they will get.
+        early: stops whose preemptor had to preempt again, because a request ahead of it took the
+            devices.
     """
 
     stops: tuple[Stop, ...] = ()
@@ -107,7 +107,7 @@ class ReclaimPlan:
 
 
 class ReclaimClaim:
-    """A request that may reclaim, in each of its forms: as it is, and with its minimum."""
+    """A request that may reclaim, and its forms, each as it is and with its minimum of members."""
 
     def __init__(self, request: PendingRequest, forms: Iterable[PendingRequest]) -> None:
         self.request, self.least = request, least(request)
@@ -134,17 +134,17 @@ def reclaim_rounds(
     select: Callable[[], VictimSelector],
     is_free: Callable[[ReclaimClaim, Placement], bool],
 ) -> ReclaimPlan:
-    """Steps 1 to 4 of ``reclaim.reclaim``."""
+    """Select victims in rounds (steps 1 to 4 of ``reclaim.reclaim``)."""
     stops: list[Stop] = []
     early: list[Stop] = []
     while True:
         selection = select()
-        made_for = {stop.for_request for stop in stops}
+        preemptors = {stop.for_request for stop in stops}
         placements: dict[str, Placement] = {}
         found: tuple[Stop, ...] = ()
         for claim in selection.in_order(claims):
             if placed := selection.take(claim):
-                if claim.request.id in made_for or not is_free(claim, placed):
+                if claim.request.id in preemptors or not is_free(claim, placed):
                     placements[claim.request.id] = placed
             elif found := selection.victims(claim):
                 break
@@ -152,7 +152,7 @@ def reclaim_rounds(
                 selection.give_up(claim)
         if not found:
             return ReclaimPlan(stops=tuple(stops), placements=placements, early=tuple(early))
-        asks = found[0].for_request
-        early += (each for each in stops if each.for_request == asks and each not in early)
+        preemptor = found[0].for_request
+        early += (each for each in stops if each.for_request == preemptor and each not in early)
         stops += found
         preemptible.preempt(stop.request_id for stop in found)

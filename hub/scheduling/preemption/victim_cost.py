@@ -1,4 +1,4 @@
-"""What stopping a preemption victim costs: the work that is lost and the delay."""
+"""Cost of preempting a victim: the work that is lost, and the delay."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ DELAY_SECONDS = 3600.0
 
 
 LONG = 86400.0
-"""Device-seconds: with so much work left, the delay costs half of that."""
+"""Remaining work in device-seconds at which the delay costs half of ``DELAY_SECONDS``."""
 
 
 def cost(allocation: Allocation, now: float) -> float:
-    """Cost of a preemption in device-seconds: lost work, and delay.
+    """Return the cost of a preemption in device-seconds: lost work, and delay.
 
-    The delay counts for up to an hour on each device, less if many device-seconds are left. Among
-    allocations that lose the same, the one with the most left is preempted first: it is last in the
-    order for devices of its own (``queues.entry``) and waits the longest anyway, while a nearly
+    The delay counts for up to an hour on each device, less if many device-seconds remain. Among
+    allocations that lose the same, the one with the most remaining work is preempted first: it is
+    last in the queue of its owner (``queues.entry``) and waits the longest anyway, while a nearly
     finished one would be delayed out of proportion and frees its devices soon. (Smith, "Various
-    optimizers for single-stage production", 1956: exchanging two for the same devices, the mean is
-    shorter where the shorter one goes on.)
+    optimizers for single-stage production", 1956: of two jobs on the same devices, the mean
+    completion time is lower if the shorter one runs first.)
     """
     devices = part(allocation)
     left = devices * (expected_end(allocation, now) - now)
@@ -29,7 +29,7 @@ def cost(allocation: Allocation, now: float) -> float:
 
 
 def lost(allocation: Allocation, now: float) -> float:
-    """Device-seconds of work that would be repeated if it were stopped now."""
+    """Return the device-seconds of work that would be repeated if it were stopped now."""
     if allocation.restart_cost is not None:
         return part(allocation) * allocation.restart_cost
     since = allocation.since if allocation.saved_at is None else allocation.saved_at
@@ -37,5 +37,5 @@ def lost(allocation: Allocation, now: float) -> float:
 
 
 def part(allocation: Allocation) -> float:
-    """Number of devices that it holds; of a shared one, its share."""
+    """Return the number of devices that it holds; of a shared device, its share of compute."""
     return len(allocation.devices) if allocation.share is None else allocation.share.compute

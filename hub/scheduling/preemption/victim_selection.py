@@ -1,4 +1,4 @@
-"""Select the victims of one request, given what the requests before it have left."""
+"""Select the victims of one request, given the devices that the requests ahead leave."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from .victim_cost import cost, lost
 Allowed = Callable[[PendingRequest, PendingRequest, DevicePool, Tally], bool]
 """Whether a form of a request may start with its minimum, given this pool and tally."""
 _Reason = tuple[Reason, str, tuple[str, ...]]
-"""Why, for which group, and which groups keep their guaranteed quota."""
+"""Reason, the group that reclaims, and the groups that must keep their guaranteed quotas."""
 
 
 class VictimSelection:
-    """What will be free and held after the requests before, and the victims for the next one."""
+    """Free devices and quota usage after the requests ahead, and victims for the next one."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class VictimSelection:
         may_restart: Callable[[PendingRequest], bool] = lambda request: False,
     ) -> None:
         """Args:
-        futile: shapes whose preemptions others would profit from.
+        futile: shapes of claims whose preemptions would free devices for other requests only.
         may_restart: as in ``reclaim``."""
         self._futile, self._may_restart = futile, may_restart
         self._not_relocatable: set[ClaimShape] = set()
@@ -63,13 +63,13 @@ class VictimSelection:
         self._given_up: set[OwnerShape] = set()
 
     def in_order(self, claims: Iterable[ReclaimClaim]) -> Iterator[ReclaimClaim]:
-        """The entitled requests; of similar ones without victims, the first."""
+        """Yield the entitled requests; of similar ones without victims, only the first."""
         for claim in claims:
             if claim.least in self._entitlement and claim.kind not in self._given_up:
                 yield claim
 
     def take(self, claim: ReclaimClaim) -> Placement | None:
-        """Take the devices of the first of its forms that starts with what will be free."""
+        """Take devices for the first of its forms that starts when the victims are gone."""
         for form, fewest in claim.forms:
             if self._starts(form, fewest):
                 placed = self._pool.take(fewest)
@@ -80,16 +80,16 @@ class VictimSelection:
         return None
 
     def victims(self, claim: ReclaimClaim) -> tuple[Stop, ...]:
-        """Select victims for the first of its forms for which there are enough; empty for none.
+        """Select victims for the first of its forms with enough of them; empty for none.
 
         1. opportunistic work alone, if that is enough
-        2. no work within its guaranteed quota, if that is enough (``_with_relocation``)
+        2. work of groups above their guaranteed quotas, if that is enough; then also relocations
+           (``_with_relocation``)
         3. least cost in device-seconds: lost work, and delay (``cost``)
         4. fewest victims, then the first node, then the first ids
 
         A set for a gang, or one that also frees headroom under a limit, has no unnecessary victim,
-        and
-        is close to the cheapest.
+        and is close to the cheapest.
         """
         if claim.alike in self._futile:
             return ()
@@ -105,11 +105,11 @@ class VictimSelection:
         return ()
 
     def give_up(self, claim: ReclaimClaim) -> None:
-        """Note that a request, and similar ones, have no victims."""
+        """Record that a request and similar ones have no victims."""
         self._given_up.add(claim.kind)
 
     def _starts(self, form: PendingRequest, fewest: PendingRequest, without: Chosen = ()) -> bool:
-        """Whether the devices of its minimum are enough."""
+        """Return whether a form can start with its minimum once these victims are gone."""
         pool, tally = self._pool, self._tally
         if without:
             pool, tally = pool.copy(), tally.copy()
@@ -119,7 +119,7 @@ class VictimSelection:
         return pool.fits(fewest) and self._allowed(form, fewest, pool, tally)
 
     def _choose(self, form: PendingRequest, request: PendingRequest) -> Chosen | None:
-        """Victims for the minimum of a form."""
+        """Choose victims for the minimum of a form; opportunistic work alone if that suffices."""
         candidates, surplus = self._candidates(request)
         lowest = tuple(
             each for each in candidates if each.allocation.priority is PriorityClass.OPPORTUNISTIC
@@ -131,11 +131,10 @@ class VictimSelection:
         return None
 
     def _with_relocation(self, form: PendingRequest, request: PendingRequest) -> Chosen | None:
-        """The same together with work that may be relocated (``movable``).
+        """Choose victims among the candidates and the work that may be relocated (``movable``).
 
-        Relocated work has to start again beside the preemptor, if need be with devices that are
-        reclaimed
-        for it in turn.
+        Relocated work has to start again beside the preemptor, if necessary on devices that are
+        reclaimed for it in turn.
         """
         small = movable(request, self._preemptible, self._entitlement, self._now)
         relocated = [each for each in small if self._may_restart(self._as_pending(each.allocation))]
@@ -167,7 +166,7 @@ class VictimSelection:
         return drop_unneeded(found, enough) if found else None
 
     def _relocated_restart(self, form: PendingRequest, chosen: Chosen) -> bool:
-        """Whether all relocated work starts again beside the preemptor."""
+        """Return whether all relocated work starts again beside the preemptor."""
         preemptible = self._preemptible.next_to(self._pool, self._tally)
         preemptible.preempt(each.allocation.request_id for each in chosen)
         claims = [ReclaimClaim(form, (form,))]
@@ -189,9 +188,9 @@ class VictimSelection:
         surplus: Surplus,
         enough: Callable[[Chosen], bool],
     ) -> Chosen | None:
-        """Victims for a gang, where the cheapest ones lie on so many nodes that they free none.
+        """Choose victims for a gang when the cheapest ones are spread over too many nodes.
 
-        Each member, the largest first, gets the cheapest set on one node.
+        Every member, the largest first, gets the cheapest set on one node.
         """
         pool, left = self._pool.copy(), dict(surplus)
         chosen: Chosen = ()
@@ -212,7 +211,7 @@ class VictimSelection:
         return chosen if enough(chosen) else None
 
     def _on_one_node(self, request: PendingRequest, candidates: Iterable[Candidate]) -> bool:
-        """Whether whole devices of one node are all that it needs."""
+        """Return whether a request only needs whole devices of one node."""
         return (
             not request.gang
             and request.share is None
@@ -221,8 +220,7 @@ class VictimSelection:
         )
 
     def _candidates(self, request: PendingRequest) -> tuple[tuple[Candidate, ...], Surplus]:
-        """Allocations that this request may preempt and that would help, and the surplus of their
-        groups."""
+        """Return the allocations that this request may preempt, and the surplus of their groups."""
         chain = self._tree.chain(request.group)
         found: list[Candidate] = []
         surplus: Surplus = {}
@@ -252,16 +250,16 @@ class VictimSelection:
         return tuple(found), surplus
 
     def _above(self, group: str) -> int:
-        """Thousandths of a device that a group holds above all that is protected."""
+        """Return the thousandths of a device that a group holds above its protected quota."""
         reserved = self._preemptible.reserved.get(group, 0) * THOUSAND
         return min(-self._entitlement.unused(group), self._tally.groups[group] - reserved)
 
     def _reason(
         self, request: PendingRequest, other: str, priority: PriorityClass, chain: tuple[Group, ...]
     ) -> _Reason | None:
-        """Why it may preempt a group's work of this class; None where it may not.
+        """Return why a request may preempt work of a group and class; None if it may not.
 
-        Quotas are compared at the topmost group that is above the request alone.
+        Guaranteed quota is checked at the topmost group that is above the request only.
         """
         if rank(priority) < rank(request.priority):
             return None

@@ -1,4 +1,5 @@
-"""State of a cycle: what is free, held, guaranteed, reserved and left of budgets."""
+"""State of a scheduling cycle: free devices, allocations, guaranteed quota, reservations,
+budgets."""
 
 from __future__ import annotations
 
@@ -30,16 +31,16 @@ class HoldReason:
     detail: str = ""
 
 
-_FOR_A_GUARANTEE = HoldReason(reason=Reason.GUARANTEE)
+_GUARANTEE_HOLD = HoldReason(reason=Reason.GUARANTEE)
 
 
 @dataclass(slots=True)
 class _UpcomingReservation:
-    """The start of a reservation, and how much may still run into it.
+    """The start of a reservation, and the headroom of allocations that would run into it.
 
     Attributes:
-        groups: those with reservations then, with their subtrees.
-        headroom: thousandths of a device that may still be held past this moment.
+        groups: the groups with reservations at that time, with their subtrees.
+        headroom: thousandths of a device that may still be held past that time.
     """
 
     at: float
@@ -52,7 +53,7 @@ class _UpcomingReservation:
 
 
 class CycleState:
-    """State of one moment; it changes as requests start and end."""
+    """State of a scheduling cycle at one moment; it changes as requests start and end."""
 
     def __init__(self, snapshot: Snapshot, now: float) -> None:
         self.now = now
@@ -61,10 +62,10 @@ class CycleState:
             snapshot.devices, snapshot.allocations, takes_work=snapshot.takes_work
         )
         self.caps = Caps(self.tree, self.pool.total_count() * THOUSAND)
-        self.holdable = self.caps.lendable + _held_out_of_order(snapshot) * THOUSAND
+        self.holdable = self.caps.pool_size + _held_unschedulable(snapshot) * THOUSAND
         """Thousandths of a device of all devices that are schedulable, or held although they are
         not."""
-        self.silent = snapshot.silent
+        self.unreachable = snapshot.unreachable
         self.tally = Tally(self.tree, snapshot.allocations)
         self._locality = GroupLocality(self.pool, snapshot.allocations)
         self.running = RunningSet(self.tree, snapshot.allocations, now=now)
@@ -82,7 +83,7 @@ class CycleState:
             self.tree, self.tally, self.guaranteed, snapshot.allocations
         )
         self._aside = 0
-        """Thousandths of a device that are free, and set aside."""
+        """Thousandths of a device that are free, and set aside for preemptors."""
         self._guarantees_kept: dict[tuple[str, int], bool] = {}
         """Cache of ``_keeps_guarantees``."""
         self._update_reservations(now)
@@ -103,7 +104,7 @@ class CycleState:
         return made
 
     def with_ends(self, allocations: Iterable[Allocation]) -> CycleState:
-        """A copy whose allocations end as these say."""
+        """Return a copy with these allocations, which differ from its own in their ends only."""
         made = self.copy()
         made.running = RunningSet(self.tree, allocations, now=self.now)
         made._update_reservations(self.now)
@@ -112,7 +113,7 @@ class CycleState:
     # -- changes --------------------------------------------------------------------------
 
     def start(self, allocation: Allocation) -> None:
-        """Add an allocation, whose devices were taken from the pool already."""
+        """Add an allocation whose devices are already taken from the pool."""
         self.running.add(allocation)
         if not allocation.devices:
             return
@@ -129,7 +130,7 @@ class CycleState:
         return allocation
 
     def end_all(self, request_ids: Iterable[str]) -> None:
-        """End these allocations, and all that are leaving."""
+        """Remove these allocations, and all that are leaving."""
         leaving = {name for name, each in self.running.allocations.items() if each.leaving}
         for request_id in leaving.union(request_ids):
             self.end(request_id)
@@ -138,14 +139,14 @@ class CycleState:
         self.budgets = {each.group: each.budget - each.used - each.running for each in budgets}
 
     def advance(self, now: float) -> None:
-        """Move time on: reservations may become due, or end."""
+        """Advance the time: reservations may become due, or end."""
         before, self.now = self.now, now
         self.running.advance(now)
         if bisect_right(self._edges, before) != bisect_right(self._edges, now):
             self._update_reservations(now)
 
     def next_reservation_edge(self) -> float:
-        """When the next reservation starts or ends; infinity for never."""
+        """Return when the next reservation starts or ends; infinity for never."""
         return next(iter(self._edges[bisect_right(self._edges, self.now) :]), inf)
 
     def set_aside(self, placed: Iterable[Placement]) -> None:
@@ -164,18 +165,18 @@ class CycleState:
     # -- queries --------------------------------------------------------------------------
 
     def due(self) -> tuple[ReservedSpan, ...]:
-        """The reservations that are due."""
+        """Return the reservations that are due."""
         return tuple(each for each in self._spans if _is_due(each, self.now))
 
     def due_devices(self) -> Mapping[str, int]:
-        """Devices by group, of the reservations that are due."""
+        """Return devices by group, of the reservations that are due."""
         devices: dict[str, int] = {}
         for each in self.due():
             devices[each.group] = max(devices.get(each.group, 0), each.devices)
         return devices
 
     def variants(self, request: PendingRequest) -> tuple[PendingRequest, ...]:
-        """The request for each of the models that its groups may use, by name."""
+        """Return a copy of the request for each model that its groups may use, ordered by name."""
         allowed = self.tree.models(request.group)
         if allowed is None or request.model in allowed:
             return (request,)
@@ -184,13 +185,13 @@ class CycleState:
         return tuple(replace(request, model=model) for model in sorted(allowed))
 
     def group_nodes(self, group: str) -> int:
-        """The nodes where a group itself runs already."""
+        """Return the set of nodes on which the group itself holds devices."""
         return self._locality.of(group)
 
     def reserved_for_others(self, request: PendingRequest) -> int:
-        """Thousandths of a device that have to stay free for other groups.
+        """Return the thousandths of a device that have to stay free for other groups.
 
-        1. a due reservation of others: as many devices as they do not hold yet
+        1. due reservations of other groups: the devices that they do not hold yet
         2. guaranteed quota that other groups do not lend
         """
         return (
@@ -205,20 +206,20 @@ class CycleState:
         return self._reserved_now.has_claims or bool(self._upcoming)
 
     def may_hold_back(self, request: PendingRequest) -> bool:
-        """Whether ``hold_reason`` could ever withhold devices from a request."""
+        """Return whether ``hold_reason`` could ever withhold devices from a request."""
         return self.has_reserved or (self._guarantees.has_claims and not request.preemptible)
 
     def keeps_reserved(self, request: PendingRequest) -> bool:
-        """Whether enough free devices remain for others beside it."""
+        """Return whether the free devices that are reserved for others remain beside a request."""
         return _keeps(request, self.reserved_for_others(request), self.pool)
 
     def would_keep_reserved(self, request: PendingRequest, pool: DevicePool, tally: Tally) -> bool:
-        """The same with another pool and tally."""
+        """``keeps_reserved`` with another pool and tally."""
         reserved_units = self._reserved_now.of_others_with(tally, self.tree.chain(request.group))
         return _keeps(request, reserved_units, pool)
 
     def reserved_reason(self, request: PendingRequest) -> Reason:
-        """Whether free devices are withheld for a reservation or because they are not lent."""
+        """Return whether devices are withheld for a reservation or for quota that is not lent."""
         own = {group.name for group in self.tree.chain(request.group)}
         lacks = (
             each.group not in own and self.tally.groups[each.group] < each.devices * THOUSAND
@@ -227,7 +228,7 @@ class CycleState:
         return Reason.RESERVATION if any(lacks) else Reason.GUARANTEE
 
     def hold_reason(self, request: PendingRequest, until: float | None = None) -> HoldReason | None:
-        """Why a request may not have devices although others may; None if it may.
+        """Return why free devices are withheld from a request; None if they are not.
 
         1. It could run into a reservation of others, and too few devices would be left then.
         2. It is not preemptible: beyond its own guaranteed quota it uses only devices without which
@@ -238,12 +239,13 @@ class CycleState:
         for upcoming in self._upcoming:
             if upcoming.headroom < weight and upcoming.binds(request.group, until):
                 return HoldReason(reason=Reason.RESERVATION, detail=upcoming.group)
-        return None if self.keeps_guarantees(request) else _FOR_A_GUARANTEE
+        return None if self.keeps_guarantees(request) else _GUARANTEE_HOLD
 
     def keeps_guarantees(self, request: PendingRequest) -> bool:
-        """Whether others can reclaim their guaranteed quotas beside it, if it is not preemptible.
+        """Return whether other groups can still reclaim their guaranteed quotas beside a request.
 
-        The answer is the same before and after preemptions for it.
+        A preemptible request never prevents that. The result is the same before and after
+        preemptions for the request.
         """
         if not self._guarantees or request.preemptible:
             return True
@@ -253,15 +255,14 @@ class CycleState:
         return self._guarantees_kept[key]
 
     def _keeps_guarantees(self, group: str, weight: int) -> bool:
-        """Whether others could still reclaim theirs if a group held so much that is not
-        preemptible.
+        """``keeps_guarantees`` for non-preemptible work of this weight in a group.
 
         Devices that are set aside count as free.
         """
         chain = self.tree.chain(group)
         others = self._guarantees.of_others_beyond_guarantee(chain, weight)
-        lendable = self._free() + self._aside + self._lent.after(chain, weight) - weight
-        return not others or lendable >= others or chain[0].sessions_borrow
+        available = self._free() + self._aside + self._lent.after(chain, weight) - weight
+        return not others or available >= others or chain[0].sessions_borrow
 
     # -- counting -------------------------------------------------------------------------
 
@@ -279,7 +280,8 @@ class CycleState:
                 upcoming.headroom -= weight
 
     def _charge(self, allocation: Allocation, times: int) -> None:
-        """Charge its budgets with what it may still use, or return that."""
+        """Charge its budgets with its remaining device-seconds (``times`` 1), or refund them
+        (-1)."""
         for group in self.tree.ancestry(allocation.group) if self.budgets else ():
             if group.name in self.budgets:
                 self.budgets[group.name] -= times * _cost(allocation, self.now)
@@ -288,7 +290,7 @@ class CycleState:
         return self.pool.free_count() * THOUSAND
 
     def _update_reservations(self, now: float) -> None:
-        """Compute what reservations withhold at this moment."""
+        """Compute the devices that reservations and lending limits withhold now."""
         amounts = dict(not_lent(self.tree, self.guaranteed))
         for group, devices in self.due_devices().items():
             amounts[group] = max(amounts.get(group, 0), devices)
@@ -298,7 +300,7 @@ class CycleState:
         ]
 
     def _upcoming_reservation(self, reserved: ReservedSpan) -> _UpcomingReservation:
-        """How much may still run into the start of a reservation."""
+        """Return the headroom of allocations that run into the start of a reservation."""
         active = [each for each in self._spans if _is_due(each, reserved.starts_at)]
         groups = frozenset().union(*(self.tree.subtree(each.group) for each in active))
         upcoming = _UpcomingReservation(
@@ -309,8 +311,8 @@ class CycleState:
             for each in self.running.allocations.values()
             if upcoming.binds(each.group, each.until)
         )
-        promised = sum(each.devices for each in active)
-        upcoming.headroom = (self.pool.total_count() - promised) * THOUSAND - held
+        reserved_devices = sum(each.devices for each in active)
+        upcoming.headroom = (self.pool.total_count() - reserved_devices) * THOUSAND - held
         return upcoming
 
 
@@ -319,10 +321,10 @@ def _keeps(request: PendingRequest, reserved_units: int, pool: DevicePool) -> bo
     return not reserved_units or pool.free_count() * THOUSAND - weight >= reserved_units
 
 
-def _held_out_of_order(snapshot: Snapshot) -> int:
-    """Number of devices that are held although they are not schedulable."""
+def _held_unschedulable(snapshot: Snapshot) -> int:
+    """Return the number of devices that are held although they are not schedulable."""
     held = {device for each in snapshot.allocations for device in each.devices}
-    return sum(device.id in held for device in snapshot.devices if not device.lendable)
+    return sum(device.id in held for device in snapshot.devices if not device.schedulable)
 
 
 def _is_due(reserved: ReservedSpan, now: float) -> bool:
@@ -330,6 +332,6 @@ def _is_due(reserved: ReservedSpan, now: float) -> bool:
 
 
 def _cost(allocation: Allocation, since: float) -> float:
-    """Device-seconds until its time limit."""
+    """Return the device-seconds of an allocation until its time limit."""
     devices = size(len(allocation.devices), allocation.share) / THOUSAND
     return devices * max(0.0, allocation.until - since)

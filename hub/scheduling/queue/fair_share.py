@@ -26,12 +26,12 @@ MICRO = 1_000_000
 
 
 def cost(thousandths: int, seconds: float) -> int:
-    """Cost of thousandths of a device for so long, in millionths of a device-second."""
+    """Return the cost of holding thousandths of a device, in millionths of a device-second."""
     return thousandths * round(seconds * MILLI)
 
 
 class FairShare:
-    """Charges of each node of the tree: past use, and the expected rest of running requests."""
+    """Charges of every node of the tree: past use, and the expected rest of running requests."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class FairShare:
         self._held: defaultdict[Node, int] = defaultdict(int)
         """Thousandths of a device of allocations before their expected ends."""
         self._charges: defaultdict[Node, int] = defaultdict(int)
-        """Past use, plus the same times those ends."""
+        """Past use, plus the thousandths held times their expected ends."""
         self._open: dict[str, tuple[int, Allocation]] = {}
         self._ends: list[tuple[int, str]] = []
         self.set_use(use)
@@ -54,10 +54,11 @@ class FairShare:
             self.add(allocation)
 
     def of(self, node: Node) -> int:
+        """Return the charge of a node."""
         return self._charges[node] - self._now * self._held[node]
 
     def of_owners(self, group: str, owners: Iterable[str]) -> list[int]:
-        """The charges of owners right below a group."""
+        """Return the charges of owners directly in a group."""
         charges, held, now = self._charges, self._held, self._now
         nodes = [(group, owner) for owner in owners]
         return [charges[node] - now * held[node] for node in nodes]
@@ -79,7 +80,7 @@ class FairShare:
         )
 
     def advance(self, now: float) -> None:
-        """Move time on: allocations past their expected ends are charged nothing more."""
+        """Advance the time: allocations past their expected ends are charged nothing more."""
         self._now = round(now * MILLI)
         while self._ends and self._ends[0][0] <= self._now:
             end, request_id = heappop(self._ends)

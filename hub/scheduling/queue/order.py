@@ -1,8 +1,8 @@
 """The order of the queue.
 
-It is computed before anything is placed, as if all requests were served one after the other:
-each one is charged at once, so that its owner stands further back with the next. Fifty
-submissions of one user therefore alternate with those of others.
+It is computed before anything is placed, as if all requests were served one after the other: every
+request is charged at once, so that the next one of its owner is further back. Fifty submissions of
+one user therefore alternate with those of other users.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ class QueueOrder:
     """The order of all queued requests at one moment; later starts do not change it.
 
     0. preemptors until they start, then the requests relocated for them, while entitled (within
-       guaranteed quota, or urgent). A victim stays behind its preemptor, and so does every other
-       request; else the same devices would be reclaimed again.
+       guaranteed quota, or urgent). A victim and all other requests stay behind the preemptor;
+       otherwise the same devices would be reclaimed again.
     1. requests of a group whose reservation is due, up to its size
     2. priority class: urgent, interactive, normal, opportunistic
     3. at each level of the tree, from the root: requests within their group's guaranteed quota
-    4. among siblings, the least charge over weight (``fair_share``); among equals the older next
-       request
+    4. among siblings, the least charge over weight (``fair_share``); among equals the sibling
+       whose next request is older
     5. to 8. among the requests of one owner: ``queues.entry``
 
     In 3 and 4 every request ahead counts as running: its devices and expected use are added to its
     owner and all groups above (virtual service, as the start tags of Goyal, Vin and Cheng,
     "Start-time fair queueing", SIGCOMM 1996). A request that a limit would hold anyway is not
-    charged at the group of that limit and above. It keeps the position of the one before it in its
-    group, or the first of the group. Each class starts with what is really held.
+    charged at the group of that limit and above. It has the position of the request before it in
+    its group, or the first of the group. Every class starts with the real allocations.
 
     Siblings do not influence the order inside a group: the whole order is a merge of its parts.
     """
@@ -70,8 +70,8 @@ class QueueOrder:
         preemptors: Collection[str] = (),
     ) -> None:
         """Args:
-        skipped_groups: groups without which the order of all others is the same.
-        preemptors: requests for which others will have been stopped."""
+        skipped_groups: groups that do not influence the order of the others.
+        preemptors: requests for which victims will have been stopped."""
         self._queues = queues
         self._skipped_groups, self._future_preemptors = skipped_groups, preemptors
         self._tree = state.tree
@@ -87,7 +87,7 @@ class QueueOrder:
         return self._in_order(_one_by_one)
 
     def as_tuple(self) -> tuple[PendingRequest, ...]:
-        """All of them; faster than one after the other."""
+        """Return all requests in order; faster than iteration."""
         return tuple(self._in_order(_at_once))
 
     def _in_order(self, merged: Merge) -> Iterator[PendingRequest]:
@@ -100,7 +100,7 @@ class QueueOrder:
         yield from self._queues.orphans()
 
     def _preemptors(self) -> Iterator[PendingRequest]:
-        """Rule 0."""
+        """Yield the requests of rule 0."""
         victims, pending = self._queues.victims(), self._queues.pending
         stopped_for = (each.preemptor for each in victims)
         others = (pending.get(name) for name in chain(stopped_for, self._future_preemptors))
@@ -109,7 +109,7 @@ class QueueOrder:
             yield from (each for each in self._behind(request) if each in self._entitlement)
 
     def _behind(self, request: PendingRequest) -> Iterator[PendingRequest]:
-        """A request, and before it the preemptors for which it was itself stopped since."""
+        """Return a request, preceded by the preemptors for which it was itself preempted."""
         found: dict[str, PendingRequest] = {}
         at: PendingRequest | None = request
         while at is not None and at.id not in found:
@@ -118,9 +118,9 @@ class QueueOrder:
         return reversed(found.values())
 
     def _due_requests(self) -> Iterator[PendingRequest]:
-        """Rule 1: as many requests as the reservation still has devices for.
+        """Yield the requests of rule 1, up to the unused size of each due reservation.
 
-        Requests held by a limit use a part of it as well.
+        Requests that a limit holds use a part of it as well.
         """
         for reserved in self._due:
             left = reserved.devices * THOUSAND - self._tally.groups[reserved.group]
@@ -139,7 +139,7 @@ class QueueOrder:
         merged: Merge,
         skipped_groups: Collection[str] = (),
     ) -> Iterator[Served]:
-        """All requests below a group, in order; below None, those of all roots."""
+        """Return the requests of a group and its subtree in order; for None, of all roots."""
         children = [
             child
             for child in self._queues.groups_below(parent, priority)
@@ -154,11 +154,10 @@ class QueueOrder:
         return filter(None, map(_served, turns[0] if len(turns) == 1 else merged(turns)))
 
     def _of_owners(self, group: str, priority: PriorityClass) -> Iterator[Turn]:
-        """The requests of all owners in a group itself, each with its position.
+        """Yield the requests of all owners directly in a group, with their positions.
 
-        A request whose deadline is in danger has a position earlier by its own cost, and is charged
-        all
-        the same: no number of deadlines passes others of the group by more than that.
+        A request whose deadline is in danger is placed earlier by its own cost, and is charged all
+        the same: however many deadlines there are, they pass other requests by no more than that.
         """
         now = self._now
         queues = self._queues.of_owners(group, priority, now)
@@ -187,15 +186,12 @@ class QueueOrder:
     def _of_group(
         self, group: Group, priority: PriorityClass, merged: Merge, skipped_groups: Collection[str]
     ) -> Iterator[Turn]:
-        """The same for a group below, whose limits and guaranteed quota apply.
+        """Yield the requests of a child group, whose limits and guaranteed quota apply.
 
-        It starts with a position before all its others, at which nothing is served: only when that
-        is
-        reached is the group expanded. Requests within its guaranteed quota come first, then the
-        rest. A
-        request that a limit of the group, or of one below, would hold keeps the last position and
-        is not
-        charged.
+        The first position serves nothing and precedes all others of the group: the group is
+        expanded only when the merge reaches it. Requests within its guaranteed quota come first,
+        then the rest. A request that a limit of the group or of one below would hold has the last
+        position and is not charged.
         """
         name, part = group.name, group.weight
         left, charged = self._left_of_guarantee(group), self._fair_share.of(name)
@@ -241,11 +237,11 @@ class QueueOrder:
 
 
 def fair_share_of(snapshot: Snapshot, state: CycleState) -> FairShare:
-    """Fair share of a snapshot."""
+    """Return the fair share of a snapshot."""
     return FairShare(state.tree, snapshot.use, snapshot.allocations, state.now)
 
 
 def in_order(snapshot: Snapshot, state: CycleState) -> tuple[PendingRequest, ...]:
-    """All queued requests in order."""
+    """Return all queued requests in order."""
     queues = Queues(state.tree, snapshot.pending)
     return QueueOrder(queues, state, fair_share_of(snapshot, state)).as_tuple()

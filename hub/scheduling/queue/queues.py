@@ -1,4 +1,4 @@
-"""Queued requests by class, group and owner; those of one owner in the order of the queue."""
+"""Queued requests by priority class, group and owner; those of one owner in queue order."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .fair_share import MICRO, cost
 from .running_set import expected_seconds
 
 AGEING = 0.01
-"""Device-seconds of expected work that one second of waiting offsets. It only prevents starvation:
-more of it favours age over size, and lengthens waits."""
+"""Device-seconds of expected work that one second of waiting offsets. It prevents starvation; a
+larger value favours age over size, and lengthens waits."""
 DANGER = 2.0
 """A deadline is in danger when less than this many times the expected runtime is left."""
 
@@ -30,12 +30,12 @@ Entry = tuple[OwnKey, Served]
 
 
 def rank(priority: PriorityClass) -> int:
-    """0 for the class that is served first."""
+    """Return the rank of a priority class; 0 is served first."""
     return _RANK[priority]
 
 
 def entry(request: PendingRequest) -> Entry:
-    """A request with its sort key among those of one owner in one group.
+    """Return a request with its sort key among the requests of one owner in one group.
 
     5. least expected device-seconds left, less a credit for the time that it has waited: shortest
        first (weighted by devices, as QSSF of Hu et al., SC 2021) without starvation
@@ -43,11 +43,9 @@ def entry(request: PendingRequest) -> Entry:
     7. submission time, which a requeued request keeps
     8. request id: arbitrary, and always the same
 
-    Two requests never swap as time passes, since both gain the same by waiting. A deadline in
-    danger
-    goes before all of this (``Queues.of_owners``), and ahead of others in its group by as much as
-    it
-    costs (``QueueOrder``).
+    Two requests never swap as time passes, since both gain the same by waiting. A request whose
+    deadline is in danger precedes all others of its owner (``Queues.of_owners``), and moves ahead
+    of other owners in its group by as much as it costs (``QueueOrder``).
     """
     submitted_at, deadline, seconds = (
         request.submitted_at,
@@ -62,7 +60,7 @@ def entry(request: PendingRequest) -> Entry:
 
 
 class Queues:
-    """The queues of all owners."""
+    """The queues of all owners, by priority class and group."""
 
     def __init__(self, tree: GroupTree, pending: Iterable[PendingRequest] = ()) -> None:
         self._tree = tree
@@ -70,7 +68,7 @@ class Queues:
         self._below: defaultdict[tuple[PriorityClass, str], int] = defaultdict(int)
         """Number of queued requests in a group and its subtree, by class."""
         self._classes = dict.fromkeys(PriorityClass, 0)
-        """The same of all groups."""
+        """Number of queued requests of all groups, by class."""
         self._dated: dict[tuple[PriorityClass, str], set[str]] = {}
         """Owners whose queues ever had a deadline."""
         self._orphans: list[tuple[float, str, PendingRequest]] = []
@@ -139,25 +137,25 @@ class Queues:
     # -- reading --------------------------------------------------------------------------
 
     def victims(self) -> list[PendingRequest]:
-        """Requests that were preempted or relocated for another, the oldest first."""
+        """Return requests that were preempted or relocated for another, the oldest first."""
         return sorted(self._victims.values(), key=lambda each: (each.submitted_at, each.id))
 
     def orphans(self) -> Iterator[PendingRequest]:
-        """Requests that cannot start because a group is missing, the oldest first."""
+        """Return requests that cannot start because a group is missing, the oldest first."""
         return (request for _, _, request in self._orphans)
 
     @property
     def classes(self) -> list[PriorityClass]:
-        """The classes with queued requests, the first one first."""
+        """The classes with queued requests, in the order in which they are served."""
         return [priority for priority, count in self._classes.items() if count]
 
     def groups_below(self, parent: str | None, priority: PriorityClass) -> list[Group]:
-        """The groups right below one (below None: the roots) with queued requests."""
+        """Return the children of a group (for None: the roots) that have queued requests."""
         below = self._below
         return [each for each in self._tree.children(parent) if below[priority, each.name]]
 
     def of(self, group: str) -> Iterator[PendingRequest]:
-        """All queued requests of a group and its subtree, in arbitrary order."""
+        """Yield all queued requests of a group and its subtree, in arbitrary order."""
         for name in self._tree.subtree(group):
             for priority in PriorityClass:
                 for queue in self._own.get((priority, name), _NO_OWNERS).values():
@@ -166,9 +164,9 @@ class Queues:
     def of_owners(
         self, group: str, priority: PriorityClass, now: float
     ) -> Mapping[str, Sequence[Entry]]:
-        """The owners with queued requests in a group itself, each with the queue.
+        """Return the queues of a group itself by owner.
 
-        Deadlines in danger come first, by least slack.
+        Requests whose deadlines are in danger come first, by least slack.
         """
         owners = self._own.get((priority, group), _NO_OWNERS)
         dated = self._dated.get((priority, group))

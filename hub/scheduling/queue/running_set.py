@@ -17,9 +17,9 @@ COUNTED = 2
 
 
 def likely_seconds(newest: Collection[float]) -> float:
-    """Expected runtime: the mean of the last one or two similar runs.
+    """Return the expected runtime: the mean of the last one or two similar runs.
 
-    The live service and the simulator use the same function, with their own notion of similar runs.
+    The live service and the simulator use the same function, but define similar runs differently.
 
     Tsafrir, Etsion and Feitelson, "Backfilling using system-generated predictions rather than
     user runtime estimates", IEEE TPDS 18(6), 2007: the last two jobs of a user predict about as
@@ -29,16 +29,16 @@ def likely_seconds(newest: Collection[float]) -> float:
 
 
 _SHORTEST = 60.0
-"""Seconds: the first correction of a shorter estimate."""
+"""Seconds from which an outlived estimate is doubled, if it was shorter."""
 
 End = tuple[float, str]
 """Expected end of a lease, and its request id."""
 
 
 def expected_seconds(request: PendingRequest) -> float:
-    """Seconds that a request is expected to run; at most its time limit.
+    """Return the expected runtime of a request in seconds; at most its time limit.
 
-    Work that earlier attempts saved is not repeated. Where they ran longer than was expected, the
+    Work that earlier attempts saved is not repeated. Where they ran longer than expected, the
     estimate is corrected, as for running allocations.
     """
     whole = request.seconds
@@ -51,7 +51,7 @@ def expected_seconds(request: PendingRequest) -> float:
 
 
 def allocation_of(request: PendingRequest, placed: Placement, *, now: float) -> Allocation:
-    """The allocation of a request that starts now, until its time limit."""
+    """Return the allocation of a request that starts now, until its time limit."""
     return Allocation(
         request_id=request.id,
         owner=request.owner,
@@ -71,19 +71,19 @@ def allocation_of(request: PendingRequest, placed: Placement, *, now: float) -> 
 
 
 def planned_end(allocation: Allocation) -> float:
-    """When it was expected to end, as known at its start."""
+    """Return the end of an allocation that was expected at its start."""
     if allocation.expected is None:
         return allocation.until
     return min(allocation.until, allocation.since + allocation.expected)
 
 
 def expected_end(allocation: Allocation, now: float) -> float:
-    """When it is expected to end, as known now.
+    """Return the end of an allocation that is expected now.
 
     1. An allocation that is leaving ends now.
     2. One that has outlived its estimate is expected to run twice as long, then four times, and so
        on, within its time limit (Tsafrir, Etsion and Feitelson, "Backfilling using system-generated
-       predictions", IEEE TPDS 2007). Between two steps the answer stays the same.
+       predictions", IEEE TPDS 2007). Between two steps the result stays the same.
     3. One past its time limit ends now.
     """
     if allocation.leaving:
@@ -98,12 +98,13 @@ def expected_end(allocation: Allocation, now: float) -> float:
 
 
 def notice_end(now: float, grace: float, until: float) -> float:
-    """End of the grace period of a notice sent now; at most the end of the time limit."""
+    """Return the end of the grace period of a notice sent now; at most the end of the time
+    limit."""
     return min(now + grace, max(now, until))
 
 
 def _corrected(seconds: float, since: float, now: float) -> float:
-    """Expected runtime, doubled until it lies in the future."""
+    """Return an expected runtime, doubled until the end lies in the future."""
     if since + seconds < now:
         seconds = max(_SHORTEST, seconds)
     while since + seconds < now:
@@ -123,9 +124,9 @@ class RunningSet:
         self._groups: dict[str, dict[tuple[str, str], None]] = {}
         self._now = now
         self._end: dict[str, float] = {}
-        """Expected end of each, as known now."""
+        """Expected end by request id, as known now."""
         self._ends: list[End] = []
-        """The same in order."""
+        """Expected ends in order."""
         for allocation in allocations:
             self._put(allocation)
         self._ends.sort()
@@ -138,7 +139,7 @@ class RunningSet:
         return made
 
     def advance(self, now: float) -> None:
-        """Move time on: estimates that were outlived are corrected."""
+        """Advance the time: outlived estimates are corrected."""
         goes_back, self._now = now < self._now, now
         outlived = len(self._ends) if goes_back else bisect_left(self._ends, (now, ""))
         again, self._ends = self._ends[:outlived], self._ends[outlived:]
@@ -158,7 +159,7 @@ class RunningSet:
         insort(self._ends, self._ends.pop())
 
     def _put(self, allocation: Allocation) -> None:
-        """Add without sorting: its end is the last of the list."""
+        """Add an allocation, and append its end to the list unsorted."""
         key = (allocation.group, allocation.owner)
         self._all[allocation.request_id] = allocation
         self._in.setdefault(key, {})[allocation.request_id] = allocation
@@ -172,18 +173,18 @@ class RunningSet:
         return allocation
 
     def give_notice(self, request_ids: Iterable[str], grace: float = 0.0) -> None:
-        """Mark these as leaving, with a grace period."""
+        """Mark these allocations as leaving, with a grace period in seconds."""
         for request_id in request_ids:
             allocation = self.remove(request_id)
             at = notice_end(self._now, grace, allocation.until)
             self.add(replace(allocation, leaving=True, leaves_at=at))
 
     def ends(self) -> Iterator[tuple[float, Allocation]]:
-        """Every allocation with its expected end, in that order."""
+        """Return all allocations with their expected ends, in the order of the ends."""
         return ((end, self._all[request_id]) for end, request_id in self._ends)
 
     def ends_in(self, group: str, owner: str | None) -> list[tuple[float, Allocation]]:
-        """The same of a group and its subtree, or of one owner in them."""
+        """``ends`` of a group and its subtree, or of one owner in them."""
         keys = (
             key
             for name in self._tree.subtree(group)

@@ -16,7 +16,7 @@ from .tree import THOUSAND, size
 def device_seconds(
     devices: int, starts_at: float, ends_at: float, *, share: Share | None = None
 ) -> float:
-    """Cost of so many devices, or a share of one, over an interval; 0 if time went backwards."""
+    """Return the cost of devices, or a share of one, over an interval; 0 if the clock went back."""
     return size(devices, share) / THOUSAND * max(0.0, ends_at - starts_at)
 
 
@@ -38,10 +38,10 @@ class ChargeInterval(Protocol):
 
 
 def decayed(charge: ChargeInterval, at: float, half_life: float) -> float:
-    """What a charge still counts for at a later time.
+    """Return the device-seconds that a charge still counts for at a later time.
 
-    Each instant counts 2^(-age / half-life), so that the charge counts for the integral of that
-    over its interval, times its devices:
+    An instant counts 2^(-age / half-life), so that the charge counts for the integral of that over
+    its interval, times its devices:
 
         devices · H/ln 2 · (2^(-(at - ends_at)/H) - 2^(-(at - starts_at)/H))
 

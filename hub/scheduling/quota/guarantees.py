@@ -1,8 +1,8 @@
-"""Guaranteed quota: which requests may reclaim, what is kept for others, what could be reclaimed.
+"""Guaranteed quota: entitlement to reclaim, capacity reserved for others, reclaimable capacity.
 
 A guaranteed quota is what Kueue calls the nominal quota of a queue in its cohort. Amounts are
 in thousandths of a device, and changes are only recorded: sums are computed at the next query,
-since work ends much more often than it is queried.
+since allocations change much more often than sums are queried.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .tree import THOUSAND, GroupTree, Tally, size
 
 
 class Entitlement:
-    """Which requests may reclaim guaranteed quota, beside what is held."""
+    """The set of requests that may reclaim guaranteed quota, given the current allocations."""
 
     def __init__(self, tree: GroupTree, tally: Tally, guaranteed: Mapping[str, int]) -> None:
         self._tree, self._tally, self._guaranteed = tree, tally, guaranteed
@@ -28,10 +28,10 @@ class Entitlement:
         return made
 
     def __contains__(self, request: PendingRequest) -> bool:
-        """Whether a request is urgent, or a group of its chain stays within its guaranteed quota
-        with it.
+        """Return whether a request is entitled.
 
-        A request whose group is missing may hold nothing, however urgent it is.
+        It is urgent, or with it a group of its chain stays within its guaranteed quota. A request
+        whose group is missing may hold nothing, however urgent it is.
         """
         if not request.devices:
             return False
@@ -40,7 +40,7 @@ class Entitlement:
         return size(request.devices, request.share) <= self.unused_in_chain(request.group)
 
     def among(self, requests: Iterable[PendingRequest]) -> Iterator[PendingRequest]:
-        """The entitled requests; groups without unused guaranteed quota are skipped."""
+        """Yield the entitled requests; groups without unused guaranteed quota are skipped."""
         passed: set[str] = set()
         urgent = PriorityClass.URGENT
         for each in requests:
@@ -52,7 +52,7 @@ class Entitlement:
                 passed.add(each.group)
 
     def unused_in_chain(self, group: str) -> int:
-        """The largest unused guaranteed quota along a group's chain."""
+        """Return the largest unused guaranteed quota along the chain of a group."""
         left = self._left.get(group)
         if left is None:
             chain = self._tree.chain(group)
@@ -61,11 +61,11 @@ class Entitlement:
         return left
 
     def unused(self, group: str) -> int:
-        """Unused guaranteed quota of the group itself; negative where it borrows."""
+        """Return the unused guaranteed quota of a group itself; negative where it borrows."""
         return self._guaranteed[group] * THOUSAND - self._tally.groups[group]
 
     def invalidate(self, group: str) -> None:
-        """Forget what is known below the root of a group whose allocations changed."""
+        """Clear the cache for the tree of a group whose allocations changed."""
         if not self._left:
             return
         known = self._tree.ancestry(group)
@@ -76,8 +76,8 @@ class Entitlement:
 class ReservedCapacity:
     """Devices that groups have a claim to and do not hold yet.
 
-    A claim is a number of devices per group. A group's claim contains those of the groups below it,
-    so that nothing is counted twice.
+    A claim is a number of devices of a group. It contains the claims of the groups below, so that
+    nothing is counted twice.
     """
 
     def __init__(self, tree: GroupTree, tally: Tally, amounts: Mapping[str, int]) -> None:
@@ -85,7 +85,7 @@ class ReservedCapacity:
         self._amounts = {name: count * THOUSAND for name, count in amounts.items() if count > 0}
         self._unfilled: dict[str, int] = {}
         self._below: defaultdict[str | None, int] = defaultdict(int)
-        """By group, and for None of all roots: the sum of the unfilled claims right below it."""
+        """Sum of the unfilled claims of the children, by group; by None, of the roots."""
         self._changed = set(self._amounts)
         """Groups whose allocations changed since the last query."""
 
@@ -96,7 +96,7 @@ class ReservedCapacity:
         return made
 
     def __bool__(self) -> bool:
-        return self._now()[None] > 0
+        return self._current()[None] > 0
 
     @property
     def has_claims(self) -> bool:
@@ -104,27 +104,27 @@ class ReservedCapacity:
         return bool(self._amounts)
 
     def invalidate(self, group: str) -> None:
-        """Note that a group's allocations changed."""
+        """Record that the allocations of a group changed."""
         if self._amounts:
             self._changed.add(group)
 
-    def _now(self) -> defaultdict[str | None, int]:
-        """Unfilled claims below each group, after all changes."""
+    def _current(self) -> defaultdict[str | None, int]:
+        """Return the unfilled claims below every group, after all recorded changes."""
         while self._changed:
             for each in self._tree.chain(self._changed.pop()):
                 own = max(0, self._amounts.get(each.name, 0) - self._tally.groups[each.name])
                 lacks = max(own, self._below[each.name])
-                # Also if unchanged: the claims above may have changed by themselves.
+                # Also if unchanged: the claims of the groups above may have changed on their own.
                 self._below[each.parent] += lacks - self._unfilled.get(each.name, 0)
                 self._unfilled[each.name] = lacks
         return self._below
 
     def of_others(self, chain: tuple[Group, ...]) -> int:
-        """Unfilled claims of all groups outside a chain."""
-        return self._now()[chain[0].name] + sum(self._beside(group) for group in chain)
+        """Return the unfilled claims of all groups outside a chain."""
+        return self._current()[chain[0].name] + sum(self._beside(group) for group in chain)
 
     def of_others_with(self, tally: Tally, chain: tuple[Group, ...]) -> int:
-        """The same with another tally."""
+        """``of_others`` with another tally."""
         if not self._amounts:
             return 0
         made = self.copy(tally)
@@ -132,12 +132,12 @@ class ReservedCapacity:
         return made.of_others(chain)
 
     def of_others_beyond_guarantee(self, chain: tuple[Group, ...], weight: int) -> int:
-        """Unfilled claims of others, except against what a group takes of its own guaranteed quota.
+        """Return the unfilled claims of others, where a group borrows with ``weight`` more.
 
-        Beside a group that stays within its guaranteed quota, with all unfilled claims below it,
-        nothing is borrowed.
+        A group that stays within its guaranteed quota, together with all unfilled claims below it,
+        borrows nothing: claims beside it do not count.
         """
-        below = self._now()
+        below = self._current()
         others = lacks = below[chain[0].name]
         for group in chain:
             holds, own = self._tally.groups[group.name] + weight, self._amounts.get(group.name, 0)
@@ -151,8 +151,7 @@ class ReservedCapacity:
 
 
 class ReclaimableCapacity:
-    """What could be reclaimed: preemptible work of groups that hold more than their guaranteed
-    quota."""
+    """Reclaimable capacity: preemptible work of groups that exceed their guaranteed quotas."""
 
     def __init__(
         self,
@@ -179,6 +178,7 @@ class ReclaimableCapacity:
 
     @property
     def total(self) -> int:
+        """Reclaimable capacity of all groups."""
         while self._changed:
             for each in self._tree.chain(self._changed.pop()):
                 lent = self._by(each.name)
@@ -187,7 +187,7 @@ class ReclaimableCapacity:
         return self._below[None]
 
     def after(self, chain: tuple[Group, ...], weight: int) -> int:
-        """The same once the first group of a chain holds ``weight`` more that is not preemptible.
+        """Return ``total`` if the first group of a chain held ``weight`` more, not preemptible.
 
         Its guaranteed quota may then cover that, and its other work can be reclaimed.
         """
@@ -197,8 +197,10 @@ class ReclaimableCapacity:
         return total + more
 
     def _by(self, group: str, weight: int = 0, more: int = 0) -> int:
-        """What is reclaimable of a group that holds ``weight`` more, with ``more`` reclaimable
-        below it."""
+        """Return the reclaimable capacity of a group that holds ``weight`` more.
+
+        ``more``: additional reclaimable capacity below it.
+        """
         guaranteed = self._guaranteed.get(group, 0) * THOUSAND
         above = max(0, self._tally.groups[group] + weight - guaranteed)
         return min(self._direct[group] + self._below[group] + more, above)
@@ -213,7 +215,7 @@ class ReclaimableCapacity:
 
 
 def not_lent(tree: GroupTree, guaranteed: Mapping[str, int]) -> Mapping[str, int]:
-    """Guaranteed devices that groups do not lend (Kueue's lending limit)."""
+    """Return the guaranteed devices that groups do not lend (Kueue's lending limit)."""
     return {
         group.name: max(0, guaranteed[group.name] - group.lending)
         for group in tree.groups

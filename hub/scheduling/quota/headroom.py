@@ -36,20 +36,18 @@ def limit_reached(
     tally: Tally,
     budgets: Mapping[str, float] | None = None,
 ) -> LimitReached | None:
-    """Return the limit that keeps a request from starting beside what is held; None if it may
-    start.
+    """Return the limit that keeps a request from starting now; None if it may start.
 
     1. A group that is missing, or has a missing group above, permits nothing.
     2. A limit that the request exceeds alone: it was lowered after admission.
-    3. From its own group upwards, in each group: what its owner holds, the number of its owner's
-       sessions with devices, what the group holds (max quota, or guaranteed quota plus borrowing
-       limit), the rest of the budget.
+    3. In every group, from its own upwards: devices of its owner, sessions with devices of its
+       owner, devices of the group (max quota, or guaranteed quota plus borrowing limit), budget.
 
     The nearest limit is named, because no other one matters before it has headroom. A request
     without devices only needs a group.
 
-    ``budgets``: device-seconds that each group has left when all running requests have used their
-    time limits. A request that starts on the rest of a budget may be stopped before its own limit.
+    ``budgets``: device-seconds that groups have left when all running requests have used their time
+    limits. A request that starts on the rest of a budget may be stopped before its own limit.
     """
     chain = tree.chain(request.group)
     if not chain:
@@ -60,55 +58,59 @@ def limit_reached(
 
 
 def group_cap(group: Group) -> int:
-    """Max quota of a group, in thousandths of a device."""
+    """Return the max quota of a group, in thousandths of a device."""
     return group_max(group) * THOUSAND
 
 
-def group_cap_covers_pool(group: Group, lendable: int) -> bool:
-    """Whether a group's limit is its ``max_devices`` and as large as the pool: when it is reached,
-    devices are missing rather than headroom."""
-    return group_cap(group) >= lendable and group_cap(group) == group.max_devices * THOUSAND
+def group_cap_covers_pool(group: Group, pool_size: int) -> bool:
+    """Return whether the limit of a group is its ``max_devices`` and as large as the pool.
+
+    When such a limit is reached, devices are missing rather than headroom.
+    """
+    return group_cap(group) >= pool_size and group_cap(group) == group.max_devices * THOUSAND
 
 
 def member_cap(group: Group) -> int:
-    """Max quota of one member in a group, in thousandths of a device."""
+    """Return the max quota of one member in a group, in thousandths of a device."""
     return group.max_devices_per_user * THOUSAND
 
 
-def member_cap_covers_pool(group: Group, lendable: int) -> bool:
-    """The same for the limit of one member."""
-    return member_cap(group) >= lendable
+def member_cap_covers_pool(group: Group, pool_size: int) -> bool:
+    """Return whether the limit of one member in a group is as large as the pool."""
+    return member_cap(group) >= pool_size
 
 
 class Caps:
-    """The limits along the chain of each group, computed once for one tree and pool."""
+    """The limits along the chain of every group, computed once for one tree and pool."""
 
-    def __init__(self, tree: GroupTree, lendable: int) -> None:
-        """``lendable``: size of the pool in thousandths of a device."""
-        self._tree, self.lendable = tree, lendable
+    def __init__(self, tree: GroupTree, pool_size: int) -> None:
+        """``pool_size``: schedulable devices, in thousandths of a device."""
+        self._tree, self.pool_size = tree, pool_size
         self._groups: dict[str, tuple[tuple[str, int, bool], ...]] = {}
         self._members: dict[str, tuple[tuple[str, int, bool, int | None], ...]] = {}
 
     def of_groups(self, name: str) -> tuple[tuple[str, int, bool], ...]:
-        """Each group of the chain, its limit, and whether that covers the pool."""
+        """Return the groups of a chain with their limits, and whether those cover the pool."""
         found = self._groups.get(name)
         if found is None:
             found = self._groups[name] = tuple(
-                (each.name, group_cap(each), group_cap_covers_pool(each, self.lendable))
+                (each.name, group_cap(each), group_cap_covers_pool(each, self.pool_size))
                 for each in self._tree.chain(name)
             )
         return found
 
     def of_member(self, name: str) -> tuple[tuple[str, int, bool, int | None], ...]:
-        """Each group of the chain, its limit for one member, whether that covers the pool, and the
-        number of sessions with devices."""
+        """Return the groups of a chain with their limits for one member.
+
+        With each: the limit, whether it covers the pool, and the limit of sessions with devices.
+        """
         found = self._members.get(name)
         if found is None:
             found = self._members[name] = tuple(
                 (
                     each.name,
                     member_cap(each),
-                    member_cap_covers_pool(each, self.lendable),
+                    member_cap_covers_pool(each, self.pool_size),
                     each.max_sessions,
                 )
                 for each in self._tree.chain(name)
@@ -133,10 +135,9 @@ class HeadroomCache:
         self._groups.clear()
 
     def left(self, request: PendingRequest) -> tuple[int, int]:
-        """Headroom of a request under all limits, and under those limits that do not cover the
-        pool.
+        """Return the headroom of a request under all limits, and under those below the pool size.
 
-        Both in thousandths of a device, and no more than the pool has.
+        Both are in thousandths of a device, and at most the pool size.
         """
         key = (request.group, request.owner, request.kind is _SESSION)
         left = self._left.get(key)
@@ -147,7 +148,7 @@ class HeadroomCache:
     def _of_owner(self, group: str, owner: str, is_session: bool) -> tuple[int, int]:
         held = self._tally.users
         left, smaller = self.of_groups(group)
-        left = min(left, self._caps.lendable)
+        left = min(left, self._caps.pool_size)
         for name, most, as_large, sessions in self._caps.of_member(group):
             if is_session and sessions is not None:  # noqa: SIM102 - the look-up is expensive
                 if self._tally.sessions[name, owner] >= sessions:
@@ -159,7 +160,7 @@ class HeadroomCache:
         return left, smaller
 
     def of_groups(self, group: str) -> tuple[int, int]:
-        """The same under the limits of a group and all groups above it, for any owner."""
+        """``left`` under the limits of a group and all groups above it, for any owner."""
         found = self._groups.get(group)
         if found is None:
             found = self._groups[group] = self._of_groups(group)
@@ -172,7 +173,7 @@ class HeadroomCache:
         held = self._tally.groups
         left = [(own - held.get(name, 0), as_large) for name, own, as_large in limits]
         smaller = [own for own, as_large in left if not as_large]
-        return min(left)[0], min((self._caps.lendable, *smaller))
+        return min(left)[0], min((self._caps.pool_size, *smaller))
 
 
 def _exceeded_alone(chain: tuple[Group, ...], request: PendingRequest) -> LimitReached | None:

@@ -14,7 +14,7 @@ from ..model.snapshot import Allocation, Group, Kind, Share
 
 
 def guarantees(groups: Iterable[Group]) -> Mapping[str, int]:
-    """Guaranteed quota by group: its own, or the sum of the groups below it where that is more.
+    """Return the guaranteed quota by group: its own, or the sum of its children if that is more.
 
     Kueue counts the quota of a cohort in the same way (``resource_node.go``). Groups in a circle
     count for themselves alone.
@@ -38,7 +38,7 @@ def guarantees(groups: Iterable[Group]) -> Mapping[str, int]:
 
 
 class GroupTree:
-    """The groups of one snapshot. Chains are computed once and kept.
+    """The groups of one snapshot. Chains are cached.
 
     A group with a borrowing limit has its effective guaranteed quota (``guarantees``), so that its
     limit leaves the groups below it theirs.
@@ -60,7 +60,7 @@ class GroupTree:
         return tuple(self._groups.values())
 
     def children(self, parent: str | None) -> tuple[Group, ...]:
-        """The groups right below one; below None, the roots."""
+        """Return the children of a group; for None, the roots."""
         if self._children is None:
             found: dict[str | None, list[Group]] = {}
             for group in self._groups.values():
@@ -73,11 +73,10 @@ class GroupTree:
         return tuple(sorted(self._groups))
 
     def ancestry(self, name: str) -> tuple[Group, ...]:
-        """A group and the groups above it, nearest first, as far as they are known.
+        """Return a group and the groups above it, nearest first, as far as they are known.
 
-        Allocations are counted for all of these, also where the chain is broken: a group that lost
-        its
-        parent still uses its own quota.
+        Allocations are counted for all of these, also where the chain is broken: a group whose
+        parent is missing still uses its own quota.
         """
         if name not in self._ancestry:
             chain: list[Group] = []
@@ -89,25 +88,23 @@ class GroupTree:
         return self._ancestry[name]
 
     def chain(self, name: str) -> tuple[Group, ...]:
-        """A group and all groups above it up to the root; empty where one is missing.
+        """Return a group and all groups above it up to the root; empty where one is missing.
 
-        Permissions follow this chain, and an empty chain permits nothing. A circle has no root and
-        is
-        broken as well.
+        Permissions follow this chain, and an empty chain permits nothing. The chain of a group in a
+        circle is empty too, since it has no root.
         """
         known = self.ancestry(name)
         return known if known and known[-1].parent is None else ()
 
     def models(self, name: str) -> frozenset[str] | None:
-        """Device models that a group may use: those that it and all groups above it allow; None:
-        all."""
+        """Return the device models that a group and all groups above it allow; None: all."""
         if name not in self._models:
             named = [group.models for group in self.ancestry(name) if group.models is not None]
             self._models[name] = frozenset.intersection(*named) if named else None
         return self._models[name]
 
     def subtree(self, name: str) -> frozenset[str]:
-        """Names of a group and all groups below it."""
+        """Return the names of a group and all groups below it."""
         if name not in self._subtree:
             inside = (each for each in self._groups if self._has(each, name))
             self._subtree[name] = frozenset(inside)
@@ -118,9 +115,9 @@ class GroupTree:
 
 
 def diverging_group(chain: tuple[Group, ...], other: tuple[Group, ...]) -> Group | None:
-    """Where two chains diverge: the topmost group of ``other`` that is not in ``chain``."""
-    mine = {group.name for group in chain}
-    return next((group for group in reversed(other) if group.name not in mine), None)
+    """Return the topmost group of ``other`` that is not in ``chain``; None if there is none."""
+    names = {group.name for group in chain}
+    return next((group for group in reversed(other) if group.name not in names), None)
 
 
 THOUSAND = 1000
@@ -128,7 +125,7 @@ THOUSAND = 1000
 
 
 def size(devices: int, share: Share | None = None) -> int:
-    """What counts against a quota, in thousandths of a device: of a share, its compute."""
+    """Return the quota usage in thousandths of a device; of a share, its compute."""
     return devices * THOUSAND if share is None else round(share.compute * THOUSAND)
 
 
@@ -159,7 +156,7 @@ class Tally:
         return made
 
     def add(self, group: str, owner: str, thousandths: int, sessions: int = 0) -> None:
-        """Add, or subtract with negative numbers."""
+        """Add thousandths of a device and sessions; negative numbers subtract."""
         for each in self._tree.ancestry(group):
             key = (each.name, owner)
             self.groups[each.name] += thousandths
@@ -175,22 +172,23 @@ class Tally:
             self.add(allocation.group, allocation.owner, times * weight, sessions)
 
     def of_group(self, group: str) -> float:
-        """Devices; a whole number unless shares are among them."""
+        """Return the devices that a group holds; a whole number unless shares are among them."""
         return in_devices(self.groups[group])
 
     def of_user(self, group: str, owner: str) -> float:
+        """Return the devices that an owner holds in a group."""
         return in_devices(self.users[group, owner])
 
 
 def in_devices(thousandths: int) -> float:
-    """Thousandths as devices: a whole number where it is one."""
+    """Convert thousandths of a device to devices; an int if the number is whole."""
     whole, rest = divmod(thousandths, THOUSAND)
     return thousandths / THOUSAND if rest else whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLimits:
-    """The most that one request in a group may ask for: the smallest of each limit on the chain."""
+    """The limits of one request in a group: the smallest of each limit on the chain."""
 
     max_devices: int
     max_devices_per_user: int
@@ -198,14 +196,14 @@ class GroupLimits:
 
 
 def group_max(group: Group) -> int:
-    """Max quota: ``max_devices``, or guaranteed quota plus borrowing limit if that is less."""
+    """Return the max quota: ``max_devices``, or guarantee plus borrowing limit if that is less."""
     if group.borrowing is None:
         return group.max_devices
     return min(group.max_devices, group.guaranteed + group.borrowing)
 
 
 def limits(tree: GroupTree, group: str) -> GroupLimits | None:
-    """The limits of a whole chain together; None where the chain is broken."""
+    """Return the combined limits of the chain of a group; None where the chain is broken."""
     chain = tree.chain(group)
     if not chain:
         return None

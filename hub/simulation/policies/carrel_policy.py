@@ -1,8 +1,8 @@
 """Carrel's own policy: the functions that decide in the live service.
 
 Tenants are groups with their quotas, and every job is preemptible unless the trace says
-otherwise. A victim ends at once, without the live grace period. Work that is stopped when a
-budget is used up continues in the next period, as if its owner had submitted it again.
+otherwise. A victim ends at once, without the grace period of the live service. Work that is stopped
+when a budget is used up continues in the next period, as if its owner had submitted it again.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from ..workload.usage import SimulatedBudgets, SimulatedUsage
 from .policy import Scheduler, SimulatedSite
 
 _MOST_STOPS = 1000
-"""Stops for lack of a budget after which the replay is given up: a period does less than a stop
-costs."""
-_PATIENCE = 366 * 86400.0
-"""Seconds after the last event after which jobs that reservations hold are given up."""
+"""Stops of one job for lack of a budget after which the replay fails: the work that a period allows
+is less than the restart cost."""
+_MAX_HOLD_SECONDS = 366 * 86400.0
+"""Seconds after the last event after which jobs that reservations hold count as never ending."""
 USE_SECONDS = 60.0
-"""Age of the past use that decisions are made with; live it is that of the current minute."""
+"""Maximum age of the past use that decisions are made with, as in the live service."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CarrelPolicy:
-    """Order, quota, fair share, backfill and preemption as they are live."""
+    """The order, quota, fair share, backfill and preemption of the live service."""
 
     name: str = "carrel"
     source: str = "The scheduler of the live service: the same functions."
@@ -53,10 +53,10 @@ CARREL = CarrelPolicy()
 
 
 class Carrel:
-    """Passes events to the scheduler core, and carries out its decisions."""
+    """Passes events to the scheduler core, and applies its decisions."""
 
     def __init__(self, site: SimulatedSite) -> None:
-        self._made_from = Snapshot(devices=tuple(site.devices), groups=tuple(site.groups))
+        self._initial = Snapshot(devices=tuple(site.devices), groups=tuple(site.groups))
         self._scheduler: SchedulerState | None = None
         self._restart_cost = site.restart_cost
         self._runs: dict[str, Run] = {}
@@ -67,7 +67,7 @@ class Carrel:
         self._reservations = SimulatedReservations(site.calendar.reservations, site.groups)
         self._has_reservations = bool(self._reservations)
         self._changed_at = -inf
-        """Time of the last event; kept only where there are reservations."""
+        """Time of the last event; kept only if there are reservations."""
         self._reported_at = -inf
         self.waiting = 0
         self.free = float(len(site.devices))
@@ -84,33 +84,31 @@ class Carrel:
     def next_change(self) -> float:
         change = self._budgets.next_change() if self._has_budgets and self._runs else inf
         if self._has_reservations and self.waiting and self._scheduler is not None:
-            promised = min(
-                self._scheduler.state.next_reservation_edge(), self._reservations.read_at
-            )
-            if promised < self._changed_at + _PATIENCE:
-                return min(change, promised)
+            edge = min(self._scheduler.state.next_reservation_edge(), self._reservations.read_at)
+            if edge < self._changed_at + _MAX_HOLD_SECONDS:
+                return min(change, edge)
         return change
 
     def decide(self, now: float) -> Sequence[Run]:
         """Run scheduling steps until no more victims are stopped."""
-        scheduler = self._scheduler or SchedulerState(self._made_from, now)
+        scheduler = self._scheduler or SchedulerState(self._initial, now)
         if self._has_reservations:
             scheduler = self._with_reservations(scheduler, now)
         self._report_usage(now)
         if self._has_budgets:
             self._stop_without_budget(now)
         started: list[Run] = []
-        asked = True
-        while asked:
+        preempted = True
+        while preempted:
             events, self._events = self._events, []
             if self._has_budgets:
-                # Last: ended runs return nothing to a period that is over.
+                # Last, because ended runs refund nothing to a period that is over.
                 events.append(BudgetsChanged(budgets=self._budgets.left(now)))
             scheduler, delta = step(scheduler, events, now)
             started.extend(self._start(start, now) for start in delta.starts)
             for stop in delta.stops:
                 self._stop(stop, now)
-            asked = bool(delta.stops)
+            preempted = bool(delta.stops)
         self._scheduler = scheduler
         return [run for run in started if run.placement is not None]
 
@@ -140,11 +138,11 @@ class Carrel:
         return run
 
     def _stop(self, stop: Stop, now: float) -> None:
-        run, other = self._runs[stop.request_id], stop.for_request
+        run, preemptor = self._runs[stop.request_id], stop.for_request
         if stop.relocated:
-            self._requeue(run, now, moved_for=other)
+            self._requeue(run, now, moved_for=preemptor)
         else:
-            self._requeue(run, now, stopped_for=other)
+            self._requeue(run, now, stopped_for=preemptor)
 
     def _stop_without_budget(self, now: float) -> None:
         for run in self._budgets.stopped(now):
@@ -152,7 +150,7 @@ class Carrel:
                 raise InvalidInput(
                     f"{run.job.id} was stopped {run.preemptions:,} times, and has "
                     f"{run.left:,.0f} s left: the budgets of its groups end before its work does.",
-                    accepted="Larger budgets are accepted, or a smaller --restart-cost.",
+                    accepted="Set larger budgets, or a smaller --restart-cost.",
                     field="quota",
                 )
             self._requeue(run, now)

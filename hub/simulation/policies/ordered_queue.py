@@ -1,7 +1,7 @@
-"""Scheduler of every policy that is an order.
+"""Scheduler for the policies that are an order.
 
-Queued runs are kept in one heap for each shape. If one does not fit, no other of its shape does,
-so that a decision looks at no more runs than there are shapes. A gang waits until all its wanted
+Queued runs are kept in one heap for each shape. If a run does not fit, no other of its shape does,
+so that a decision considers no more runs than there are shapes. A gang waits until all its wanted
 members fit.
 """
 
@@ -18,9 +18,9 @@ from ...scheduling.placement.device_pool import DevicePool, Placement, Shape, sh
 from ..workload.job_run import Run, whole
 
 Key = tuple[float, ...]
-"""The smaller one is served first; equal ones in the order of submission."""
+"""Sort key; smaller keys are served first, equal ones in the order of submission."""
 Order = Callable[[Run, float], Key]
-"""The key of a job now: ``order(run, now)``."""
+"""Function that returns the current key of a job: ``order(run, now)``."""
 Entry = tuple[Key, int, Run]
 
 
@@ -31,10 +31,10 @@ class Rules:
     Attributes:
         order: called when a job is queued, and for running ones that another job might preempt. The
             key of a queued job does not change.
-        passes: later jobs may start where the next one does not fit.
-        preempts: a running job is preempted where one with a smaller key needs its devices.
-        changes: when the key of a running job next changes by itself, or None where it does not.
-            Without this function it may get smaller at any time, never larger.
+        passes: later jobs may start when the next one does not fit.
+        preempts: a running job is preempted when a job with a smaller key needs its devices.
+        changes: returns when the key of a running job next changes with time, or None for never.
+            Without this function a key may get smaller at any time, never larger.
     """
 
     order: Order
@@ -52,15 +52,15 @@ class OrderedQueue:
         self._pool = DevicePool(devices, ())
         self._nodes = len({device.node for device in devices})
         self._pending: dict[int, list[Entry]] = {}
-        """By shape; one queue for all if jobs may not pass."""
+        """Heaps of queued runs by shape; a single one if jobs may not pass."""
         self._shapes: dict[Shape, int] = {}
         self._shape_of: dict[int, int] = {}
         self._wants: dict[int, PendingRequest] = {}
-        """The request of each run, by its number."""
+        """Requests by run number; gangs with all wanted members."""
         self._stuck: set[int] = set()
-        """Shapes that do not fit as long as nothing is released."""
+        """Shapes that do not fit as long as no device is released."""
         self._running: list[Entry] = []
-        """By key; kept only if the policy preempts."""
+        """Running runs ordered by key; kept only if the policy preempts."""
         self._keys: dict[int, Key] = {}
         self._changes: list[tuple[float, int, int, Run]] = []
         self.waiting = 0
@@ -85,48 +85,49 @@ class OrderedQueue:
         """Start runs in order until no shape fits, or the next one may not be passed."""
         self._refresh(now)
         started: list[Run] = []
-        given_up: set[int] = set()
+        blocked: set[int] = set()
         while self.waiting:
-            line = self._next_line(given_up)
-            if line is None:
+            queue = self._next_queue(blocked)
+            if queue is None:
                 break
-            key, _, run = self._pending[line][0]
+            key, _, run = self._pending[queue][0]
             placement = self._place(run) or self._preempt(key, run, now)
             if placement is not None:
-                self._start(line, key, placement, now)
+                self._start(queue, key, placement, now)
                 started.append(run)
             elif self._rules.passes:
-                given_up.add(line)
+                blocked.add(queue)
             else:
                 break
         return [run for run in started if run.placement is not None]
 
-    def _next_line(self, given_up: set[int]) -> int | None:
-        """The queue whose first run comes before those of all others."""
+    def _next_queue(self, blocked: set[int]) -> int | None:
+        """Return the queue with the first run of all, except blocked ones; None if all are
+        empty."""
         best: int | None = None
         first: Entry | None = None
-        for line, entries in self._pending.items():
-            if entries and line not in given_up and (first is None or entries[0] < first):
-                best, first = line, entries[0]
+        for queue, entries in self._pending.items():
+            if entries and queue not in blocked and (first is None or entries[0] < first):
+                best, first = queue, entries[0]
         return best
 
     def _enqueue(self, run: Run, now: float) -> None:
         entry = (self._rules.order(run, now), run.number, run)
-        line = self._shape_of[run.number] if self._rules.passes else 0
-        heappush(self._pending.setdefault(line, []), entry)
+        queue = self._shape_of[run.number] if self._rules.passes else 0
+        heappush(self._pending.setdefault(queue, []), entry)
         self.waiting += 1
 
     def _place(self, run: Run) -> Placement | None:
-        kind = self._shape_of[run.number]
-        if kind in self._stuck:
+        number = self._shape_of[run.number]
+        if number in self._stuck:
             return None
         placement = self._pool.take(self._wants[run.number])
         if placement is None:
-            self._stuck.add(kind)
+            self._stuck.add(number)
         return placement
 
-    def _start(self, line: int, key: Key, placement: Placement, now: float) -> None:
-        _, _, run = heappop(self._pending[line])
+    def _start(self, queue: int, key: Key, placement: Placement, now: float) -> None:
+        _, _, run = heappop(self._pending[queue])
         self.waiting -= 1
         self.free -= run.job.size
         run.start(placement, now)
@@ -151,7 +152,7 @@ class OrderedQueue:
     # -- preemption -----------------------------------------------------------------------
 
     def _preempt(self, key: Key, run: Run, now: float) -> Placement | None:
-        """Preempt the last in the order, as few as suffice; None where none do."""
+        """Preempt the runs that are last in the order, as few as suffice; None if none suffice."""
         if not self._rules.preempts:
             return None
         victims = self._victims(key, run, now)
@@ -164,10 +165,10 @@ class OrderedQueue:
         return self._pool.take(self._wants[run.number])
 
     def _victims(self, key: Key, run: Run, now: float) -> list[Run]:
-        """The runs on whose devices this one would start, tried on a copy of the pool."""
+        """Return the runs on whose devices this one would start; tried on a copy of the pool."""
         after = self._running[bisect_right(self._running, (key, run.number, run)) :]
         if self._rules.changes is None:
-            # The keys in the list are those at the start; they may be smaller by now.
+            # The keys in the list are those at the start; they may be smaller now.
             fresh = ((self._rules.order(each, now), number, each) for _, number, each in after)
             after = sorted(entry for entry in fresh if entry[:2] > (key, run.number))
         wanted = self._wants[run.number]
@@ -209,7 +210,7 @@ class OrderedQueue:
 
 
 class _Growing:
-    """Counts whether a run might fit with some more devices free, before that is tried."""
+    """Counts released devices, to tell whether a run might fit before a placement is tried."""
 
     def __init__(self, pool: DevicePool, wanted: PendingRequest, nodes: int) -> None:
         self._pool = pool
@@ -235,7 +236,7 @@ class _Growing:
             self._more[node] = self._more.get(node, 0) + count
 
     def _members(self, free: int) -> int:
-        """Members of the first role that fit on a node with so many free devices."""
+        """Return how many members of the first role fit on a node with ``free`` devices."""
         return min(free // self._member, 1) if self._spread else free // self._member
 
 

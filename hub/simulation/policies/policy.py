@@ -1,4 +1,4 @@
-"""Policies: an order with its rules, the site it works on, and the baselines of the literature."""
+"""Policies: an order with its rules, the simulated site, and the baselines of the literature."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .ordered_queue import Key, OrderedQueue, Rules
 
 
 class Scheduler(Protocol):
-    """Receives events, and decides once for each moment."""
+    """Receives events, and decides once for every moment."""
 
     def submit(self, run: Run, now: float) -> None: ...
 
     def end(self, run: Run, now: float) -> None:
-        """The run ended; called while it still has its placement."""
+        """Handle the end of a run, which still has its placement."""
 
     def decide(self, now: float) -> Sequence[Run]:
         """Start and stop runs; return those that started."""
 
     def next_change(self) -> float:
-        """When it needs to decide without an event; infinity for never."""
+        """Return when it needs to decide without an event; infinity for never."""
 
     @property
     def waiting(self) -> int:
@@ -37,8 +37,8 @@ class Scheduler(Protocol):
 
 
 LAS_THRESHOLD = 3200.0
-"""Device-seconds after which a job goes to the second queue, as in Tiresias' own simulator."""
-_A_MOMENT = 0.01
+"""Device-seconds after which a job goes to the second queue, as in the simulator of Tiresias."""
+_TOLERANCE = 0.01
 """Device-seconds: tolerance for sums of floating-point numbers."""
 
 
@@ -47,10 +47,10 @@ class SimulatedSite:
     """The site that a policy schedules.
 
     Attributes:
-        devices: of the pool.
+        devices: devices of the pool.
         groups: the quota tree; its leaves are the tenants.
         restart_cost: seconds of work that a job repeats after it was stopped.
-        calendar: terms, by which budgets are counted, and reservations.
+        calendar: terms, which are budget periods, and reservations.
     """
 
     devices: Sequence[Device]
@@ -60,7 +60,7 @@ class SimulatedSite:
 
 
 class Schedules(Protocol):
-    """A policy, as the simulator uses it: it makes a scheduler for one run."""
+    """A policy: it creates the scheduler of one replay."""
 
     @property
     def name(self) -> str: ...
@@ -100,12 +100,12 @@ def by_remaining(run: Run, now: float) -> Key:
 
 
 def by_predicted_service(run: Run, _now: float) -> Key:
-    """Expected device-seconds."""
+    """Order by expected device-seconds."""
     return (run.expected_seconds * run.job.size,)
 
 
 def by_queue(run: Run, now: float) -> Key:
-    """The second queue for jobs past the threshold; first come, first served within each."""
+    """Order by queue, the second one for jobs past the threshold, then first come, first served."""
     return (float(_attained_enough(run, now)), run.job.submitted_at)
 
 
@@ -116,7 +116,7 @@ def leaves_first_queue(run: Run, now: float) -> float | None:
 
 
 def _attained_enough(run: Run, now: float) -> bool:
-    return run.attained(now) > LAS_THRESHOLD - _A_MOMENT
+    return run.attained(now) > LAS_THRESHOLD - _TOLERANCE
 
 
 BASELINES: Mapping[str, Policy] = MappingProxyType(

@@ -1,7 +1,7 @@
 """Registry of policies: Carrel's, the baselines, and those of other packages by entry point.
 
 An entry point of the group ``carrel.policies`` names an order, which is a function of a run and
-the time, or a ``Policy`` where jobs may pass or are preempted.
+the time, or a ``Policy`` if jobs may pass or are preempted.
 """
 
 from __future__ import annotations
@@ -18,13 +18,17 @@ GROUP = "carrel.policies"
 
 
 def names(found: Iterable[EntryPoint] | None = None) -> tuple[str, ...]:
-    """Carrel's and the baselines first, then the others by name."""
+    """Return the names of all policies: the baselines, Carrel's, then the others by name."""
     others = sorted({each.name for each in _found(found)} - {*BASELINES, CARREL.name})
     return (*BASELINES, CARREL.name, *others)
 
 
 def policy(name: str, found: Iterable[EntryPoint] | None = None) -> Schedules:
-    """Find a policy; raises InvalidInput for an unknown one, or one that is not a policy."""
+    """Find a policy by name.
+
+    Raises:
+        InvalidInput: the name is unknown, or its entry point is not a policy.
+    """
     if name in BASELINES:
         return BASELINES[name]
     if name == CARREL.name:
@@ -44,13 +48,13 @@ def _found(found: Iterable[EntryPoint] | None) -> Iterable[EntryPoint]:
 
 
 def _loaded(entry: EntryPoint) -> Policy:
-    thing: object = entry.load()
-    if isinstance(thing, Policy):
-        return replace(thing, name=entry.name)
-    if callable(thing):
-        return Policy(name=entry.name, order=thing, source=entry.value)
+    loaded: object = entry.load()
+    if isinstance(loaded, Policy):
+        return replace(loaded, name=entry.name)
+    if callable(loaded):
+        return Policy(name=entry.name, order=loaded, source=entry.value)
     raise InvalidInput(
-        f"The entry point {entry.name} of {GROUP} is {type(thing).__name__}.",
+        f"The entry point {entry.name} of {GROUP} is {type(loaded).__name__}.",
         accepted="It names a Policy, or a function of a run and the time.",
         field="policy",
     )

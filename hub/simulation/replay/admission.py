@@ -21,11 +21,11 @@ from ..workload.jobs import Trace, TraceJob
 from ..workload.nodes import ONE_POOL
 from .experiment import Pools, groups_of_pool
 
-WORDS: Mapping[Rule, str] = MappingProxyType(
+REASONS: Mapping[Rule, str] = MappingProxyType(
     {
-        Rule.UNKNOWN_GROUP: "asked in {group}, which has no way up to a group without a parent",
-        Rule.DEVICES: "asked for no whole number of devices",
-        Rule.SECONDS: "asked for no time",
+        Rule.UNKNOWN_GROUP: "asked in {group}, whose parent groups are missing or form a circle",
+        Rule.DEVICES: "asked for an invalid number of devices",
+        Rule.SECONDS: "asked for an invalid time limit",
         Rule.SECONDS_MAXIMUM: "asked for more time than {group} allows",
         Rule.GROUP_MAXIMUM: "asked for more devices than {group} may hold",
         Rule.USER_MAXIMUM: "asked for more devices than one member of {group} may hold",
@@ -34,26 +34,26 @@ WORDS: Mapping[Rule, str] = MappingProxyType(
         Rule.NEEDLESS_MODEL: "asked for a model and no device",
         Rule.NODE_MAXIMUM: "asked for more devices{of_model} than {nodes}{for_group}",
         Rule.BUDGET: "asked for more than the whole budget of {group}",
-        Rule.PROMISED: "asked for more devices than {group} can have beside what others are "
-        "promised",
+        Rule.GUARANTEED_TO_OTHERS: "asked for more devices than {group} can have beside the "
+        "guaranteed quotas of others",
         Rule.SESSIONS: "asked for a session with devices, and {group} allows none",
     }
 )
-"""What is said of the jobs that a rule rejects; every rule has an entry."""
+"""Why jobs are left out, by the rule that rejects them; every rule has an entry."""
 _OF_SIZE = frozenset({Rule.GROUP_MAXIMUM, Rule.USER_MAXIMUM, Rule.NODE_MAXIMUM})
 _TOO_FEW = "asked for more devices than these nodes have"
 _LEAST_SECONDS = 1.0
-"""Durations are cut to whole seconds: shorter jobs asked for some time too."""
+"""Shortest time limit: durations are cut to whole seconds, so that they may be 0."""
 
 
 def admitted(trace: Trace, pools: Pools, groups: Sequence[Group], *, gangs: bool) -> Trace:
-    """The trace without jobs that the quotas and nodes would never let run.
+    """Return the trace without the jobs that the quotas and nodes would never allow to run.
 
-    Where a trace has no time limits, the duration of a job counts as its limit.
+    If the trace has no time limits, the duration of a job counts as its limit.
 
     Args:
         groups: empty if nothing is limited; tenants that they do not name have no limits.
-        gangs: a job larger than a node gets several, as in a trace; live it is rejected.
+        gangs: a job larger than a node gets several, as in a trace; the live service rejects it.
 
     Raises:
         InvalidInput: no job is left.
@@ -72,15 +72,16 @@ def admitted(trace: Trace, pools: Pools, groups: Sequence[Group], *, gangs: bool
     if not left:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in counted.items())
         raise InvalidInput(
-            f"All of {trace.name} would be refused: {reasons}.",
-            accepted="Quotas and nodes are accepted under which something may run.",
+            f"Admission would reject all jobs of {trace.name}: {reasons}.",
+            accepted="Set quotas and nodes under which at least one job may run.",
             field="quota",
         )
     return replace(trace, jobs=left, left_out={**trace.left_out, **counted})
 
 
 def _by_pool(jobs: Iterable[TraceJob], pools: Pools) -> dict[str, list[TraceJob]]:
-    """The jobs of each pool, without tenants that have no nodes: those raise an error later."""
+    """Return the jobs of every pool, without tenants that have no nodes: those raise an error
+    later."""
     found: dict[str, list[TraceJob]] = {}
     for job in jobs:
         pool = ONE_POOL if ONE_POOL in pools else job.tenant
@@ -90,7 +91,7 @@ def _by_pool(jobs: Iterable[TraceJob], pools: Pools) -> dict[str, list[TraceJob]
 
 
 class _Admission:
-    """Reasons for rejections on some devices, worded alike for many jobs."""
+    """Reasons for rejections on some devices, with the same text for similar jobs."""
 
     def __init__(self, groups: Sequence[Group], devices: Sequence[Device], *, gangs: bool) -> None:
         self._nodes = "these nodes have" if gangs else "one node has"
@@ -101,7 +102,7 @@ class _Admission:
         )
 
     def reason(self, job: TraceJob) -> str:
-        """Empty where the job is admitted."""
+        """Return why a job is rejected; empty if it is admitted."""
         refusal = self._rules.refusal(
             group=group_of(job),
             devices=job.devices,
@@ -117,7 +118,7 @@ class _Admission:
             # An unlimited group has the limits of the pool.
             return _TOO_FEW
         for_group = f" that {refusal.group} may use" if refusal.group else ""
-        return WORDS[refusal.rule].format(
+        return REASONS[refusal.rule].format(
             group=refusal.group,
             of_model=" of a model" if job.model else "",
             nodes=self._nodes,
@@ -126,28 +127,28 @@ class _Admission:
 
 
 def _refused(jobs: Iterable[TraceJob], admission: _Admission) -> Iterator[tuple[str, str]]:
-    """Ids of rejected jobs, with the reason.
+    """Yield the ids of rejected jobs, with the reason.
 
-    Jobs that differ in time alone are decided together: one with a longer limit is rejected for the
+    Jobs that differ only in time are decided together: a job with a longer limit is rejected by the
     same rule or a later one.
     """
-    alike: dict[Hashable, list[TraceJob]] = {}
+    by_shape: dict[Hashable, list[TraceJob]] = {}
     for job in jobs:
-        alike.setdefault(_but_for_time(job), []).append(job)
-    for each in alike.values():
-        each.sort(key=_seconds)
-        while each and (why := admission.reason(each[-1])):
+        by_shape.setdefault(_without_time(job), []).append(job)
+    for similar in by_shape.values():
+        similar.sort(key=_seconds)
+        while similar and (why := admission.reason(similar[-1])):
             same = partial(_has_reason, admission, why)
-            first = bisect_left(each, True, key=same)
-            yield from ((job.id, why) for job in each[first:])
-            del each[first:]
+            first = bisect_left(similar, True, key=same)
+            yield from ((job.id, why) for job in similar[first:])
+            del similar[first:]
 
 
 def _has_reason(admission: _Admission, why: str, job: TraceJob) -> bool:
     return admission.reason(job) == why
 
 
-def _but_for_time(job: TraceJob) -> Hashable:
+def _without_time(job: TraceJob) -> Hashable:
     return (group_of(job), job.devices, job.model, job.share, job.kind, job.preemptible)
 
 

@@ -1,4 +1,4 @@
-"""Jobs that never end: held back by budgets or reservations, or else an error with the reason."""
+"""Detection of jobs that never end: held by budgets or reservations, or an error otherwise."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ..workload.job_run import Run
 from ..workload.jobs import TraceJob
 from ..workload.usage import SimulatedBudgets
 
-_A_SECOND = 1.0
+_SHORTEST_SECONDS = 1.0
 
 
 def held_back_runs(
     runs: Sequence[Run], policy: Schedules, site: SimulatedSite, now: float
 ) -> tuple[Run, ...]:
-    """Runs that budgets and reservations hold for good.
+    """Return the runs that budgets and reservations hold forever.
 
     Raises:
-        InvalidInput: a run could not start even alone, nothing holds it, or no run ended.
+        InvalidInput: a run could not start even alone, no rule holds it, or no run ended.
     """
     waiting = [run for run in runs if run.ended_at is None]
     if not waiting:
@@ -35,7 +35,7 @@ def held_back_runs(
             raise InvalidInput(
                 f"{_never_started(policy, waiting)} {_named(run)} could not start even alone. "
                 f"{why}",
-                accepted="Quotas are accepted under which each job could start alone.",
+                accepted="Set quotas under which every job could start alone.",
                 field="quota",
             )
     budgets = SimulatedBudgets(site.groups, site.calendar.terms)
@@ -44,24 +44,25 @@ def held_back_runs(
             raise InvalidInput(
                 f"{_never_started(policy, waiting)} {_named(run)} could start alone, and the "
                 "policy does not start it.",
-                accepted="A policy is accepted that starts whatever could start.",
+                accepted="Use a policy that starts every job that could start.",
                 field="policy",
             )
     if len(waiting) == len(runs):
         raise InvalidInput(
             f"With {policy.name}, no job ended: budgets or reservations hold them all, and no "
             "term is known in which they could run.",
-            accepted="Add the term with carrel term add, or give a budget by week.",
+            accepted="Add the term with carrel term add, or set a budget by week.",
             field="quota",
         )
     return tuple(waiting)
 
 
 def layout_rule(job: TraceJob) -> str:
-    """How the devices of a job that is larger than a node, or has members, are placed on nodes."""
+    """Return how the devices of a gang, or of a job larger than a node, are placed on nodes."""
     if job.gang is None:
         return (
-            "what is larger than a node gets whole ones as large as the largest, and a rest on one"
+            "a job that is larger than a node gets whole nodes as large as the largest one, and "
+            "the rest on one more"
         )
     if job.gang.arrangement is Arrangement.SPREAD:
         return "each member has a node of its own, with all of its devices"
@@ -77,7 +78,7 @@ def _named(run: Run) -> str:
 
 
 class _EmptySite:
-    """A site in which nothing runs."""
+    """A site without running jobs."""
 
     def __init__(self, site: SimulatedSite, now: float) -> None:
         self._rules = AdmissionRules(site.groups, site.devices)
@@ -90,18 +91,18 @@ class _EmptySite:
         )
 
     def why_not(self, run: Run) -> str:
-        """Why a run could not start, as a sentence; empty where it could.
+        """Return why a run could not start, as a sentence; empty if it could.
 
         1. The admission rules reject it, with a time limit of a second: whether an admitted job
            starts does not depend on its time limit.
         2. Its devices are not on the nodes as it needs them.
         """
         request = run.request
-        gate = self._gang_rules if request.gang else self._rules
-        refusal = gate.refusal(
+        rules = self._gang_rules if request.gang else self._rules
+        refusal = rules.refusal(
             group=request.group,
             devices=request.devices,
-            seconds=_A_SECOND,
+            seconds=_SHORTEST_SECONDS,
             kind=request.kind,
             preemptible=request.preemptible,
             model=request.model,
@@ -111,5 +112,5 @@ class _EmptySite:
             return refusal.message
         if any(self._state.pool.could_fit(each) for each in self._state.variants(request)):
             return ""
-        how = layout_rule(run.job) if request.gang else "none has as large a part"
+        how = layout_rule(run.job) if request.gang else "none of them has a share of that size"
         return f"The devices that it may use cannot hold it: {how}."

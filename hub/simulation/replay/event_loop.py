@@ -1,4 +1,4 @@
-"""The event loop of a replay: one decision for each moment at which an event happens."""
+"""The event loop of a replay: one decision for every moment with an event."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class ReplayOutcome:
     """The result of one stream of jobs on one pool.
 
     Attributes:
-        runs: those that ended.
+        runs: the runs that ended.
         devices: number of devices.
         free: device-seconds that were free between the first submission and the last end.
-        stranded: the part of them while jobs were queued: of no use to the next one.
+        stranded: free device-seconds while jobs were queued: the next job could not use them.
     """
 
     runs: tuple[Run, ...]
@@ -35,12 +35,12 @@ class ReplayOutcome:
     free: float
     stranded: float
     held_back: tuple[Run, ...] = ()
-    """Runs that never ended: they wait for a term that is not known, or reservations hold them."""
+    """Runs that never ended: they wait for an unknown term, or reservations hold them."""
 
 
 @dataclass(slots=True)
 class _Idle:
-    """Sums free device-seconds from one moment to the next."""
+    """Sum of free device-seconds from one moment to the next."""
 
     at: float
     free: float = 0.0
@@ -113,7 +113,7 @@ class _Submission:
     def __call__(self, number: int) -> Run:
         job = self._jobs[number]
         expected = self._estimator.expect(job)
-        # Without time limits in the trace, all jobs get one that none reaches.
+        # Without time limits in the trace, all jobs get a limit that no job reaches.
         limit = max(job.seconds, self._longest if job.limit is None else job.limit)
         return Run(
             number=number,
@@ -131,9 +131,9 @@ class _Submission:
 
 
 def too_large(jobs: Iterable[TraceJob], devices: Sequence[Device]) -> TraceJob | None:
-    """A job that these devices could not hold if all were free; None where all fit."""
+    """Return a job that these devices could not hold if all were free; None if all jobs fit."""
     pool = DevicePool(devices, ())
-    # Each size once: a trace has few sizes, and thousands of jobs of each.
+    # One job of every size: a trace has few sizes, and thousands of jobs of each.
     sizes = {(job.devices, job.model, job.share, job.gang): job for job in jobs}
     for job in sizes.values():
         node = largest_node(devices, job.model)
@@ -147,18 +147,18 @@ def _check_sizes(jobs: Iterable[TraceJob], site: SimulatedSite) -> None:
     if job is not None:
         raise InvalidInput(
             f"{job.id} asks for {_lacking(job, site.devices)}.",
-            accepted="More or larger nodes are accepted, or a choice of smaller jobs.",
+            accepted="Give more or larger nodes, or select smaller jobs.",
             field="nodes",
         )
 
 
 def _lacking(job: TraceJob, devices: Sequence[Device]) -> str:
-    """What a job that is too large asks for, and these devices lack."""
+    """Describe the devices that a job asks for and these nodes lack."""
     if job.share is not None:
-        return "more of one device than any of these nodes has"
+        return "a larger share of a device than any of these nodes has"
     of_model = f" of {job.model}" if job.model else ""
     in_members = f" in {plural(job.gang.members, 'member')}" if job.gang else ""
-    asked = f"{plural(job.devices, 'device')}{of_model}{in_members}"
+    requested = f"{plural(job.devices, 'device')}{of_model}{in_members}"
     if job.devices > sum(job.model in (None, each.model) for each in devices):
-        return f"{asked}, which these nodes with {len(devices)} do not have"
-    return f"{asked}, which do not lie on these nodes as it needs them: {layout_rule(job)}"
+        return f"{requested}, and these nodes have {len(devices)}"
+    return f"{requested}, which do not fit on these nodes: {layout_rule(job)}"

@@ -18,16 +18,16 @@ from .metrics import ReplayMetrics, below_guarantee, completion_alone, figures, 
 from .runtime_estimates import MakeEstimator
 
 Pools = Mapping[str, Sequence[Device]]
-"""The devices of each tenant with its own nodes, or of all under ``ONE_POOL``."""
+"""The devices of tenants with their own nodes, or of all tenants under ``ONE_POOL``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """What all policies have in common.
+    """The inputs that are the same for all policies.
 
     Attributes:
         groups: the quota tree; tenants that it does not name have no limits.
-        estimator: makes one for each pool, so that none learns from another's future.
+        estimator: creates an estimator for every pool, so that none learns from another's future.
         calendar: terms and reservations of the site.
     """
 
@@ -86,12 +86,12 @@ def _runs(outcomes: Iterable[ReplayOutcome]) -> list[Run]:
 
 
 def _streams(experiment: Experiment) -> dict[str, list[TraceJob]]:
-    """The jobs of each pool, in the order of submission."""
+    """Return the jobs of every pool, in the order of submission."""
     jobs = experiment.trace.jobs
     if not jobs:
         raise InvalidInput(
-            f"Nothing of {experiment.trace.name} is left to simulate.",
-            accepted="At least one job is needed: look at --where, --from and --to.",
+            f"No job of {experiment.trace.name} is left to simulate.",
+            accepted="At least one job is needed: check --where, --from and --to.",
         )
     if ONE_POOL in experiment.pools:
         return {ONE_POOL: list(jobs)}
@@ -121,7 +121,7 @@ def _site(experiment: Experiment, pool: str, jobs: Sequence[TraceJob]) -> Simula
 def groups_of_pool(
     groups: Iterable[Group], pool: str, devices: Sequence[Device], jobs: Iterable[TraceJob]
 ) -> tuple[Group, ...]:
-    """The quota tree for one pool, with a group for each tenant."""
+    """Return the quota tree for one pool, with a group for every tenant."""
     found = with_tenants(groups, {group_of(job) for job in jobs}, len(devices))
     if pool == ONE_POOL:
         return found
@@ -132,7 +132,7 @@ def groups_of_pool(
 
 
 def _alone(experiment: Experiment, policy: Schedules) -> dict[str, ReplayOutcome]:
-    """Each tenant on as many devices as it is guaranteed, under the same policy.
+    """Simulate every tenant alone on the devices of its guaranteed quota, under the same policy.
 
     A tenant with a job larger than its guaranteed quota is left out.
     """

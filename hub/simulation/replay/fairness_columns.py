@@ -1,4 +1,4 @@
-"""Columns about fairness among users and tenants, for the page and the terminal."""
+"""Fairness columns of the report, for the page and the terminal."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .metrics import Evenness, ReplayMetrics
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One metric of each policy.
+    """One metric of the policies.
 
     Attributes:
         meaning: one sentence that explains it.
-        cell: its text; None where a run has no such metric.
+        cell: returns its text; None if the metrics lack it.
     """
 
     name: str
@@ -24,14 +24,14 @@ class Column:
 
 
 def shown(found: Sequence[ReplayMetrics]) -> tuple[Column, ...]:
-    """The columns that at least one policy has."""
+    """Return the columns that at least one policy has."""
     return tuple(
         column for column in COLUMNS if any(column.cell(each) is not None for each in found)
     )
 
 
 def row(figures: ReplayMetrics, columns: Sequence[Column]) -> list[str]:
-    """The cells of one policy; empty where it lacks the metric."""
+    """Return the cells of one policy; empty if it lacks the metric."""
     return [column.cell(figures) or "" for column in columns]
 
 
@@ -51,31 +51,30 @@ def _hours(device_seconds: float | None) -> str | None:
 COLUMNS = (
     Column(
         name="worst finish time",
-        meaning="Of all tenants the highest mean time to completion in the shared pool, as a "
-        "multiple of the same tenant's alone on what it is guaranteed: below 1, sharing paid.",
+        meaning="Of all tenants, the highest ratio of mean completion time in the shared pool to "
+        "that alone on the guaranteed devices: below 1, the tenant gains from sharing.",
         cell=_finish_time,
     ),
     Column(
         name="worst user's slowdown",
-        meaning="The mean slowdown (time to completion over running time) of the user for whom "
-        "it is highest.",
+        meaning="The highest mean slowdown (completion time over running time) of a user.",
         cell=lambda figures: _worst(figures.users),
     ),
     Column(
         name="worst tenant's slowdown",
-        meaning="The mean slowdown of the tenant for whom it is highest.",
+        meaning="The highest mean slowdown of a tenant.",
         cell=lambda figures: _worst(figures.tenants),
     ),
     Column(
         name="below a guarantee",
-        meaning="What tenants lacked of their guarantees while they had jobs waiting that would "
-        "have fitted into them.",
+        meaning="Guaranteed quota that tenants lacked while they had queued jobs that would "
+        "have fitted into it.",
         cell=lambda figures: _hours(figures.below_guarantee),
     ),
     Column(
         name="below it alone",
-        meaning="What they would have lacked alone on as many devices of their own, where jobs "
-        "that ask for whole nodes may wait as well.",
+        meaning="The same if every tenant had its guaranteed devices alone: jobs that need whole "
+        "nodes may have to wait there too.",
         cell=lambda figures: _hours(figures.below_alone),
     ),
 )

@@ -17,8 +17,8 @@ class ExperimentSetup:
     """The options of an experiment, needed to repeat it.
 
     Attributes:
-        where: texts that columns of the trace had to contain.
-        since, until: times of submission as they were typed; None for all.
+        where: values that columns of the trace had to equal.
+        since, until: times of submission as the user typed them; None for all.
     """
 
     nodes: str
@@ -31,26 +31,26 @@ class ExperimentSetup:
 
 
 def report(
-    experiment: Experiment, results: Sequence[ExperimentResult], asked: ExperimentSetup
+    experiment: Experiment, results: Sequence[ExperimentResult], setup: ExperimentSetup
 ) -> Json:
-    """The whole report; times are seconds."""
+    """Return the whole report; times are seconds."""
     trace = experiment.trace
     return {
         "policies": {each.policy.name: _figures(each.figures) for each in results},
         "trace": {
             "name": trace.name,
-            "where": dict(asked.where),
-            "from": asked.since,
-            "to": asked.until,
+            "where": dict(setup.where),
+            "from": setup.since,
+            "to": setup.until,
             "jobs": len(trace.jobs),
             "left_out": dict(trace.left_out),
             "skipped": [{"line": bad.number, "why": bad.why} for bad in trace.bad],
         },
-        "nodes": asked.nodes,
-        "seed": asked.seed,
-        "estimates": asked.estimates,
+        "nodes": setup.nodes,
+        "seed": setup.seed,
+        "estimates": setup.estimates,
         "restart_cost": experiment.restart_cost,
-        "version": asked.version,
+        "version": setup.version,
     }
 
 
@@ -76,17 +76,16 @@ def _figures(figures: ReplayMetrics) -> Json:
 
 
 def _known(found: Evenness | FinishTime | Spread | None) -> Json | None:
-    """None where it could not be measured."""
+    """Return a metric as JSON; None if it could not be measured."""
     return None if found is None else asdict(found)
 
 
 def held_back_note(result: ExperimentResult) -> str:
-    """A note about jobs that never ended; empty where all did."""
+    """Return a note about jobs that never ended; empty if all did."""
     count = result.figures.held_back
     if not count:
         return ""
     return (
-        f"Under {result.policy.name}, {plural(count, 'job')} never ended: a budget by term of "
-        "which no later term is known, or a reservation, keeps it waiting. All times are of the "
-        "others."
+        f"Under {result.policy.name}, {plural(count, 'job')} never ended: held by a budget "
+        "without a later term, or by a reservation. All times are those of the other jobs."
     )

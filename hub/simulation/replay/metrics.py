@@ -15,9 +15,9 @@ from .event_loop import ReplayOutcome
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Change:
-    """Changes at one moment: devices held, and queued runs of a size.
+    """Changes at one moment: devices held, and number of queued runs of a size.
 
-    A gang that may start with fewer members waits for all it wants.
+    A gang that may start with fewer members counts with all wanted members while it is queued.
     """
 
     at: float
@@ -27,8 +27,7 @@ class _Change:
 
 
 def below_guarantee(runs: Iterable[Run], guaranteed: Mapping[str, int]) -> float:
-    """Device-seconds of guaranteed quota that groups lacked while they had jobs that would have
-    fitted."""
+    """Return the device-seconds of guaranteed quota that groups lacked for queued jobs."""
     by_group: dict[str, list[Run]] = {}
     for run in runs:
         by_group.setdefault(group_of(run.job), []).append(run)
@@ -51,18 +50,18 @@ def _lacked(runs: list[Run], guaranteed: int) -> float:
     return lacked
 
 
-def _owed(room: float, waiting: Mapping[float, int]) -> float:
-    """What queued runs could hold within the guaranteed quota, the smallest first.
+def _owed(headroom: float, waiting: Mapping[float, int]) -> float:
+    """Return the devices that queued runs could hold within the headroom, the smallest runs first.
 
-    One that is larger than what is left of it is not counted.
+    Runs that are larger than the remaining headroom are not counted.
     """
     owed = 0.0
     for size in sorted(size for size, count in waiting.items() if count):
-        if size > room:
+        if size > headroom:
             break
-        taken = size * min(waiting[size], room // size)
+        taken = size * min(waiting[size], headroom // size)
         owed += taken
-        room -= taken
+        headroom -= taken
     return owed
 
 
@@ -76,7 +75,7 @@ def _changes(run: Run) -> Iterator[_Change]:
 
 
 SHORTEST = 10.0
-"""Bound of the slowdown: shorter jobs count as if they ran so many seconds (Feitelson 1998)."""
+"""Bound of the slowdown: shorter jobs count as if they ran this many seconds (Feitelson 1998)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +90,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evenness:
-    """How similar the mean slowdowns of users, or tenants, are.
+    """Fairness of the mean slowdowns of users or tenants.
 
     Attributes:
-        jain: 1 where all are equal, 1/n where one has all (Jain, Chiu and Hawe 1984).
+        jain: Jain's index: 1 if all are equal, 1/n if one has all (Jain, Chiu and Hawe 1984).
     """
 
     worst: float
@@ -106,7 +105,7 @@ class Evenness:
 class FinishTime:
     """Mean completion time in the shared pool over that alone on the guaranteed devices.
 
-    Below 1, sharing pays (Mahajan et al., Themis, NSDI 2020).
+    Below 1, a tenant gains from sharing (Mahajan et al., Themis, NSDI 2020).
     """
 
     worst: float
@@ -119,22 +118,24 @@ class ReplayMetrics:
     """The metrics of one policy.
 
     Attributes:
-        jct: from submission to end.
-        jct_alone: the same with each tenant alone on its guaranteed devices; None without
-            guaranteed quotas, and where a tenant could not be alone.
-        wait: the part of that time in which it did not run, including waits after a stop.
-        utilisation: device-seconds held, of all between first submission and last end.
+        jct: job completion time, from submission to end.
+        jct_alone: completion time with each tenant alone on its guaranteed devices; None without
+            guaranteed quotas, or if a tenant could not be simulated alone.
+        wait: the part of the completion time in which the job did not run, including waits after a
+            stop.
+        utilisation: fraction of all device-seconds between first submission and last end that were
+            held.
         slowdown: mean of completion time over running time, bounded.
         wasted: device-seconds of work that was repeated after stops.
-        below_guarantee: device-seconds of guaranteed quota that tenants lacked while they had jobs
-            that would have fitted; None without guaranteed quotas.
+        below_guarantee: device-seconds of guaranteed quota that tenants lacked while they had
+            queued jobs that would have fitted; None without guaranteed quotas.
         held_back: jobs that never ended; they count only in the utilization.
-        below_alone: what tenants lacked each alone on their own devices. There too a job may need
-            whole nodes while free devices lie on many.
-        tenants, users: None where the trace has fewer than two.
+        below_alone: ``below_guarantee`` with each tenant alone on its own devices. There too a job
+            may need whole nodes while the free devices are spread over many.
+        tenants, users: None if the trace has fewer than two.
         finish_time: None without guaranteed quotas.
-        fragmentation: of the free device-seconds, those while jobs were queued: the next one could
-            not use them.
+        fragmentation: fraction of the free device-seconds while jobs were queued: the next job
+            could not use them.
     """
 
     jobs: int
@@ -162,7 +163,7 @@ def figures(
     below_alone: float | None = None,
     jct_alone: Spread | None = None,
 ) -> ReplayMetrics:
-    """The metrics of all pools together; there is at least one job."""
+    """Return the metrics of all pools together; there is at least one job."""
     runs = [run for outcome in outcomes for run in outcome.runs]
     free = sum(outcome.free for outcome in outcomes)
     return ReplayMetrics(
@@ -185,7 +186,7 @@ def figures(
 
 
 def completion_alone(alone: Mapping[str, ReplayOutcome], tenants: Set[str]) -> Spread | None:
-    """None unless every tenant was alone: some of the jobs would not be comparable."""
+    """Return the completion times of tenants alone; None unless every tenant could be simulated."""
     if not tenants <= alone.keys():
         return None
     return spread([completion(run) for outcome in alone.values() for run in outcome.runs])
@@ -218,7 +219,7 @@ def evenness(slowdowns: Iterable[tuple[str, float]]) -> Evenness | None:
     by_name: dict[str, list[float]] = {}
     for name, value in slowdowns:
         by_name.setdefault(name, []).append(value)
-    if len(by_name) < 2:  # noqa: PLR2004  # nothing to compare with
+    if len(by_name) < 2:  # noqa: PLR2004  # a comparison needs two
         return None
     means = [fmean(values) for values in by_name.values()]
     return Evenness(worst=max(means), mean=fmean(means), jain=jain(means))
@@ -231,7 +232,7 @@ def jain(values: Sequence[float]) -> float:
 def finish_time(
     together: Sequence[ReplayOutcome], alone: Mapping[str, ReplayOutcome]
 ) -> FinishTime | None:
-    """None where no tenant has devices of its own to compare with."""
+    """Return the finish time ratios; None if no tenant has guaranteed devices to compare with."""
     shared = _mean_completion(run for outcome in together for run in outcome.runs)
     ratios = {
         tenant: shared[tenant] / mean
@@ -258,5 +259,5 @@ def _utilisation(outcomes: Sequence[ReplayOutcome], runs: Sequence[Run]) -> floa
     if held_back:
         began = min(began, *(run.job.submitted_at for run in held_back))
         ended = max(ended, *(run.spans[-1][1] for run in held_back))
-    there = sum(outcome.devices for outcome in outcomes) * (ended - began)
-    return sum(run.used for run in (*runs, *held_back)) / there if there else 0.0
+    capacity = sum(outcome.devices for outcome in outcomes) * (ended - began)
+    return sum(run.used for run in (*runs, *held_back)) / capacity if capacity else 0.0

@@ -1,4 +1,4 @@
-"""Experiment report as one HTML page: no script, no other file, light and dark."""
+"""Experiment report as one self-contained HTML page, without scripts, in light and dark mode."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .svg import (
     span,
 )
 
-Stay = tuple[float, float, float]
+Interval = tuple[float, float, float]
 """Start, end, and amount."""
 
 _POINTS = 160
 _EVERY = 20
-"""One point in so many gets a mark."""
+"""Number of points between two marks."""
 _MARKED = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 _STYLE = """
 :root{color-scheme:light dark;--s0:#1a1a1a;--s1:#0b63a5;--s2:#b3420a;--s3:#0a7a52;--s4:#7a3f9d;
@@ -55,22 +55,22 @@ svg text{fill:var(--ink);font-size:12px}
 
 
 def page(
-    experiment: Experiment, results: Sequence[ExperimentResult], asked: ExperimentSetup
+    experiment: Experiment, results: Sequence[ExperimentResult], setup: ExperimentSetup
 ) -> str:
     """Render the page."""
     name = escape(experiment.trace.name)
     parts = [
-        f"<h1>{name}, {len(experiment.trace.jobs):,} jobs on {escape(asked.nodes)}</h1>",
-        _conditions(experiment, asked),
-        "<h2>Figures</h2>",
+        f"<h1>{name}, {len(experiment.trace.jobs):,} jobs on {escape(setup.nodes)}</h1>",
+        _conditions(experiment, setup),
+        "<h2>Metrics</h2>",
         _table(results),
-        *(f"<p>{escape(words)}</p>" for words in map(held_back_note, results) if words),
+        *(f"<p>{escape(note)}</p>" for note in map(held_back_note, results) if note),
         *_fairness(results),
-        "<h2>Time to completion</h2>",
+        "<h2>Completion time</h2>",
         bars_plot(
             title="Mean (filled) and 95th percentile (hatched)",
-            about="Bars of the mean and the 95th percentile of the time to completion of each "
-            "policy; the table above has the same figures.",
+            about="Bars of the mean and the 95th percentile of the completion time of each "
+            "policy; the table above has the same numbers.",
             rows=[(r.policy.name, r.figures.jct.mean, r.figures.jct.p95) for r in results],
         ),
         _distribution(results),
@@ -87,12 +87,12 @@ def page(
     )
 
 
-def _conditions(experiment: Experiment, asked: ExperimentSetup) -> str:
+def _conditions(experiment: Experiment, setup: ExperimentSetup) -> str:
     trace = experiment.trace
     lines = [
-        *_selection(asked),
-        f"Estimates: {asked.estimates}, seed {asked.seed}. A job that was stopped does "
-        f"{experiment.restart_cost:g} s of its work again. Carrel {asked.version}.",
+        *_selection(setup),
+        f"Estimates: {setup.estimates}, seed {setup.seed}. A job that was stopped repeats "
+        f"{experiment.restart_cost:g} s of its work. Carrel {setup.version}.",
         *(f"{count:,} lines left out: {reason}." for reason, count in trace.left_out.items()),
     ]
     if trace.bad:
@@ -100,15 +100,15 @@ def _conditions(experiment: Experiment, asked: ExperimentSetup) -> str:
     return "".join(f"<p>{escape(line)}</p>" for line in lines)
 
 
-def _selection(asked: ExperimentSetup) -> Iterator[str]:
-    """Which part of the trace was used; nothing for all of it."""
-    words = [f"{column} is {text}" for column, text in asked.where.items()]
-    if asked.since is not None:
-        words.append(f"submitted from {asked.since}")
-    if asked.until is not None:
-        words.append(f"submitted up to {asked.until}")
-    if words:
-        yield f"Of the trace: {', '.join(words)}."
+def _selection(setup: ExperimentSetup) -> Iterator[str]:
+    """Yield a sentence about the part of the trace that was used; none for the whole trace."""
+    conditions = [f"{column} is {text}" for column, text in setup.where.items()]
+    if setup.since is not None:
+        conditions.append(f"submitted from {setup.since}")
+    if setup.until is not None:
+        conditions.append(f"submitted up to {setup.until}")
+    if conditions:
+        yield f"Jobs of the trace: {', '.join(conditions)}."
 
 
 def _table(results: Sequence[ExperimentResult]) -> str:
@@ -117,22 +117,22 @@ def _table(results: Sequence[ExperimentResult]) -> str:
         *("slowdown", "devices in use", "stops", "lost work", "idle while jobs wait"),
     )
     return _grid(
-        "Figures",
-        "Times from submission to end, and of that what was waited.",
+        "Metrics",
+        "Completion time from submission to end, and the wait time within it.",
         header,
         [(result.policy.name, *_cells(result)) for result in results],
     )
 
 
 def _fairness(results: Sequence[ExperimentResult]) -> Iterator[str]:
-    """Nothing where the trace has only one user and tenant, and no guaranteed quota."""
+    """Yield the fairness section; nothing if no policy has a fairness metric."""
     columns = fairness_columns.shown([result.figures for result in results])
     if not columns:
         return
     yield "<h2>Fairness</h2>"
     yield _grid(
         "Fairness",
-        "Who fared worst. Less is better in every column.",
+        "The worst user or tenant. Less is better in every column.",
         ("policy", *(column.name for column in columns)),
         [(each.policy.name, *fairness_columns.row(each.figures, columns)) for each in results],
     )
@@ -140,7 +140,7 @@ def _fairness(results: Sequence[ExperimentResult]) -> Iterator[str]:
 
 
 def _grid(name: str, caption: str, header: Iterable[str], rows: Iterable[tuple[str, ...]]) -> str:
-    """A table whose rows start with their names; it scrolls where it is too wide."""
+    """Render a table whose rows start with their names; it scrolls if it is too wide."""
     heads = "".join(f'<th scope="col">{escape(each)}</th>' for each in header)
     lines = "".join(
         f'<tr><th scope="row">{escape(first)}</th>'
@@ -194,7 +194,7 @@ def _quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def _over_time(results: Sequence[ExperimentResult]) -> Iterator[str]:
-    """All policies on one time axis: queued jobs, and devices in use."""
+    """Yield plots of queued jobs and of devices in use, with all policies on one time axis."""
     runs = [run for result in results for run in _runs(result)]
     began = min(run.job.submitted_at for run in runs)
     ended = max(run.job.submitted_at + completion(run) for run in runs)
@@ -214,7 +214,7 @@ def _over_time(results: Sequence[ExperimentResult]) -> Iterator[str]:
         )
 
 
-def _waits(result: ExperimentResult) -> Iterator[Stay]:
+def _waits(result: ExperimentResult) -> Iterator[Interval]:
     for run in _runs(result):
         at = run.job.submitted_at
         for start, end in run.spans:
@@ -222,17 +222,17 @@ def _waits(result: ExperimentResult) -> Iterator[Stay]:
             at = end
 
 
-def _holds(result: ExperimentResult) -> Iterator[Stay]:
+def _holds(result: ExperimentResult) -> Iterator[Interval]:
     for run in _runs(result):
         for (start, end), held in zip(run.spans, run.sizes, strict=True):
             yield (start, end, held)
 
 
-def _level(stays: Iterable[Stay], began: float, ended: float) -> list[tuple[float, float]]:
-    """Average amount in each of equal parts of the time."""
+def _level(intervals: Iterable[Interval], began: float, ended: float) -> list[tuple[float, float]]:
+    """Return the average amount in equal parts of the time, as points."""
     width = (ended - began) / _POINTS or 1.0
     amounts = [0.0] * _POINTS
-    for start, end, size in stays:
+    for start, end, size in intervals:
         last = min(int((end - began) / width), _POINTS - 1)
         for number in range(int((start - began) / width), last + 1):
             edge = began + number * width
@@ -246,6 +246,6 @@ def _runs(result: ExperimentResult) -> list[Run]:
 
 
 def _terms(terms: Iterable[tuple[str, str]]) -> str:
-    """Names with their descriptions."""
+    """Render names with their descriptions."""
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in terms)
     return f"<dl>{rows}</dl>"

@@ -1,4 +1,4 @@
-"""Estimates of the runtime of a job, as far as it can be known at submission."""
+"""Runtime estimates of jobs, with the information that is available at submission."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ _MOST_SIGMA = 10.0
 
 
 class Estimator(Protocol):
-    """Made for each run of a simulation; it may learn from jobs that ended in it."""
+    """Estimator of one replay; it may learn from jobs that ended in it."""
 
     def expect(self, job: TraceJob) -> float:
-        """Expected seconds; called once, at submission."""
+        """Return the expected seconds; called once, at submission."""
 
-    def ended(self, job: TraceJob) -> None: ...
+    def ended(self, job: TraceJob) -> None:
+        """Learn from a job that ended."""
 
 
 MakeEstimator = Callable[[], Estimator]
@@ -40,12 +41,13 @@ class Known:
         return self._seconds[job.id]
 
     def ended(self, job: TraceJob) -> None:
-        """Nothing to learn."""
+        """Ignore it: the estimates are fixed."""
 
 
 class ObservedRuntimes:
-    """Estimates from the last jobs that ended (``running_set.likely_seconds``), of the first kind
-    with any:
+    """Estimates from the last similar jobs that ended (``running_set.likely_seconds``).
+
+    Similar jobs are those of the first kind with any:
 
     1. same user, tenant and number of devices
     2. same user and tenant
@@ -58,17 +60,17 @@ class ObservedRuntimes:
         self._last: dict[Hashable, deque[float]] = {}
 
     def expect(self, job: TraceJob) -> float:
-        for likeness in _likenesses(job):
-            if likeness in self._last:
-                return likely_seconds(self._last[likeness])
+        for key in _similarity_keys(job):
+            if key in self._last:
+                return likely_seconds(self._last[key])
         return UNKNOWN_SECONDS
 
     def ended(self, job: TraceJob) -> None:
-        for likeness in _likenesses(job):
-            self._last.setdefault(likeness, deque(maxlen=COUNTED)).append(job.seconds)
+        for key in _similarity_keys(job):
+            self._last.setdefault(key, deque(maxlen=COUNTED)).append(job.seconds)
 
 
-def _likenesses(job: TraceJob) -> Iterator[Hashable]:
+def _similarity_keys(job: TraceJob) -> Iterator[Hashable]:
     if job.user:
         yield (job.user, job.tenant, job.size)
         yield (job.user, job.tenant)
@@ -80,9 +82,8 @@ def _likenesses(job: TraceJob) -> Iterator[Hashable]:
 def parse_estimates(text: str, jobs: Iterable[TraceJob], seed: int) -> MakeEstimator:
     """Parse ``oracle``, ``lognormal:1.0`` or ``history``.
 
-    An error is drawn once for each job, in the order of the trace, so that all policies get the
-    same
-    estimates.
+    An error is drawn once for every job, in the order of the trace, so that all policies get the
+    same estimates.
     """
     name, _, rest = text.partition(":")
     if name == "history" and not rest:
@@ -91,8 +92,8 @@ def parse_estimates(text: str, jobs: Iterable[TraceJob], seed: int) -> MakeEstim
         return _once({job.id: job.seconds for job in jobs})
     if name == "lognormal":
         sigma = _sigma(rest)
-        chance = Random(seed)  # noqa: S311  # a repeatable experiment, no secret
-        return _once({job.id: job.seconds * exp(chance.gauss(0.0, sigma)) for job in jobs})
+        generator = Random(seed)  # noqa: S311  # a repeatable experiment, no secret
+        return _once({job.id: job.seconds * exp(generator.gauss(0.0, sigma)) for job in jobs})
     raise InvalidInput(f"Estimates cannot be {text!r}.", accepted=_ACCEPTED, field="estimates")
 
 

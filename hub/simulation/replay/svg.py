@@ -1,6 +1,6 @@
 """Plots as inline SVG, readable without colour: lines differ by dashes and marks.
 
-All text is plain text in the colour of the page, so that a plot is as readable in dark mode.
+All text has the text colour of the page, so that a plot is readable in dark mode too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SPANS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlotLine:
-    """Points from left to right.
+    """A line of a plot; its points are ordered from left to right.
 
     Attributes:
         marks: the points that get a mark.
@@ -41,7 +41,7 @@ class PlotLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """One direction of a plot.
+    """One axis of a plot.
 
     Attributes:
         ticks: values and their labels, within the limits.
@@ -54,7 +54,7 @@ class Axis:
     logarithmic: bool = False
 
     def share(self, value: float) -> float:
-        """Position of a value between the limits, from 0 to 1."""
+        """Return the position of a value between the limits, from 0 to 1."""
         if self.logarithmic:
             low, high, at = log10(self.least), log10(self.most), log10(max(value, self.least))
         else:
@@ -63,7 +63,7 @@ class Axis:
 
 
 def span(seconds: float) -> str:
-    """``90 s``, ``1.5 h``: one unit, for a scale or a label."""
+    """Format a duration in one unit, for a scale or a label: ``90 s``, ``1.5 h``."""
     for size, unit in _SPANS:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -71,7 +71,7 @@ def span(seconds: float) -> str:
 
 
 def seconds_axis(title: str, most: float) -> Axis:
-    """From a second up, with ticks at common durations."""
+    """Return a logarithmic axis from one second, with ticks at common durations."""
     marks = (1.0, 10.0, 60.0, 600.0, 3600.0, 6 * 3600.0, 86400.0, 7 * 86400.0, 56 * 86400.0)
     end = max(most, 10.0)
     ticks = [(mark, span(mark)) for mark in marks if mark <= end]
@@ -85,22 +85,22 @@ def percent_axis(title: str) -> Axis:
 
 def count_axis(title: str, most: float) -> Axis:
     step = 10 ** floor(log10(max(most, 1.0)))
-    step = next(step * part for part in (0.1, 0.2, 0.5, 1) if most / (step * part) <= 5)  # noqa: PLR2004  # so many marks are enough
+    step = next(step * part for part in (0.1, 0.2, 0.5, 1) if most / (step * part) <= 5)  # noqa: PLR2004  # the most ticks that are readable
     end = step * max(1, ceil(most / step))
     ticks = [(n * step, f"{n * step:,.6g}") for n in range(round(end / step) + 1)]
     return Axis(title=title, least=0.0, most=end, ticks=ticks)
 
 
 def days_axis(least: float, most: float) -> Axis:
-    """Days since the start."""
+    """Return an axis of days since the start."""
     days = max((most - least) / 86400.0, 1e-6)
-    step = next((s for s in (0.25, 1, 2, 7, 14, 28, 91) if days / s <= 8), ceil(days / 8))  # noqa: PLR2004  # so many marks are enough
+    step = next((s for s in (0.25, 1, 2, 7, 14, 28, 91) if days / s <= 8), ceil(days / 8))  # noqa: PLR2004  # the most ticks that are readable
     ticks = [(least + n * step * 86400.0, f"{n * step:g}") for n in range(int(days / step) + 1)]
     return Axis(title="days since the first submission", least=least, most=most, ticks=ticks)
 
 
 def lines_plot(*, title: str, about: str, across: Axis, up: Axis, lines: Sequence[PlotLine]) -> str:
-    """Lines over common axes, with a legend below."""
+    """Render lines over common axes, with a legend below."""
     body = [*_grid(across, up)]
     for number, line in enumerate(lines):
         body.append(_line(line, number, across, up))
@@ -109,9 +109,9 @@ def lines_plot(*, title: str, about: str, across: Axis, up: Axis, lines: Sequenc
 
 
 def bars_plot(*, title: str, about: str, rows: Sequence[tuple[str, float, float]]) -> str:
-    """Two bars for each row: filled for the mean, hatched for the high percentile."""
+    """Render two bars for every row: filled for the mean, hatched for the high percentile."""
     most = max((max(mean, high) for _, mean, high in rows), default=1.0) or 1.0
-    room = WIDTH - _LEFT - 120
+    full_width = WIDTH - _LEFT - 120
     parts = [
         '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" '
         'patternTransform="rotate(45)"><line x1="0" y1="0" x2="0" y2="6" class="ink" '
@@ -121,7 +121,7 @@ def bars_plot(*, title: str, about: str, rows: Sequence[tuple[str, float, float]
         y = 8 + number * 44
         parts.append(f'<text x="{_LEFT - 6}" y="{y + 22}" class="end">{escape(name)}</text>')
         for value, fill, top in ((mean, "fill", y), (high, "hatch", y + 18)):
-            width = value / most * room
+            width = value / most * full_width
             parts.append(
                 f'<rect x="{_LEFT}" y="{top}" width="{width:.1f}" height="15" class="{fill}"/>'
                 f'<text x="{_LEFT + width + 6:.1f}" y="{top + 12}">{span(value)}</text>'

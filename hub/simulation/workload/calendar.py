@@ -13,10 +13,10 @@ from ...scheduling.model.snapshot import Group, ReservedSpan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calendar:
-    """Terms and reservations; a trace has none.
+    """Terms and reservations of a site; a trace has none.
 
     Attributes:
-        terms: by which budgets are counted.
+        terms: periods of budgets.
         reservations: devices reserved for groups.
     """
 
@@ -28,8 +28,8 @@ NO_DATES = Calendar()
 
 
 _EVERY = 31 * 86400.0
-"""Seconds between two readings. A job with a time limit up to this knows all that it could run
-into."""
+"""Seconds between two readings. All reservations that a job with a shorter time limit could run
+into are known."""
 
 
 _AHEAD = 2 * _EVERY
@@ -43,13 +43,13 @@ class SimulatedReservations:
         self._names = names
         self._reservations = [each for each in reservations if each.group in names]
         self.read_at = -inf
-        """When they have to be read again; infinity once all are over."""
+        """When to read them again; infinity once all are over."""
 
     def __bool__(self) -> bool:
         return bool(self._reservations)
 
     def read(self, now: float) -> tuple[ReservedSpan, ...]:
-        """Those that are due, or start within the next weeks."""
+        """Return the reservations that are due, or start within the next two months."""
         today = datetime.fromtimestamp(now, UTC).date()
         left = any(each.last >= today for each in self._reservations)
         self.read_at = now + _EVERY if left else inf

@@ -1,7 +1,7 @@
-"""Trace formats: how the lines of each kind of trace are read. All are tables with a header.
+"""Trace formats: parse the rows of the supported kinds of traces, which are tables with a header.
 
-Columns that were not known at submission are ignored: the Helios file's ``walltime_limit_s`` is
-the duration itself, added when the trace was converted.
+Columns that were not known at submission are ignored: ``walltime_limit_s`` of Helios is the
+duration itself, added when the trace was converted.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _MILLI = 1000
 MOST_SECONDS = 315_360_000
 """Longest duration: ten years."""
 LATEST = 253_402_300_800
-"""Seconds from 1970 to the end of the year 9999, beyond which dates cannot be written."""
+"""Seconds from 1970 to the end of the year 9999, the latest date that can be formatted."""
 
 
 class LeftOut(StrEnum):
-    """Why a valid line makes no job."""
+    """Why a valid line is not a job."""
 
     NEVER_RAN = "never scheduled, so that its runtime is unknown"
     NO_DEVICE = "asks for no device"
@@ -39,10 +39,10 @@ class Format:
     """One kind of trace.
 
     Attributes:
-        columns: the required ones.
-        read: makes the job of a row; its second argument is an id for rows without one.
+        columns: required columns.
+        read: parses the job of a row; its second argument is an id for rows without one.
         comment: lines that start with it are skipped.
-        source: origin of such traces.
+        source: publication of such traces.
     """
 
     name: str
@@ -53,33 +53,33 @@ class Format:
 
 
 def moment(text: str) -> float:
-    """Parse a time on the trace's own clock: a date and time, or a number of seconds.
+    """Parse a time on the clock of the trace: a date and time, or a number of seconds.
 
     Times without a zone are taken as UTC: only differences count.
     """
     text = text.strip()
     try:
-        # First, because a date of digits alone is a number: 20171001 are seconds.
+        # Numbers first: digits without separators, such as 20171001, are seconds and not a date.
         float(text)
     except ValueError:
         return _date(text)
     try:
         return _clock(text, "time")
     except InvalidInput as error:
-        raise _no_time(text) from error
+        raise _invalid_time(text) from error
 
 
 def _date(text: str) -> float:
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
-        raise _no_time(text) from error
+        raise _invalid_time(text) from error
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
-def _no_time(text: str) -> InvalidInput:
+def _invalid_time(text: str) -> InvalidInput:
     return InvalidInput(
-        f"{text!r} is no time.",
+        f"{text!r} is not a time.",
         accepted="2017-10-01, 2017-10-01 07:01:55 or a number of seconds is accepted, "
         f"up to {LATEST:,} before or after 1970.",
     )
@@ -202,7 +202,7 @@ def _whole(text: str, column: str, *, least: int) -> int:
 
 
 def _duration(text: str, column: str) -> float:
-    """Cut to whole seconds, as in the simulators that Carrel is compared with."""
+    """Parse a duration, cut to whole seconds as in the simulators that Carrel is compared with."""
     found = _number(text, column, "seconds")
     if not 0 <= found <= MOST_SECONDS:
         raise InvalidInput(
@@ -213,7 +213,7 @@ def _duration(text: str, column: str) -> float:
 
 
 def _clock(text: str, column: str, *, per_second: float = 1.0) -> float:
-    """Seconds on the trace's own clock."""
+    """Parse a time in seconds on the clock of the trace."""
     found = _number(text, column, "microseconds" if per_second == _MICROSECONDS else "seconds")
     seconds = found / per_second
     if abs(seconds) > LATEST:
@@ -225,7 +225,7 @@ def _clock(text: str, column: str, *, per_second: float = 1.0) -> float:
 
 
 def _share(text: str, devices: int) -> Share | None:
-    """A part of one device; None for whole ones."""
+    """Parse the share of one device; None for whole devices."""
     if not text:
         return None
     found = _number(text, "share", "a part of one device")
@@ -236,28 +236,28 @@ def _share(text: str, devices: int) -> Share | None:
     if devices != 1:
         raise InvalidInput(
             f"share is {text!r} and devices is {devices}.",
-            accepted="With a share, devices is 1; without one, share is left empty.",
+            accepted="With a share, devices must be 1; otherwise leave share empty.",
         )
     return Share(compute=found)
 
 
 def _gang(row: Row, devices: int) -> Gang | None:
-    """Equal members of a job, which have its devices together; None where none are given."""
+    """Parse the equal members of a job, which share its devices; None if none are given."""
     text = row.get("members", "")
     if not text:
         for column in ("minimum", "arrangement"):
             if row.get(column, ""):
                 raise InvalidInput(
                     f"{column} is {row[column]!r} and members is empty.",
-                    accepted=f"Without members, {column} is left empty.",
+                    accepted=f"Without members, leave {column} empty.",
                 )
         return None
     members = _whole(text, "members", least=1)
     if devices % members:
         raise InvalidInput(
             f"members is {text!r} and devices is {devices}.",
-            accepted="devices are those of all members together, as many for each: a multiple "
-            "of members is accepted.",
+            accepted="devices is the number for all members together: a multiple of members is "
+            "accepted.",
         )
     return Gang(
         members=members,
@@ -267,12 +267,12 @@ def _gang(row: Row, devices: int) -> Gang | None:
 
 
 def _minimum(text: str, members: int) -> int:
-    """All of the members where none is given."""
+    """Parse the minimum number of members; all of them if none is given."""
     found = _whole(text, "minimum", least=1) if text else members
     if found > members:
         raise InvalidInput(
             f"minimum is {text!r} and members is {members}.",
-            accepted="At most as many members as are wanted are accepted.",
+            accepted="The minimum is at most the number of members.",
         )
     return found
 

@@ -1,4 +1,4 @@
-"""A job during a simulation: work done, work left, and its spans on devices."""
+"""A job during a simulation: work done, work left, and its time spans on devices."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Run:
 
     Attributes:
         number: position in the order of submission, the last tie-break everywhere.
-        request: the same job as Carrel's scheduler sees it.
-        expected_seconds: its estimate; constant.
+        request: the same job as a request of Carrel's scheduler.
+        expected_seconds: runtime estimate; constant.
         placement: its devices while it runs.
         since: when it last started.
         held: devices that it has, or had last: fewer than its size for a gang with fewer members.
@@ -28,9 +28,9 @@ class Run:
         left: seconds of work left at its last stop, by the trace.
         turn: incremented by every start and stop; an event of an earlier turn is void.
         lost: device-seconds of work that was repeated after stops.
-        again: the same in seconds.
+        again: seconds of work that was repeated after stops.
         spans: starts and ends of its runs.
-        sizes: of each span, the number of devices.
+        sizes: number of devices by span.
     """
 
     number: int
@@ -51,20 +51,20 @@ class Run:
     sizes: list[float] = field(default_factory=list)
 
     def attained(self, now: float) -> float:
-        """Device-seconds so far."""
+        """Return the device-seconds used so far."""
         if self.placement is None:
             return self.used
         return self.used + (now - self.since) * self.held
 
     def remaining(self, now: float) -> float:
-        """Seconds that it will still run, by the trace: for an oracle only."""
+        """Return the seconds that it will still run, by the trace; only an oracle knows them."""
         return self.left if self.placement is None else self.left - (now - self.since)
 
     @property
     def done(self) -> float:
         """Device-seconds of work done until its last stop, without lost work.
 
-        Counted with all members, since its work takes as long with fewer.
+        They are counted with all members, since a gang runs as long with fewer members.
         """
         return max(0.0, self.job.seconds - self.left) * self.job.size
 
@@ -80,7 +80,7 @@ class Run:
         self.ended_at = now
 
     def stop(self, now: float, restart_cost: float) -> None:
-        """Return it to the queue; so many seconds of work will be repeated."""
+        """Stop the run; ``restart_cost`` seconds of work will be repeated."""
         self.left = max(0.0, self.remaining(now)) + restart_cost
         self.lost += restart_cost * self.held
         self.again += restart_cost
@@ -98,10 +98,10 @@ class Run:
 def request_of(
     job: TraceJob, *, node: int, expected: float, limit: float, restart_cost: float = 0.0
 ) -> PendingRequest:
-    """The job as a request; one that is larger than a node becomes a gang of whole nodes.
+    """Return the request of a job; a job larger than a node becomes a gang of whole nodes.
 
     Args:
-        node: devices of the largest node, of the requested model.
+        node: number of devices (of the requested model) of the largest node.
     """
     return PendingRequest(
         id=job.id,
@@ -128,7 +128,7 @@ def group_of(job: TraceJob) -> str:
 
 
 def whole(request: PendingRequest) -> PendingRequest:
-    """A gang that starts only with all wanted members; other requests unchanged."""
+    """Return a gang that starts only with all wanted members; other requests are unchanged."""
     if not is_elastic(request):
         return request
     gang = tuple(replace(role, minimum=role.wanted) for role in request.gang)
@@ -151,7 +151,7 @@ def _roles(job: TraceJob, node: int) -> tuple[GangRole, ...]:
 
 
 def whole_nodes(devices: int, node: int) -> tuple[GangRole, ...]:
-    """As many whole nodes as possible, and the rest on one more; empty where one node suffices."""
+    """Return roles for as many whole nodes as possible and a rest; empty if one node suffices."""
     if not 0 < node < devices:
         return ()
     count, rest = divmod(devices, node)

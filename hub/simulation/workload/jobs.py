@@ -13,7 +13,7 @@ class Gang:
     """Equal members of a job, each of which fits on one node.
 
     Attributes:
-        members: wanted number; they have the devices of the job together.
+        members: wanted number of members; they share the devices of the job.
         minimum: smallest number with which it starts, if a policy supports that.
     """
 
@@ -28,17 +28,16 @@ class TraceJob:
 
     Attributes:
         id: unique within the trace.
-        user: empty where the trace does not say.
-        tenant: virtual cluster, course or lab; empty where the trace has only one.
+        user: empty if the trace does not have it.
+        tenant: virtual cluster, course or lab; empty if the trace has only one.
         devices: whole devices of all members of a gang together, or 1 with a ``share``.
-        seconds: how long it ran, cut to whole seconds; a gang that starts with fewer members runs
-            as long.
-        submitted_at: seconds on the trace's own clock.
-        limit: requested time limit; None where the trace has none.
+        seconds: runtime, cut to whole seconds; a gang that starts with fewer members runs as long.
+        submitted_at: seconds on the clock of the trace.
+        limit: requested time limit in seconds; None if the trace has none.
         model: required device model.
-        gang: None where the trace does not say how its devices are placed: on one node, or on whole
-            nodes where one is too small.
-        share: a part of one device.
+        gang: None if the trace does not describe the placement: on one node, or on whole nodes if
+            one is too small.
+        share: part of one device.
         deadline: when it should have ended; None for none.
         preemptible: whether Carrel's own policy may preempt it; other policies ignore this.
     """
@@ -60,7 +59,7 @@ class TraceJob:
 
     @property
     def size(self) -> float:
-        """In devices; a share counts in proportion."""
+        """Number of devices; a share counts in proportion."""
         return self.devices if self.share is None else self.share.compute
 
 
@@ -77,7 +76,7 @@ class Trace:
     """The jobs that were read, in the order of submission; equal times keep the order of the file.
 
     Attributes:
-        name: of the file, for reports.
+        name: name of the file, for reports.
         left_out: valid lines that are not jobs, counted by reason.
         bad: malformed lines that were skipped.
     """

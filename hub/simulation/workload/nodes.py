@@ -1,6 +1,6 @@
-"""The devices of a simulated site: ``6x8`` is six nodes with eight devices each.
+"""The nodes of a simulated site: ``6x8`` is six nodes with eight devices each.
 
-``2x8:A100@sw1`` adds their model, and their network switch.
+``2x8:A100@sw1`` adds the device model and the network switch.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...errors import InvalidInput
 from ...scheduling.model.snapshot import Device
 
 ONE_POOL = ""
-"""The tenant where all tenants share one pool."""
+"""Key of the pool that all tenants share."""
 MOST_DEVICES = 1_000_000
 
 _NAME = r"[^\s=:@](?:[^=:@]*[^\s=:@])?"
@@ -24,7 +24,7 @@ _BLOCK = re.compile(
 )
 _ACCEPTED = (
     "6x8 is six nodes of eight devices; vcvGl=20x8,vcvlY=2x8 gives each tenant its own; "
-    "2x8:A100@sw1,2x8:A100@sw2 says the model, and the switch on which they hang."
+    "2x8:A100@sw1,2x8:A100@sw2 adds the model, and the network switch of the nodes."
 )
 
 
@@ -33,8 +33,9 @@ class Block:
     """Equal nodes.
 
     Attributes:
-        model: of their devices; empty if not given.
-        switch: of all of them; empty if not given.
+        devices: number of devices of one node.
+        model: model of the devices; empty if not given.
+        switch: network switch of the nodes; empty if not given.
     """
 
     nodes: int
@@ -49,10 +50,10 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLayout:
-    """The nodes, and the tenants they belong to.
+    """The nodes, and the tenants that own them.
 
     Attributes:
-        blocks: by tenant; under ``ONE_POOL`` where all tenants share them.
+        blocks: by tenant; under ``ONE_POOL`` if all tenants share them.
     """
 
     blocks: Mapping[str, tuple[Block, ...]]
@@ -70,11 +71,11 @@ class NodeLayout:
         )
 
     def pools(self) -> Mapping[str, tuple[Device, ...]]:
-        """The devices of each tenant with its own nodes, or of all under ``ONE_POOL``."""
+        """Return the devices by tenant, or of all tenants under ``ONE_POOL``."""
         return {tenant: self.pool(tenant) for tenant in self.blocks}
 
     def pool(self, tenant: str) -> tuple[Device, ...]:
-        """The devices of one tenant, or of all."""
+        """Return the devices of one tenant, or of ``ONE_POOL``."""
         made: list[Device] = []
         number = 0
         for block in self.blocks[tenant]:
@@ -100,7 +101,7 @@ def _node(name: str, block: Block) -> list[Device]:
 
 
 def one_pool(nodes: int, devices: int) -> NodeLayout:
-    """Equal nodes that all tenants share."""
+    """Return a layout of equal nodes that all tenants share."""
     return NodeLayout(blocks=MappingProxyType({ONE_POOL: (Block(nodes=nodes, devices=devices),)}))
 
 

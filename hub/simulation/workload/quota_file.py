@@ -1,4 +1,4 @@
-"""Quotas of a simulated site: a TOML file with a table for each group of the tree.
+"""Quotas of a simulated site: a TOML file with a table for every group of the tree.
 
     [groups.vcvGl]
     guaranteed = 160
@@ -8,7 +8,7 @@
     budget = "300h/term"
 
 The keys are the attributes of ``carrel.hub.scheduling.model.snapshot.Group``, except those that a
-replay ignores. A key that is left out keeps its current value, or is as large as the pool.
+replay ignores. A missing key keeps its current value; in a new group, limits are the pool size.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ...errors import InvalidInput
 from ...scheduling.model.snapshot import Group
 from ...scheduling.quota.tree import GroupTree
 
-_FILE = "A file in TOML with a table for each group is accepted, such as [groups.cs101]."
+_FILE = "A TOML file with a table for each group is accepted, such as [groups.cs101]."
 _WHOLE = (int,)
 _KINDS: Mapping[str, tuple[type, ...]] = MappingProxyType(
     {
@@ -42,18 +42,23 @@ _KINDS: Mapping[str, tuple[type, ...]] = MappingProxyType(
     }
 )
 
-Written = Mapping[str, Callable[[str], object]]
-_NOTHING: Written = MappingProxyType({})
+TextParsers = Mapping[str, Callable[[str], object]]
+"""Parsers of the keys whose values are text, such as ``max_seconds``."""
+_NO_PARSERS: TextParsers = MappingProxyType({})
 
 
 def read_quota(
-    path: Path, devices: int, now: Iterable[Group] = (), written: Written = _NOTHING
+    path: Path,
+    devices: int,
+    current: Iterable[Group] = (),
+    parsers: TextParsers = _NO_PARSERS,
 ) -> tuple[Group, ...]:
-    """Read the groups of a file, for a pool of so many devices.
+    """Read the groups of a quota file.
 
     Args:
-        now: current groups, with the values that the file leaves out.
-        written: limits that are text, and their parsers.
+        devices: pool size.
+        current: current groups, for values that the file leaves out.
+        parsers: parsers of text values.
 
     Raises:
         InvalidInput: it cannot be read, or contains an unknown key or value.
@@ -67,19 +72,19 @@ def read_quota(
     tables = found.pop("groups", None)
     if not isinstance(tables, dict) or found:
         raise InvalidInput(
-            f"{path.name} holds {', '.join(found) or 'no groups'}.",
+            f"{path.name} has {', '.join(found) or 'no groups'}.",
             accepted="A table for each group is accepted, such as [groups.cs101].",
             field="quota",
         )
-    groups = {group.name: group for group in now}
+    groups = {group.name: group for group in current}
     for name, table in tables.items():
         groups[name] = _group(
-            name, table, groups.get(name, unlimited_group(name, devices)), written
+            name, table, groups.get(name, unlimited_group(name, devices)), parsers
         )
     for group in groups.values():
         if group.parent is not None and group.parent not in groups:
             raise InvalidInput(
-                f"The group {group.name} has the parent {group.parent!r}, which is not there.",
+                f"The parent {group.parent!r} of the group {group.name} does not exist.",
                 accepted=f"There are {', '.join(groups)}.",
                 field="quota",
             )
@@ -87,15 +92,15 @@ def read_quota(
 
 
 def unlimited_group(name: str, devices: int) -> Group:
-    """A group without effective limits."""
+    """Return a group without effective limits."""
     return Group(name=name, max_devices=devices, max_devices_per_user=devices, max_seconds=2**53)
 
 
 def with_gang_headroom(groups: Iterable[Group], devices: int) -> tuple[Group, ...]:
-    """The groups, with limits that cover the pool doubled so that they hold back no gang.
+    """Return the groups with limits that cover the pool doubled, so that they hold no gang.
 
-    A gang is counted with all wanted members, beside what is held, also where it would start with
-    fewer: together these are at most twice the pool.
+    A gang counts with all wanted members in addition to current allocations, even if it would start
+    with fewer members: together these are at most twice the pool.
     """
 
     def most(limit: int) -> int:
@@ -114,58 +119,58 @@ def with_gang_headroom(groups: Iterable[Group], devices: int) -> tuple[Group, ..
 def with_tenants(
     groups: Iterable[Group], tenants: Iterable[str], devices: int
 ) -> tuple[Group, ...]:
-    """One group for each tenant: as given, or without limits."""
-    given = {group.name: group for group in groups}
+    """Add a group without limits for every tenant that has none."""
+    known = {group.name: group for group in groups}
     return (
-        *given.values(),
-        *(unlimited_group(name, devices) for name in sorted(set(tenants) - set(given))),
+        *known.values(),
+        *(unlimited_group(name, devices) for name in sorted(set(tenants) - set(known))),
     )
 
 
 def unused(named: Iterable[Group], groups: Iterable[Group], tenants: Collection[str]) -> list[str]:
-    """The named groups without a tenant in their subtree."""
+    """Return the names of those groups in ``named`` that have no tenant in their subtree."""
     tree = GroupTree(groups)
     return [group.name for group in named if tree.subtree(group.name).isdisjoint(tenants)]
 
 
-def _group(name: str, table: object, now: Group, written: Written) -> Group:
+def _group(name: str, table: object, current: Group, parsers: TextParsers) -> Group:
     if not isinstance(table, dict):
         raise InvalidInput(
             f"groups.{name} is {table!r}.", accepted="A table is accepted.", field="quota"
         )
     changes = {
-        key: _text(name, key, value, written[key])
-        if key in written
-        else _value(name, key, value, written)
+        key: _text(name, key, value, parsers[key])
+        if key in parsers
+        else _value(name, key, value, parsers)
         for key, value in table.items()
     }
-    return replace(now, **changes)  # type: ignore[arg-type]  # checked above
+    return replace(current, **changes)  # type: ignore[arg-type]  # checked above
 
 
-def _text(name: str, key: str, value: object, read: Callable[[str], object]) -> object:
-    """A value as it is written on the command line."""
+def _text(name: str, key: str, value: object, parse: Callable[[str], object]) -> object:
+    """Parse a value that has the form of a command line option."""
     if not isinstance(value, str):
         raise InvalidInput(
             f"groups.{name}.{key} is {value!r}.",
-            accepted="Text is accepted, as carrel group set reads it.",
+            accepted="Text is accepted, as in carrel group set.",
             field="quota",
         )
     try:
-        return read(value)
+        return parse(value)
     except InvalidInput as error:
         raise InvalidInput(
             f"groups.{name}.{key}: {error.message}", accepted=error.accepted, field="quota"
         ) from None
 
 
-def _value(name: str, key: str, value: object, written: Written) -> object:
+def _value(name: str, key: str, value: object, parsers: TextParsers) -> object:
     kinds = _KINDS.get(key)
     if kinds is None:
-        looked_at = _KINDS.keys() | written.keys()
-        known = ", ".join(field.name for field in fields(Group) if field.name in looked_at)
+        used = _KINDS.keys() | parsers.keys()
+        known = ", ".join(field.name for field in fields(Group) if field.name in used)
         raise InvalidInput(
-            f"groups.{name} has {key!r}, which no replay looks at.",
-            accepted=f"It looks at {known}.",
+            f"groups.{name} has {key!r}, which a replay does not use.",
+            accepted=f"The keys are {known}.",
             field="quota",
         )
     wrong = not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)
@@ -174,7 +179,7 @@ def _value(name: str, key: str, value: object, written: Written) -> object:
     if wrong or (isinstance(value, int | float) and not 0 <= value < inf):
         raise InvalidInput(
             f"groups.{name}.{key} is {value!r}.",
-            accepted=f"{_WORDS[kinds[0]]} is accepted.",
+            accepted=f"{_ACCEPTED[kinds[0]]} is accepted.",
             field="quota",
         )
     if isinstance(value, list):
@@ -182,7 +187,7 @@ def _value(name: str, key: str, value: object, written: Written) -> object:
     return value
 
 
-_WORDS: Mapping[type, str] = MappingProxyType(
+_ACCEPTED: Mapping[type, str] = MappingProxyType(
     {
         str: "The name of a group",
         int: "A number that is not negative",

@@ -1,4 +1,4 @@
-"""Read a trace from a file: select lines, and report malformed ones."""
+"""Trace reader: parse the jobs of a file, select lines, and report malformed ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .formats import Format, LeftOut, moment
 from .jobs import BadLine, Trace, TraceJob
 
 _GZIP = b"\x1f\x8b"
-_FILE = "A table of jobs in a text file is accepted, as it is or packed with gzip."
+_FILE = "A table of jobs in a text file is accepted, plain or compressed with gzip."
 _LONGEST_LINE = 1 << 20
 _DATE = 10
 """Length of a date without a time of day."""
@@ -27,11 +27,11 @@ _DATE = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which lines of a trace are read.
+    """Conditions for the lines of a trace that are read.
 
     Attributes:
-        where: texts that columns must equal.
-        since, until: times of submission, both included.
+        where: values that columns must equal.
+        since, until: submission times in seconds, both inclusive.
     """
 
     where: Mapping[str, str] = field(default_factory=dict)
@@ -45,7 +45,7 @@ def first_moment(text: str) -> float:
 
 
 def last_moment(text: str) -> float:
-    """The same; a date alone means the end of that day."""
+    """Parse a time like ``first_moment``, but a date without a time as the end of that day."""
     if len(text.strip()) == _DATE:
         try:
             day = datetime.fromisoformat(text.strip())
@@ -75,13 +75,13 @@ def read_trace(
             if isinstance(job, LeftOut):
                 left_out[job.value] += 1
             elif selection.since <= job.submitted_at <= selection.until:
-                _new(job, seen)
+                _check_unique(job, seen)
                 jobs.append(job)
         except InvalidInput as error:
             if not skip_bad:
                 raise InvalidInput(
                     f"{path.name}, line {number}: {error.message}",
-                    accepted=f"{error.accepted} Lines like it are left out with --skip-bad.",
+                    accepted=f"{error.accepted} With --skip-bad, such lines are left out.",
                 ) from error
             bad.append(BadLine(number=number, why=error.message))
     jobs.sort(key=lambda job: job.submitted_at)
@@ -89,7 +89,7 @@ def read_trace(
 
 
 Row = dict[str, str] | InvalidInput
-"""The cells of a line by column, or its error."""
+"""Cells of a line by column, or the error of a malformed line."""
 
 
 def _job(row: Row, form: Format, number: int) -> TraceJob | LeftOut:
@@ -98,16 +98,16 @@ def _job(row: Row, form: Format, number: int) -> TraceJob | LeftOut:
     return form.read(row, f"line-{number}")
 
 
-def _new(job: TraceJob, seen: set[str]) -> None:
+def _check_unique(job: TraceJob, seen: set[str]) -> None:
     if job.id in seen:
         raise InvalidInput(
-            f"The id {job.id!r} stands in an earlier line too.", accepted="Ids differ."
+            f"The id {job.id!r} is used in an earlier line too.", accepted="Ids must be unique."
         )
     seen.add(job.id)
 
 
 def _rows(path: Path, form: Format, selection: Selection) -> Iterator[tuple[int, Row]]:
-    """Number and cells of each line that is selected by its columns."""
+    """Yield the numbers and cells of the lines that match the selected column values."""
     try:
         with _opened(path) as file:
             reader = csv.reader(_lines(path, file, form.comment))
@@ -118,11 +118,11 @@ def _rows(path: Path, form: Format, selection: Selection) -> Iterator[tuple[int,
                 except StopIteration:
                     return
                 except csv.Error as error:
-                    yield reader.line_num, InvalidInput(f"It is no line of a table: {error}.")
+                    yield reader.line_num, InvalidInput(f"It is not a row of a table: {error}.")
                     continue
                 if len(cells) != len(columns):
                     if cells:
-                        yield reader.line_num, _miscounted(cells, columns)
+                        yield reader.line_num, _wrong_length(cells, columns)
                     continue
                 row = dict(zip(columns, cells, strict=True))
                 if all(row[column] == text for column, text in selection.where.items()):
@@ -144,7 +144,7 @@ def _opened(path: Path) -> Iterator[TextIOBase]:
 
 
 def _lines(path: Path, file: TextIOBase, comment: str) -> Iterator[str]:
-    """All lines; a comment becomes an empty one, to keep the line numbers."""
+    """Yield all lines; a comment becomes an empty line, to keep the line numbers."""
     while line := file.readline(_LONGEST_LINE):
         if len(line) == _LONGEST_LINE:
             raise InvalidInput(
@@ -174,7 +174,7 @@ def _header(
     return columns
 
 
-def _miscounted(cells: list[str], columns: list[str]) -> InvalidInput:
+def _wrong_length(cells: list[str], columns: list[str]) -> InvalidInput:
     return InvalidInput(
-        f"It has {len(cells)} cells.", accepted=f"The header names {len(columns)} columns."
+        f"It has {len(cells)} cells.", accepted=f"The header has {len(columns)} columns."
     )

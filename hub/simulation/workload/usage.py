@@ -1,7 +1,7 @@
 """Usage during a simulation: decayed use for fair share, and budgets.
 
-The simulation counts its own use from its start. Budget periods are those of the live service:
-weeks from Monday in UTC, and the site's terms, between which there is no budget.
+The simulation counts use from its start. Budget periods are those of the live service: weeks from
+Monday in UTC, and the terms of the site, between which there is no budget.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .job_run import Run
 
 @dataclass(slots=True)
 class _OwnerUsage:
-    """Use of one owner in one group: decayed use at a moment, and devices held since."""
+    """Usage of one owner in one group: decayed use at a moment, and devices held since."""
 
     at: float
     use: float = 0.0
@@ -27,9 +27,9 @@ class _OwnerUsage:
 
 
 class SimulatedUsage:
-    """Decayed use: each device-second counts half after one half-life, also of what still runs.
+    """Decayed usage, including that of running jobs: a device-second halves with every half-life.
 
-    While as much is held, use grows by the integral of ``quota.accounting.decayed``.
+    Between two changes, use grows by the integral of ``quota.accounting.decayed``.
     """
 
     def __init__(self, half_life: float = HALF_LIFE) -> None:
@@ -37,7 +37,7 @@ class SimulatedUsage:
         self._accounts: dict[tuple[str, str], _OwnerUsage] = {}
 
     def change(self, request: PendingRequest, devices: float, now: float) -> None:
-        """So many more devices are held from now on; fewer with a negative number."""
+        """Add devices that are held from now on; a negative number removes them."""
         key = (request.group, request.owner)
         account = self._accounts.setdefault(key, _OwnerUsage(at=now))
         self._settle(account, now)
@@ -52,23 +52,23 @@ class SimulatedUsage:
         )
 
     def _settle(self, account: _OwnerUsage, now: float) -> None:
-        fading = exp((account.at - now) * self._per_second)
-        account.use = account.use * fading + account.held * (1 - fading) / self._per_second
+        decay = exp((account.at - now) * self._per_second)
+        account.use = account.use * decay + account.held * (1 - decay) / self._per_second
         account.at = now
 
 
-_A_MOMENT = 0.01
+_TOLERANCE = 0.01
 """Device-seconds, or seconds: tolerance for sums of floating-point numbers."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _BudgetAccount:
-    """The account of one group with a budget, and its subtree.
+    """The budget account of one group and its subtree.
 
     Attributes:
         at: time up to which ``used`` is counted.
         used: device-seconds in this period; at least the budget once that is used up.
-        inside: whether a period is running; not between two terms.
+        inside: whether now is within a period; False between two terms.
         turns_at: when that changes, or a new period begins.
         refills_at: when the next full budget begins.
     """
@@ -85,12 +85,12 @@ class _BudgetAccount:
     refills_at: float = inf
 
     def until(self, now: float) -> None:
-        """Count what was held up to now."""
+        """Count the use up to now."""
         if now >= self.turns_at:
             self._turn(now)
         self.used += self.held * (now - self.at)
         self.at = now
-        if self.budget.device_seconds - self.used < _A_MOMENT:
+        if self.budget.device_seconds - self.used < _TOLERANCE:
             self.used = max(self.used, self.budget.device_seconds)
 
     def _turn(self, now: float) -> None:
@@ -106,7 +106,7 @@ class _BudgetAccount:
             self.at = max(self.at, since)
 
     def is_over(self) -> bool:
-        """Whether there is a budget, and it is used up."""
+        """Return whether the budget of the current period is used up."""
         return self.inside and self.used >= self.budget.device_seconds > 0
 
     def left(self) -> BudgetBalance:
@@ -116,11 +116,11 @@ class _BudgetAccount:
             group=self.group,
             budget=self.budget.device_seconds,
             used=self.used,
-            running=sum(_to_come(run, self.at) for run in self.runs.values()),
+            running=sum(_committed(run, self.at) for run in self.runs.values()),
         )
 
     def next_change(self) -> float:
-        """When it is used up, or else when it is renewed for runs that may need it."""
+        """Return when the budget is used up, or else when it is renewed for runs that need it."""
         if not self.budget.device_seconds:
             return inf
         if self.inside and self.runs and not self.is_over():
@@ -132,7 +132,7 @@ class _BudgetAccount:
 
 
 class SimulatedBudgets:
-    """The accounts of all groups with a budget."""
+    """The budget accounts of all groups with a budget."""
 
     def __init__(self, groups: Iterable[Group], terms: Sequence[Term]) -> None:
         self._tree = GroupTree(groups)
@@ -146,7 +146,7 @@ class SimulatedBudgets:
         return bool(self._accounts)
 
     def start(self, run: Run, now: float) -> None:
-        """The run holds its devices from now on."""
+        """Count the devices of a run from now on."""
         for account in self._of(run):
             account.until(now)
             account.held += run.held
@@ -156,7 +156,7 @@ class SimulatedBudgets:
         for account in self._of(run):
             account.until(now)
             del account.runs[run.job.id]
-            # Avoid the rounding error of a sum.
+            # Reset to 0 instead of a sum with a rounding error.
             account.held = account.held - run.held if account.runs else 0.0
 
     def left(self, now: float) -> tuple[BudgetBalance, ...]:
@@ -165,20 +165,20 @@ class SimulatedBudgets:
         return tuple(account.left() for account in self._accounts.values())
 
     def stopped(self, now: float) -> list[Run]:
-        """Runs on a budget that is used up, without those that end at this moment."""
+        """Return the runs whose budget is used up, without those that end at this moment."""
         found: dict[str, Run] = {}
         for account in self._accounts.values():
             account.until(now)
             if account.is_over():
                 found |= account.runs
-        return [run for run in found.values() if run.remaining(now) > _A_MOMENT]
+        return [run for run in found.values() if run.remaining(now) > _TOLERANCE]
 
     def next_change(self) -> float:
-        """When one is used up, or renewed for runs that may need it; infinity for never."""
+        """Return when a budget is used up, or renewed for runs that need it; infinity for never."""
         return min((each.next_change() for each in self._accounts.values()), default=inf)
 
     def never_again(self, run: Run, now: float) -> bool:
-        """Whether a run depends on a budget without a known later period."""
+        """Return whether a run depends on a budget without a known later period."""
         return any(
             refill_of(account.budget.period, account.terms, now) is None
             for account in self._of(run)
@@ -190,6 +190,6 @@ class SimulatedBudgets:
                 yield self._accounts[group.name]
 
 
-def _to_come(run: Run, now: float) -> float:
-    """Device-seconds that it would still use until its time limit."""
+def _committed(run: Run, now: float) -> float:
+    """Return the device-seconds that a run would still use until its time limit."""
     return run.held * max(0.0, run.since + run.request.seconds - now)

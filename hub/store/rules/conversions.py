@@ -61,7 +61,7 @@ class Nodes:
 
 def silences(marks: Iterable[Mark]) -> tuple[str, ...]:
     """Why nothing can start on some nodes, in the order of their names."""
-    found = sorted((mark.target, mark.why) for mark in marks if mark.kind is MarkKind.SILENT)
+    found = sorted((mark.target, mark.why) for mark in marks if mark.kind is MarkKind.UNREACHABLE)
     return tuple(why for _, why in found)
 
 

@@ -67,7 +67,7 @@ def snapshot(
     known = tuple(groups.values())
     return Snapshot(
         takes_work=conversions.takes_work(nodes_now, marks),
-        silent=conversions.silences(marks),
+        unreachable=conversions.silences(marks),
         devices=tuple(read_devices(connection, marks).values()),
         groups=known,
         pending=queue.read(connection),

@@ -219,7 +219,7 @@ def test_a_device_that_was_only_missing_returns_by_itself(world: World) -> None:
     world.backend.devices = (device(0), device(1))
     world.loop.inventory()
     assert world.context.store.marks() == ()
-    assert all(each.lendable for each in world.context.store.devices())
+    assert all(each.schedulable for each in world.context.store.devices())
 
 
 def drain(world: World, target: str, until: float | None = None) -> None:

@@ -114,7 +114,7 @@ def test_the_job_of_a_failed_device_continues_on_another_uncharged(
     driver(GPUS=2)
     site.loop.inventory()
     first = next(d for d in site.context.store.devices() if d.id.endswith("00"))
-    assert not first.lendable
+    assert not first.schedulable
 
 
 def test_a_driver_that_hangs_quarantines_no_device(site: Site, driver: Driver) -> None:

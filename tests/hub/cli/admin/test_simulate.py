@@ -88,9 +88,9 @@ def test_the_report_and_the_page_say_which_part_of_the_trace_it_is(trace: Path) 
     found = json.loads(carrel(*words, *part, "--json", "-").stdout)["trace"]
     assert (found["where"], found["from"], found["to"]) == ({"tenant": "lab"}, "1", "2")
     assert found["jobs"] == 1
-    sentence = "Of the trace: tenant is lab, submitted from 1, submitted up to 2."
+    sentence = "Jobs of the trace: tenant is lab, submitted from 1, submitted up to 2."
     assert sentence in carrel(*words, *part, "--html", "-").stdout
-    assert "Of the trace:" not in carrel(*words, "--html", "-").stdout
+    assert "Jobs of the trace:" not in carrel(*words, "--html", "-").stdout
 
 
 def test_without_an_output_a_table_is_printed(trace: Path) -> None:
@@ -164,7 +164,7 @@ def test_only_what_was_selected_is_replayed(trace: Path) -> None:
     words = ("--trace", trace, "--nodes", "1x2", "--policy", "fifo", "--json", "-")
     found = json.loads(carrel(*words, "--where", "tenant=lab", "--from", 1, "--to", 5).stdout)
     assert found["trace"]["jobs"] == 1
-    assert "Nothing of own.csv is left" in str(refused(*words, "--where", "tenant=none"))
+    assert "No job of own.csv is left" in str(refused(*words, "--where", "tenant=none"))
     assert "COLUMN=TEXT" in str(refused(*words, "--where", "tenant"))
 
 
@@ -174,7 +174,7 @@ def test_only_what_was_selected_is_replayed(trace: Path) -> None:
         (("--nodes", "1x2", "--policy", "lottery"), "no policy 'lottery'"),
         (("--nodes", "1by2"), "Nodes cannot be '1by2'"),
         (("--nodes", "1x2", "--estimates", "magic"), "Estimates cannot be 'magic'"),
-        (("--nodes", "1x2", "--from", "banana"), "'banana' is no time."),
+        (("--nodes", "1x2", "--from", "banana"), "'banana' is not a time."),
         (("--nodes", "1x1"), "asks for 2 devices"),
         (("--nodes", "1x2", "--json", "/nowhere/at/all.json"), "no folder /nowhere/at"),
     ],
@@ -448,7 +448,7 @@ def test_non_preemptible_jobs_are_left_out_under_a_raised_guarantee(tmp_path: Pa
     quota = tmp_path / "next-term.toml"
     quota.write_text("[groups.course]\nguaranteed = 1\n", encoding="utf-8")
     result = carrel(*words, "--quota", quota, "--json", "-")
-    reason = "asked for more devices than lab can have beside what others are promised"
+    reason = "asked for more devices than lab can have beside the guaranteed quotas of others"
     assert left_out(result) == {reason: 2}
     assert json.loads(result.stdout)["trace"]["jobs"] == 3
 
@@ -559,7 +559,7 @@ def test_a_quota_under_which_nothing_could_run_is_named(tmp_path: Path) -> None:
     quota = tmp_path / "next-term.toml"
     words = ("--from-ledger", "--state", state.root, "--quota", quota, "--policy", "carrel")
     quota.write_text("[groups.lab]\nmax_devices = 0\n", encoding="utf-8")
-    all_refused = "All of the ledger would be refused: 2 asked for more devices than "
+    all_refused = "Admission would reject all jobs of the ledger: 2 asked for more devices than "
     assert f"{all_refused}lab may hold" in str(refused(*words))
     quota.write_text('[groups.lab]\nmodels = ["Other"]\n', encoding="utf-8")
     assert f"{all_refused}one node has that lab may use" in str(refused(*words))

@@ -53,7 +53,7 @@ def test_only_healthy_devices_without_marks_are_granted(
     health: Health, kinds: set[MarkKind]
 ) -> None:
     device = replace(marked(DEVICE, kinds), health=health)
-    assert device.lendable == (health is Health.OK and not kinds)
+    assert device.schedulable == (health is Health.OK and not kinds)
 
 
 def test_of_two_drains_the_earlier_end_counts() -> None:

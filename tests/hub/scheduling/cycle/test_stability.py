@@ -178,4 +178,4 @@ def test_the_victim_waits_behind_its_preemptor_with_that_reason() -> None:
     assert waits[1].reason is Reason.BEHIND_OTHERS
     found = explain(scene, "zoe", NOW, waits=waits)
     assert found is not None
-    assert found.ahead == (RequestsAhead(rule=Precedence.PROMISED, count=1),)
+    assert found.ahead == (RequestsAhead(rule=Precedence.PREEMPTOR, count=1),)

@@ -486,7 +486,7 @@ def test_free_devices_are_counted_for_the_model_of_the_request() -> None:
 
     found = explained(asked)
 
-    assert (found.free, found.lendable) == (1, 2)
+    assert (found.free, found.schedulable) == (1, 2)
     assert found.wait.reason is Reason.NO_FREE_DEVICE
 
 
@@ -639,7 +639,7 @@ AHEAD = [
             allocations=[allocation("j", "a0", "a1")],
             groups=(group("cs101"), replace(group("math"), guaranteed=1)),
         ),
-        RequestsAhead(rule=Precedence.MOVED, count=1),
+        RequestsAhead(rule=Precedence.RELOCATED, count=1),
         id="one that was moved",
     ),
 ]

@@ -27,35 +27,39 @@ def guaranteed(name: str, devices: int) -> Group:
 
 
 CASES = [
-    pytest.param((group("lab"),), ReachableCapacity(lent=4, kept=4), id="nothing is promised"),
+    pytest.param(
+        (group("lab"),),
+        ReachableCapacity(preemptible=4, non_preemptible=4),
+        id="nothing is promised",
+    ),
     pytest.param(
         (guaranteed("lab", 1), guaranteed("cs101", 2)),
-        ReachableCapacity(lent=4, kept=2),
+        ReachableCapacity(preemptible=4, non_preemptible=2),
         id="its own guaranteed quota, and what no group is guaranteed",
     ),
     pytest.param(
         (guaranteed("lab", 2), guaranteed("cs101", 2)),
-        ReachableCapacity(lent=4, kept=2),
+        ReachableCapacity(preemptible=4, non_preemptible=2),
         id="all is promised",
     ),
     pytest.param(
         (group("lab"), guaranteed("cs101", 4)),
-        ReachableCapacity(lent=4, kept=0),
+        ReachableCapacity(preemptible=4, non_preemptible=0),
         id="all to another group",
     ),
     pytest.param(
         (replace(group("lab"), sessions_borrow=True), guaranteed("cs101", 4)),
-        ReachableCapacity(lent=4, kept=4),
+        ReachableCapacity(preemptible=4, non_preemptible=4),
         id="its sessions may borrow",
     ),
     pytest.param(
         (group("lab"), replace(guaranteed("cs101", 3), lending=1)),
-        ReachableCapacity(lent=2, kept=1),
+        ReachableCapacity(preemptible=2, non_preemptible=1),
         id="two are not lent",
     ),
     pytest.param(
         (guaranteed("lab", 3), guaranteed("cs101", 3)),
-        ReachableCapacity(lent=4, kept=3),
+        ReachableCapacity(preemptible=4, non_preemptible=3),
         id="more is promised than there is",
     ),
 ]
@@ -91,7 +95,7 @@ def test_the_refusal_says_what_would_be_accepted() -> None:
     )
 
     assert refusal is not None
-    assert refusal.rule is Rule.PROMISED
+    assert refusal.rule is Rule.GUARANTEED_TO_OTHERS
     assert refusal.message == (
         "Because of the guaranteed quotas of other groups, lab can hold at most 2 devices for work "
         "that cannot be preempted; you asked for 3."
@@ -118,4 +122,6 @@ def test_every_start_was_within_the_reachable_capacity(asked: Snapshot) -> None:
     for start in decide(asked, NOW).starts:
         request = pending[start.request_id]
         most = reachable(request.group, asked.groups, asked.devices)
-        assert len(start.devices) <= (most.lent if request.preemptible else most.kept)
+        assert len(start.devices) <= (
+            most.preemptible if request.preemptible else most.non_preemptible
+        )

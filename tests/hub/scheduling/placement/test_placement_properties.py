@@ -57,7 +57,7 @@ class Naive:
     """A reference pool: a list of allocations, and placement by exhaustive search."""
 
     def __init__(self, devices: Sequence[Device]) -> None:
-        self.devices = [each for each in devices if each.lendable]
+        self.devices = [each for each in devices if each.schedulable]
         self.lent: list[Placement] = []
 
     def free(self, model: str | None) -> list[Device]:

@@ -183,8 +183,8 @@ TOGETHER = (*node("a", 2, model="A100"), *node("b", 2, model="A100"), *node("c",
                 *node("e", 2),
             ),
             "x of lab could not start even alone. The devices that it may use cannot hold it: "
-            "what is larger than a node gets whole ones as large as the largest, and a rest on "
-            "one.",
+            "a job that is larger than a node gets whole nodes as large as the largest one, and "
+            "the rest on one more.",
             id="a gang that does not lie on the nodes",
         ),
     ],
@@ -204,18 +204,18 @@ def test_jobs_that_could_not_start_even_alone_are_named_with_the_reason(
     [
         pytest.param(
             job("x", 0, 10, 16),
-            "x asks for 16 devices, which do not lie on these nodes as it needs them: what is "
-            "larger than a node gets whole ones as large as the largest, and a rest on one.",
+            "x asks for 16 devices, which do not fit on these nodes: a job that is larger than a "
+            "node gets whole nodes as large as the largest one, and the rest on one more.",
             id="a gang",
         ),
         pytest.param(
             job("x", 0, 10, 9, model="H200"),
-            "x asks for 9 devices of H200, which these nodes with 16 do not have.",
+            "x asks for 9 devices of H200, and these nodes have 16.",
             id="of a model",
         ),
         pytest.param(
             job("x", 0, 10, share=Share(compute=0.5, memory_bytes=1 << 60)),
-            "x asks for more of one device than any of these nodes has.",
+            "x asks for a larger share of a device than any of these nodes has.",
             id="a share",
         ),
     ],

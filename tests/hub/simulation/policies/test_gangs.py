@@ -146,8 +146,8 @@ def test_a_member_needs_one_node(policy: Schedules) -> None:
     [
         pytest.param(
             gang("huge", 0, 1, "1..3x1", arrangement=Arrangement.SPREAD),
-            "huge asks for 3 devices in 3 members, which do not lie on these nodes as it needs "
-            "them: each member has a node of its own, with all of its devices.",
+            "huge asks for 3 devices in 3 members, which do not fit on these nodes: each member "
+            "has a node of its own, with all of its devices.",
             id="more members than nodes",
         ),
         pytest.param(

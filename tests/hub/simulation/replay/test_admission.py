@@ -22,7 +22,7 @@ from carrel.hub.scheduling.model.snapshot import (
     Snapshot,
 )
 from carrel.hub.simulation.policies.carrel_policy import CARREL
-from carrel.hub.simulation.replay.admission import WORDS, admitted
+from carrel.hub.simulation.replay.admission import REASONS, admitted
 from carrel.hub.simulation.replay.experiment import Experiment, run
 from carrel.hub.simulation.replay.runtime_estimates import Known
 from carrel.hub.simulation.workload.jobs import Trace
@@ -93,7 +93,7 @@ def test_a_share_uses_its_part_of_a_budget() -> None:
 
 SESSION = {"kind": Kind.SESSION, "preemptible": False}
 OTHERS = replace(unlimited_group("cs101", 8), guaranteed=6)
-PROMISED = "asked for more devices than lab can have beside what others are promised"
+GUARANTEED = "asked for more devices than lab can have beside the guaranteed quotas of others"
 
 
 @pytest.mark.parametrize(
@@ -126,19 +126,19 @@ PROMISED = "asked for more devices than lab can have beside what others are prom
         pytest.param(
             [{"devices": 3}, {"devices": 3, "preemptible": False}],
             [LONE, OTHERS],
-            PROMISED,
+            GUARANTEED,
             id="for good, more than others are not guaranteed",
         ),
         pytest.param(
             [{"devices": 2, **SESSION}, {"devices": 3, **SESSION}],
             [LONE, OTHERS],
-            PROMISED,
+            GUARANTEED,
             id="a session with more than others are not guaranteed",
         ),
         pytest.param(
             [{"devices": 4}, {"devices": 5}],
             [LONE, replace(OTHERS, lending=2)],
-            PROMISED,
+            GUARANTEED,
             id="more than others lend",
         ),
         pytest.param(
@@ -180,7 +180,7 @@ PROMISED = "asked for more devices than lab can have beside what others are prom
         pytest.param(
             [{"tenant": "cs101"}, {}],
             [replace(LONE, parent="site"), replace(SITE, parent="lab"), OTHERS],
-            "asked in lab, which has no way up to a group without a parent",
+            "asked in lab, whose parent groups are missing or form a circle",
             id="in a group of a circle",
         ),
     ],
@@ -193,7 +193,7 @@ def test_what_live_admission_would_refuse_is_left_out_and_counted(
 
 
 def test_every_admission_rule_has_a_sentence() -> None:
-    assert WORDS.keys() == set(Rule)
+    assert REASONS.keys() == set(Rule)
 
 
 def test_sessions_of_a_group_that_may_borrow_are_kept() -> None:
@@ -241,7 +241,8 @@ def test_admission_without_quotas_does_not_check_the_size_of_nodes() -> None:
 
 def test_a_quota_under_which_no_job_is_admitted_is_an_error() -> None:
     with pytest.raises(
-        InvalidInput, match="All of own would be refused: 2 asked for more time than site allows"
+        InvalidInput,
+        match="reject all jobs of own: 2 asked for more time than site allows",
     ):
         left(trace({"limit": 3601.0}, {"limit": 9999.0}), SITE, LAB)
 
@@ -270,7 +271,7 @@ def test_each_job_is_refused_as_it_would_be_alone(
 @drawn(rich.snapshots())
 def test_all_admitted_jobs_end(asked: Snapshot) -> None:
     """No admitted job turns out to be unable to start."""
-    devices = tuple(each for each in asked.devices if each.lendable)
+    devices = tuple(each for each in asked.devices if each.schedulable)
     groups = tuple(replace(each, budget=None) for each in asked.groups)
     given = Trace(
         name="own",

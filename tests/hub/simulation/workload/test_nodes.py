@@ -58,7 +58,9 @@ def test_names_of_tenants_are_free() -> None:
 def test_an_invalid_part_is_named_with_what_is_accepted() -> None:
     with pytest.raises(InvalidInput, match="Nodes cannot be '2x8@sw2:A100'") as refused:
         parse_nodes("2x8:A100@sw1,2x8@sw2:A100")
-    assert "2x8:A100@sw1,2x8:A100@sw2 says the model, and the switch" in refused.value.accepted
+    assert (
+        "2x8:A100@sw1,2x8:A100@sw2 adds the model, and the network switch" in refused.value.accepted
+    )
 
 
 @pytest.mark.parametrize(

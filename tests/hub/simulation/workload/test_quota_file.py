@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from carrel.hub.cli.admin.group_options import WRITTEN
+from carrel.hub.cli.admin.group_options import TEXT_PARSERS
 from carrel.hub.errors import InvalidInput
 from carrel.hub.scheduling.model.snapshot import Budget, Group, Period
 from carrel.hub.simulation.workload.quota_file import (
@@ -21,7 +21,7 @@ from carrel.hub.simulation.workload.quota_file import (
 def read(tmp_path: Path, text: str, *now: Group) -> tuple[Group, ...]:
     path = tmp_path / "quota.toml"
     path.write_text(text, encoding="utf-8")
-    return read_quota(path, 48, now, WRITTEN)
+    return read_quota(path, 48, now, TEXT_PARSERS)
 
 
 def test_omitted_limits_are_those_of_the_pool(tmp_path: Path) -> None:
@@ -55,10 +55,10 @@ def test_a_group_without_tenants_is_named() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        pytest.param("lab = 3\n", "holds lab", id="no table of groups"),
+        pytest.param("lab = 3\n", "has lab", id="no table of groups"),
         pytest.param("[groups]\nlab = 3\n", "groups.lab is 3", id="a number for a group"),
         pytest.param(
-            "[groups.lab]\ncolour = 3\n", "'colour', which no replay looks at", id="unknown"
+            "[groups.lab]\ncolour = 3\n", "'colour', which a replay does not use", id="unknown"
         ),
         pytest.param(
             "[groups.lab]\nidle_seconds = 60\n", "'idle_seconds', which no", id="no effect"
@@ -81,7 +81,9 @@ def test_a_group_without_tenants_is_named() -> None:
         pytest.param("[groups.lab]\nguaranteed = true\n", "guaranteed is True", id="no number"),
         pytest.param("[groups.lab]\nguaranteed = 1.5\n", "guaranteed is 1.5", id="half a device"),
         pytest.param("[groups.lab]\nweight = nan\n", "weight is nan", id="not a number"),
-        pytest.param('[groups.lab]\nparent = "x"\n', "parent 'x', which is not there", id="orphan"),
+        pytest.param(
+            '[groups.lab]\nparent = "x"\n', "The parent 'x' of the group lab", id="orphan"
+        ),
         pytest.param("[groups.lab\n", "cannot be read", id="no TOML"),
     ],
 )

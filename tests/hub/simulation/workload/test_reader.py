@@ -133,8 +133,8 @@ def test_without_these_columns_a_job_has_no_members(tmp_path: Path) -> None:
         ("1,10,8,4,5,,", "minimum is '5' and members is 4", "At most as many"),
         ("1,10,8,4,0,,", "minimum is '0'", "at least 1"),
         ("1,10,8,4,,apart,", "arrangement is 'apart'", "pack or spread is accepted"),
-        ("1,10,8,,2,,", "minimum is '2' and members is empty", "minimum is left empty"),
-        ("1,10,8,,,pack,", "arrangement is 'pack' and members is", "arrangement is left empty"),
+        ("1,10,8,,2,,", "minimum is '2' and members is empty", "leave minimum empty"),
+        ("1,10,8,,,pack,", "arrangement is 'pack' and members is", "leave arrangement empty"),
     ],
 )
 def test_an_invalid_gang_is_refused_with_its_line(
@@ -153,9 +153,11 @@ def test_an_invalid_gang_is_refused_with_its_line(
         pytest.param("csv", OWN, "1,1e308,1,,", "seconds is '1e308'", id="csv seconds"),
         pytest.param("csv", OWN, "1,inf,1,,", "seconds is 'inf'", id="csv not finite"),
         pytest.param("csv", OWN, "1,1,1,1e9,", "limit is '1e9'", id="csv limit"),
-        pytest.param("csv", OWN, "1e308,1,1,,", "'1e308' is no time", id="csv submission"),
-        pytest.param("csv", OWN, "-1e12,1,1,,", "'-1e12' is no time", id="csv long before"),
-        pytest.param("philly", PHILLY, "1e12,1,1,1,a", "'1e12' is no time", id="philly submission"),
+        pytest.param("csv", OWN, "1e308,1,1,,", "'1e308' is not a time", id="csv submission"),
+        pytest.param("csv", OWN, "-1e12,1,1,,", "'-1e12' is not a time", id="csv long before"),
+        pytest.param(
+            "philly", PHILLY, "1e12,1,1,1,a", "'1e12' is not a time", id="philly submission"
+        ),
         pytest.param("philly", PHILLY, "1,4e8,1,1,a", "duration is '4e8'", id="philly duration"),
         pytest.param(
             "helios",
@@ -223,7 +225,7 @@ def test_refused_times_name_the_longest_accepted_ones(tmp_path: Path) -> None:
         pytest.param("1970-01-01,-4,1,1,a", "line 3: duration is '-4'", id="negative"),
         pytest.param("1970-01-01,4,0,1,a", "line 3: num_gpus is '0'", id="no device"),
         pytest.param("1970-01-01,4,1.5,1,a", "line 3: num_gpus is '1.5'", id="half a device"),
-        pytest.param("yesterday,4,1,1,a", "line 3: 'yesterday' is no time", id="no date"),
+        pytest.param("yesterday,4,1,1,a", "line 3: 'yesterday' is not a time", id="no date"),
         pytest.param("1970-01-01,4,1", "line 3: It has 3 cells", id="too few cells"),
         pytest.param("1970-01-01,4,1,1,a,b", "line 3: It has 6 cells", id="too many cells"),
     ],
@@ -248,10 +250,10 @@ def test_comments_and_empty_lines_count_as_lines(tmp_path: Path) -> None:
 
 def test_a_repeated_id_is_refused(tmp_path: Path) -> None:
     text = "id,submitted_at,seconds,devices\na,1,1,1\na,2,1,1\n"
-    with pytest.raises(InvalidInput, match="line 3: The id 'a' stands in an earlier line too"):
+    with pytest.raises(InvalidInput, match="line 3: The id 'a' is used in an earlier line too"):
         read(tmp_path, "csv", text)
     trace = read(tmp_path, "csv", text, skip=True)
-    assert trace.bad == (BadLine(number=3, why="The id 'a' stands in an earlier line too."),)
+    assert trace.bad == (BadLine(number=3, why="The id 'a' is used in an earlier line too."),)
 
 
 def test_lines_that_are_not_selected_are_not_checked(tmp_path: Path) -> None:
