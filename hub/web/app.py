@@ -65,7 +65,7 @@ from .live.change_feed import ChangeFeed
 from .live.event_streams import EventStreams
 from .live.sse import Streams
 from .monitoring.metrics import Metrics
-from .monitoring.readiness import Check, Readiness, going_round
+from .monitoring.readiness import Check, Readiness, check_loop
 from .monitoring.request_log import Tracing
 from .openapi import description
 from .pages import desk as desk_pages
@@ -149,11 +149,12 @@ def build_app(
         auth: asks JupyterHub for the user of a token: ``HubSignIn.of(settings, service_token)``.
         hub_token: the service token of JupyterHub's spawners.
         crypt_key: signs cookies and form tokens; users stay signed in while it does not change.
-        lifespan: runs as long as the application does (the scheduling loop);
-            the notifier is bound to the event loop before it starts.
+        lifespan: runs as long as the application does (the scheduling loop); the notifier is bound
+            to the event loop before it starts.
         accounts: Carrel's own accounts, for administrators to change.
-        metrics_token: reads ``/metrics``; without one only JupyterHub tokens do.
-        loop_metrics: liveness of the loop; ``checks``: further checks of ``/readyz``.
+        metrics_token: token that may read ``/metrics``, in addition to JupyterHub tokens.
+        loop_metrics: liveness of the scheduling loop.
+        checks: further checks of ``/readyz``.
     """
 
     @asynccontextmanager
@@ -203,7 +204,7 @@ def build_app(
         courses=courses,
         group_choices=GroupChoiceCache(membership, clock),
         metrics=Metrics(context, loop_metrics, streams),
-        readiness=Readiness({"loop": partial(going_round, loop_metrics), **(checks or {})}),
+        readiness=Readiness({"loop": partial(check_loop, loop_metrics), **(checks or {})}),
         caller_access=CallerAccess(
             auth, signer, Csrf(signer, settings.url), hub_token, metrics_token
         ),
@@ -224,7 +225,7 @@ def build_app(
     )
     _route(app)
     errors.install(app)
-    app.add_exception_handler(visitors.SignInRequired, visitors.on_sign_in_first)
+    app.add_exception_handler(visitors.SignInRequired, visitors.on_sign_in_required)
     description.describe(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(SafeHeaders)
@@ -236,7 +237,7 @@ def build_app(
 def _route(app: FastAPI) -> None:
     api = f"{errors.API_PREFIX}v1"
     site = SERVICE_PREFIX.rstrip("/")
-    # Routes are matched in order: pages first, since people wait for them.
+    # Routes are matched in order: pages first, because users wait for them.
     for page in _PAGES:
         app.include_router(page, prefix=site)
     for part in _API:
@@ -255,7 +256,7 @@ def _templates() -> Environment:
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
-        auto_reload=False,  # a page has dozens of templates, and each would be checked on disk
+        auto_reload=False,  # a page has dozens of templates, which would all be checked on disk
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -288,7 +289,7 @@ class Server(uvicorn.Server):
             port=port,
             access_log=False,
             server_header=False,
-            # Trust headers of the proxy on this machine, which says whether users come by https.
+            # Trust the proxy on this machine, whose headers tell whether the connection is HTTPS.
             # Containers have other addresses.
             proxy_headers=True,
             forwarded_allow_ips=[LOCALHOST, host],

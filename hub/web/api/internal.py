@@ -18,7 +18,7 @@ Lease = Annotated[str, Path(description="Such as `j-7f3k2m9p.1`.", max_length=80
 
 
 class AcceptedOut(Out):
-    """The number of new events."""
+    """Number of events that were new."""
 
     accepted: int
 

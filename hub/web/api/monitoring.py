@@ -20,16 +20,16 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/healthz")
 async def healthz() -> dict[str, str]:
-    """The process responds, without asking other services."""
+    """Respond without a check of other services."""
     return {"status": "ok"}
 
 
 @router.get("/readyz")
 def readyz(web: Carrel) -> JSONResponse:
-    """Store, scheduling loop and JupyterHub respond."""
-    found = web.readiness.look()
-    status = HTTPStatus.OK if found.ready else HTTPStatus.SERVICE_UNAVAILABLE
-    return JSONResponse(found.model_dump(), status)
+    """Respond with 200 if the store, the scheduling loop and JupyterHub respond, else with 503."""
+    result = web.readiness.check()
+    status = HTTPStatus.OK if result.ready else HTTPStatus.SERVICE_UNAVAILABLE
+    return JSONResponse(result.model_dump(), status)
 
 
 @router.get("/metrics")

@@ -1,6 +1,6 @@
 """ngshare's REST API, for nbgrader's exchange: ``…/api/v1/exchange``.
 
-Its clients send forms, and read ``success`` and ``message`` in every answer.
+Its clients send forms, and read ``success`` and ``message`` in every response.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..dependencies.context import web_of
 
 _FORM = "application/x-www-form-urlencoded"
 _PARTS = "multipart/form-data"
-"""The type of a form with files, as `curl -F` sends it; ngshare accepts both."""
+"""Content type of a form with files, as `curl -F` sends it; ngshare accepts both."""
 _MOST_FIELDS = 20
 
 CourseId = Annotated[str, Path(max_length=64)]
@@ -63,7 +63,7 @@ async def _fields(request: Request) -> dict[str, str]:
     return dict(await run_in_threadpool(form_fields, body, _MOST_FIELDS))
 
 
-Carrel = Annotated[NgshareService, Depends(_exchange)]
+Exchange = Annotated[NgshareService, Depends(_exchange)]
 Fields = Annotated[dict[str, str], Depends(_fields)]
 
 
@@ -81,27 +81,27 @@ def _form(fields: dict[str, str]) -> NgshareForm:
 
 
 @router.get("/courses", response_model_exclude_none=True)
-def courses(at: Carrel, who: Reader) -> NamesOut:
+def courses(at: Exchange, who: Reader) -> NamesOut:
     return NamesOut(courses=at.courses(who))
 
 
 @router.get("/instructors/{course}")
-def instructors(at: Carrel, who: Reader, course: CourseId) -> InstructorsOut:
+def instructors(at: Exchange, who: Reader, course: CourseId) -> InstructorsOut:
     return InstructorsOut(instructors=at.instructors(who, course))
 
 
 @router.get("/instructor/{course}/{name}")
-def instructor(at: Carrel, who: Reader, course: CourseId, name: StudentId) -> WhoSuccessOut:
+def instructor(at: Exchange, who: Reader, course: CourseId, name: StudentId) -> WhoSuccessOut:
     return WhoSuccessOut(**dict(at.instructor(who, course, name)))
 
 
 @router.get("/students/{course}")
-def students(at: Carrel, who: Reader, course: CourseId) -> StudentsOut:
+def students(at: Exchange, who: Reader, course: CourseId) -> StudentsOut:
     return StudentsOut(students=at.students(who, course))
 
 
 @router.get("/student/{course}/{name}")
-def student(at: Carrel, who: Reader, course: CourseId, name: StudentId) -> WhoSuccessOut:
+def student(at: Exchange, who: Reader, course: CourseId, name: StudentId) -> WhoSuccessOut:
     return WhoSuccessOut(**dict(at.student(who, course, name)))
 
 
@@ -109,20 +109,20 @@ def student(at: Carrel, who: Reader, course: CourseId, name: StudentId) -> WhoSu
 
 
 @router.get("/assignments/{course}", response_model_exclude_none=True)
-def assignments(at: Carrel, who: Reader, course: CourseId) -> NamesOut:
+def assignments(at: Exchange, who: Reader, course: CourseId) -> NamesOut:
     return NamesOut(assignments=at.assignments(who, course))
 
 
 @router.get("/assignment/{course}/{name}", response_model_exclude_none=True)
 def fetch(
-    at: Carrel, who: Reader, course: CourseId, name: AssignmentId, list_only: ListOnly = "false"
+    at: Exchange, who: Reader, course: CourseId, name: AssignmentId, list_only: ListOnly = "false"
 ) -> TreeOut:
     return at.fetch(who, course, name, list_only=list_only == "true")
 
 
 @router.post("/assignment/{course}/{name}")
 def release(
-    at: Carrel, who: Writer, course: CourseId, name: AssignmentId, fields: Fields
+    at: Exchange, who: Writer, course: CourseId, name: AssignmentId, fields: Fields
 ) -> DoneOut:
     force = fields.get("force") == "true"
     at.release(who, course, name, _form(fields), force=force)
@@ -130,7 +130,7 @@ def release(
 
 
 @router.delete("/assignment/{course}/{name}")
-def withdraw(at: Carrel, who: Writer, course: CourseId, name: AssignmentId) -> DoneOut:
+def withdraw(at: Exchange, who: Writer, course: CourseId, name: AssignmentId) -> DoneOut:
     at.withdraw(who, course, name)
     return DoneOut()
 
@@ -139,20 +139,20 @@ def withdraw(at: Carrel, who: Writer, course: CourseId, name: AssignmentId) -> D
 
 
 @router.get("/submissions/{course}/{name}")
-def submissions(at: Carrel, who: Reader, course: CourseId, name: AssignmentId) -> SentListOut:
+def submissions(at: Exchange, who: Reader, course: CourseId, name: AssignmentId) -> SentListOut:
     return SentListOut(submissions=at.submissions(who, course, name))
 
 
 @router.get("/submissions/{course}/{name}/{student}")
 def submissions_of(
-    at: Carrel, who: Reader, course: CourseId, name: AssignmentId, student: StudentId
+    at: Exchange, who: Reader, course: CourseId, name: AssignmentId, student: StudentId
 ) -> SentListOut:
     return SentListOut(submissions=at.submissions(who, course, name, student))
 
 
 @router.post("/submission/{course}/{name}")
 def submit(
-    at: Carrel, who: Writer, course: CourseId, name: AssignmentId, fields: Fields
+    at: Exchange, who: Writer, course: CourseId, name: AssignmentId, fields: Fields
 ) -> TakenOut:
     return at.submit(who, course, name, _form(fields))
 
@@ -160,7 +160,7 @@ def submit(
 @router.get("/submission/{course}/{name}/{student}", response_model_exclude_none=True)
 def collect(
     *,
-    at: Carrel,
+    at: Exchange,
     who: Reader,
     course: CourseId,
     name: AssignmentId,
@@ -173,9 +173,9 @@ def collect(
 
 
 @router.post("/feedback/{course}/{name}/{student}")
-def give_back(
+def upload_feedback(
     *,
-    at: Carrel,
+    at: Exchange,
     who: Writer,
     course: CourseId,
     name: AssignmentId,
@@ -189,7 +189,7 @@ def give_back(
 @router.get("/feedback/{course}/{name}/{student}", response_model_exclude_none=True)
 def feedback(
     *,
-    at: Carrel,
+    at: Exchange,
     who: Reader,
     course: CourseId,
     name: AssignmentId,

@@ -1,1 +1,1 @@
-"""What routes depend on: context, caller, body, upload; and error responses."""
+"""Dependencies of routes: context, caller, body, upload; and error responses."""

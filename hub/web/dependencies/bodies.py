@@ -48,7 +48,11 @@ def json_body(model: type[_Model]) -> Callable[[Request], Awaitable[_Model]]:
 
 
 def parse(model: type[_Model], data: bytes) -> _Model:
-    """Raises InvalidInput that describes the first error."""
+    """Parse a JSON body.
+
+    Raises:
+        InvalidInput: the body is invalid; the message describes the first error.
+    """
     try:
         data.decode()
     except UnicodeDecodeError as error:
@@ -63,7 +67,11 @@ def parse(model: type[_Model], data: bytes) -> _Model:
 
 
 def form_fields(data: bytes, most: int) -> list[tuple[str, str]]:
-    """Parse a URL-encoded form with at most that many fields. Raises InvalidInput."""
+    """Parse a URL-encoded form.
+
+    Raises:
+        InvalidInput: it has more than ``most`` fields, or is not UTF-8.
+    """
     if data.count(b"&") >= most:
         raise InvalidInput(
             f"The form has more than {most:,} fields.",
@@ -107,13 +115,13 @@ class _Guard:
         self._receive = receive
         self._send = send
         self._limit = limit
-        self._came = 0
+        self._received = 0
         self._all_read = False
         self.exceeded = False
 
     async def receive(self) -> Message:
         message = await self._next()
-        if self._came > self._limit:
+        if self._received > self._limit:
             self.exceeded = True
             raise too_large(self._limit)
         return message
@@ -131,14 +139,14 @@ class _Guard:
     async def _drain(self) -> None:
         try:
             async with asyncio.timeout(_DRAIN_SECONDS):
-                while not self._all_read and self._came < _DRAIN_BYTES:
+                while not self._all_read and self._received < _DRAIN_BYTES:
                     await self._next()
         except TimeoutError:
             return
 
     async def _next(self) -> Message:
         message = await self._receive()
-        self._came += len(message.get("body", b""))
+        self._received += len(message.get("body", b""))
         self._all_read = message["type"] != "http.request" or not message.get("more_body")
         return message
 

@@ -44,7 +44,7 @@ from .group_choices import GroupChoiceCache
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebContext:
-    """Created once by ``build_app``, and passed as a whole."""
+    """The services behind the routes; created once by ``build_app``."""
 
     context: Context
     membership: Membership
@@ -88,7 +88,7 @@ class WebContext:
             now=self.clock(),
             teaches=teaches,
             runs_courses=runs_courses,
-            hub_silent=self.context.hub.away,
+            hub_unreachable=self.context.hub.away,
             disk_full=self.context.files.is_full(),
             **values,
         )
@@ -108,17 +108,17 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def of_one_moment(route: Callable[P, T]) -> Callable[P, T]:
-    """Run a read-only page in one transaction.
+def in_one_transaction(route: Callable[P, T]) -> Callable[P, T]:
+    """Run the route of a read-only page in one transaction of the store.
 
-    Not for pages that ask JupyterHub: see ``Store.together``.
+    Not for pages that call JupyterHub: see ``Store.together``.
     """
 
     @wraps(route)
-    def reads(*given: P.args, **named: P.kwargs) -> T:
-        web = named["web"]
-        assert isinstance(web, WebContext), "routes are called with their arguments by name"
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
+        web = kwargs["web"]
+        assert isinstance(web, WebContext), "routes are called with keyword arguments"
         with web.context.store.together():
-            return route(*given, **named)
+            return route(*args, **kwargs)
 
-    return reads
+    return wrapper

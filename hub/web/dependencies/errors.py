@@ -1,4 +1,4 @@
-"""Turn exceptions into responses: JSON for programs, a page for people.
+"""Turn exceptions into responses: JSON for programs, a page for browsers.
 
 Below ``…/api/`` every error is a problem as in RFC 9457 with a stable ``code``; elsewhere it is a
 page with the same sentences.
@@ -46,24 +46,24 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _on_bad_values)
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(OSError, _on_os_error)
-    app.add_exception_handler(Exception, _on_surprise)
+    app.add_exception_handler(Exception, _on_unexpected_error)
 
 
 async def answer(request: Request, error: CarrelError) -> Response:
-    """Return the error response in the format of the address."""
+    """Return the error response: JSON for the API, a page for other addresses."""
     if request.url.path.startswith(API_PREFIX) or request.url.path in _FOR_PROGRAMS:
         return _as_json(request, error)
     if isinstance(error, NotSignedIn) and request.headers.get("hx-request"):
         # The sign-in of an open page expired: redirect the whole page.
         return Response(status_code=error.http_status, headers={"HX-Redirect": SERVICE_PREFIX})
-    status, around = error.http_status, await _around(request, error)
+    status, navigation = error.http_status, await _navigation(request, error)
     page = await run_in_threadpool(
         lambda: web_of(request).render(
             "shared/error.html",
             error=error,
             title=HTTPStatus(status).phrase,
             status=status,
-            **around,
+            **navigation,
         )
     )
     return Response(
@@ -74,10 +74,10 @@ async def answer(request: Request, error: CarrelError) -> Response:
     )
 
 
-async def _around(request: Request, error: CarrelError) -> dict[str, object]:
-    """Return the navigation of the error page for a signed-in user.
+async def _navigation(request: Request, error: CarrelError) -> dict[str, object]:
+    """Return the values of the navigation of an error page for a signed-in user.
 
-    Empty if the service itself has failed: its navigation is read from the store.
+    Empty if the service itself has failed, since the navigation is read from the store.
     """
     if error.http_status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return {}
@@ -128,9 +128,9 @@ async def _on_carrel_error(request: Request, error: Exception) -> Response:
 
 async def _on_bad_values(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    # The first part of a location is query, path or header, which does not help people.
-    mistakes = [{**mistake, "loc": mistake["loc"][1:]} for mistake in error.errors()]
-    return await answer(request, invalid(mistakes, {}))
+    # The first part of a location (query, path or header) does not help users.
+    details = [{**detail, "loc": detail["loc"][1:]} for detail in error.errors()]
+    return await answer(request, invalid(details, {}))
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:
@@ -139,7 +139,7 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
         return await answer(request, NotFound("Page not found."))
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         sentence = f"{request.method} is not supported here: {error.detail}."
-    else:  # such as of a form that Starlette does not parse
+    else:  # such as a form that Starlette cannot parse
         sentence = f"The request cannot be read: {error.detail.rstrip('.')}."
     other = CarrelError(sentence)
     other.code, other.http_status = "http", error.status_code
@@ -161,17 +161,17 @@ async def _on_os_error(request: Request, error: Exception) -> Response:
     )
 
 
-async def _on_surprise(request: Request, error: Exception) -> Response:
+async def _on_unexpected_error(request: Request, error: Exception) -> Response:
     # Starlette raises it again after this response, so that the server logs the traceback.
     _log.error("%s %s failed: %s", request.method, request.url.path, type(error).__name__)
-    said = await answer(
+    response = await answer(
         request,
         CarrelError(
             "Internal error.",
             accepted="See the log of the service for details.",
         ),
     )
-    said.headers.update(ALWAYS)  # it bypasses the middleware that adds them
+    response.headers.update(ALWAYS)  # it bypasses the middleware that adds them
     # The server closes the connection after the traceback: a proxy must not use it again.
-    said.headers["Connection"] = "close"
-    return said
+    response.headers["Connection"] = "close"
+    return response

@@ -1,4 +1,4 @@
-"""Paths of files in addresses: any name that a file system takes, also with line breaks."""
+"""File paths in URLs: any name that a file system accepts, including line breaks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Groups that a user can choose from, cached for the live parts of pages.
 
-JupyterHub is asked when a page is opened, but not again within a few seconds. The live parts of a
-page must not ask it after every change: they show the groups of the opened page.
+Opening a page reads them from JupyterHub, unless that was done in the last few seconds. The live
+parts of a page must not call JupyterHub after every change: they show the groups of the opened
+page.
 """
 
 from __future__ import annotations
@@ -22,29 +23,29 @@ Choices = list[GroupChoice]
 
 @dataclass(frozen=True, slots=True)
 class GroupChoiceCache:
-    """For display only: admission asks JupyterHub itself."""
+    """Groups by user, for display only: admission reads them from JupyterHub."""
 
     membership: Membership
     clock: Clock
     _known: dict[str, tuple[float, Choices]] = field(default_factory=dict)
 
-    def now(self, who: Identity) -> Choices:
-        """Return the groups of this moment, at most some seconds old."""
+    def current(self, who: Identity) -> Choices:
+        """Return the current groups, at most a few seconds old."""
         return self._since(who, self.clock() - _OPENED_SECONDS)
 
-    def lately(self, who: Identity) -> Choices:
-        """Return the groups of the last minutes."""
+    def recent(self, who: Identity) -> Choices:
+        """Return the groups as read in the last five minutes."""
         return self._since(who, self.clock() - _LIVE_SECONDS)
 
     def names(self, who: Identity) -> frozenset[str]:
-        """Like ``lately``, for users who only read."""
-        return frozenset(group.name for group in self.lately(who))
+        """Return the names of the recent groups."""
+        return frozenset(group.name for group in self.recent(who))
 
     def _since(self, who: Identity, earliest: float) -> Choices:
-        asked_at, found = self._known.get(who.name, (-inf, []))
-        if asked_at <= earliest:
-            asked_at, found = self.clock(), self.membership.choices(who)
+        read_at, choices = self._known.get(who.name, (-inf, []))
+        if read_at <= earliest:
+            read_at, choices = self.clock(), self.membership.choices(who)
             if len(self._known) >= _MOST:
                 self._known.clear()
-            self._known[who.name] = (asked_at, found)
-        return found
+            self._known[who.name] = (read_at, choices)
+        return choices

@@ -1,4 +1,4 @@
-"""Answer HEAD wherever GET is answered: the same headers, without a body."""
+"""Middleware for HEAD: every GET route also answers HEAD, without a body."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class HeadRequests:
-    """Pass HEAD on as GET; an endless body, such as an event stream, ends with its headers."""
+    """Pass HEAD on as GET; an endless response, such as an event stream, ends after its headers."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

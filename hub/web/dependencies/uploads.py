@@ -1,4 +1,4 @@
-"""Forms that hold files: rosters, and folders of an assignment."""
+"""Forms with files: rosters, and folders of an assignment."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .visitors import Guest
 
 _MOST_FIELDS = 100
 _LONGEST_FIELD = 4 << 20
-"""The preview returns the roster, at the max size in the longest UTF-8 encoding."""
+"""The preview of a roster sends its text back in a field: at most the max size in UTF-8."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uploaded:
-    """Fields by name, and lists of files by the name of their field."""
+    """An uploaded form: fields by name, and files by the name of their field."""
 
     fields: Mapping[str, str]
     files: Mapping[str, tuple[tuple[str, bytes], ...]]
@@ -72,7 +72,11 @@ def _without_outer(bundle: FileBundle) -> Mapping[str, bytes]:
 
 
 async def _uploaded(request: Request, visitor: Guest) -> Uploaded:
-    """Raises Forbidden unless one of our own pages sent it."""
+    """Read an uploaded form.
+
+    Raises:
+        Forbidden: it was not sent by a page of Carrel.
+    """
     form = await request.form(
         max_files=MAX_FILES + 1, max_fields=_MOST_FIELDS, max_part_size=_LONGEST_FIELD
     )

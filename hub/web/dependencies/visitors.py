@@ -34,7 +34,7 @@ async def _visitor(request: Request) -> Visitor:
 
 
 async def _follower(request: Request) -> Visitor:
-    """A stream or a part of a page cannot redirect to the sign-in."""
+    """Return the visitor of a stream or a part of a page, which cannot redirect to the sign-in."""
     visitor = await web_of(request).caller_access.visitor(request)
     if visitor is None:
         raise NotSignedIn("Your sign-in has expired.", accepted="Open the desk again.")
@@ -46,7 +46,11 @@ Follower = Annotated[Visitor, Depends(_follower)]
 
 
 async def _pairs(request: Request, visitor: Guest) -> list[tuple[str, str]]:
-    """Like ``_form``, with all values of repeated fields."""
+    """Return the fields of a form of our own pages, with all values of repeated fields.
+
+    Raises:
+        Forbidden: the form was not sent by a page of Carrel.
+    """
     web = web_of(request)
     pairs = form_fields(await request.body(), _MOST_FIELDS)
     token = request.headers.get(HEADER) or dict(pairs).get(FIELD)
@@ -59,7 +63,7 @@ Pairs = Annotated[list[tuple[str, str]], Depends(_pairs)]
 
 
 def _form(pairs: Pairs) -> Mapping[str, str]:
-    """Return the fields of a form of our own pages. Raises Forbidden."""
+    """Return the fields of a form by name."""
     return dict(pairs)
 
 
@@ -67,7 +71,11 @@ Form = Annotated[Mapping[str, str], Depends(_form)]
 
 
 async def _upload(request: Request, visitor: Guest) -> FormData:
-    """Return a form that may contain a file. Raises Forbidden."""
+    """Return a form that may contain a file.
+
+    Raises:
+        Forbidden: the form was not sent by a page of Carrel.
+    """
     fields = await request.form(max_files=1, max_fields=_MOST_FIELDS)
     given = fields.get(FIELD)
     token = request.headers.get(HEADER) or (given if isinstance(given, str) else None)
@@ -78,7 +86,7 @@ async def _upload(request: Request, visitor: Guest) -> FormData:
 Upload = Annotated[FormData, Depends(_upload)]
 
 
-async def on_sign_in_first(request: Request, _error: Exception) -> Response:
+async def on_sign_in_required(request: Request, _error: Exception) -> Response:
     return to_sign_in(request.url.path + (f"?{request.url.query}" if request.url.query else ""))
 
 

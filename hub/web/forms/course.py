@@ -37,18 +37,22 @@ _SECTION = "section:"
 
 
 def names(text: str) -> list[str]:
-    """Split at commas or blanks."""
+    """Split a list of names at commas or blanks."""
     return [name[:_LONGEST_NAME] for name in text.replace(",", " ").lower().split()][:_NAMES]
 
 
 def _valid(model: type[M], field: str = "", **given: object) -> M:
-    """Raises InvalidInput; ``field`` in the form is ``seconds`` in the model."""
+    """Validate a body; ``field`` is the form field of ``seconds`` in the model.
+
+    Raises:
+        InvalidInput: a value is invalid.
+    """
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        refused = invalid_body(error, model)
-        refused.field = field if refused.field == "seconds" else refused.field
-        raise refused from None
+        invalid = invalid_body(error, model)
+        invalid.field = field if invalid.field == "seconds" else invalid.field
+        raise invalid from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +80,7 @@ class CourseForm:
         return cls(**given | {"name": given["name"].lower()})
 
     def body(self) -> CourseIn:
-        """Raises InvalidInput, naming the field."""
+        """Return the body of the request. Raises InvalidInput with the field."""
         if not self.name:
             raise InvalidInput(
                 "The name of the course is missing.", accepted="Such as cs101.", field="name"
@@ -101,7 +105,7 @@ class CourseForm:
 
 
 def clone_body(fields: Mapping[str, str]) -> CloneIn:
-    """Raises InvalidInput, naming the field."""
+    """Return the body of a copy. Raises InvalidInput with the field."""
     name = fields.get("name", "").strip().lower()[:_LONGEST_NAME]
     if not name:
         raise InvalidInput(
@@ -120,7 +124,7 @@ class ReleaseForm:
     """The form to release an assignment; includes all settings but the files.
 
     Attributes:
-        due: as browsers send it, ``2027-02-01T18:00``; empty for no due date.
+        due: local time as sent by browsers, ``2027-02-01T18:00``; empty for no due date.
         zone: the time zone of ``due``.
     """
 
@@ -154,7 +158,7 @@ class ReleaseForm:
         )
 
     def body(self, files: list[FileIn]) -> ReleaseIn:
-        """Raises InvalidInput, naming the field."""
+        """Return the body of a release. Raises InvalidInput with the field."""
         return _valid(
             ReleaseIn,
             "time",
@@ -167,18 +171,18 @@ class ReleaseForm:
 
 
 def clock_text(at: float, zone: str) -> str:
-    """Combine a local time, as browsers send it, with its time zone."""
-    there = datetime.fromtimestamp(at, ZoneInfo(zone)).replace(tzinfo=None)
-    return there.isoformat(timespec="seconds" if there.second else "minutes")
+    """Format a time in a time zone as the value of a ``datetime-local`` field."""
+    local = datetime.fromtimestamp(at, ZoneInfo(zone)).replace(tzinfo=None)
+    return local.isoformat(timespec="seconds" if local.second else "minutes")
 
 
 def moment_text(text: str, zone: str) -> str:
-    """Format a due date for a command; empty for none."""
+    """Combine a local time, as sent by browsers, with its time zone; empty for none."""
     return f"{text.replace('T', ' ')} {zone or 'UTC'}" if text else ""
 
 
 def extension_body(fields: Mapping[str, str]) -> ExtensionIn:
-    """Raises InvalidInput, naming the field."""
+    """Return the body of an extension. Raises InvalidInput with the field."""
     person, section = person_or_section(fields)
     return _valid(
         ExtensionIn,
@@ -192,12 +196,16 @@ def extension_body(fields: Mapping[str, str]) -> ExtensionIn:
 
 def person_or_section(fields: Mapping[str, str]) -> tuple[str, str]:
     """Return either a student or a section. Raises InvalidInput if neither is selected."""
-    whom = fields.get("whom", "").strip()
-    if not whom:
-        raise InvalidInput("For whom?", accepted="A section or a student.", field="person")
-    if whom.startswith(_SECTION):
-        return "", whom.removeprefix(_SECTION).strip()[:200]
-    return whom[:64], ""
+    selected = fields.get("whom", "").strip()
+    if not selected:
+        raise InvalidInput(
+            "No student or section is selected.",
+            accepted="Select a section or a student.",
+            field="person",
+        )
+    if selected.startswith(_SECTION):
+        return "", selected.removeprefix(_SECTION).strip()[:200]
+    return selected[:64], ""
 
 
 def outage_body(fields: Mapping[str, str], course: str) -> OutageIn:

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def read(reader: Callable[[str], T], text: str, field: str) -> T:
-    """Raises InvalidInput, naming the field."""
+    """Parse a form field. Raises InvalidInput with the field."""
     try:
         return reader(text)
     except InvalidInput as error:
@@ -29,10 +29,10 @@ def moment(text: str, zone: str, now: float) -> float:
         InvalidInput: it is neither, or the zone is unknown.
     """
     try:
-        where = ZoneInfo(zone) if zone else UTC
+        time_zone = ZoneInfo(zone) if zone else UTC
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise InvalidInput(
             f"The time zone {zone[:40]!r} of your browser is unknown.",
             accepted="Enter a time with its offset, such as 2026-11-22T18:00+01:00, or a duration.",
         ) from None
-    return parsers.moment(text, now, where)
+    return parsers.moment(text, now, time_zone)

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupForm:
-    """The fields as text, to show again with an error."""
+    """The fields as entered, so that they can be shown again with an error."""
 
     name: str = ""
     parent: str = ""
@@ -76,7 +76,7 @@ class GroupForm:
         return cls(**given | {"name": given["name"].lower()})
 
     def body(self) -> GroupIn:
-        """Raises InvalidInput, naming the field."""
+        """Return the body of the request. Raises InvalidInput with the field."""
         return GroupIn(
             parent=self.parent[:64] or None,
             max_devices=read(parsers.devices, self.max_devices, "max_devices"),
@@ -98,7 +98,7 @@ class GroupForm:
 
 
 def shown(seconds: int) -> str:
-    """Format as typed: ``2h``, ``90m``; ``0`` for never."""
+    """Format a duration as users type it: ``2h``, ``90m``; ``0`` for never."""
     if seconds == 0:
         return "0"
     size, unit = next((size, unit) for size, unit in _SPANS if seconds % size == 0)

@@ -29,7 +29,7 @@ def image_choices(
         chosen: the current value: a build that would not be listed is added.
     """
     try:
-        # A name means the build that the user's groups have pinned, for administrators too.
+        # A name refers to the build that the user's groups have pinned, for administrators too.
         found = web.images.shown(replace(who, admin=False), groups)
     except Unavailable:
         return []  # Admission reports the error if it persists.

@@ -38,7 +38,7 @@ class ChosenNotebook:
 
     @classmethod
     def read(cls, name: str, data: bytes) -> ChosenNotebook:
-        """Raises InvalidInput or TooLarge for the field ``notebook``."""
+        """Read a notebook. Raises InvalidInput or TooLarge with the field ``notebook``."""
         name = name.replace("\\", "/").rpartition("/")[2]
         try:
             text = data.decode("utf-8-sig")
@@ -60,7 +60,7 @@ class JobForm:
     """The values as entered.
 
     Attributes:
-        key: idempotency key, so that a form that is sent twice makes one job.
+        key: idempotency key, so that sending a form twice submits one job.
         zone: time zone of the browser, for the deadline.
         source: origin of the notebook: empty for an upload, ``home:PATH``, ``again:ID``.
         parameters: values by parameter; an empty one keeps the value of the notebook.
@@ -120,7 +120,7 @@ class JobForm:
         return self.parameters.get(parameter.name, parameter.shown)
 
     def job(self, now: float) -> JobIn:
-        """Raises InvalidInput, which names the field."""
+        """Return the body of the job. Raises InvalidInput with the field."""
         common = {
             "group": self.group,
             "devices": read(parsers.devices, self.devices, "devices"),
@@ -195,7 +195,8 @@ class JobForm:
         }
 
     def _given(self, known: tuple[ParameterField, ...]) -> dict[str, JsonValue]:
-        """Return only values that differ from the notebook, so that the receipt has the choices."""
+        """Return only the values that differ from the notebook, so that the request records
+        them."""
         return {
             parameter.name: parameter.read(entry)
             for parameter in known

@@ -30,7 +30,7 @@ def with_notebook(web: WebContext, who: Identity, form: JobForm, sent: Sent) -> 
     """Return the form with its notebook, read again from its source.
 
     Raises:
-        CarrelError: it does not exist or is not a notebook; for the field ``notebook``.
+        CarrelError: it does not exist or is not a notebook; with the field ``notebook``.
     """
     if form.source.startswith(AGAIN) and sent is None:
         return _again(web, who, form)
@@ -42,7 +42,7 @@ def with_notebook(web: WebContext, who: Identity, form: JobForm, sent: Sent) -> 
 
 
 def from_home(web: WebContext, who: Identity, path: str) -> ChosenNotebook:
-    """Raises CarrelError for the field ``notebook``."""
+    """Read a notebook in the user's home. Raises CarrelError with the field ``notebook``."""
     try:
         return ChosenNotebook.read(*HomeNotebooks(web.context.files).notebook(who.name, path))
     except CarrelError as error:
@@ -85,7 +85,7 @@ def _again(web: WebContext, who: Identity, form: JobForm) -> JobForm:
 
 
 def _with_job(form: JobForm, job: JobIn) -> JobForm:
-    """Return what the form has no fields for: the notebook, files, further parameters."""
+    """Add the parts of a job without form fields: the notebook, files, further parameters."""
     form = replace(form, archive=job.archive)
     if job.notebook is not None:
         found = ChosenNotebook.read(job.notebook.name, job.notebook.content.encode())
@@ -106,7 +106,7 @@ def _entries(form: JobForm, given: Mapping[str, JsonValue]) -> dict[str, str]:
 
 
 def _span(seconds: int) -> str:
-    """``1h30m``."""
+    """Format a duration: ``1h30m``."""
     parts = []
     for unit, size in _STEPS:
         number, seconds = divmod(seconds, size)
@@ -115,7 +115,7 @@ def _span(seconds: int) -> str:
 
 
 def _size(size_bytes: int) -> str:
-    """``8GiB``; empty for no limit."""
+    """Format a size: ``8GiB``; empty for no limit."""
     if not size_bytes:
         return ""
     unit, step = next((u for u in _SIZES if size_bytes % u[1] == 0), _SIZES[-1])

@@ -19,7 +19,7 @@ _CHOICES = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuoteView:
-    """One line for each number of devices, and the selected one.
+    """Quotes for several numbers of devices, and for the selected one.
 
     Attributes:
         problem: why there is no quote; empty otherwise.
@@ -42,8 +42,8 @@ class QuoteView:
         return tuple(quote for quote in self.choices if quote is not self.chosen)
 
 
-def asked(fields: Mapping[str, str]) -> QuoteIn:
-    """The values of the form, as far as it is filled in.
+def quote_request(fields: Mapping[str, str]) -> QuoteIn:
+    """Return the request for a quote from the form, as far as it is filled in.
 
     Raises:
         InvalidInput: a number is invalid.
@@ -69,26 +69,26 @@ def quote(
 ) -> QuoteView:
     """Quote the selected number of devices and all others that the group allows."""
     try:
-        wanted = asked(fields)
+        wanted = quote_request(fields)
     except CarrelError as error:
         return QuoteView(problem=f"{error.message} {error.accepted}".strip())
     group = next((g for g in groups if g.name == wanted.group), None)
     most = min(group.max_devices, group.max_devices_per_user) if group else 0
     numbers = sorted({*range(min(most + 1, _CHOICES)), wanted.devices})
-    questions = [_with(wanted, number) for number in numbers]
+    requests = [_with_devices(wanted, number) for number in numbers]
     try:
-        answers = quotes.quotes(who, questions)
+        results = quotes.quotes(who, requests)
     except CarrelError as error:
         return QuoteView(problem=f"{error.message} {error.accepted}".strip())
     return QuoteView(
-        choices=tuple(answers),
-        chosen=answers[numbers.index(wanted.devices)],
+        choices=tuple(results),
+        chosen=results[numbers.index(wanted.devices)],
         held=held.get(wanted.group, 0),
         most=most,
     )
 
 
-def _with(wanted: QuoteIn, devices: int) -> QuoteIn:
-    """Return the same request with another number of devices; without devices, without a model."""
+def _with_devices(wanted: QuoteIn, devices: int) -> QuoteIn:
+    """Return the request with another number of devices; with none, also without a model."""
     dropped = {"model": None} if wanted.devices and not devices else {}
     return wanted.model_copy(update={"devices": devices, **dropped})

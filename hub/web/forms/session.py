@@ -54,7 +54,7 @@ class SessionForm:
         return cls(server_name=server_name or name, next=wanted[:MOST_NEXT])
 
     def options(self) -> SessionIn:
-        """Raises InvalidInput for an invalid number."""
+        """Return the options of the session. Raises InvalidInput for an invalid number."""
         return SessionIn(
             devices=read(parsers.devices, self.devices, "devices"),
             model=self.model or None,
@@ -111,7 +111,7 @@ def offered_models(
 ) -> list[str]:
     """Return the device models to choose from; none if there is no choice.
 
-    ``chosen`` is always included, so that a form shows what it will send.
+    ``chosen`` is always included, so that a form shows the value that it will send.
     """
     found = set(model_choices((group.models for group in groups), devices))
     return sorted(found | ({chosen} if chosen else set()))

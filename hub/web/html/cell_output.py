@@ -1,8 +1,7 @@
-"""Show outputs of cells on pages: text as text, everything else in a sandbox.
+"""Cell outputs on pages: text as text, everything else in a sandbox.
 
-Outputs are untrusted code. Text is escaped; images are ``<img>`` of an address that returns only an
-image; HTML is in an ``<iframe sandbox>`` whose response forbids scripts, also when it is opened
-directly.
+Outputs are untrusted. Text is escaped; an image is an ``<img>`` whose URL returns only images; HTML
+is in an ``<iframe sandbox>`` whose response forbids scripts, also when it is opened directly.
 """
 
 from __future__ import annotations
@@ -56,11 +55,11 @@ class Shown:
 
     Attributes:
         event_id: id of its event, which is part of its address.
-        name: of a stream: stdout or stderr.
+        name: for a stream, stdout or stderr.
         text: for images and frames, the alternative text.
         overwrites: its first line replaces the last line of the stream before it.
-        height: of a frame, in pixels: a frame without scripts cannot report its own.
-        note: what the page leaves out.
+        height: for a frame, in pixels: a frame without scripts cannot report its own.
+        note: a sentence about the parts that the page leaves out.
     """
 
     form: OutputForm
@@ -100,14 +99,14 @@ def shown(event_id: int, output: JsonValue) -> Shown | None:
 
 
 def _display(event_id: int, data: Mapping[str, JsonValue]) -> Shown | None:
-    words = plain(_text(data.get("text/plain")))
+    alternative = plain(_text(data.get("text/plain")))
     if any(mime in data for mime in (*_IMAGES, _SVG)):
-        return Shown(form=OutputForm.IMAGE, event_id=event_id, text=words)
+        return Shown(form=OutputForm.IMAGE, event_id=event_id, text=alternative)
     if _HTML in data:
         return Shown(
             form=OutputForm.FRAME,
             event_id=event_id,
-            text=words,
+            text=alternative,
             height=_frame_height(_text(data[_HTML])),
             note="Scripts do not run here." if "<script" in _text(data[_HTML]) else "",
         )
@@ -127,7 +126,7 @@ def _display(event_id: int, data: Mapping[str, JsonValue]) -> Shown | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputContent:
-    """Return the response at the address of an output."""
+    """The response at the URL of an output."""
 
     mime: str
     data: bytes
@@ -167,7 +166,7 @@ def settle(text: str) -> tuple[str, bool]:
 
 
 def join(before: str, after: Shown) -> str:
-    """Append to the text of a stream."""
+    """Append an output to the text of its stream."""
     if after.overwrites:
         before = before[: before.rfind("\n") + 1]
     return before + after.text

@@ -1,6 +1,6 @@
 """Template filters for times, amounts and names.
 
-Times leave the service in UTC; a script shows them in the reader's zone.
+The service sends times in UTC; a script shows them in the time zone of the reader.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _DATE = "%d %b %Y %H:%M UTC"
 _WITHOUT_SCRIPT = {"date": _DATE, "day": _DATE, "seconds": "%H:%M:%S UTC"}
 
 
-@lru_cache(maxsize=20_000)  # a page has hundreds, most of them repeated on the next page
+@lru_cache(maxsize=20_000)  # a page has hundreds of times, most of them repeated on the next page
 def moment(at: float | None, show: Show = "clock") -> Markup:
     """Return a ``<time>`` that the script of the page rewrites.
 
@@ -49,15 +49,15 @@ def moment(at: float | None, show: Show = "clock") -> Markup:
     """
     if at is None:
         return Markup("")
-    there = gmtime(at)
-    exact = strftime("%Y-%m-%dT%H:%M:%SZ", there)
-    words = strftime(_WITHOUT_SCRIPT.get(show, "%H:%M UTC"), there)
+    utc = gmtime(at)
+    exact = strftime("%Y-%m-%dT%H:%M:%SZ", utc)
+    text = strftime(_WITHOUT_SCRIPT.get(show, "%H:%M UTC"), utc)
     # Nothing in it needs escaping.
-    return Markup(f'<time datetime="{exact}" data-show="{show}">{words}</time>')  # noqa: S704
+    return Markup(f'<time datetime="{exact}" data-show="{show}">{text}</time>')  # noqa: S704
 
 
 def dated(line: TimedSentence) -> Markup:
-    """Return a sentence with its times."""
+    """Return a sentence with its times as ``<time>`` elements."""
     return Markup("").join(
         escape(part.before) + moment(part.at, part.show) + escape(part.after) for part in line
     )
@@ -66,14 +66,14 @@ def dated(line: TimedSentence) -> Markup:
 @cache
 def badge(name: str) -> Markup:
     """Return the badge of a state; there are few, and every list shows them."""
-    there = Markup('<span class="state state-{0}" title="{1}">{2}</span>')
-    return there.format(
+    template = Markup('<span class="state state-{0}" title="{1}">{2}</span>')
+    return template.format(
         name, request_messages.state_meaning(name), request_messages.state_name(name)
     )
 
 
 def standing(request: RequestOut) -> Markup:
-    """Return the badge of a request: its state, or held if the owner must claim it."""
+    """Return the badge of a request: its state, or "held" if the owner must claim it."""
     return badge("held" if request.claim_by is not None else request.state)
 
 
@@ -110,7 +110,7 @@ def shell(command: Sequence[str]) -> str:
 
 
 def size(size_bytes: int) -> str:
-    """``0 bytes``, ``1.2 KiB``, ``3.4 GiB``."""
+    """Format a size: ``0 bytes``, ``1.2 KiB``, ``3.4 GiB``."""
     if size_bytes < _STEP:
         return units.count(size_bytes, "byte")
     exponent = min(int(math.log(size_bytes, _STEP)), len(_SIZES))
@@ -120,7 +120,7 @@ def size(size_bytes: int) -> str:
 
 def short(seconds: float) -> str:
     """Format the duration of a cell: ``0.02 s``, ``12.3 s``, ``4 min 5 s``."""
-    if seconds < 10:  # noqa: PLR2004  # a second digit tells something only up to here
+    if seconds < 10:  # noqa: PLR2004  # a second decimal is useful only below this
         return f"{seconds:.2f} s"
     return f"{seconds:.1f} s" if seconds < 60 else units.duration(seconds)  # noqa: PLR2004
 
@@ -136,9 +136,9 @@ def differences(change: ChangeOut | AuditEntry) -> Markup:
 
 def free_by_model(devices: Collection[DeviceOut]) -> list[str]:
     """Return ``1 of 2 Simulated GPU`` for each model, by name."""
-    there = Counter(device.model for device in devices)
+    total = Counter(device.model for device in devices)
     free = Counter(device.model for device in devices if device.state == "free")
-    return [f"{free[model]} of {there[model]} {model}" for model in sorted(there)]
+    return [f"{free[model]} of {total[model]} {model}" for model in sorted(total)]
 
 
 def filters() -> Mapping[str, Callable[..., object]]:
@@ -172,8 +172,8 @@ def filters() -> Mapping[str, Callable[..., object]]:
 def drawn_once(environment: Environment) -> Callable[..., Markup]:
     """Return the function ``drawn("row.html", id=…, state=…)``, which renders a part with a cache.
 
-    The part must depend on these values only. Lists have a hundred rows, most of them unchanged on
-    the next page; the same is true of plots.
+    The part must depend on these values only. Most of the hundred rows of a list are unchanged when
+    it is rendered again, and so are plots.
     """
 
     @lru_cache(maxsize=5_000)

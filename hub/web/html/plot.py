@@ -18,7 +18,7 @@ _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """Values from left to right; None for unknown, with formatted texts."""
+    """Values from left to right, None for unknown, with their formatted texts."""
 
     name: str
     values: tuple[float | None, ...]
@@ -41,9 +41,9 @@ class Plot:
     Attributes:
         id: unique on its page.
         about: alternative text of the drawing.
-        unit: of the values, shown at the scale.
-        marks: names of the positions: moments or texts.
-        across: title of the axis column in the table.
+        unit: unit of the values, shown at the scale.
+        marks: labels of the positions: times or texts.
+        across: heading of the labels in the table.
         most: end of the scale; 0 for a round number above all values.
     """
 

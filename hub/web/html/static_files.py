@@ -24,7 +24,7 @@ _IMPORT = re.compile(r"""@import\s*(?:url\()?["'][^"']*["']\)?\s*;""")
 
 
 class _Files(StaticFiles):
-    """Browsers may cache it, but revalidate."""
+    """Static files that browsers may cache, but must revalidate."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)

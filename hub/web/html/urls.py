@@ -42,8 +42,8 @@ def server_url(owner: str, server_name: str) -> str:
     return f"{base}{quote(server_name, safe='@~')}/" if server_name else base
 
 
-def door(owner: str, server_name: str, wanted: str) -> str:
-    """Return the page inside the session that a link asked for, else its start page.
+def page_in_session(owner: str, server_name: str, wanted: str) -> str:
+    """Return the URL of the requested page inside a session, else of its start page.
 
     JupyterHub passes the requested link on: ``/hub/user/ada/lab/tree/x.ipynb``.
     """
@@ -61,6 +61,6 @@ def door(owner: str, server_name: str, wanted: str) -> str:
     plain = _PATH.fullmatch(path) and "//" not in path and not {".", ".."} & set(steps)
     if parts.scheme or parts.netloc or not plain or not path.startswith(start):
         return start
-    # A link may say what to open (as nbgitpuller does), but not carry a token.
+    # A link may name what to open (as nbgitpuller does), but must not contain a token.
     query = [(k, v) for k, v in parse_qsl(parts.query, keep_blank_values=True) if k not in _NEVER]
     return f"{path}?{urlencode(query)}" if query else path

@@ -1,7 +1,7 @@
-"""Read the store once after each notification, however many streams are open.
+"""Change feed: read the store once after every notification, however many streams are open.
 
-Every stream compares the newest digest with what it has sent; only a stream that may have news
-reads the store, with the rights of its reader.
+Every stream compares the newest digest with the one that it has sent; only a stream that may have
+news reads the store, with the rights of its reader.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from ...runtime.plan_cache import PlanCache
 
 _REMEMBERED = 10_000
 _LONG_AGO = 60.0
-"""After so many seconds without followers, earlier changes are not read."""
+"""After this many seconds without followers, earlier changes are not read."""
 
-Clues = tuple[object, ...]
-"""Equal fingerprints: no news."""
+Fingerprint = tuple[object, ...]
+"""A value that stays equal while there is nothing new for a reader."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedView:
-    """What was read after one notification."""
+    """The digest that was read after a notification."""
 
     version: int
     at: float
     glance: ChangeDigest
 
     def viewer(self, who: Identity | None) -> Viewer:
-        """A reader with their current rights."""
+        """Return a reader with the current rights."""
         teaches = self.glance.taught.get(who.name, frozenset()) if who else frozenset()
         return Viewer(identity=who, teaches=teaches)
 
 
 @dataclass(slots=True)
 class StreamCursor:
-    """The fingerprints of a stream's last own read."""
+    """The fingerprint of the last read of one stream."""
 
-    clues: Clues | None = None
+    fingerprint: Fingerprint | None = None
 
 
 class ChangeFeed:
-    """The newest digest, and the last change of each request and for each reader."""
+    """The newest digest, and the last change by request and by reader."""
 
     def __init__(self, store: Store, plan_cache: PlanCache, notifier: ChangeNotifier) -> None:
         self._store = store
@@ -97,13 +97,13 @@ class ChangeFeed:
             self._forgotten = self._of_request.popitem(last=False)[1]
         self._newest = FeedView(version=version, at=at, glance=glance)
 
-    def _clues(self, request_id: str, look: FeedView, who: Identity | None) -> Clues:
+    def _fingerprint(self, request_id: str, view: FeedView, who: Identity | None) -> Fingerprint:
         """Return a fingerprint of one request for this reader."""
         return (
             self._of_request.get(request_id, self._forgotten),
-            look.viewer(who).teaches,
+            view.viewer(who).teaches,
             self._plan_cache.waits.get(request_id),
-            request_id in look.glance.suspect,
+            request_id in view.glance.suspect,
         )
 
     def newest_event(self, viewer: Viewer) -> int:
@@ -113,7 +113,7 @@ class ChangeFeed:
 
     async def news(self, cursor: StreamCursor, request_id: str, who: Identity | None) -> bool:
         """Return whether one request may have changed for this reader since the last call."""
-        look = await self.newest()
-        clues = self._clues(request_id, look, who)
-        before, cursor.clues = cursor.clues, clues
-        return clues != before
+        view = await self.newest()
+        fingerprint = self._fingerprint(request_id, view, who)
+        before, cursor.fingerprint = cursor.fingerprint, fingerprint
+        return fingerprint != before

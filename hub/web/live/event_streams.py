@@ -1,8 +1,8 @@
-"""The events of the streams.
+"""Event streams of requests and pages.
 
 * one request: ``status`` (a RequestOut) immediately and after every change, the stored events
   under their own names and ids, ``end`` after the terminal status;
-* a page: ``changed`` whenever what this user sees may have changed;
+* a page: ``changed`` whenever the content for this user may have changed;
 * a waiting page: ``status`` (a piece of HTML), and ``ready`` when the session can be opened.
 """
 
@@ -22,7 +22,7 @@ from ...runtime.notifier import ChangeNotifier
 from ...runtime.plan_cache import PlanCache
 from ...runtime.spawner_listeners import SpawnerListeners
 from ...schemas import EventOut, RequestOut
-from .change_feed import ChangeFeed, Clues, StreamCursor
+from .change_feed import ChangeFeed, Fingerprint, StreamCursor
 from .page_fingerprint import VOLATILE, PageFingerprint
 from .sse import ALIVE, Streams, message
 
@@ -103,14 +103,14 @@ class EventStreams:
         """Stream ``changed`` for the desk and the other pages of one user."""
 
         page = PageFingerprint(self.requests, self.plan_cache, self.feed, who)
-        shown: Clues | None = None
+        shown: Fingerprint | None = None
         async for changed in self.streams.rounds():
             try:
-                now = await page.look(silence=not changed)
+                now = await page.read(quiet=not changed)
             except CarrelError as error:
                 _log.warning("A page's stream ends early: %s", error)
                 return
-            # Without changes, users with running work still get the newest sum.
+            # Without changes, users with running work still get the newest usage.
             news = now != shown or (page.charging and not changed)
             shown = now
             yield message("changed") if news else ALIVE

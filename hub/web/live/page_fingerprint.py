@@ -1,4 +1,4 @@
-"""A fingerprint of what the open page of one user shows."""
+"""Fingerprint of the open page of one user, to detect changes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ...records.identity import Identity, Viewer
 from ...requests.queries import RequestQueries
 from ...runtime.plan_cache import PlanCache
 from ...scheduling.model.states import LIVE, TERMINAL
-from .change_feed import ChangeFeed, Clues, FeedView
+from .change_feed import ChangeFeed, FeedView, Fingerprint
 
 VOLATILE = {"device_seconds"}
-"""Grows every second, which alone is not a change."""
+"""Fields that grow every second, which alone is not a change."""
 
 
 class PageFingerprint:
-    """Read only what may have changed since the last time."""
+    """Reads the parts of a page that may have changed since the last time."""
 
     def __init__(
         self, requests: RequestQueries, plan_cache: PlanCache, feed: ChangeFeed, who: Identity
@@ -27,39 +27,37 @@ class PageFingerprint:
         self._plan_cache = plan_cache
         self._feed = feed
         self._who = who
-        self._clues: Clues | None = None
+        self._requests_read: Fingerprint | None = None
         self._requests = ""
         self._live: frozenset[str] = frozenset()
-        self._standing: Clues | None = None
+        self._pool_read: Fingerprint | None = None
         self._pool = ""
         self.charging = False
         """Whether this user has a device."""
 
-    async def look(self, *, silence: bool) -> Clues:
-        """Return a value that is equal to the last one while the page shows nothing new.
-
-        After a silent period everything is read again.
-        """
-        look = await self._feed.newest()
-        viewer = look.viewer(self._who)
-        await self._look_at_requests(look, viewer, silence)
-        await self._look_at_pool(look, viewer)
+    async def read(self, *, quiet: bool) -> Fingerprint:
+        """Return the current fingerprint; after a ``quiet`` period all requests are read again."""
+        view = await self._feed.newest()
+        viewer = view.viewer(self._who)
+        await self._read_requests(view, viewer, quiet)
+        await self._read_pool(view, viewer)
         return (self._requests, self._pool)
 
-    async def _look_at_requests(self, look: FeedView, viewer: Viewer, silence: bool) -> None:
+    async def _read_requests(self, view: FeedView, viewer: Viewer, quiet: bool) -> None:
         waits = self._plan_cache.waits
         newest = self._feed.newest_event(viewer)
 
-        def clues() -> Clues:
+        def fingerprint() -> Fingerprint:
             places = tuple(waits.get(request_id) for request_id in sorted(self._live))
-            return (newest, viewer.teaches, places, self._live & look.glance.suspect)
+            return (newest, viewer.teaches, places, self._live & view.glance.suspect)
 
-        if silence or self._clues != clues():
-            self._requests, self._live = await run_in_threadpool(self._read)
-            # Taken before the read: what changes meanwhile is read once more.
-            self._clues = clues()
+        if quiet or self._requests_read != fingerprint():
+            self._requests, self._live = await run_in_threadpool(self._digest)
+            # ``newest`` is from before the read: later changes are read once more.
+            self._requests_read = fingerprint()
 
-    def _read(self) -> tuple[str, frozenset[str]]:
+    def _digest(self) -> tuple[str, frozenset[str]]:
+        """Return a digest of the listed requests, and the ids of the live ones."""
         found = [
             request
             for states in (LIVE, TERMINAL)
@@ -67,18 +65,18 @@ class PageFingerprint:
                 self._who, kind=None, states=states, mine=False, limit=200
             )
         ]
-        seen = hashlib.sha256()
+        digest = hashlib.sha256()
         for request in found:
-            seen.update(request.model_dump_json(exclude=VOLATILE).encode())
+            digest.update(request.model_dump_json(exclude=VOLATILE).encode())
         live = frozenset(request.id for request in found if not request.ended)
-        return seen.hexdigest(), live
+        return digest.hexdigest(), live
 
-    async def _look_at_pool(self, look: FeedView, viewer: Viewer) -> None:
-        glance = look.glance
-        standing = (glance.devices, glance.allocations, glance.waiting, viewer.teaches)
-        if standing == self._standing:
+    async def _read_pool(self, view: FeedView, viewer: Viewer) -> None:
+        glance = view.glance
+        fingerprint = (glance.devices, glance.allocations, glance.waiting, viewer.teaches)
+        if fingerprint == self._pool_read:
             return
-        self._standing = standing
+        self._pool_read = fingerprint
         pool = await run_in_threadpool(
             pool_of, glance.devices, glance.allocations, glance.waiting, viewer
         )

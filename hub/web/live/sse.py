@@ -1,9 +1,9 @@
 """Server-sent events: format, rate limit and prompt shutdown.
 
-A stream follows the notifier: it sends immediately, then after each notification, and a comment
-after 15 silent seconds so that proxies keep the connection open. Bursts are limited to ten rounds a
-second; the first few are sent immediately, because a device that changes hands makes several
-notifications, and the last one starts a session.
+A stream follows the notifier: it sends immediately, then after every notification, and a comment
+after 15 quiet seconds so that proxies keep the connection open. Bursts are limited to ten rounds a
+second; the first few are sent immediately, because a device that is released and granted again
+causes several notifications, and the last one starts a session.
 """
 
 from __future__ import annotations
@@ -28,20 +28,21 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 _AT_ONCE = 3
 ALIVE = b": alive\n\n"
 SIGN_IN_CHECK_SECONDS = 30.0
-"""How long a stream outlives the sign-in or token of its reader at most."""
+"""How long a stream can outlive the sign-in or token of its reader."""
 
 
 class StreamPace:
-    """A few rounds immediately, then one every ``seconds``; silence restores the burst."""
+    """Rate limit: a few rounds immediately, then one every ``seconds``; a pause restores the
+    burst."""
 
     def __init__(self, *, at_once: int = _AT_ONCE, seconds: float = _PACE_SECONDS) -> None:
         self._seconds = seconds
         self._ahead = (at_once - 1) * seconds
         self._due = 0.0
-        """When all rounds so far would be over at one every ``seconds``."""
+        """End of all rounds so far at one every ``seconds``."""
 
     def pause(self, now: float) -> float:
-        """Note a round; return how long to wait before the next one."""
+        """Record a round, and return the seconds to wait before the next one."""
         self._due = max(self._due, now) + self._seconds
         return max(0.0, self._due - self._ahead - now)
 
@@ -61,10 +62,10 @@ class Streams:
         self._notifier.notify()
 
     async def rounds(self) -> AsyncGenerator[bool, None]:
-        """Yield immediately, then once per change (True) or after long silence (False).
+        """Yield immediately, then once per change (True) or after a quiet period (False).
 
-        What a consumer reads within a round is at least as new as the notification that started it,
-        and a notification during a round starts the next one.
+        Data that a consumer reads within a round is at least as new as the notification that
+        started it, and a notification during a round starts the next one.
         """
         seen, changed = self._notifier.version, True
         pace, clock = StreamPace(), asyncio.get_running_loop().time
@@ -134,7 +135,7 @@ _EVENT_ID = re.compile(r"[0-9]{1,18}")
 
 
 def last_event_id(request: Request) -> int:
-    """Return 0 if there is none. Raises InvalidInput."""
+    """Return the Last-Event-ID of a request; 0 if there is none. Raises InvalidInput."""
     return _event_number(request.headers.get("last-event-id", ""))
 
 

@@ -51,7 +51,7 @@ class Metrics:
         return generate_latest(registry)
 
     def collect(self) -> Iterator[Metric]:
-        """The collector interface of prometheus-client."""
+        """Yield the metrics (the collector interface of prometheus-client)."""
         census, snapshot = self._read()
         yield InfoMetricFamily("carrel", "Version of Carrel.", value={"version": __version__})
         yield self._queue(snapshot)

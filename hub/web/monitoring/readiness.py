@@ -1,4 +1,4 @@
-"""Readiness of the service: checks each part that it needs."""
+"""Readiness of the service: checks of all parts that it needs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ...interfaces.clock import Instant, MonotonicClock, monotonic
 from ...runtime.loop_metrics import LoopMetrics
 
 Check = Callable[[], None]
-"""Raises a CarrelError if the part is not healthy."""
+"""A check of one part; raises a CarrelError if the part is not healthy."""
 CYCLE_SECONDS = 30.0
-"""Without a completed cycle for so long, nothing is being scheduled."""
+"""Maximum age of the last completed scheduling cycle."""
 _FRESH_SECONDS = 2.0
 
 
@@ -31,24 +31,24 @@ class ReadyOut(BaseModel):
 
 @dataclass(slots=True)
 class Readiness:
-    """Check each part; a result is cached for two seconds."""
+    """Checks all parts; the result is cached for two seconds."""
 
     checks: Mapping[str, Check] = field(default_factory=dict)
     clock: MonotonicClock = monotonic
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _known: tuple[Instant, ReadyOut] | None = None
 
-    def look(self) -> ReadyOut:
+    def check(self) -> ReadyOut:
         with self._lock:
             now = self.clock()
             if self._known is None or now - self._known[0] >= _FRESH_SECONDS:
-                found = {name: _asked(check) for name, check in self.checks.items()}
+                found = {name: _result_of(check) for name, check in self.checks.items()}
                 ready = ReadyOut(ready=all(each.ok for each in found.values()), checks=found)
                 self._known = (now, ready)
             return self._known[1]
 
 
-def _asked(check: Check) -> ReadinessCheckOut:
+def _result_of(check: Check) -> ReadinessCheckOut:
     try:
         check()
     except CarrelError as error:
@@ -56,8 +56,8 @@ def _asked(check: Check) -> ReadinessCheckOut:
     return ReadinessCheckOut(ok=True, message="It answers.")
 
 
-def going_round(loop_metrics: LoopMetrics) -> None:
-    """Raises Unavailable unless the loop has recently completed a cycle."""
+def check_loop(loop_metrics: LoopMetrics) -> None:
+    """Check that the scheduling loop has recently completed a cycle; raises Unavailable."""
     since = loop_metrics.since_cycle()
     if since is None:
         raise Unavailable("The scheduling loop has not completed a cycle yet.")

@@ -1,4 +1,4 @@
-"""Give every HTTP call an id, and log calls that changed something or failed."""
+"""Request log: give every HTTP call an id, and log calls that are changes or fail."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Tracing:
         try:
             await self._app(scope, receive, send_named)
         finally:
-            _tell(scope, status, time.monotonic() - began)
+            _log_call(scope, status, time.monotonic() - began)
 
 
 def id_of(scope: Mapping[str, object]) -> str:
@@ -54,8 +54,8 @@ def id_of(scope: Mapping[str, object]) -> str:
     return str(state.get("request_id", "")) if isinstance(state, dict) else ""
 
 
-def _tell(scope: Scope, status: int, seconds: float) -> None:
-    """Return the path only: a query may contain secrets."""
+def _log_call(scope: Scope, status: int, seconds: float) -> None:
+    """Log a call with its path only, since the query may contain secrets."""
     if status >= _SEVERE:
         level = logging.ERROR
     elif status >= _REFUSED or scope["method"] not in _READS:

@@ -124,7 +124,7 @@ _SECURITY = {
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, object]]:
-    """Return the errors that an operation may answer with."""
+    """Return the errors that an operation may return."""
     schema = {"$ref": _REF.format(model=ErrorOut.__name__)}
     return {
         status: {
@@ -136,7 +136,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, object]]:
 
 
 def body_of(model: type[BaseModel]) -> dict[str, Any]:
-    """Return what an operation says about its body."""
+    """Return the description of the body of an operation."""
     content: dict[str, Any] = {"schema": {"$ref": _REF.format(model=model.__name__)}}
     if model.__name__ in BODY_EXAMPLES:
         content["examples"] = BODY_EXAMPLES[model.__name__]

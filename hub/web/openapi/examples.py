@@ -231,13 +231,13 @@ _PROBLEMS: dict[int, CarrelError] = {
 def problem_example(status: int) -> dict[str, Any]:
     """Return an example error of this status."""
     error = _PROBLEMS[status]
-    said = {"code": error.code, "accepted": error.accepted}
+    fields = {"code": error.code, "accepted": error.accepted}
     return {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": error.message,
-        **said,
+        **fields,
         "request_id": "r-5f0c6a2be19d4c37",
-        "error": {**said, "message": error.message},
+        "error": {**fields, "message": error.message},
     }

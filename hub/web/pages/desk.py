@@ -26,17 +26,17 @@ def desk(
     web: Carrel,
     visitor: Guest,
     server_name: Annotated[str, Query(max_length=255)] = "",
-    next: Next = "",  # JupyterHub's own name for it
+    next: Next = "",  # the name that JupyterHub uses
 ) -> Response:
-    """The home page; JupyterHub's pages lead here with the requested session."""
+    """Show the desk; pages of JupyterHub link here with the requested session."""
     return desk_page(web, visitor, SessionForm(server_name=server_name.strip(), next=next))
 
 
 @router.get("/desk/live")
 def desk_live(web: Carrel, visitor: Guest) -> Response:
-    """The live part of the desk."""
+    """Render the live part of the desk."""
     who = visitor.identity
-    groups = web.group_choices.lately(who)
+    groups = web.group_choices.recent(who)
     with web.context.store.together():
         page = web.render(
             "desk/live.html",
@@ -67,7 +67,7 @@ def desk_page(
 ) -> Response:
     """Render the desk, with the form as entered and the error."""
     who = visitor.identity
-    groups = web.group_choices.now(who)
+    groups = web.group_choices.current(who)
     with web.context.store.together():
         desk = gather(web, who, groups, now=web.clock())
         if not form.problem:

@@ -1,4 +1,4 @@
-"""Collect everything that the desk shows; templates only lay it out."""
+"""Data of the desk page; templates only lay it out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _JOBS_LIVE = 20
 _JOBS_ENDED = 5
 _OTHERS_SHOWN = 50
 _RESERVED_SHOWN = 3
-_ENDED_LOOKED_AT = 20
+_ENDED_CHECKED = 20
 _RECENT_SECONDS = 24 * 3600.0
 _ORDERLY = frozenset({"succeeded", "stopped", "cancelled"})
 
@@ -34,7 +34,7 @@ TILE_STATES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageMeter:
-    """The devices that the user has in a group, and the maximum."""
+    """Number of devices that the user holds in a group, and the maximum."""
 
     group: str
     held: int
@@ -74,7 +74,7 @@ class Desk:
         jobs: own jobs that have not ended, then the newest ended ones.
         groups: groups that the user may use, with their limits.
         budgets: budgets that apply in these groups.
-        first_in_line: own queued request that starts next.
+        first_in_line: own queued request that is expected to start next.
         others: requests of other users that the reader may see as a teacher or administrator,
             live ones first.
         home: usage of the home, if it has a limit.
@@ -99,7 +99,7 @@ class Desk:
 
     @property
     def waits(self) -> bool:
-        """Whether a notification may come for one of the sessions."""
+        """Whether any session is queued, so that a notification may follow."""
         return any(r.wait is not None for r in self.sessions)
 
     @property
@@ -120,8 +120,9 @@ class Desk:
         )
 
     def may_extend(self, request: RequestOut, seconds: float, now: float) -> bool:
-        """Return whether the group allows that much more, and no final warning is given. Whether
-        other requests wait is checked on the click.
+        """Return whether the group allows this extension, and no final warning was given.
+
+        Whether other requests wait for the devices is checked when the user clicks.
         """
         if request.warning is not None and request.warning.final:
             return False
@@ -131,7 +132,7 @@ class Desk:
 
     @property
     def reservations(self) -> list[ReservationOut]:
-        """The very next reservations of all groups."""
+        """The next reservations of all groups."""
         return self.pool.reservations[:_RESERVED_SHOWN]
 
     @property
@@ -161,11 +162,11 @@ class Desk:
 def gather(
     web: WebContext, who: Identity, groups: Sequence[GroupChoice] = (), *, now: float
 ) -> Desk:
-    """Read the desk of one user, without asking JupyterHub: run it within ``together``."""
+    """Read the desk of one user, without calls to JupyterHub: run it within ``together``."""
     lists = [
         # Live requests are read separately, so that newer ones do not displace them.
         RequestQuery(kind=Kind.SESSION, states=LIVE, limit=_LISTED),
-        RequestQuery(kind=Kind.SESSION, states=TERMINAL, limit=_ENDED_LOOKED_AT),
+        RequestQuery(kind=Kind.SESSION, states=TERMINAL, limit=_ENDED_CHECKED),
         RequestQuery(kind=Kind.JOB, states=LIVE, limit=_JOBS_LIVE),
         RequestQuery(kind=Kind.JOB, states=TERMINAL, limit=_JOBS_ENDED),
     ]
@@ -191,7 +192,7 @@ def gather(
 def _others(
     web: WebContext, who: Identity, live: Sequence[RequestOut] | None = None
 ) -> tuple[RequestOut, ...]:
-    """Live requests first, then ended ones; none for plain members."""
+    """Return the requests of other users, live ones first; none for plain members."""
     if live is None:
         return ()
     found = [request for request in live if request.owner != who.name]

@@ -1,7 +1,7 @@
 """Sign in through JupyterHub's OAuth, and sign out.
 
-Nothing is kept in memory between the two steps of a sign-in, so that the service may restart in
-between: the browser carries a signed state, from which the PKCE verifier is derived again.
+The service may restart between the two steps of a sign-in: it keeps nothing in memory, and the
+browser stores a signed state, from which the PKCE verifier is derived again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STATE_COOKIE = "carrel-state-"
 _STATE_PURPOSE = "oauth-state"
 _STATE_SECONDS = 600
 _MOST_STATES = 8
-"""Sign-ins that one browser may have open; a server refuses cookies of several KiB (431)."""
+"""Sign-ins that one browser may have open; servers reject cookies of several KiB (431)."""
 _STATE = re.compile(r"[A-Za-z0-9_-]{20,60}")
 
 router = APIRouter(include_in_schema=False)
@@ -32,7 +32,7 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/login")
 async def login(request: Request, next: str = SERVICE_PREFIX) -> Response:
-    """First step: remember the requested page, and redirect to JupyterHub."""
+    """Store the requested page, and redirect to JupyterHub (first step)."""
     web = web_of(request)
     state = secrets.token_urlsafe(24)
     hub = web.caller_access.sign_in.authorize_url(state, _verifier(web, state))
@@ -57,7 +57,7 @@ async def login(request: Request, next: str = SERVICE_PREFIX) -> Response:
 async def oauth_callback(
     request: Request, code: str = "", state: str = "", error: str = ""
 ) -> Response:
-    """Second step: JupyterHub redirected the browser back with a code."""
+    """Exchange the code with which JupyterHub redirected the browser back (second step)."""
     web = web_of(request)
     wanted = _wanted(web, request, state)
     if error:
@@ -82,7 +82,7 @@ async def oauth_callback(
 
 
 def signed_out() -> RedirectResponse:
-    """Sign out here, and then of JupyterHub."""
+    """Sign out of Carrel, and redirect to the sign-out of JupyterHub."""
     answer = RedirectResponse(HUB_LOGOUT, SEE_OTHER)
     answer.delete_cookie(SESSION_COOKIE, path=SERVICE_PREFIX)
     return answer

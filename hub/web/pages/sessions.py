@@ -25,7 +25,7 @@ from ..dependencies.redirects import SEE_OTHER
 from ..dependencies.visitors import Follower, Form, Guest, html
 from ..forms.quote import quote
 from ..forms.session import SessionForm
-from ..html.urls import door, server_of, wait_url
+from ..html.urls import page_in_session, server_of, wait_url
 from ..live.sse import EventStream
 from ..security.access import Visitor
 from .desk import desk_page
@@ -40,20 +40,20 @@ router = APIRouter(include_in_schema=False)
 
 @router.post("/quote")
 def quote_form(web: Carrel, visitor: Guest, fields: Form) -> Response:
-    """The part of a form that shows the quotes of its choices."""
+    """Render the quotes for the choices of a form."""
     who = visitor.identity
     held: dict[str, int] = {}
     for request in web.requests.requests(who, kind=None, states=LIVE, mine=True, limit=200):
         if request.lease is not None:
             held[request.group] = held.get(request.group, 0) + len(request.lease.devices)
-    view = quote(web.quotes, who, fields, web.group_choices.lately(who), held)
+    view = quote(web.quotes, who, fields, web.group_choices.recent(who), held)
     return html(web.render("shared/quote.html", quote=view, job=fields.get("for") == "job"))
 
 
 @router.post("/requests/{request_id}/keep-place")
 def keep_place(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
-    """Continue to the CPU session, which opens when it is running."""
-    return _acted(
+    """Keep the queue position, and redirect to the CPU session."""
+    return _redirect_after(
         web,
         visitor,
         lambda: web.held_sessions.keep_place(visitor.identity, request_id),
@@ -63,19 +63,19 @@ def keep_place(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form)
 
 @router.post("/requests/{request_id}/claim")
 def claim(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
-    """Continue to the waiting page of the session."""
+    """Claim the device, and redirect to the waiting page of the session."""
     name = web.requests.request(visitor.identity, request_id).server_name
-    return _acted(
+    return _redirect_after(
         web, visitor, lambda: web.held_sessions.claim(visitor.identity, request_id), wait_url(name)
     )
 
 
 @router.post("/requests/{request_id}/extend")
 def extend(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
-    """Extend by half an hour beyond the displayed time limit; back to the same page."""
+    """Extend by half an hour beyond the displayed time limit, and return to the same page."""
     seen = fields.get("seen", "")
     page = f"requests/{request_id}" if fields.get("back") == "request" else ""
-    return _acted(
+    return _redirect_after(
         web,
         visitor,
         lambda: web.time_extensions.extend(
@@ -90,18 +90,18 @@ def extend(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> 
 
 @router.post("/requests/{request_id}/change")
 def change(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
-    """Apply a suggestion; back to the page of the request."""
+    """Apply a suggestion, and return to the page of the request."""
     request = web.requests.request(visitor.identity, request_id)
     session = request.kind == "session"
-    return _acted(
+    return _redirect_after(
         web,
         visitor,
-        lambda: web.amendments.change(visitor.identity, request_id, _wanted(fields)),
+        lambda: web.amendments.change(visitor.identity, request_id, _change_body(fields)),
         wait_url(request.server_name) if session else f"{SERVICE_PREFIX}requests/{request_id}",
     )
 
 
-def _wanted(fields: Mapping[str, str]) -> ChangeIn:
+def _change_body(fields: Mapping[str, str]) -> ChangeIn:
     given: dict[str, object] = {name: fields[name] for name in ("group",) if fields.get(name)}
     for name in ("devices", "seconds"):
         if _NUMBER.fullmatch(text := fields.get(name, "")):
@@ -114,12 +114,12 @@ def _wanted(fields: Mapping[str, str]) -> ChangeIn:
         raise invalid_body(error, ChangeIn) from None
 
 
-def _acted(
-    web: WebContext, visitor: Visitor, act: Callable[[], RequestOut], target: str
+def _redirect_after(
+    web: WebContext, visitor: Visitor, action: Callable[[], RequestOut], target: str
 ) -> Response:
-    """Redirect, or show the desk with the error."""
+    """Perform an action and redirect, or show the desk with the error."""
     try:
-        act()
+        action()
     except CarrelError as error:
         return desk_page(web, visitor, SessionForm(), notice=error, status=error.http_status)
     return RedirectResponse(target, SEE_OTHER)
@@ -127,7 +127,7 @@ def _acted(
 
 @router.post("/requests/{request_id}/keep")
 def keep_form(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
-    """Keep the session; the button beside the countdown."""
+    """Keep an idle session (the button beside the countdown)."""
     web.activity.keep(visitor.identity, request_id)
     return RedirectResponse(SERVICE_PREFIX, SEE_OTHER)
 
@@ -138,7 +138,7 @@ SPAWNER_SECONDS = 1.0
 
 @router.post("/sessions")
 def start_session(web: Carrel, visitor: Guest, fields: Form) -> Response:
-    """Start a session: continue to the waiting page, or show the form with the error."""
+    """Start a session and redirect to the waiting page, or show the form with the error."""
     form, who = SessionForm.filled(fields), visitor.identity
     now_on_cpu = fields.get("how") == "cpu"
     try:
@@ -150,7 +150,7 @@ def start_session(web: Carrel, visitor: Guest, fields: Form) -> Response:
     except CarrelError as error:
         refused = form.refused(error, web.membership.choices(who))
         return desk_page(web, visitor, refused, status=error.http_status)
-    # Open the CPU session, or the session itself.
+    # Wait for the CPU session if there is one, else for the session itself.
     return RedirectResponse(wait_url("" if now_on_cpu else form.server_name, form.next), SEE_OTHER)
 
 
@@ -162,13 +162,13 @@ def stop_session(web: Carrel, visitor: Guest, fields: Form) -> Response:
 
 @router.get("/wait/{server}")
 async def wait(web: Carrel, visitor: Guest, server: Server, next: Next = "") -> Response:
-    """The waiting page, live until the session can be opened."""
-    request = await _session_soon(web, visitor.identity, server_of(server))
+    """Show the waiting page, which is live until the session can be opened."""
+    request = await _await_session(web, visitor.identity, server_of(server))
     return await run_in_threadpool(_wait_page, web, visitor, server, request, next)
 
 
-async def _session_soon(web: WebContext, who: Identity, server_name: str) -> RequestOut | None:
-    """The browser can be faster than JupyterHub's spawner: wait a moment for a live request."""
+async def _await_session(web: WebContext, who: Identity, server_name: str) -> RequestOut | None:
+    """Wait a moment for a live request: the browser can be faster than JupyterHub's spawner."""
     found: RequestOut | None = None
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(SPAWNER_SECONDS), aclosing(web.streams.rounds()) as rounds:
@@ -188,7 +188,7 @@ def _wait_page(
     if request is None:
         return RedirectResponse(SERVICE_PREFIX, SEE_OTHER)
     if request.state == "running" and web.sessions.ready(who.name, name):
-        return RedirectResponse(door(who.name, name, wanted), SEE_OTHER)
+        return RedirectResponse(page_in_session(who.name, name, wanted), SEE_OTHER)
     return html(
         web.render(
             "sessions/wait.html",
@@ -204,8 +204,8 @@ def _wait_page(
 
 @router.get("/wait/{server}/enter")
 def enter(web: Carrel, visitor: Guest, server: Server, next: Next = "") -> Response:
-    """Return where to go when the session is ready."""
-    url = door(visitor.identity.name, server_of(server), next)
+    """Redirect to the session when it is ready."""
+    url = page_in_session(visitor.identity.name, server_of(server), next)
     return Response(status_code=200, headers={"HX-Redirect": url})
 
 

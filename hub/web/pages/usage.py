@@ -1,4 +1,4 @@
-"""Pages of the past: usage of a user, of the pool for administrators, of a course for teachers."""
+"""Usage pages: of a user, of the pool for administrators, and of a course for teachers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ...schemas.pool_history import HistoryOut
 from ...usage import aggregation
 from ...usage.reports import UsageQuery, row_out
 from ..dependencies.callers import Carrel
-from ..dependencies.context import WebContext, of_one_moment
+from ..dependencies.context import WebContext, in_one_transaction
 from ..dependencies.visitors import Guest, html
 from ..html.plot import Plot
 from ..security.access import Visitor
@@ -32,7 +32,7 @@ from . import usage_plots as usage_plots_pages
 
 _DAYS = 30
 _MOST_DAYS = 366
-"""Max number of days in the plot; a longer period shows the newest ones."""
+"""Max number of days in the plot; of a longer period it shows the newest ones."""
 _ROWS = 50
 _LINES = 50
 _LIVE_SHOWN = 50
@@ -48,10 +48,12 @@ Course = Annotated[str, Path(max_length=64)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageChoice:
-    """The filter in the address: days in UTC, inclusive.
+    """The filter in the URL.
 
-    ``by``: the additional grouping. ``before`` is the ledger entry before which the page ends; 0
-    for the newest.
+    Attributes:
+        since, until: days in UTC, inclusive.
+        by: the additional grouping.
+        before: the page shows ledger entries before this one; 0: the newest.
     """
 
     since: str
@@ -65,8 +67,8 @@ class UsageChoice:
         pairs = [(field.name, getattr(self, field.name)) for field in fields(self)]
         return f"{SERVICE_PREFIX}{page}?" + urlencode([pair for pair in pairs if pair[1]])
 
-    def asked(self) -> UsageQuery:
-        """Raises InvalidInput."""
+    def query(self) -> UsageQuery:
+        """Return the query. Raises InvalidInput for an invalid day."""
         return UsageQuery(
             group=self.group,
             since=parsers.day(self.since),
@@ -80,11 +82,11 @@ class UsageChoice:
         )
 
     def of_group(self, group: str) -> str:
-        """Return the address of the page of one group with its subgroups."""
+        """Return the URL of the page of one group with its subgroups."""
         return replace(self, group=group, before=0).url("usage")
 
     def older(self, report: UsageReport) -> str:
-        """Return the address of older entries; empty if there are none."""
+        """Return the URL of older entries; empty if there are none."""
         if report.ledger_complete or len(report.ledger) < _LINES:
             return ""
         return replace(self, before=report.ledger[0].id).url("usage")
@@ -111,17 +113,17 @@ Chosen = Annotated[UsageChoice, Depends(_choice)]
 
 @router.get("/usage")
 def usage(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
-    """The charged sums by day, model and request, with the ledger."""
-    # Ask JupyterHub first, outside of the transaction.
+    """Show the charged sums by day, model and request, with the ledger."""
+    # JupyterHub is called first, outside of the transaction.
     mine = web.group_choices.names(visitor.identity)
     error = None
     with web.context.store.together():
         try:
-            found = _used(web, visitor, chosen, mine)
+            found = _usage_values(web, visitor, chosen, mine)
         except CarrelError as refused:
             error = refused
             chosen = UsageChoice(since=_first_day(web), whose=chosen.whose, by=chosen.by)
-            found = _used(web, visitor, chosen, mine)
+            found = _usage_values(web, visitor, chosen, mine)
         report = found["usage"]
         named = {*(line.group for line in report.by_group), *filter(None, [chosen.group])}
         if visitor.identity.admin:
@@ -140,14 +142,14 @@ def usage(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
 
 @router.get("/usage/live")
 def usage_live(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
-    """The live part of the page."""
+    """Render the live part of the page."""
     mine = web.group_choices.names(visitor.identity)
     with web.context.store.together():
-        return html(web.render("usage/live.html", **_used(web, visitor, chosen, mine)))
+        return html(web.render("usage/live.html", **_usage_values(web, visitor, chosen, mine)))
 
 
-class _Used(TypedDict):
-    """Return the variables of the live part of the usage page."""
+class _UsageValues(TypedDict):
+    """Variables of the live part of the usage page."""
 
     usage: UsageReport
     plot: Plot
@@ -157,17 +159,19 @@ class _Used(TypedDict):
     most: int
 
 
-def _used(web: WebContext, visitor: Visitor, chosen: UsageChoice, mine: Collection[str]) -> _Used:
-    """Raises InvalidInput, NotFound."""
-    who, asked = visitor.identity, chosen.asked()
+def _usage_values(
+    web: WebContext, visitor: Visitor, chosen: UsageChoice, mine: Collection[str]
+) -> _UsageValues:
+    """Read the usage for a filter. Raises InvalidInput, NotFound."""
+    who, query = visitor.identity, chosen.query()
     by = UsageBy(chosen.by)
-    report = web.usage.report(who, asked, groups_of=mine)
-    days = web.usage.used(who, asked, UsageBy.DAY)
+    report = web.usage.report(who, query, groups_of=mine)
+    days = web.usage.used(who, query, UsageBy.DAY)
     plot = usage_plots_pages.by_day(report, _all_days(report, days, web.clock()))
-    models = [row_out(each) for each in web.usage.used(who, asked, UsageBy.MODEL)]
+    models = [row_out(each) for each in web.usage.used(who, query, UsageBy.MODEL)]
     rows = []
     if by in usage_messages.HEADS and by is not UsageBy.MODEL:
-        known = days if by is UsageBy.DAY else web.usage.used(who, asked, by)
+        known = days if by is UsageBy.DAY else web.usage.used(who, query, by)
         rows = [row_out(each) for each in known]
     return {
         "usage": report,
@@ -180,9 +184,9 @@ def _used(web: WebContext, visitor: Visitor, chosen: UsageChoice, mine: Collecti
 
 
 @router.get("/admin/use")
-@of_one_moment
+@in_one_transaction
 def use(web: Carrel, visitor: Guest, span: Span = "week", group: Group = "") -> Response:
-    """Utilization and wait times."""
+    """Show utilization and wait times."""
     require_admin(visitor.identity)
     found = web.usage.pool(visitor.identity, span, group)
     page = web.render(
@@ -196,18 +200,18 @@ def use(web: Carrel, visitor: Guest, span: Span = "week", group: Group = "") -> 
 
 
 @router.get("/admin/use/live")
-@of_one_moment
+@in_one_transaction
 def use_live(web: Carrel, visitor: Guest, span: Span = "week", group: Group = "") -> Response:
-    """The plots only, for live updates."""
+    """Render the plots only, for live updates."""
     require_admin(visitor.identity)
     found = web.usage.pool(visitor.identity, span, group)
     return html(web.render("shared/history_plots.html", found=found, plots=_plots(found)))
 
 
 @router.get("/course/{group}")
-@of_one_moment
+@in_one_transaction
 def course(web: Carrel, visitor: Guest, group: Course, span: Span = "week") -> Response:
-    """Requests, usage and wait times of a course; for its teachers and administrators only."""
+    """Show requests, usage and wait times of a course, for its teachers and administrators."""
     found = _course(web, visitor, group, span)
     is_course = web.courses.access.is_course(group)
     page = web.render("courses/course.html", is_course=is_course, **found, **_around(visitor, web))
@@ -215,14 +219,14 @@ def course(web: Carrel, visitor: Guest, group: Course, span: Span = "week") -> R
 
 
 @router.get("/course/{group}/live")
-@of_one_moment
+@in_one_transaction
 def course_live(web: Carrel, visitor: Guest, group: Course, span: Span = "week") -> Response:
-    """The live part of the page."""
+    """Render the live part of the page."""
     return html(web.render("courses/course_live.html", **_course(web, visitor, group, span)))
 
 
 def _course(web: WebContext, visitor: Visitor, group: str, span: str) -> dict[str, object]:
-    """Raises NotFound."""
+    """Read the values of the course page. Raises NotFound."""
     who = visitor.identity
     web.usage.check_course(who, group)
     found = web.usage.pool(who, span, group)
@@ -258,7 +262,7 @@ def _all_days(report: UsageReport, days: Sequence[UsageRow], now: float) -> list
 
 
 def _first_day(web: WebContext) -> str:
-    """The default period."""
+    """Return the first day of the default period."""
     return f"{datetime.fromtimestamp(web.clock() - (_DAYS - 1) * DAY, UTC):%Y-%m-%d}"
 
 

@@ -1,4 +1,4 @@
-"""The plots of the past: device-seconds by day, utilization, queue and wait times."""
+"""Plots of usage: device-seconds by day, utilization, queue and wait times."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def queue(found: HistoryOut) -> Plot:
 
 
 def waits(found: HistoryOut) -> Plot:
-    """Median and 90th percentile by kind, in the period in which the wait ended."""
+    """Plot the median and 90th percentile by kind, in the period in which the wait ended."""
     size, unit = span_unit([each.ninetieth_seconds for p in found.periods for each in p.waits])
     series = list[Series]()
     for kind in sorted({each.kind for period in found.periods for each in period.waits}):

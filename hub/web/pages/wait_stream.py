@@ -1,4 +1,4 @@
-"""The event stream of a session's waiting page."""
+"""Event stream of the waiting page of a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The content of the waiting page of a session."""
+"""Content of the waiting page of a session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ORDERLY = frozenset({"succeeded", "stopped"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitView:
-    """A session's request as its owner sees it."""
+    """The request of a session, for its owner."""
 
     request: RequestOut
 

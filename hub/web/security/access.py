@@ -33,7 +33,7 @@ _HOW_TO_MONITOR = "Send what `carrel metrics-token` prints as 'Authorization: Be
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visitor:
-    """A user with a browser; ``session`` is what their form tokens are bound to."""
+    """A user with a browser; form tokens are bound to ``session``."""
 
     identity: Identity
     session: str
@@ -41,7 +41,7 @@ class Visitor:
 
 @dataclass(frozen=True, slots=True)
 class CallerAccess:
-    """Identifies callers; every method raises a CarrelError for unauthorized ones."""
+    """Identifies callers; methods raise a CarrelError for unauthorized ones."""
 
     sign_in: SignIn
     signer: Signer
@@ -106,7 +106,7 @@ class CallerAccess:
             )
 
     def attempt(self, request: Request, lease_id: str, reports: AttemptReports) -> None:
-        """Raises Forbidden unless the token is the one of this lease. Blocks."""
+        """Check that the token is that of this lease; raises NotSignedIn or Forbidden. Blocks."""
         token = token_of(request)
         if token is None:
             raise NotSignedIn(
@@ -117,11 +117,11 @@ class CallerAccess:
             raise Forbidden("This token belongs to another lease.")
 
     async def monitor(self, request: Request) -> None:
-        """Raises NotSignedIn or Forbidden unless the token may read the metrics."""
+        """Check that the token may read the metrics; raises NotSignedIn or Forbidden."""
         token = token_of(request)
         if token is None:
             raise NotSignedIn("A metrics token is required.", accepted=_HOW_TO_MONITOR)
-        # Without JupyterHub too: monitoring must learn that it is away.
+        # The metrics token works without JupyterHub, so that monitoring notices its absence.
         if not (self.metrics_token and same(token, self.metrics_token)):
             await self._program(token, METRICS_SCOPE, "read the metrics")
 

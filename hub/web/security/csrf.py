@@ -36,7 +36,7 @@ class Csrf:
         return f"{nonce}.{self._signer.mac(_PURPOSE, nonce + _hash(session))}"
 
     def check(self, request: Request, session: str, token: str | None) -> None:
-        """Raises Forbidden with the reason."""
+        """Check the origin and the form token of a request; raises Forbidden with the reason."""
         self._check_origin(request)
         if not token:
             raise Forbidden("The form token is missing.", accepted=_ADVICE)

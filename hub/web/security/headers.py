@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 _POLICY = "; ".join(
     (
         "default-src 'self'",
-        "img-src 'self' data:",  # the theme draws its own small icons this way
+        "img-src 'self' data:",  # the theme has small icons as data URLs
         "object-src 'none'",
         "base-uri 'none'",
         "form-action 'self'",
@@ -28,7 +28,7 @@ ALWAYS = {
 
 
 class SafeHeaders:
-    """Add the headers that a response does not set itself."""
+    """Middleware that adds the headers that a response does not set itself."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""Ask JupyterHub for the user of a token, and sign users in through its OAuth.
+"""Sign-in through JupyterHub's OAuth, and look-up of the user of a token.
 
 ``HubOAuth`` is used outside of tornado. Answers are cached for five seconds, so that a sign-out, a
 revoked token and a removed account take effect within that time. The last answer for a token is
@@ -64,16 +64,16 @@ class TokenHolder:
 
 
 class SignIn(Protocol):
-    """What the web layer needs of JupyterHub; tests use a fake."""
+    """The calls of the web layer to JupyterHub; tests use a fake."""
 
     async def person(self, token: str, session_id: str = "") -> TokenHolder | None:
-        """Return None for a token that JupyterHub does not know. Raises Unavailable."""
+        """Return the user of a token; None if JupyterHub does not know it. Raises Unavailable."""
 
     async def token_for_code(self, code: str, verifier: str) -> str:
-        """The last step of OAuth. Raises NotSignedIn."""
+        """Return the token for a code (the last step of OAuth). Raises NotSignedIn."""
 
     def authorize_url(self, state: str, verifier: str) -> str:
-        """The URL of the sign-in."""
+        """Return the URL of the sign-in."""
 
 
 _Answer = tuple[Instant, TokenHolder | None]

@@ -14,7 +14,7 @@ class Signer:
         self._key = key.encode()
 
     def mac(self, purpose: str, value: str) -> str:
-        """43 URL-safe characters."""
+        """Return the MAC of a value: 43 URL-safe characters."""
         digest = hmac.digest(self._key, f"{purpose}\0{value}".encode(), hashlib.sha256)
         return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 

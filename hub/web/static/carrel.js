@@ -53,7 +53,7 @@
   const write = (element, text) => {
     if (element.textContent !== text) element.textContent = text;
   };
-  const tell = (root) => {
+  const showTimes = (root) => {
     for (const element of root.querySelectorAll("time[data-show]")) {
       const at = new Date(element.dateTime);
       write(element, shown[element.dataset.show](at));
@@ -62,7 +62,7 @@
   };
   const arrived = new WeakMap();
   const tick = () => {
-    tell(document);
+    showTimes(document);
     for (const element of document.querySelectorAll("[data-ticks]")) {
       if (!arrived.has(element)) arrived.set(element, Date.now());
       const since = (Date.now() - arrived.get(element)) / 1000;
@@ -72,7 +72,7 @@
   };
 
   // Announce each change once, however often the part around it is replaced.
-  const say = (source, announcer) => {
+  const announceText = (source, announcer) => {
     if (!source || !announcer) return;
     const text = source.textContent.replace(/\s+/g, " ").trim();
     const stable = text.replace(/\(.*?\)/g, "");
@@ -82,15 +82,15 @@
     announcer.dataset.last = stable;
   };
   const announce = () => {
-    say(document.querySelector("[data-announce]"), document.getElementById("announcer"));
-    say(document.querySelector("[data-quoted]"), document.getElementById("quote-said"));
+    announceText(document.querySelector("[data-announce]"), document.getElementById("announcer"));
+    announceText(document.querySelector("[data-quoted]"), document.getElementById("quote-said"));
   };
 
-  // By an attribute, not by a style rule: a browser kept both names after a change.
-  const nameTheStart = () => {
+  // By an attribute and not by a style rule: with a rule, a browser showed both labels.
+  const updateStartButton = () => {
     const waits = Boolean(document.querySelector('#start-form [data-waits="yes"]'));
-    for (const one of document.querySelectorAll(".when-waits")) one.hidden = !waits;
-    for (const one of document.querySelectorAll(".unless-waits")) one.hidden = waits;
+    for (const label of document.querySelectorAll(".when-waits")) label.hidden = !waits;
+    for (const label of document.querySelectorAll(".unless-waits")) label.hidden = waits;
   };
 
   // Without a list the group may use all models; the first option is any model.
@@ -164,15 +164,15 @@
       all[all.length - 1]?.scrollIntoView({ block: "end" });
     }
   };
-  // Expensive parts (a quote, sums over weeks) are refreshed after a pause, which collects further
-  // changes.
-  const asking = new WeakSet();
+  // Expensive parts (a quote, sums over weeks) are refreshed after a pause, during which further
+  // changes are collected.
+  const pending = new WeakSet();
   document.addEventListener("htmx:sseMessage", () => {
     for (const part of document.querySelectorAll("[data-pause]")) {
-      if (asking.has(part)) continue;
-      asking.add(part);
+      if (pending.has(part)) continue;
+      pending.add(part);
       setTimeout(() => {
-        asking.delete(part);
+        pending.delete(part);
         part.dispatchEvent(new Event("refresh"));
       }, Number(part.dataset.pause));
     }
@@ -252,7 +252,7 @@
     document.addEventListener(name, () => {
       tick();
       announce();
-      nameTheStart();
+      updateStartButton();
     });
   }
   const offline = (lost) => () => {

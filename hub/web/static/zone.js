@@ -3,11 +3,11 @@
 "use strict";
 (() => {
   const { timeZone } = new Intl.DateTimeFormat().resolvedOptions();
-  const name = () => {
+  const fill = () => {
     // Keep a zone that is already set.
     for (const field of document.querySelectorAll("[data-zone]")) field.value ||= timeZone;
   };
-  document.addEventListener("DOMContentLoaded", name);
-  document.addEventListener("submit", name, { capture: true });
-  document.addEventListener("htmx:afterSwap", name);
+  document.addEventListener("DOMContentLoaded", fill);
+  document.addEventListener("submit", fill, { capture: true });
+  document.addEventListener("htmx:afterSwap", fill);
 })();

@@ -44,7 +44,7 @@ router = APIRouter(include_in_schema=False, prefix="/admin")
 def quotas(
     web: Carrel, visitor: Guest, edit: Annotated[str, Query(max_length=64)] = ""
 ) -> Response:
-    """The quota tree with usage; ``edit`` opens a group."""
+    """Show the quota tree with usage; ``edit`` opens a group."""
     require_admin(visitor.identity)
     form = _group_form(web, visitor, edit) if edit else None
     return _quotas(web, visitor, form)
@@ -52,7 +52,7 @@ def quotas(
 
 @router.get("/live")
 def quotas_live(web: Carrel, visitor: Guest) -> Response:
-    """The table only, for live updates."""
+    """Render the table only, for live updates."""
     tree = web.administration.tree(visitor.identity)
     return html(web.render("admin/tree.html", tree=tree))
 
@@ -180,7 +180,7 @@ def _people(
     error: CarrelError | None = None,
     filled: Mapping[str, str] | None = None,
 ) -> Response:
-    """Only this response contains the new password."""
+    """Render the page; only this response contains the new password."""
     page = web.render(
         "admin/people.html",
         version=version_for(web, filled, error),
@@ -200,7 +200,7 @@ def _people(
 def pool(
     web: Carrel, visitor: Guest, target: Annotated[str, Query(max_length=128)] = ""
 ) -> Response:
-    """All nodes with their devices; ``target`` opens one of them."""
+    """Show all nodes with their devices; ``target`` opens one of them."""
     require_admin(visitor.identity)
     return _pool(web, visitor, target)
 
@@ -226,7 +226,7 @@ def mark(web: Carrel, visitor: Guest, fields: Form) -> Response:
 
 
 def _until(web: WebContext, fields: Mapping[str, str]) -> float | None:
-    """When a drain stops remaining work."""
+    """Return when a drain stops remaining work; None for never."""
     given = fields.get("until", "").strip()
     return forms_fields.moment(given, fields.get("zone", ""), web.clock()) if given else None
 
@@ -243,7 +243,7 @@ def _marked(
         case "undrain":
             return web.administration.undrain(who, target)
         case "quarantine":
-            # Without a reason the service refuses it, with the same message everywhere.
+            # The service rejects a quarantine without a reason, with the same message everywhere.
             reason = QuarantineIn.model_construct(why=why)
             return web.administration.quarantine(who, target, reason)
         case "release":
@@ -303,7 +303,7 @@ def audit(
     target: Annotated[str, Query(max_length=128)] = "",
     before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
 ) -> Response:
-    """Newest first; every filter and every page has its own address."""
+    """Show the audit log, newest first; every filter and every page has its own URL."""
     found = web.administration.audit_log.entries(
         visitor.identity, by=who.strip(), action=action, target=target.strip(), before=before
     )

@@ -1,4 +1,4 @@
-"""The page of images, on which teachers pin them."""
+"""The page of images, where teachers pin them."""
 
 from __future__ import annotations
 

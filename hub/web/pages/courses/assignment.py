@@ -30,7 +30,7 @@ router = APIRouter(include_in_schema=False, prefix="/course/{course}/assignment/
 
 @router.get("")
 def show(web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName) -> Response:
-    """The assignment as the visitor sees it."""
+    """Show the assignment."""
     return _page(web, visitor, course, assignment)
 
 
@@ -38,7 +38,7 @@ def show(web: Carrel, visitor: Guest, course: CourseName, assignment: Assignment
 def show_live(
     web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName
 ) -> Response:
-    """The first live part: the state."""
+    """Render the first live part: the state."""
     return html(
         web.render("courses/assignment_stand.html", **_stand(web, visitor, course, assignment))
     )
@@ -48,7 +48,7 @@ def show_live(
 def work_live(
     web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName
 ) -> Response:
-    """The second live part: checks and submissions."""
+    """Render the second live part: checks and submissions."""
     work = {
         "course": web.courses.administration.show(visitor.identity, course),
         "mine": _mine(web, visitor, course, assignment),
@@ -61,7 +61,7 @@ def work_live(
 def hand_out(
     web: Carrel, visitor: Follower, course: CourseName, assignment: AssignmentName
 ) -> Response:
-    """The newest version as a .zip, in a folder of the assignment's name."""
+    """Download the newest version as a .zip, in a folder with the name of the assignment."""
     made = web.courses.assignments.fetch(visitor.identity, course, assignment)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -78,7 +78,7 @@ def hand_out(
 def submit(
     web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, sent: Uploads
 ) -> Response:
-    """Submit all files or none: back to the page with the receipt, or with the error."""
+    """Submit all files or none, and show the receipt or the error on the page."""
     try:
         mine = _mine(web, visitor, course, assignment)
         body = SubmitIn(files=sent.folder("files"), version=mine.fetched_version)
@@ -113,7 +113,7 @@ def feedback(
     submission: SubmissionId,
     name: PageName,
 ) -> Response:
-    """A page of feedback, in a frame."""
+    """Show a page of feedback in a frame."""
     _feedback_page(web, visitor, submission, name)
     page = web.render(
         "courses/assignment_feedback.html",
@@ -132,7 +132,10 @@ def feedback(
 def feedback_content(
     web: Carrel, visitor: Follower, submission: SubmissionId, name: PageName
 ) -> Response:
-    """Only of the visitor's own submission, whatever course the address names. No script runs."""
+    """Return a page of feedback on the visitor's own submission, without scripts.
+
+    The course and assignment in the URL are not used.
+    """
     page = _feedback_page(web, visitor, submission, name)
     return Response(page, media_type="text/html; charset=utf-8", headers=SANDBOXED)
 

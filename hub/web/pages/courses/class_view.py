@@ -1,4 +1,4 @@
-"""The class on the grading page: all students, their state, and the result of each cell."""
+"""The class on the grading page: students, their states, and the results of all cells."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class StudentProgress(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudentRow:
-    """One student.
+    """The row of one student.
 
     Attributes:
-        grade: of the submission that counts; None if there is none.
+        grade: grade of the submission that counts; None if there is none.
         late: the newest submission that was too late, if none counts.
-        cells: in the order of the questions; None where there is no result.
+        cells: results in the order of the questions; None where there is no result.
     """
 
     person: str
@@ -43,13 +43,13 @@ class StudentRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellChoice:
-    """Filter of the students; empty for all."""
+    """Filter of the students; empty fields match all."""
 
     text: str = ""
     section: str = ""
     standing: str = ""
 
-    def takes(self, row: StudentRow) -> bool:
+    def matches(self, row: StudentRow) -> bool:
         wanted = self.text.casefold()
         return (
             wanted in f"{row.person} {row.full_name}".casefold()
@@ -61,16 +61,16 @@ class CellChoice:
 def rows_of(
     found: GradesOut, members: Iterable[MemberOut], receipts: Iterable[ReceiptOut]
 ) -> list[StudentRow]:
-    """By name: the class, and other people with submissions."""
+    """Return the class and other people with submissions, ordered by name."""
     grades = {grade.person: grade for grade in found.grades}
     newest = {receipt.person: receipt for receipt in receipts}
     students = {
         each.person: each for each in members if each.role == "student" and each.left_at is None
     }
-    gone = {each.person for each in members if each.left_at is not None}
+    left = {each.person for each in members if each.left_at is not None}
     return [
         _row(name, found.questions, grades.get(name), newest.get(name), students.get(name))
-        for name in sorted({*students, *newest} - gone)
+        for name in sorted({*students, *newest} - left)
     ]
 
 
@@ -104,22 +104,22 @@ def _standing(grade: GradeOut | None, newest: ReceiptOut | None) -> StudentProgr
 
 
 def counted(rows: Iterable[StudentRow]) -> list[tuple[str, int]]:
-    """The number of students of each state, in the order of the tabs."""
+    """Count the students by state, in the order of the tabs."""
     found = Counter(row.standing for row in rows)
     return [(str(standing), found[standing]) for standing in StudentProgress if found[standing]]
 
 
 def interrupted(run: GradingOut) -> str:
-    """Why a run ended early, and what to do; empty if it did not."""
+    """Return why a run ended early, and what to do; empty if it did not."""
     if not run.ended or run.state == "succeeded":
         return ""
     left = run.total - run.done
-    then = f"Grade again to continue with the other {left}." if left else "All are graded."
-    return f"{run.cause or 'It was interrupted.'} {then}"
+    advice = f"Grade again to continue with the other {left}." if left else "All are graded."
+    return f"{run.cause or 'It was interrupted.'} {advice}"
 
 
 def due_feedback(found: GradesOut, since: float | None) -> list[str]:
-    """Return graded students without feedback since then, or without any after ``since``."""
+    """Return the graded students without newer feedback than their grade, or than ``since``."""
     return [
         grade.person
         for grade in found.grades

@@ -1,4 +1,4 @@
-"""The courses of a teacher: their list, and the form that creates one."""
+"""The list of courses, and the form that creates one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ...html.urls import course_url
 from ...security.access import Visitor
 
 TOP = "#main"
-"""Without a fragment in a redirect, browsers keep that of the form's address."""
+"""Fragment of redirects: without one, browsers keep that of the form's URL."""
 _STAFF = ("teacher", "grader")
 
 router = APIRouter(include_in_schema=False, prefix="/courses")
@@ -31,7 +31,7 @@ router = APIRouter(include_in_schema=False, prefix="/courses")
 
 @router.get("")
 def courses(web: Carrel, visitor: Guest) -> Response:
-    """Courses in which the visitor is a teacher or a grader; all for administrators."""
+    """List the courses in which the visitor is a teacher or a grader; all for administrators."""
     return _page(web, visitor, CourseForm())
 
 
@@ -54,7 +54,7 @@ def create(web: Carrel, visitor: Guest, sent: Uploads) -> Response:
 
 
 def _with_roster(form: CourseForm, sent: Uploaded) -> CourseForm:
-    """Return the newly selected file, else the one of the preview."""
+    """Return the form with the newly selected roster, or else the one of the preview."""
     return replace(form, students=sent.text("roster") or form.students)
 
 

@@ -1,4 +1,4 @@
-"""The page of a grading: its progress, and the result of each student and cell."""
+"""The grading page of an assignment: progress, and the results of all students and cells."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Chosen = Annotated[CellChoice, Depends(_choice)]
 def grading(
     web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, chosen: Chosen
 ) -> Response:
-    """For teachers and graders."""
+    """Show the page, for teachers and graders."""
     return _page(web, visitor, course, assignment, chosen)
 
 
@@ -57,14 +57,14 @@ def grading(
 def grading_live(
     web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, chosen: Chosen
 ) -> Response:
-    """The live part of the page."""
+    """Render the live part of the page."""
     shown = _shown(web, visitor, course, assignment, chosen)
     return html(web.render("courses/grading_live.html", csrf=_csrf(web, visitor), **shown))
 
 
 @router.get("/csv")
 def table(web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName) -> Response:
-    """The same as ``carrel course grades --csv``."""
+    """Download the table that ``carrel course grades --csv`` writes."""
     found = web.courses.grading.grades(visitor.identity, course, assignment)
     saved = {"Content-Disposition": attachment(f"{course}-{assignment}.csv")}
     return Response(csv_text(found), media_type="text/csv; charset=utf-8", headers=saved)
@@ -120,9 +120,9 @@ def release_feedback(
     assignment: AssignmentName,
     fields: Form,
 ) -> Response:
-    """Release feedback to one student or to all graded ones, as many as fit in one response.
+    """Release feedback to one student, or to as many graded students as fit in one response.
 
-    A page takes nbgrader a moment for each student; the page continues by itself.
+    nbgrader takes some time to render each page; the browser continues with further requests.
     """
     who, person = visitor.identity, fields.get("person", "")[:64]
     try:
@@ -153,7 +153,7 @@ def release_feedback(
 
 
 def _since(web: WebContext, fields: Mapping[str, str]) -> float | None:
-    """None for students without feedback; else all with feedback older than this moment."""
+    """Return the time before which feedback is released again; None: only where it is missing."""
     given = fields.get("since", "")
     if given in {"", "now"}:
         return web.clock() if given else None
@@ -170,11 +170,11 @@ def _released(
 ) -> tuple[int, dict[str, str]]:
     """Return the number of students done before the time ran out, and the errors by student."""
     until, problems = time.monotonic() + RELEASE_SECONDS, dict[str, str]()
-    giving = web.courses.feedback.release_to_class(
+    releases = web.courses.feedback.release_to_class(
         visitor.identity, found.course, found.assignment, due
     )
-    with closing(giving):
-        for tried, (person, problem) in enumerate(giving, 1):
+    with closing(releases):
+        for tried, (person, problem) in enumerate(releases, 1):
             if problem is not None:
                 problems[person] = str(problem)
             if time.monotonic() > until:
@@ -206,7 +206,7 @@ def _shown(
         "found": found,
         "place": place,
         "open": place.archived_at is None,
-        "rows": [row for row in rows if chosen.takes(row)],
+        "rows": [row for row in rows if chosen.matches(row)],
         "everybody": len(rows),
         "counts": counted(rows),
         "sections": sorted({row.section for row in rows if row.section}),

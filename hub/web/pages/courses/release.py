@@ -33,7 +33,7 @@ def release_page(
     course: CourseName,
     assignment: Annotated[str, Query(max_length=64)] = "",
 ) -> Response:
-    """An empty form, or that of an existing assignment."""
+    """Show an empty form, or that of an existing assignment."""
     version, known = version_for(web), _known(web, visitor, course, assignment)
     form = ReleaseForm() if known is None else ReleaseForm.of(known)
     return _page(web, visitor, course, form, known, version=version)
@@ -41,9 +41,9 @@ def release_page(
 
 @router.post("")
 def release(web: Carrel, visitor: Guest, course: CourseName, sent: Uploads) -> Response:
-    """Continue to the report, or show the form with the error.
+    """Release the assignment and show the report, or the form with the error.
 
-    The same files again are not a new version, so that reloading the page is harmless.
+    The same files do not make a new version, so that reloading the page is harmless.
     """
     form = ReleaseForm.filled(sent.fields)
     try:
@@ -67,7 +67,7 @@ def release(web: Carrel, visitor: Guest, course: CourseName, sent: Uploads) -> R
 
 
 def _known(web: WebContext, visitor: Visitor, course: str, name: str) -> AssignmentOut | None:
-    """Raises Forbidden for students."""
+    """Return an assignment, or None if it does not exist. Raises Forbidden for students."""
     web.courses.access.membership(visitor.identity, course, GRADERS)
     found = web.courses.overview.assignments(visitor.identity, course).assignments
     return next((each for each in found if each.name == name), None)

@@ -1,4 +1,4 @@
-"""One student's work in an assignment, for graders: each result, receipt and file."""
+"""The work of one student in an assignment, for graders: results, receipts and files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ router = APIRouter(
 def student(
     web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, person: Person
 ) -> Response:
-    """For teachers and graders, also of students who left."""
+    """Show the work of a student, also of one who left."""
     who, version = visitor.identity, version_for(web)
     web.courses.access.membership(who, course, GRADERS)
     found = web.courses.grading.grades(who, course, assignment)
@@ -61,7 +61,7 @@ def student(
 def preview(
     web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, person: Person
 ) -> Response:
-    """Preview the feedback: a frame for each notebook."""
+    """Preview the feedback, with a frame for every notebook."""
     who = visitor.identity
     found = web.courses.grading.grades(who, course, assignment)
     grade = next((each for each in found.grades if each.person == person), None)
@@ -90,7 +90,7 @@ def preview_content(
     person: Person,
     name: FileName,
 ) -> Response:
-    """One page of the preview. Scripts do not run."""
+    """Return one page of the preview, without scripts."""
     page = web.courses.feedback.preview(visitor.identity, course, assignment, person, name)
     return Response(page, media_type="text/html; charset=utf-8", headers=SANDBOXED)
 
@@ -104,7 +104,7 @@ def file(
     submission: SubmissionId,
     name: FileName,
 ) -> Response:
-    """Download a file of a submission, which is never shown inline."""
+    """Download a file of a submission; it is never shown inline."""
     web.courses.access.membership(visitor.identity, course, GRADERS)
     for each in web.courses.submissions.files(visitor.identity, submission).files:
         if each.name == name:

@@ -32,7 +32,7 @@ router = APIRouter(include_in_schema=False, prefix="/course/{course}")
 
 @router.get("/teach")
 def teach(web: Carrel, visitor: Guest, course: CourseName) -> Response:
-    """For teachers and graders."""
+    """Show the course, for teachers and graders."""
     return _overview(web, visitor, course)
 
 
@@ -114,7 +114,7 @@ def _overview(
 
 @router.get("/people")
 def people(web: Carrel, visitor: Guest, course: CourseName) -> Response:
-    """All people by section, also students who left."""
+    """Show all people by section, including students who left."""
     return _people(web, visitor, course)
 
 
@@ -170,7 +170,7 @@ def _people(
 
 
 def by_section(members: list[MemberOut]) -> list[tuple[str, list[MemberOut]]]:
-    """In the order of their names; without a section last."""
+    """Group members by section, in the order of the names; members without a section are last."""
 
     def section(member: MemberOut) -> tuple[bool, str]:
         return member.section == "", member.section

@@ -30,9 +30,9 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/requests/{request_id}")
 def show(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
-    """Render everything that is stored; the feed appends the rest."""
+    """Render all stored events; the feed appends later ones."""
     who = visitor.identity
-    # In this order: the feed continues after the events, and sends a newer state by itself.
+    # The request is read first: the feed continues after the events, and sends a newer state.
     request = web.requests.request(who, request_id)
     csrf = web.caller_access.csrf.issue(visitor.session)
     with web.context.store.together():
@@ -44,7 +44,7 @@ def show(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
 
 @router.get("/requests/{request_id}/why")
 def why(web: Carrel, visitor: Follower, request_id: RequestId) -> Response:
-    """Explain why a request is queued; waiting pages fetch it when shown, and again later.
+    """Explain why a request is queued; waiting pages fetch it regularly.
 
     They show the expected start themselves, if the plan has one.
     """
@@ -83,7 +83,7 @@ def feed(
 def output(
     web: Carrel, visitor: Follower, request: Request, request_id: RequestId, event_id: EventId
 ) -> Response:
-    """An image or HTML output of a cell. Scripts do not run."""
+    """Return an image or HTML output of a cell, without scripts."""
     event = _event(web, visitor.identity, request_id, event_id)
     found = content(event.data.get("output"), theme_of(request)) if event is not None else None
     if found is None:
@@ -96,7 +96,7 @@ def output(
 
 @router.get("/requests/{request_id}/notebook")
 def notebook(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
-    """The output notebook so far, in a frame."""
+    """Show the output notebook so far in a frame."""
     request = web.requests.request(visitor.identity, request_id)
     return html(
         web.render(

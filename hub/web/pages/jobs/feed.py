@@ -1,7 +1,7 @@
-"""The updates of an open page of a request: changed parts, and one piece for each event.
+"""Feed of an open page of a request: changed parts, and one piece for every event.
 
-* ``parts``: the parts of the page (state, facts, files) whose text is new;
-* one ``piece`` per stored event, with its id, made of htmx out-of-band swaps;
+* ``parts``: the parts of the page (state, facts, files) that have changed;
+* one ``piece`` per stored event, with its id, as htmx out-of-band swaps;
 * ``end`` after the terminal status.
 """
 
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 def files_of(web: WebContext, visitor: Visitor, request: RequestOut) -> FilesOut:
-    """The files that the job has written to its output folder so far."""
+    """Return the files that the job has written to its output folder so far."""
     if request.kind == "session" or request.lease is None:
         return FilesOut(files=[])
     return web.requests.files_of(visitor.identity, request.id)
@@ -56,7 +56,7 @@ def page_values(
 
 @dataclass(slots=True, kw_only=True)
 class JobFeed:
-    """One open page: what was sent to it so far."""
+    """The state of one open page: the updates that were sent to it so far."""
 
     web: WebContext
     visitor: Visitor
@@ -72,10 +72,10 @@ class JobFeed:
         # One token for the whole stream: a new one would change every part.
         self._csrf = self.web.caller_access.csrf.issue(self.visitor.session)
 
-    def read(self, *, silence: bool = False) -> tuple[bytes, bool]:
-        """Return what is new, and whether it was the end. Blocks.
+    def read(self, *, quiet: bool = False) -> tuple[bytes, bool]:
+        """Return the updates, and whether the request has ended. Blocks.
 
-        After a silent period it also checks for files, which cause no event.
+        After a ``quiet`` period it also checks for files, which cause no event.
         """
         who, requests = self.visitor.identity, self.web.requests
         request = requests.request(who, self.request_id)
@@ -84,16 +84,17 @@ class JobFeed:
             if request.kind != "session":  # its page has no cells and no files
                 sent += [message("piece", self._piece(e), event_id=e.id) for e in batch]
             self.after = batch[-1].id
-        parts = self._parts(request, silence or bool(sent))
+        parts = self._parts(request, quiet or bool(sent))
         if parts:
             sent.append(message("parts", parts))
         if request.ended:
             sent.append(message("end"))
         return b"".join(sent), request.ended
 
-    def _parts(self, request: RequestOut, look: bool) -> str:
+    def _parts(self, request: RequestOut, render: bool) -> str:
+        """Return the changed parts; ``render``: also compare them if the request is unchanged."""
         signature = request.model_dump_json(exclude={"device_seconds"})
-        if signature == self._signature and not look:
+        if signature == self._signature and not render:
             return ""
         self._signature = signature
         values = page_values(self.web, self.visitor, request, self._csrf)
@@ -127,8 +128,9 @@ class JobFeed:
         )
 
     def _unfinished(self, last: EventOut) -> list[CellTimeline]:
-        """Return the cells that the end of an attempt stopped, including those begun before this
-        feed.
+        """Return the cells that were unfinished at the end of an attempt.
+
+        They include cells that began before this feed.
         """
         history, after = JobTimeline(), 0
         while batch := self.web.requests.events(self.visitor.identity, self.request_id, after):
@@ -148,7 +150,7 @@ async def job_feed(feed: JobFeed) -> AsyncGenerator[bytes, None]:
             if not await change_feed.news(cursor, feed.request_id, who) and changed:
                 yield ALIVE
                 continue
-            news, ended = await run_in_threadpool(feed.read, silence=not changed)
+            news, ended = await run_in_threadpool(feed.read, quiet=not changed)
         except CarrelError as error:
             # The page reloads and then gets the error as a response.
             _log.warning("The feed of %s ends early: %s", feed.request_id, error)

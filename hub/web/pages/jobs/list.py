@@ -48,7 +48,7 @@ router = APIRouter(include_in_schema=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """The filter in the address of the page; empty fields match everything."""
+    """The filter in the URL of the page; empty fields match all requests."""
 
     state: str = ""
     kind: str = ""
@@ -71,10 +71,10 @@ class Filter:
         )
 
     def tab(self, state: str) -> str:
-        """Return the same list with another choice of states, from its beginning."""
+        """Return the URL of the first page with another choice of states."""
         return replace(self, state=state).url()
 
-    def wanted(self) -> RequestQuery:
+    def query(self) -> RequestQuery:
         states = _BY_CHOICE.get(self.state, frozenset({self.state}))
         return RequestQuery(
             kind=self.kind or None,
@@ -105,7 +105,7 @@ def list_requests(
     node: Annotated[str, Query(max_length=255)] = "",
     cursor: Annotated[str, Query(max_length=64)] = "",
 ) -> Response:
-    """Newest first; every filter and every page has its own address."""
+    """List requests, newest first; every filter and every page has its own URL."""
     chosen = Filter(
         state=state,
         kind=kind,
@@ -117,7 +117,7 @@ def list_requests(
         node=node.strip(),
         cursor=cursor,
     )
-    groups = () if visitor.identity.admin else web.group_choices.now(visitor.identity)
+    groups = () if visitor.identity.admin else web.group_choices.current(visitor.identity)
     with web.context.store.together():
         return _list(web, visitor, chosen, [group.name for group in groups])
 
@@ -125,7 +125,7 @@ def list_requests(
 def _list(web: WebContext, visitor: Visitor, chosen: Filter, groups: Sequence[str]) -> Response:
     who, error = visitor.identity, None
     try:
-        found = web.requests.find(who, replace(chosen.wanted(), brief=True))
+        found = web.requests.find(who, replace(chosen.query(), brief=True))
     except CarrelError as refused:
         found, error = RequestsOut(requests=[]), refused
     page = web.render(
@@ -156,9 +156,9 @@ def cancel_many(web: Carrel, visitor: Guest, pairs: Pairs) -> Response:
     """Ask for confirmation with the number, then cancel as many as fit in one response."""
     fields, who = dict(pairs), visitor.identity
     chosen = Filter(**{name: fields[name] for name in _FILTERS if name in fields})
-    everything = fields.get("which") == "all"
-    ids = [value for name, value in pairs if name == "id" and not everything]
-    targets = list(_cancellable(web, who, chosen) if everything else _named(web, who, ids))
+    cancel_all = fields.get("which") == "all"
+    ids = [value for name, value in pairs if name == "id" and not cancel_all]
+    targets = list(_cancellable(web, who, chosen) if cancel_all else _named(web, who, ids))
     done, problems = 0, list[str]()
     if fields.get("confirmed") == "yes":
         reason = fields.get("reason", "").strip()[:500]
@@ -168,8 +168,8 @@ def cancel_many(web: Carrel, visitor: Guest, pairs: Pairs) -> Response:
         web.render(
             "jobs/requests_cancel.html",
             filter=chosen,
-            which="all" if everything else "chosen",
-            ids=[] if everything else [target.id for target in targets],
+            which="all" if cancel_all else "chosen",
+            ids=[] if cancel_all else [target.id for target in targets],
             left=len(targets),
             others=any(target.owner != who.name for target in targets),
             done=done,
@@ -182,19 +182,19 @@ def cancel_many(web: Carrel, visitor: Guest, pairs: Pairs) -> Response:
 
 
 def _cancellable(web: WebContext, who: Identity, chosen: Filter) -> Iterator[RequestOut]:
-    """Return all matching requests that have not ended."""
-    wanted = replace(chosen.wanted(), limit=_AT_ONCE)
+    """Yield all matching requests that have not ended."""
+    query = replace(chosen.query(), limit=_AT_ONCE)
     live = frozenset(map(str, _LIVE))
-    states = live & wanted.states if wanted.states is not None else live
+    states = live & query.states if query.states is not None else live
     if not states:
         return
-    wanted = replace(wanted, states=states)
+    query = replace(query, states=states)
     while True:
-        page = web.requests.find(who, wanted)
+        page = web.requests.find(who, query)
         yield from page.requests
         if not page.next:
             return
-        wanted = replace(wanted, cursor=page.next)
+        query = replace(query, cursor=page.next)
 
 
 def _named(web: WebContext, who: Identity, ids: Sequence[str]) -> Iterator[RequestOut]:
@@ -209,7 +209,7 @@ def _cancel(
 ) -> tuple[int, list[str]]:
     """Return the number of requests cancelled before the time ran out, and the errors."""
     until, done, problems = time.monotonic() + _PATIENCE_SECONDS, 0, list[str]()
-    # Newest first, as listed: cancelling one does not start one that is cancelled next.
+    # Newest first, as listed: a cancellation then does not start a request that is cancelled next.
     for target in targets:
         if time.monotonic() > until:
             break

@@ -36,7 +36,7 @@ router = APIRouter(include_in_schema=False)
 def submit_page(
     web: Carrel, visitor: Guest, again: Annotated[str, Query(max_length=64)] = ""
 ) -> Response:
-    """An empty form, or one with the values of an earlier job (``again``)."""
+    """Show an empty form, or one with the values of an earlier job (``again``)."""
     form = of_job(web, visitor.identity, again) if again else JobForm()
     return html(_page(web, visitor, form, "jobs/submit.html"))
 
@@ -45,7 +45,7 @@ def submit_page(
 def home(
     web: Carrel, visitor: Guest, path: Annotated[str, Query(max_length=4096)] = ""
 ) -> Response:
-    """One folder of the user's home, to select a notebook."""
+    """Render one folder of the user's home, to select a notebook."""
     folder, error = HomeFolder(path="", folders=(), notebooks=()), None
     try:
         folder = HomeNotebooks(web.context.files).folder(visitor.identity.name, path)
@@ -58,14 +58,14 @@ def home(
 
 @router.post("/submit/inspect")
 async def inspect(web: Carrel, visitor: Guest, fields: Upload) -> Response:
-    """The part of the form that depends on the selected notebook."""
+    """Render the part of the form that depends on the selected notebook."""
     sent = await _chosen(fields)
     return await run_in_threadpool(_inspected, web, visitor, fields, sent)
 
 
 @router.post("/submit")
 async def submit(web: Carrel, visitor: Guest, request: Request, fields: Upload) -> Response:
-    """Continue to the page of the job, or show the form with the error."""
+    """Submit the job and redirect to its page, or show the form with the error."""
     sent = await _chosen(fields)
     within_page = bool(request.headers.get("hx-request"))
     return await run_in_threadpool(_submitted, web, visitor, fields, sent, within_page)
@@ -117,7 +117,7 @@ def _job(form: JobForm, now: float) -> JobIn:
 
 
 def _page(web: WebContext, visitor: Visitor, form: JobForm, template: str) -> str:
-    groups = web.group_choices.now(visitor.identity)
+    groups = web.group_choices.current(visitor.identity)
     pool = web.pool.pool(visitor.identity, groups_of=[group.name for group in groups])
     return web.render(
         template,

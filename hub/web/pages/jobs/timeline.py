@@ -1,7 +1,7 @@
-"""The stored events of a job as its page shows them: attempts, cells, outputs.
+"""Timeline of a job on its page, from its stored events: attempts, cells, outputs.
 
-A newly opened page contains everything that is stored; each later event is appended as a piece, so
-that nothing is sent twice.
+A newly opened page contains all stored events; later events are appended as pieces, so that nothing
+is sent twice.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...html.cell_output import OutputForm, Shown, join, plain, shown
 
 _CELL_TEXT = 64 * 1024
 _CELL_OUTPUTS = 100
-_UNDER_WAY = frozenset({State.GRANTED, State.STARTING, State.RUNNING, State.STOPPING})
+_ACTIVE = frozenset({State.GRANTED, State.STARTING, State.RUNNING, State.STOPPING})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -26,9 +26,9 @@ class CellTimeline:
     """A code cell of one attempt.
 
     Attributes:
-        number: among the code cells, from 1.
+        number: position among the code cells, from 1.
         state: running, done, failed, or stopped by the end of its attempt.
-        left_out: outputs that only the notebook has.
+        left_out: number of outputs that only the notebook has.
     """
 
     epoch: int
@@ -46,11 +46,11 @@ class CellTimeline:
 
     def add(self, output: Shown) -> None:
         last = self.outputs[-1] if self.outputs else None
-        if last is not None and _goes_on(last, output):
+        if last is not None and _continues(last, output):
             self.outputs[-1] = replace(last, text=join(last.text, output))
         else:
             self.outputs.append(output)
-        while self.outputs and self._too_much():
+        while self.outputs and self._exceeds_limits():
             if len(self.outputs) == 1:
                 self.outputs[0] = replace(self.outputs[0], text=self.outputs[0].text[-_CELL_TEXT:])
                 self.left_out = max(self.left_out, 1)
@@ -58,7 +58,7 @@ class CellTimeline:
             del self.outputs[0]
             self.left_out += 1
 
-    def _too_much(self) -> bool:
+    def _exceeds_limits(self) -> bool:
         text = sum(len(output.text) for output in self.outputs)
         return len(self.outputs) > _CELL_OUTPUTS or text > _CELL_TEXT
 
@@ -129,7 +129,7 @@ def fold(cell: CellTimeline, event: EventOut) -> Shown | None:
                 cell.add(output)
             return output
         case "cell_failed":
-            # Interrupted: the job was cancelled, or reached its time limit.
+            # KeyboardInterrupt: the job was cancelled, or reached its time limit.
             interrupted = event.data.get("ename") == "KeyboardInterrupt"
             cell.state = "stopped" if interrupted else "failed"
             if cell.started_at is not None:
@@ -148,7 +148,7 @@ def fold(cell: CellTimeline, event: EventOut) -> Shown | None:
 
 def is_over(event: EventOut) -> bool:
     """Return whether this change of state ends the attempt."""
-    return event.kind == "state" and event.data.get("state") not in _UNDER_WAY
+    return event.kind == "state" and event.data.get("state") not in _ACTIVE
 
 
 def failure(event: EventOut) -> Shown:
@@ -165,7 +165,7 @@ def cell_number(event: EventOut) -> int | None:
 
 
 def cut_sentence(event: EventOut) -> str:
-    """Return what was left out, and how much of it."""
+    """Return a sentence about output that was left out, and its size."""
     size = event.data.get("bytes")
     what = plain(str(event.data.get("what", "output")))[:200]
     begin = "Cut in all" if event.data.get("all") is True else "Cut"
@@ -174,7 +174,7 @@ def cut_sentence(event: EventOut) -> str:
     return f"{begin}: {what} ({size} bytes)." if isinstance(size, int) else f"{begin}: {what}."
 
 
-def _goes_on(last: Shown, output: Shown) -> bool:
+def _continues(last: Shown, output: Shown) -> bool:
     return (
         output.form is OutputForm.STREAM
         and last.form is OutputForm.STREAM

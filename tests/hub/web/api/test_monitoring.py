@@ -19,7 +19,7 @@ from carrel.hub.runtime.loop_metrics import LoopMetrics
 from carrel.hub.scheduling.model.plan import Plan, Reason, Wait
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.transitions import lifecycle
-from carrel.hub.web.monitoring.readiness import Readiness, going_round
+from carrel.hub.web.monitoring.readiness import Readiness, check_loop
 from carrel.hub.web.security.hub_oauth import METRICS_SCOPE, TokenHolder
 
 from ....contracts.store_kit import CANCELLED, furnish, job, running, session
@@ -133,19 +133,19 @@ class TestProbes:
                 raise Unavailable("JupyterHub does not answer.")
 
         ready = Readiness(
-            {"loop": lambda: going_round(loop_metrics), "hub": hub}, clock=lambda: Instant(now)
+            {"loop": lambda: check_loop(loop_metrics), "hub": hub}, clock=lambda: Instant(now)
         )
         loop_metrics.cycled(0.01)
-        assert ready.look().ready
+        assert ready.check().ready
         broken.append("hub")
-        assert ready.look().ready  # The result is cached for a moment.
+        assert ready.check().ready  # The result is cached for a moment.
         now = 10.0
-        found = ready.look()
+        found = ready.check()
         assert not found.ready
         assert (found.checks["hub"].ok, found.checks["loop"].ok) == (False, True)
         broken.clear()
         now = 41.0
-        assert ready.look().checks["loop"].message.endswith("41 s ago.")
+        assert ready.check().checks["loop"].message.endswith("41 s ago.")
 
     def test_cycles_are_counted_in_classes(self) -> None:
         loop_metrics = LoopMetrics()

@@ -18,7 +18,7 @@ from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.plan import Plan, Reason, Wait
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.store import SqlStore
-from carrel.hub.web.live.change_feed import ChangeFeed, Clues, StreamCursor
+from carrel.hub.web.live.change_feed import ChangeFeed, Fingerprint, StreamCursor
 from carrel.hub.web.live.page_fingerprint import PageFingerprint
 from carrel.spawners.fake import FakeBackend
 
@@ -57,8 +57,8 @@ def page(context: Context, change_feed: ChangeFeed, who: Identity) -> PageFinger
     return PageFingerprint(RequestQueries(context), context.plan_cache, change_feed, who)
 
 
-async def look(pages: list[PageFingerprint]) -> list[Clues]:
-    return list(await asyncio.gather(*(each.look(silence=False) for each in pages)))
+async def look(pages: list[PageFingerprint]) -> list[Fingerprint]:
+    return list(await asyncio.gather(*(each.read(quiet=False) for each in pages)))
 
 
 def test_two_hundred_pages_read_once_per_notification(

@@ -19,7 +19,7 @@ from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.schemas import JobIn
 from carrel.hub.transitions import lifecycle, preemption
-from carrel.hub.web.html.urls import door
+from carrel.hub.web.html.urls import page_in_session
 
 from ...doubles import STUDENT1, STUDENT2
 from ...world import World
@@ -266,7 +266,7 @@ def test_a_second_session_is_offered_a_name_that_is_free(site: Site) -> None:
     ],
 )
 def test_a_link_opens_the_users_own_session_only(server: str, wanted: str, leads_to: str) -> None:
-    assert door("ada", server, wanted) == leads_to
+    assert page_in_session("ada", server, wanted) == leads_to
 
 
 def test_the_requested_page_is_kept_from_the_form_to_the_session(site: Site) -> None:

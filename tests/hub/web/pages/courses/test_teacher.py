@@ -175,7 +175,9 @@ def test_extensions_are_granted_and_listed(course: Site) -> None:
     assert "section blue</th><td>ps1</td><td>1 h</td><td>teacher</td>" in page
     wrong = shown(send(course, TEACH, whom="student1", span="long", **asked), 400)
     assert 'id="extend-span-wrong"' in wrong
-    assert "For whom?" in shown(send(course, TEACH, whom="", span="1h", **asked), 400)
+    assert "No student or section is selected." in shown(
+        send(course, TEACH, whom="", span="1h", **asked), 400
+    )
 
 
 def test_extensions_are_revoked(course: Site) -> None:
@@ -185,7 +187,7 @@ def test_extensions_are_revoked(course: Site) -> None:
     assert "Section blue had 1 h more for ps1: taken back." in page
     assert "There are no extensions." in page
     assert "no extension" in shown(send(course, TEACH, whom="student1", **taken), 404)
-    assert "For whom?" in shown(send(course, TEACH, whom="", **taken), 400)
+    assert "No student or section is selected." in shown(send(course, TEACH, whom="", **taken), 400)
 
 
 def test_an_outage_moves_what_is_due(course: Site) -> None:
