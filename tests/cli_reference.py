@@ -18,15 +18,15 @@ INTRODUCTION = """\
 This page is what `carrel COMMAND --help` prints; after a change there, run
 `python -m tests.cli_reference`.
 
-Commands for everybody work wherever `pip install carrel` was run, and in every session's terminal.
-They talk to the site that `carrel login URL` signed in to last, to another one with `--site`, or
-to the one that `CARREL_URL` and `CARREL_TOKEN` name (as they do in a session). Commands for
+Commands for all users work wherever Carrel is installed with `pip install carrel`, and in the
+terminal of every session. They use the site of the last `carrel login URL`, another one with
+`--site`, or the one in `CARREL_URL` and `CARREL_TOKEN`, which are set in a session. Commands for
 administrators work on a state folder (`--state`, or `CARREL_STATE`) of the same machine.
 
-With `--json`, output is JSON on standard output, one document a line; an error of a command for
-everybody is then `{"error": {"code", "message", "accepted"}}` on standard error. Where its help
-says nothing else, a command's exit status is 0 if it did what it was asked for, 1 if not, and 2 if
-it was not understood.
+With `--json`, output is JSON on standard output, one document per line; an error of a command for
+all users is then `{"error": {"code", "message", "accepted"}}` on standard error. Unless its help
+says otherwise, the exit status of a command is 0 on success, 1 on failure, and 2 for invalid
+usage.
 """
 
 
@@ -34,7 +34,7 @@ def page() -> str:
     """Return the page."""
     root = click.Context(cli, info_name="carrel", terminal_width=WIDTH, **cli.context_settings)
     parts = [INTRODUCTION, _help(root)]
-    for title, administrators in (("For everybody", False), ("For administrators", True)):
+    for title, administrators in (("For all users", False), ("For administrators", True)):
         parts.append(f"## {title}\n")
         for name, entry in ENTRIES.items():
             if entry.administrators is administrators:

@@ -141,7 +141,7 @@ class LazyCommands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, administrators in (("For everybody", False), ("For administrators", True)):
+        for title, administrators in (("For all users", False), ("For administrators", True)):
             rows = [
                 (name, entry.help)
                 for name, entry in ENTRIES.items()
@@ -173,7 +173,7 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point: prints errors of Carrel as one sentence on stderr, with exit status 1 or 2."""
+    """Run the command; errors of Carrel are one sentence on stderr, with exit status 1 or 2."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         _check_text(given)
@@ -183,13 +183,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         if error.filename is not None:
             _fail(CarrelError(f"{str(error.filename)[:200]}: {error.strerror}."), given)
-        # Python flushes stdout once more when it ends.
+        # Python flushes stdout again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         _fail(CarrelError(f"The output cannot be written: {error.strerror or error}."), given)
 
 
 def _check_text(arguments: Sequence[str]) -> None:
-    """Raise InvalidArgument for bytes that are not text in the encoding of this terminal."""
+    """Raise InvalidArgument for arguments that are not text in the encoding of this terminal."""
     for argument in arguments:
         try:
             argument.encode()

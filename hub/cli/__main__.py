@@ -1,4 +1,4 @@
-"""``python -m carrel.hub.cli``: the command without its entry point."""
+"""``python -m carrel.hub.cli``: run the command without its entry point."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from .common.client_command import ENVIRONMENT, ClientCommand, json_option
 
 @click.command("login", cls=ClientCommand, epilog=ENVIRONMENT)
 @click.argument("url")
-@click.option("--user", "username", metavar="NAME", help="Your user name; asked if missing.")
+@click.option("--user", "username", metavar="NAME", help="Your user name; prompted for if missing.")
 @click.option(
     "--password-stdin", is_flag=True, help="Read the password from standard input, for scripts."
 )
@@ -55,11 +55,11 @@ def login_command(
         click.echo(f"Signed in to {credentials.url} as {credentials.user}.")
 
 
-def _secret(what: str, *, from_stdin: bool) -> str:
+def _secret(label: str, *, from_stdin: bool) -> str:
     if from_stdin or not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\r\n")
-    typed: str = click.prompt(what, hide_input=True, err=True)
-    return typed
+    secret: str = click.prompt(label, hide_input=True, err=True)
+    return secret
 
 
 @click.command("logout", cls=ClientCommand)

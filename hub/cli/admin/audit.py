@@ -60,7 +60,7 @@ def audit_command(
     if rows:
         display.table(["WHEN", "WHO", "WHAT", "ABOUT", "CHANGE", "WHY"], rows)
     else:
-        click.echo("Nothing.")
+        click.echo("The audit log has no such changes.")
 
 
 def _difference(change: ChangeOut, now: float) -> str:

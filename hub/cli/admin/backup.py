@@ -32,7 +32,7 @@ json_option = click.option(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watcher:
-    """Print progress on stderr: a program may read stdout."""
+    """Prints progress on stderr, since a program may read stdout."""
 
     def say(self, text: str) -> None:
         click.echo(text, err=True)
@@ -75,7 +75,7 @@ def backup(*, target: Path, state: StateFolder, homes: bool, as_json: bool) -> N
         return
     click.echo(f"The backup {target.absolute()} is complete: {_summary(made)}.")
     for name in made.left_out[:_LEFT_OUT_SHOWN]:
-        click.echo(f"Left out (no file, folder or link, or not readable): {name}")
+        click.echo(f"Left out (not a file, folder or link, or not readable): {name}")
     if len(made.left_out) > _LEFT_OUT_SHOWN:
         click.echo(f"… and {len(made.left_out) - _LEFT_OUT_SHOWN} more; all are in its manifest.")
     click.echo(f"Verify it: carrel restore {shlex.quote(str(target.absolute()))} --check")
@@ -103,8 +103,8 @@ def restore(
 
     The manifest and all files are verified before anything is written. The state folder must not
     be in use, and must be empty unless --replace moves it aside. Start it with `carrel up`.
-    Processes of the backup do not exist any more: running sessions end as failed; running jobs
-    end with the result that they had stored, or as lost, or are queued again if they have retries.
+    Processes of the backup no longer exist: running sessions end as failed; running jobs end with
+    the result that they had stored, or as lost, or are queued again if they have retries.
     Queued requests keep their position.
 
     With --drained no work starts, so that you can inspect a copy beside the original site.
@@ -130,10 +130,10 @@ def restore(
         aside = None if done.aside is None else str(done.aside)
         click.echo(json.dumps({"state": str(state.root), "aside": aside, **_facts(done.manifest)}))
         return
-    _tell(done, state, drained=drained)
+    _print_result(done, state, drained=drained)
 
 
-def _tell(done: Restored, state: StateFolder, *, drained: bool) -> None:
+def _print_result(done: Restored, state: StateFolder, *, drained: bool) -> None:
     click.echo(f"Restored {state.root}: {_summary(done.manifest)}.")
     if done.aside is not None:
         click.echo(f"The former state folder is in {done.aside}.")

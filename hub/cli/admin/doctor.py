@@ -57,10 +57,10 @@ def doctor(*, state: StateFolder, engine: str | None, url: str, as_json: bool) -
         found.append(each)
         if not as_json:
             _print(each)
-    fine = doctors.healthy(tuple(found))
+    healthy = doctors.healthy(tuple(found))
     if as_json:
-        display.as_json({"ok": fine, "findings": [asdict(each) for each in found]})
-    sys.exit(0 if fine else 1)
+        display.as_json({"ok": healthy, "findings": [asdict(each) for each in found]})
+    sys.exit(0 if healthy else 1)
 
 
 def _print(finding: Finding) -> None:

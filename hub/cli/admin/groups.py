@@ -22,7 +22,7 @@ from . import members as admin_members
 from .group_options import changed, limit_options, named_any, shown, span
 
 _ONE_OR_NONE = -1
-"""Marks the default of ``--max-devices-per-user``, which depends on the maximum."""
+"""Placeholder for the default of ``--max-devices-per-user``, which depends on the max quota."""
 
 member = click.option(
     "--member",
@@ -94,7 +94,7 @@ def add(
         tree.put(made, who=operator())
         tree.set_teachers(name, teachers, who=operator())
     click.echo(f"Created the group {name}.")
-    admin_members.note_strangers(state, teachers)
+    admin_members.warn_unknown(state, teachers)
     admin_members.join(state, name, members)
 
 
@@ -158,7 +158,7 @@ def set_(
         wanted = {*store.teachers(name), *teachers} - set(former)
         tree.set_teachers(name, wanted, who=operator())
     click.echo(f"Changed the group {name}.")
-    admin_members.note_strangers(state, teachers)
+    admin_members.warn_unknown(state, teachers)
     admin_members.join(state, name, members)
     admin_members.leave(state, name, leavers)
 
@@ -226,11 +226,11 @@ def list_(*, state: StateFolder, as_json: bool) -> None:
         click.echo("There are no groups. Create one with: carrel group add NAME --max-devices N")
         return
     width = max(len("GROUP"), *(len(one.name) for one in found))
-    click.echo(f"{'GROUP':<{width}}  DEVICES  PER MEMBER  LONGEST  ABOVE")
+    click.echo(f"{'GROUP':<{width}}  DEVICES  PER MEMBER  MAX TIME  PARENT")
     for one in found:
         click.echo(
             f"{one.name:<{width}}  {one.max_devices:>7}  {one.max_devices_per_user:>10}  "
-            f"{span(one.max_seconds):>7}  {one.parent or ''}".rstrip()
+            f"{span(one.max_seconds):>8}  {one.parent or ''}".rstrip()
         )
 
 

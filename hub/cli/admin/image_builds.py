@@ -96,7 +96,7 @@ def build_command(
         note(f"Building {recipe.name}; the log is {path}")
         with path.open("a", encoding="utf-8", buffering=1) as file:
             made = build.build(
-                docker, order, _into(file, also=verbose), _nothing if verbose else _tell
+                docker, order, _logger(file, also=verbose), _ignore if verbose else _print_step
             )
         built.append(made)
         if not as_json:
@@ -105,7 +105,7 @@ def build_command(
         display.as_json([_described(image) for image in built])
 
 
-def _into(file: TextIO, *, also: bool) -> Callable[[str], None]:
+def _logger(file: TextIO, *, also: bool) -> Callable[[str], None]:
     def log(line: str) -> None:
         file.write(f"{line}\n")
         if also:
@@ -114,12 +114,12 @@ def _into(file: TextIO, *, also: bool) -> Callable[[str], None]:
     return log
 
 
-def _tell(text: str) -> None:
+def _print_step(text: str) -> None:
     note(f"  {plain(text)}")
 
 
-def _nothing(text: str) -> None:
-    """Print the log."""
+def _ignore(text: str) -> None:
+    """Print nothing, since the log is printed."""
 
 
 @click.command("verify", cls=ClientCommand)
@@ -180,23 +180,22 @@ def prune_command(
     with Client.from_environment(site) as client:
         needed = {each.image: each.why for each in client.images_needed().needed}
     found = retention.retention_decisions(images, needed)
-    going = [fate.image for fate in found if not fate.why]
+    unneeded = [decision.image for decision in found if not decision.why]
     if not as_json:
-        for fate in sorted(found, key=lambda each: each.image.name):
-            click.echo(
-                f"{fate.image.short} {'kept: ' + fate.why if fate.why else 'can be removed.'}"
-            )
-    if dry_run or not going:
+        for decision in sorted(found, key=lambda each: each.image.name):
+            verdict = f"kept: {decision.why}" if decision.why else "can be removed."
+            click.echo(f"{decision.image.short} {verdict}")
+    if dry_run or not unneeded:
         removed: list[ListedImage] = []
-    elif yes or confirmed(f"Remove {units.count(len(going), 'build')}?"):
-        removed = [image for image in going if _removed(docker, image)]
+    elif yes or confirmed(f"Remove {units.count(len(unneeded), 'build')}?"):
+        removed = [image for image in unneeded if _removed(docker, image)]
     else:
         removed = []
     if as_json:
-        kept = [{**_described(fate.image), "why": fate.why} for fate in found if fate.why]
+        kept = [{**_described(each.image), "why": each.why} for each in found if each.why]
         display.as_json({"removed": [_described(image) for image in removed], "kept": kept})
     elif dry_run:
-        click.echo(f"{units.count(len(going), 'build')} can be removed. Nothing was removed.")
+        click.echo(f"{units.count(len(unneeded), 'build')} can be removed. Nothing was removed.")
     else:
         click.echo(f"Removed {units.count(len(removed), 'build')}.")
 
@@ -212,7 +211,7 @@ def _removed(docker: Docker, image: ListedImage) -> bool:
 
 @click.command("bootstrap", cls=ClientCommand)
 @click.option("--mirror", default="", metavar="URL", help="Mirror of the Debian packages.")
-@click.option("--again", is_flag=True, help="Replace an existing one.")
+@click.option("--again", is_flag=True, help="Replace an existing image.")
 @docker_option
 @json_option
 def bootstrap_command(*, mirror: str, again: bool, docker_host: str, as_json: bool) -> None:
@@ -228,7 +227,7 @@ def bootstrap_command(*, mirror: str, again: bool, docker_host: str, as_json: bo
     docker = Docker(docker_host)
     made = again or not docker.has(build.BOOTSTRAPPED)
     if made:
-        bootstrap(docker, mirror, _tell)
+        bootstrap(docker, mirror, _print_step)
     if as_json:
         display.as_json({"image": build.BOOTSTRAPPED, "made": made})
     else:

@@ -166,7 +166,7 @@ def unpin_command(*, image: str, group: str, as_json: bool, site: str | None) ->
 
 
 def _pinned(image: ImageOut) -> str:
-    """Shorten the text below the heading "pinned"."""
+    """Return the pins of a build, without the word that the heading repeats."""
     return "; ".join(each.removeprefix("pinned ") for each in image.pinned)
 
 

@@ -1,4 +1,4 @@
-"""Look up and change the members of a group in JupyterHub, which stores them."""
+"""Members of a group: look them up and change them in JupyterHub, which stores them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def check_members(state: StateFolder, names: tuple[str, ...]) -> None:
                 hub.user(name)
             except NotFound as error:
                 if accounts.find(name) is not None:
-                    hub.add_user(name, admin=False)  # they have not signed in yet
+                    hub.add_user(name, admin=False)  # has not signed in yet
                     continue
                 raise NotFound(
                     f"JupyterHub does not know {name}.",
@@ -35,12 +35,12 @@ def check_members(state: StateFolder, names: tuple[str, ...]) -> None:
                 ) from error
 
 
-def note_strangers(state: StateFolder, teachers: tuple[str, ...]) -> None:
-    """Note unknown names: mistyped, or of another sign-in."""
+def warn_unknown(state: StateFolder, teachers: tuple[str, ...]) -> None:
+    """Warn about unknown names: they are mistyped, or use another sign-in."""
     with closing(Accounts(state.accounts)) as accounts:
-        strangers = [name for name in teachers if accounts.find(name) is None]
-    if strangers:
-        note(f"Note: no account exists for {', '.join(strangers)} (yet).")
+        unknown = [name for name in teachers if accounts.find(name) is None]
+    if unknown:
+        note(f"Note: no account exists for {', '.join(unknown)} (yet).")
 
 
 def join(state: StateFolder, name: str, members: tuple[str, ...]) -> None:

@@ -38,19 +38,21 @@ class SimulateOptions:
 
 _FILE = click.Path(path_type=Path)
 _OPTIONS = (
-    click.option("--trace", type=_FILE, metavar="FILE", help="Jobs to replay; gzip is unpacked."),
+    click.option(
+        "--trace", type=_FILE, metavar="FILE", help="Jobs to replay; may be compressed with gzip."
+    ),
     click.option(
         "--format",
         type=click.Choice([*FORMATS]),
         default="csv",
         show_default=True,
-        help="How the trace is written.",
+        help="Format of the trace.",
     ),
     click.option(
         "--where",
         multiple=True,
         metavar="COLUMN=TEXT",
-        help="Only lines with this text in that column.",
+        help="Only lines with this value in that column.",
     ),
     click.option("--from", "since", metavar="TIME", help="Only jobs submitted then or later."),
     click.option(
@@ -70,9 +72,9 @@ _OPTIONS = (
     click.option(
         "--nodes",
         metavar="NODES",
-        help="Six nodes of eight devices: 6x8. Each tenant its own: a=20x8,b=2x8. With a model, "
-        "and the switch on which they hang: 2x8:A100@sw1,2x8:A100@sw2. With --from-ledger, one "
-        "node more: +1x4.",
+        help="Six nodes of eight devices: 6x8. Own nodes for each tenant: a=20x8,b=2x8. With "
+        "model and network switch: 2x8:A100@sw1,2x8:A100@sw2. With --from-ledger, one more node: "
+        "+1x4.",
     ),
     click.option(
         "--policy",
@@ -86,7 +88,7 @@ _OPTIONS = (
         default="lognormal:1.0",
         show_default=True,
         metavar="HOW",
-        help="Durations that qssf and carrel know: oracle, lognormal:SIGMA or history.",
+        help="Runtime estimates for qssf and carrel: oracle, lognormal:SIGMA or history.",
     ),
     click.option(
         "--seed", type=int, default=0, show_default=True, help="Seed of the random errors."

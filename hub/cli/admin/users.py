@@ -79,7 +79,7 @@ def add(
 @password_stdin
 @click.option("--random", "at_random", is_flag=True, help="Generate a password and print it.")
 def passwd(*, name: str, state: StateFolder, password_stdin: bool, at_random: bool) -> None:
-    """Set a new password, which is asked twice without --random or --password-stdin.
+    """Set a new password; it is prompted for without --random or --password-stdin.
 
     It also ends the delay after failed sign-ins, and revokes the sign-ins and tokens of the user.
     Running sessions and jobs continue.
@@ -143,7 +143,7 @@ def list_(*, state: StateFolder, as_json: bool) -> None:
 @state_option
 @click.option("--force", is_flag=True, help="Also remove the account of the last administrator.")
 def remove(*, name: str, state: StateFolder, force: bool) -> None:
-    """Remove an account and its JupyterHub user, and stop the sessions.
+    """Remove an account and its JupyterHub user, and stop the sessions of the user.
 
     Requires a running Carrel. The home folder, requests and ledger entries are kept; a new
     account of the same name would have them.

@@ -1,1 +1,1 @@
-"""What commands share: options, output, exit status and live progress."""
+"""Parts that commands share: options, output, exit status and live progress."""

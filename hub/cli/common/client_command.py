@@ -34,7 +34,7 @@ class ListOptions(click.Group):
 
 
 class Failed(click.ClickException):
-    """Print an error as one sentence on stderr, or as JSON with --json."""
+    """An error, printed as one sentence on stderr, or as JSON with --json."""
 
     def __init__(self, error: CarrelError, *, as_json: bool, status: int = 1) -> None:
         super().__init__(str(error))
@@ -90,7 +90,7 @@ class ClientCommand(click.Command):
 
 
 class WaitingCommand(ClientCommand):
-    """A command whose exit status is the result of a job, so that 1 has another meaning."""
+    """A command whose exit status is the result of a job, so that errors have a status above 1."""
 
     failure_status = NO_ANSWER
 

@@ -30,7 +30,7 @@ _WIDEST = 40
 
 
 def as_json(value: object) -> None:
-    """Print one JSON document a line."""
+    """Print a value as one line of JSON."""
     click.echo(dumped(value))
 
 
@@ -49,22 +49,22 @@ def _plain(value: object) -> object:
 
 
 def local_time(moment: float | None, now: float, *, clock: str = "%H:%M") -> str:
-    """``14:05`` today, ``20 Nov 14:05`` otherwise, in the reader's zone."""
+    """Format a time in the local zone: ``14:05`` today, ``20 Nov 14:05`` otherwise."""
     if moment is None:
         return ""
-    then, today = _here(moment), _here(now)
-    if then.date() == today.date():
-        return then.strftime(clock)
-    year = "" if then.year == today.year else " %Y"
-    return then.strftime(f"%-d %b{year} {clock}")
+    local, today = _local(moment), _local(now)
+    if local.date() == today.date():
+        return local.strftime(clock)
+    year = "" if local.year == today.year else " %Y"
+    return local.strftime(f"%-d %b{year} {clock}")
 
 
 def dated(line: TimedSentence, now: float) -> str:
-    """Return a sentence with its times."""
-    return "".join(f"{part.before}{_told(part, now)}{part.after}" for part in line)
+    """Return a sentence with its times as text."""
+    return "".join(f"{part.before}{_time_of(part, now)}{part.after}" for part in line)
 
 
-def _told(part: TimedText, now: float) -> str:
+def _time_of(part: TimedText, now: float) -> str:
     if part.at is None or part.show == "clock":
         return local_time(part.at, now)
     left = units.coming(part.at - now)
@@ -72,27 +72,27 @@ def _told(part: TimedText, now: float) -> str:
 
 
 def waits(wait: WaitOut, now: float) -> str:
-    """Return position, reason and expected start in one line."""
+    """Return position, reason and expected start as one line."""
     return f"{wait.sentence} {dated(expected_start(wait, now), now)}".rstrip()
 
 
 def exact_time(moment: float | None, now: float) -> str:
-    """Return a time with seconds, as charges are exact to the second."""
+    """Format a time with seconds, since charges are exact to the second."""
     return local_time(moment, now, clock="%H:%M:%S")
 
 
 def zone(now: float) -> str:
-    """Return the name of the reader's time zone: ``CET``, ``UTC``."""
-    return _here(now).strftime("%Z")
+    """Return the name of the local time zone: ``CET``, ``UTC``."""
+    return _local(now).strftime("%Z")
 
 
-def _here(moment: float) -> datetime:
+def _local(moment: float) -> datetime:
     return datetime.fromtimestamp(moment, UTC).astimezone()
 
 
 def clock_time(moment: float) -> str:
-    """``14:05:09``, in the reader's zone."""
-    return _here(moment).strftime("%H:%M:%S")
+    """Format a time of day in the local zone: ``14:05:09``."""
+    return _local(moment).strftime("%H:%M:%S")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: str = "") -> None:
@@ -109,7 +109,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: str = 
 
 
 def printable(text: str) -> str:
-    """Replace control characters and line breaks by question marks."""
+    """Replace control characters and line breaks with question marks."""
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
@@ -151,7 +151,7 @@ def _why_columns(request: RequestOut, now: float) -> list[str]:
 
 
 def place(request: RequestOut) -> str:
-    """``queued, position 2``, ``running 3/9``, ``running, idle``, ``timed out``."""
+    """Describe the state of a request: ``queued, position 2``, ``running 3/9``, ``timed out``."""
     state = request_messages.state_name(request.state)
     if request.wait and request.wait.place:
         return f"{state}, position {request.wait.place}"
@@ -176,7 +176,7 @@ def devices_of(request: RequestOut) -> str:
 
 
 def request_details(request: RequestOut, now: float) -> None:
-    """Print everything about one request, one fact a line."""
+    """Print all facts about one request, one on each line."""
     for name, value in _facts(request, now):
         if value:
             click.echo(f"{name + ':':<16} {printable(value)}")
@@ -214,14 +214,14 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
     if request.memory_bytes:
         yield "Memory limit", units.size(request.memory_bytes)
     if request.retries:
-        yield "Retries", f"{request.retries}, when it is lost"
+        yield "Retries", f"{request.retries}, after it is lost"
     yield from _urgency(request, now)
     yield "Parameters", ", ".join(f"{k} = {json.dumps(v)}" for k, v in request.parameters.items())
     yield "Output", request.output
     yield "Repaired", " ".join(request.notes)
     yield "Image", request.image
     if not request.internet:
-        yield "Internet", "not reached"
+        yield "Internet", "no access"
     yield "Labels", ", ".join(f"{key}={value}" for key, value in request.labels.items())
     if lease := request.lease:
         yield (
@@ -234,7 +234,7 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
 
 
 def _urgency(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
-    """Return the settings that affect its order, if they are not the defaults."""
+    """Yield the settings that affect its place in the queue, except defaults."""
     if request.priority not in ("normal", "interactive"):
         yield "Priority", request.priority
     if request.deadline is not None:
@@ -318,7 +318,7 @@ def pool_table(pool: PoolOut, now: float) -> None:
 
 
 def _tile(device: DeviceOut, now: float) -> str:
-    """``free``, ``taken, draining until 14:05``, ``sick, quarantined``."""
+    """Describe the state of a device: ``free``, ``taken, draining until 14:05``."""
     states = [device.state, *(["quarantined"] if device.quarantined else [])]
     if device.draining and device.state != "draining":
         states.append("draining")

@@ -11,11 +11,11 @@ STATUS_HELP = """\b
 Exit status:
   0  all succeeded
   1  one failed
-  2  the command was not understood
+  2  invalid usage
   3  one was cancelled
   4  one reached its time limit
   5  --timeout passed before all ended
-  6  refused, no such request, or Carrel is not responding"""
+  6  refused, request not found, or Carrel is not responding"""
 
 _BY_STATE = {"succeeded": SUCCEEDED, "cancelled": CANCELLED, "timed_out": TIMED_OUT}
 _WORST_FIRST = (FAILED, TIMED_OUT, CANCELLED, SUCCEEDED)

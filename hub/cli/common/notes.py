@@ -1,4 +1,4 @@
-"""Notes and questions on stderr, which with --json holds nothing but the JSON of an error."""
+"""Notes and questions on stderr; with --json, stderr contains only the JSON of an error."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import click
 
 
 def note(text: str) -> None:
-    """Print a note beside the result of a command, unless it prints JSON."""
+    """Print a note on stderr, unless the command prints JSON."""
     if not _prints_json():
         click.echo(text, err=True)
 
 
 def confirmed(question: str, *, default: bool = False) -> bool:
-    """Ask a question; without an answer, and with --json, it is not confirmed."""
+    """Ask a question; return False without an answer, and with --json."""
     if _prints_json():
         return False
     try:

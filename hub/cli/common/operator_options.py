@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def state_option(function: F) -> F:
-    """``--state DIR``, also from CARREL_STATE; the command receives a StateFolder."""
+    """Add ``--state DIR``, also from CARREL_STATE; the command receives a StateFolder."""
     return click.option(
         "--state",
         metavar="DIR",

@@ -1,4 +1,4 @@
-"""Print the progress of requests: lines, and on a real terminal one line that is rewritten.
+"""Progress of requests: printed lines, and in a terminal one line that is rewritten.
 
 Output of jobs is printed without control characters, so that it cannot control the terminal.
 """
@@ -28,22 +28,23 @@ _PLAIN_PROGRESS_SECONDS = 10.0
 
 
 class ProgressPrinter(Protocol):
-    """Print a change; called in order."""
+    """Prints the updates of requests."""
 
-    def tell(self, change: JobUpdate) -> None: ...
+    def show(self, change: JobUpdate) -> None:
+        """Print an update; called in order."""
 
     def close(self) -> None:
         """Finish the output."""
 
 
 class JsonProgressPrinter:
-    """Prints one JSON object a line: requests, and with ``events`` their events and logs."""
+    """Prints one JSON object per line: requests, and with ``events`` their events and logs."""
 
     def __init__(self, *, events: bool) -> None:
         self._events = events
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def tell(self, change: JobUpdate) -> None:
+    def show(self, change: JobUpdate) -> None:
         if isinstance(change.item, RequestOut) or (change.item and self._events):
             display.as_json(change.item)
         elif text := self._decoder.decode(change.printed):
@@ -54,16 +55,16 @@ class JsonProgressPrinter:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Seen:
-    """What was printed about one request."""
+class _Printed:
+    """The state of one request that was printed last."""
 
     place: str = ""
     cells: int = 0
     cell: int = 0
     cell_began: float = 0.0
     step: str = ""
-    told_step_at: float = 0.0
-    printed: codecs.IncrementalDecoder = field(
+    step_printed_at: float = 0.0
+    decoder: codecs.IncrementalDecoder = field(
         default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
     )
 
@@ -71,8 +72,7 @@ class _Seen:
 class LineProgressPrinter:
     """Prints text: changes of state, and with ``events`` cells with their outputs.
 
-    Attributes:
-        live: a terminal in which the last line is rewritten; None for plain lines.
+    ``live`` is a terminal in which the last line is rewritten; None for plain lines.
     """
 
     def __init__(
@@ -84,19 +84,19 @@ class LineProgressPrinter:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._events, self._several, self._live, self._clock = events, several, live, clock
-        self._seen: dict[str, _Seen] = {}
+        self._printed: dict[str, _Printed] = {}
         self._drawn = ""
         self._unfinished = False
 
-    def tell(self, change: JobUpdate) -> None:
-        seen = self._seen.setdefault(change.request_id, _Seen())
+    def show(self, change: JobUpdate) -> None:
+        seen = self._printed.setdefault(change.request_id, _Printed())
         match change.item:
             case RequestOut() as request:
                 self._status(seen, request)
             case EventOut() as event if self._events:
                 self._event(seen, event)
             case None:
-                self._print(plain(seen.printed.decode(change.printed)))
+                self._print(plain(seen.decoder.decode(change.printed)))
         self._draw(seen)
 
     def close(self) -> None:
@@ -104,8 +104,8 @@ class LineProgressPrinter:
         if self._unfinished:
             click.echo()
 
-    def _status(self, seen: _Seen, request: RequestOut) -> None:
-        # Skip mere changes of time; cells have their own lines.
+    def _status(self, seen: _Printed, request: RequestOut) -> None:
+        # Changes of estimates are not printed; cells have their own lines.
         following = self._events and request.state == "running" and bool(request.progress)
         place = request_messages.state_name(request.state) if following else display.place(request)
         if place != seen.place or request.ended:
@@ -116,7 +116,7 @@ class LineProgressPrinter:
             if self._events and request.cause and request.cause.details:
                 self._write(plain(request.cause.details))
 
-    def _event(self, seen: _Seen, event: EventOut) -> None:
+    def _event(self, seen: _Printed, event: EventOut) -> None:
         data = event.data
         match event.kind:
             case "cells":
@@ -141,7 +141,7 @@ class LineProgressPrinter:
                 size = units.size(_number(data, "bytes"))
                 self._line(event, f"{begin}: {plain(_text(data, 'what'))}, {size}")
 
-    def _progress(self, seen: _Seen, event: EventOut) -> None:
+    def _progress(self, seen: _Printed, event: EventOut) -> None:
         done, of = _number(event.data, "done"), event.data.get("of")
         whole = float(of) if isinstance(of, int | float) and of else 0.0
         amount = f"{done:g}/{whole:g}" if whole else f"{done:g}"
@@ -151,16 +151,16 @@ class LineProgressPrinter:
             bar = "█" * full + "░" * (_BAR - full) + " "
         seen.step = f"{bar}{amount} {plain(_text(event.data, 'text'))}".rstrip()
         # Without a terminal a few of these lines are enough.
-        over = event.at - seen.told_step_at >= _PLAIN_PROGRESS_SECONDS
-        if self._live is None and (over or (whole and done >= whole)):
-            seen.told_step_at = event.at
+        due = event.at - seen.step_printed_at >= _PLAIN_PROGRESS_SECONDS
+        if self._live is None and (due or (whole and done >= whole)):
+            seen.step_printed_at = event.at
             self._line(event, seen.step.removeprefix(bar))
 
     def _line(self, event: EventOut, text: str) -> None:
         name = f"{event.request_id}  " if self._several else ""
         self._write(f"{display.clock_time(event.at)}  {name}{text}")
 
-    def _cell(self, seen: _Seen) -> str:
+    def _cell(self, seen: _Printed) -> str:
         return f"cell {seen.cell}" + (f" of {seen.cells}" if seen.cells else "")
 
     def _write(self, text: str) -> None:
@@ -171,13 +171,13 @@ class LineProgressPrinter:
             self._unfinished = False
 
     def _print(self, text: str) -> None:
-        """Print pieces of text that may end within a line."""
+        """Print text that may end within a line."""
         if text:
             self._erase()
             click.echo(text, nl=False)
             self._unfinished = not text.endswith("\n")
 
-    def _draw(self, seen: _Seen) -> None:
+    def _draw(self, seen: _Printed) -> None:
         if self._live is None or not self._events or self._unfinished:
             return
         parts = [self._cell(seen)] if seen.cell else []

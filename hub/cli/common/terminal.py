@@ -39,15 +39,15 @@ class TerminalSanitizer:
         text = self._held + self._decoder.decode(part)
         begun = _BEGUN.search(text)
         self._held = begun.group() if begun else ""
-        return self._tamed(text[: len(text) - len(self._held)])
+        return self._sanitized(text[: len(text) - len(self._held)])
 
     def close(self) -> str:
         """Return the rest of the text, and reset the colours."""
-        rest = self._tamed(self._held + self._decoder.decode(b"", final=True))
+        rest = self._sanitized(self._held + self._decoder.decode(b"", final=True))
         self._held = ""
         return rest + (_RESET if self._coloured else "")
 
-    def _tamed(self, text: str) -> str:
+    def _sanitized(self, text: str) -> str:
         text = _SEQUENCE.sub(self._only_colours, text)
         return _LONE_ESCAPE.sub("", _CONTROLS.sub("", text))
 
@@ -60,7 +60,7 @@ class TerminalSanitizer:
 
 
 def plain(text: str) -> str:
-    """Remove all sequences; of overwritten lines keep the last text."""
+    """Remove all control sequences; of overwritten lines keep the last text."""
     lines = _SEQUENCE.sub("", text).replace("\r\n", "\n").split("\n")
     last = [line.rstrip("\r").rpartition("\r")[2] for line in lines]
     return "\n".join("".join(c for c in line if c == "\t" or c.isprintable()) for line in last)

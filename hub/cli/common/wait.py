@@ -20,29 +20,32 @@ def wait_for(
     *,
     follow: bool = False,
 ) -> int:
-    """Print changes of all requests; with ``follow`` also cells, outputs and logs."""
+    """Print changes until all requests have ended; return the exit status of the worst result.
+
+    ``follow``: also print cells, outputs and logs. ``timeout`` is in seconds.
+    """
     wanted = list(dict.fromkeys(request_ids))
     latest = {request_id: client.request(request_id) for request_id in wanted}
-    teller = _teller(as_json=as_json, follow=follow, several=len(wanted) > 1)
+    printer = _printer(as_json=as_json, follow=follow, several=len(wanted) > 1)
     try:
         for request in latest.values():
-            teller.tell(JobUpdate(request_id=request.id, item=request))
-        # The output of a command is its log; that of a notebook comes with its cells.
+            printer.show(JobUpdate(request_id=request.id, item=request))
+        # The output of a command is its log; the output of a notebook is in its cells.
         logs = [each.id for each in latest.values() if follow and each.command]
         for change in follow_all(client, wanted, timeout, logs_of=logs):
             if isinstance(change.item, RequestOut):
                 if change.item == latest[change.request_id]:
                     continue
                 latest[change.request_id] = change.item
-            teller.tell(change)
+            printer.show(change)
     finally:
-        teller.close()
+        printer.close()
     if not all(request.ended for request in latest.values()):
         return exit_status.STILL_RUNNING
     return exit_status.exit_status(list(latest.values()))
 
 
-def _teller(*, as_json: bool, follow: bool, several: bool) -> ProgressPrinter:
+def _printer(*, as_json: bool, follow: bool, several: bool) -> ProgressPrinter:
     if as_json:
         return JsonProgressPrinter(events=follow)
     live = sys.stdout if sys.stdout.isatty() else None

@@ -1,4 +1,4 @@
-"""``carrel course check``: run the visible tests on one's own work."""
+"""``carrel course check``: run the visible tests on the user's own work."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ def check_command(
 def _body(folder: Path) -> SubmitIn:
     content = workspace_folder.files_to_submit(folder)
     if not content.files:
-        raise InvalidInput(f"There are no files in {folder}.", accepted="Your work.")
+        raise InvalidInput(
+            f"There are no files in {folder}.", accepted="Give the folder with your work."
+        )
     return SubmitIn(files=content.sent)
 
 

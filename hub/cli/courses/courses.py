@@ -104,10 +104,10 @@ def create_command(
     )
     with Client.from_environment(site) as client:
         if dry_run:
-            _would_make(client.preview_course(body), as_json=as_json)
+            _print_preview(client.preview_course(body), as_json=as_json)
             return
         made = client.create_course(body)
-    _made(made, as_json=as_json)
+    _print_created(made, as_json=as_json)
 
 
 @course_command.command("clone", cls=ClientCommand)
@@ -137,7 +137,7 @@ def clone_command(
     with Client.from_environment(site) as client:
         body = CloneIn(name=name, title=title, teachers=list(teachers))
         made = client.clone_course(course, body)
-    _made(made, as_json=as_json)
+    _print_created(made, as_json=as_json)
 
 
 @course_command.command("list", cls=ClientCommand)
@@ -284,7 +284,7 @@ def _table(file: Path) -> str:
         ) from error
 
 
-def _would_make(shown: ConsequencesOut, *, as_json: bool) -> None:
+def _print_preview(shown: ConsequencesOut, *, as_json: bool) -> None:
     if as_json:
         display.as_json(shown)
         return
@@ -292,7 +292,7 @@ def _would_make(shown: ConsequencesOut, *, as_json: bool) -> None:
     click.echo("Nothing was created.")
 
 
-def _made(course: CourseOut, *, as_json: bool) -> None:
+def _print_created(course: CourseOut, *, as_json: bool) -> None:
     if as_json:
         display.as_json(course)
         return

@@ -128,7 +128,9 @@ def grades_command(
             own_grades(client, place.name, assignment, as_json=as_json)
             return
         if assignment is None:
-            raise InvalidInput("Which assignment?", accepted="Its name: carrel course grades ps1.")
+            raise InvalidInput(
+                "The assignment is missing.", accepted="Such as: carrel course grades ps1."
+            )
         found = client.grades(place.name, assignment)
     if as_json:
         display.as_json(found)
@@ -157,7 +159,11 @@ def _row(grade: GradeOut) -> list[str]:
 @click.option("--release", is_flag=True, help="Release feedback to all graded students (teachers).")
 @click.option("--student", default="", metavar="NAME", help="With --release: only to this student.")
 @click.option(
-    "--to", "target", metavar="DIR", type=click.Path(path_type=Path), help="Not ./feedback/…."
+    "--to",
+    "target",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Target folder; default: ./feedback/ASSIGNMENT.",
 )
 @json_option
 @site_option
@@ -211,7 +217,10 @@ def feedback_command(
 def _release(
     client: Client, course: str, assignment: str, student: str
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Print the result of the release for each student."""
+    """Release the feedback of all graded students, or of one.
+
+    Returns sentences by student, and the reasons for students without feedback.
+    """
     released: dict[str, str] = {}
     left_out: dict[str, str] = {}
     for each in client.grades(course, assignment).grades:

@@ -1,4 +1,4 @@
-"""Choose the course of a command, and format due dates."""
+"""Selection of the course of a command, and the format of due dates."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def working(client: Client, named: str, assignment: str = "") -> str:
 
 
 def in_question(client: Client, named: str, assignment: str = "") -> CourseOut:
-    """Return the named course, else the only one that the user teaches or grades, else is in.
+    """Return the named course, else the only one that the user teaches, grades or is in.
 
     Raises:
         InvalidInput: there is none, or there are several.
@@ -98,15 +98,15 @@ def _has(client: Client, course: CourseOut, assignment: str) -> bool:
 
 
 def due_text(due: float | None, zone: str) -> str:
-    """Format a due date in the reader's zone, and in its own zone if that is another."""
+    """Format a due date in the local zone, and in its own zone if that differs."""
     if due is None:
         return "never"
     now = time.time()
-    here = f"{display.local_time(due, now)} ({display.zone(due)})"
+    local = f"{display.local_time(due, now)} ({display.zone(due)})"
     try:
-        there = datetime.fromtimestamp(due, ZoneInfo(zone))
+        in_zone = datetime.fromtimestamp(due, ZoneInfo(zone))
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        return here
-    if there.utcoffset() == datetime.fromtimestamp(due, UTC).astimezone().utcoffset():
-        return here
-    return f"{here}, which is {there:%-d %b %H:%M} in {zone}"
+        return local
+    if in_zone.utcoffset() == datetime.fromtimestamp(due, UTC).astimezone().utcoffset():
+        return local
+    return f"{local}, which is {in_zone:%-d %b %H:%M} in {zone}"

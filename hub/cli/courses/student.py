@@ -40,7 +40,7 @@ def assignments_command(*, course: str, as_json: bool, site: str | None) -> None
     if not found:
         click.echo(f"{name} has no assignment yet.")
         return
-    header = ["ASSIGNMENT", "STATE", "DUE", "MORE TIME", "LATE RULE"]
+    header = ["ASSIGNMENT", "STATE", "DUE", "EXTENSION", "LATE RULE"]
     display.table(header, (_row(each) for each in found))
 
 
@@ -105,8 +105,8 @@ def submit_command(
 ) -> None:
     """Submit FOLDER, or ./ASSIGNMENT, as often as you like until the due date.
 
-    The receipt has the time at which the site had all files, and a SHA-256: that of the output
-    of `sha256sum` for your files, sorted by name.
+    The receipt has the time at which the site had stored all files, and a SHA-256 checksum of the
+    output of `sha256sum` for your files, sorted by name.
 
     \b
     Examples:
@@ -116,7 +116,9 @@ def submit_command(
     where = folder or Path(assignment)
     content = workspace_folder.files_to_submit(where)
     if not content.files:
-        raise InvalidInput(f"There are no files in {where}.", accepted="Your work.")
+        raise InvalidInput(
+            f"There are no files in {where}.", accepted="Give the folder with your work."
+        )
     mark = workspace_folder.fetch_record_of(where)
     version = mark.version if mark and mark.assignment == assignment else 0
     with Client.from_environment(site) as client:

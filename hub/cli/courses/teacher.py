@@ -33,10 +33,12 @@ from .selection import assignment_argument, course_option, due_text, grading, te
 @click.command("release", cls=ClientCommand)
 @assignment_argument
 @course_option
-@click.option("--from", "source", metavar="DIR", type=click.Path(path_type=Path), help="Its files.")
+@click.option(
+    "--from", "source", metavar="DIR", type=click.Path(path_type=Path), help="Folder of its files."
+)
 @click.option("--due", metavar="WHEN", help=f"Such as {due.DUE_HELP!r}; '' for no due date.")
 @click.option("--late", metavar="RULE", help=f"Late rule: {due.LATE_HELP}.")
-@click.option("--devices", type=click.IntRange(0), help="For grading one submission.")
+@click.option("--devices", type=click.IntRange(0), help="Devices for grading one submission.")
 @click.option("--time", "span", metavar="SPAN", help="Time limit for grading one submission: 10m.")
 @json_option
 @site_option
@@ -163,7 +165,7 @@ def _show_extensions(found: Sequence[ExtensionOut], assignment: str, *, as_json:
         ]
         for each in found
     ]
-    display.table(["FOR", "MORE", f"GIVEN ({display.zone(now)})", "BY", "WHY"], rows)
+    display.table(["FOR", "EXTENSION", f"GRANTED ({display.zone(now)})", "BY", "WHY"], rows)
 
 
 @click.command("count", cls=ClientCommand)

@@ -25,13 +25,13 @@ from ..common.notes import note
     "target",
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="PATH",
-    help="Where to write it: a file or folder, - for standard output. By default "
-    "its own name in this folder, and for files a folder named after the job.",
+    help="Target: a file or folder, or - for standard output. Default: its own name in this "
+    "folder, or with --files a folder named after the job.",
 )
 @click.option(
     "--files", "of_files", is_flag=True, help="Files that the job wrote to $CARREL_OUTPUT_DIR."
 )
-@click.option("--force", is_flag=True, help="Replace files that are there already.")
+@click.option("--force", is_flag=True, help="Replace existing files.")
 @json_option
 @site_option
 def output_command(
@@ -43,7 +43,7 @@ def output_command(
     as_json: bool,
     site: str | None,
 ) -> None:
-    """Fetch the executed notebook of a job, or its files. A running job has partial output.
+    """Fetch the executed notebook of a job, or its files; of a running job, the output so far.
 
     \b
     Examples:
@@ -81,7 +81,7 @@ def _fetch_notebook(
         return
     click.echo(
         f"Wrote {display.printable(str(path))}"
-        + ("." if request.ended else f" as far as {request.id} is.")
+        + ("." if request.ended else f"; {request.id} has not ended.")
     )
 
 
@@ -89,7 +89,9 @@ def _fetch_files(
     client: Client, request_id: str, target: Path | None, *, force: bool, as_json: bool
 ) -> None:
     if target == Path("-"):
-        raise InvalidInput("Files go into a folder.", accepted="Name one with -o DIR.")
+        raise InvalidInput(
+            "Files cannot be written to standard output.", accepted="Give a folder with -o DIR."
+        )
     request = client.request(request_id)
     folder = target or Path(f"{request.id}-files")
     found = client.files(request_id)
@@ -104,7 +106,7 @@ def _fetch_files(
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InvalidInput(f"{path.parent} cannot be made: {error.strerror}.") from error
+            raise InvalidInput(f"{path.parent} cannot be created: {error.strerror}.") from error
         _write(path, client.file(request_id, file.name), force=force)
         if as_json:
             size = path.stat().st_size
@@ -113,9 +115,9 @@ def _fetch_files(
             click.echo(f"Wrote {display.printable(str(path))} ({units.size(file.size)}).")
     if found.left_out and not as_json:
         entries = "1 entry is" if found.left_out == 1 else f"{found.left_out} entries are"
-        note(f"{entries} not offered: links, special files, or too many.")
+        note(f"{entries} left out: links, special files, or too many.")
     if not files and not as_json:
-        click.echo(f"{request.id} has put nothing into $CARREL_OUTPUT_DIR.")
+        click.echo(f"{request.id} has written no files to $CARREL_OUTPUT_DIR.")
 
 
 def _write(path: Path, parts: Iterable[bytes], *, force: bool) -> None:
@@ -136,5 +138,5 @@ def _write(path: Path, parts: Iterable[bytes], *, force: bool) -> None:
 
 def _taken(path: Path) -> InvalidInput:
     return InvalidInput(
-        f"{path} is there already.", accepted="Give another name with -o, or --force."
+        f"{path} already exists.", accepted="Give another name with -o, or use --force."
     )

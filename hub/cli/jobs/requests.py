@@ -111,7 +111,9 @@ def ps_command(
         click.echo("No request has this label." + ("" if everything or wanted else " (See --all.)"))
     else:
         click.echo(
-            "Nothing." if everything or wanted else "No queued or running requests. See also: --all"
+            "No request matches."
+            if everything or wanted
+            else "No queued or running requests. See also: --all"
         )
 
 
@@ -166,9 +168,9 @@ def show_command(request_id: str, as_json: bool, site: str | None) -> None:
 def logs_command(request_id: str, follow: bool, raw: bool, as_json: bool, site: str | None) -> None:
     """Print the log of a job so far.
 
-    Its last line, which begins with `carrel:`, says how it ended. A terminal gets only text and
+    Its last line, which begins with `carrel:`, states how it ended. A terminal gets only text and
     colours, so that a job cannot control it; a file or a pipe gets all bytes.
-    With --json, one object a line: {"text": …}.
+    With --json, one object per line: {"text": …}.
 
     \b
     Examples:
@@ -195,12 +197,12 @@ def _log_as_json(parts: Iterable[bytes]) -> None:
 
 
 def _log_in_terminal(parts: Iterable[bytes]) -> None:
-    tamer = TerminalSanitizer()
+    sanitizer = TerminalSanitizer()
     try:
         for part in parts:
-            click.echo(tamer.feed(part), nl=False)
+            click.echo(sanitizer.feed(part), nl=False)
     finally:
-        click.echo(tamer.close(), nl=False)
+        click.echo(sanitizer.close(), nl=False)
 
 
 @click.command("cancel", cls=ClientCommand)
@@ -227,7 +229,7 @@ def cancel_command(
 ) -> None:
     """Cancel jobs or sessions. The output of a job so far is kept.
 
-    With --label it shows how many match, and asks.
+    With --label it shows the number of matching requests, and asks for confirmation.
 
     \b
     Examples:

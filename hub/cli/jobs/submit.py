@@ -147,7 +147,7 @@ def wait_command(
     as_json: bool,
     site: str | None,
 ) -> None:
-    """Wait until all of these have ended. The exit status is that of the worst result.
+    """Wait until all requests have ended. The exit status is that of the worst result.
 
     \b
     Examples:

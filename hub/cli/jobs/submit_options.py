@@ -1,4 +1,4 @@
-"""Options, upload and submission, shared by ``carrel submit`` and ``carrel run``."""
+"""Options, upload and submission of ``carrel submit`` and ``carrel run``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 class SubmitOptions(TypedDict):
-    """The values of these options."""
+    """The values of the options that both commands have."""
 
     devices: int
     model: str | None
@@ -151,7 +151,7 @@ def send(
     as_json: bool,
     site: str | None,
 ) -> None:
-    """Submit what the options describe; with --wait or --follow its end is the exit status."""
+    """Submit a job; with --wait or --follow, exit with its result as the exit status."""
     fields: dict[str, object] = {
         "devices": common["devices"],
         "seconds": parsers.seconds(common["limit"]),
@@ -195,16 +195,16 @@ def send(
 
 
 def _packed(place: WorkingFolder, here: Path, *, yes: bool, ask: bool) -> dict[str, str]:
-    """Says how much is taken along, and asks."""
+    """Return the fields of the upload; print its size, and ask for confirmation if ``ask``."""
     if place.luggage is None:
         return place.fields
     fields = place.fields
     size = units.size(len(fields["archive"]) * 3 // 4)
-    say = _described(place.luggage, here if ask else None, size)
+    description = _described(place.luggage, here if ask else None, size)
     if yes or not ask:
-        note(f"{say}.")
+        note(f"{description}.")
         return fields
-    if not confirmed(f"{say}. Upload?", default=True):
+    if not confirmed(f"{description}. Upload?", default=True):
         raise InvalidInput(
             "Nothing was uploaded.",
             accepted="Add --yes in scripts, and list unneeded files in .carrelignore.",
@@ -212,12 +212,12 @@ def _packed(place: WorkingFolder, here: Path, *, yes: bool, ask: bool) -> dict[s
     return fields
 
 
-def _described(luggage: WorkArchive, folder: Path | None, packed_size: str) -> str:
-    files = units.count(len(luggage.items), "file")
+def _described(archive: WorkArchive, folder: Path | None, packed_size: str) -> str:
+    files = units.count(len(archive.items), "file")
     origin = f" of {folder.resolve()}" if folder else ""
-    text = f"{files}{origin}, {units.size(luggage.size_bytes)} ({packed_size} packed)"
-    if luggage.left_out:
-        shown = ", ".join(luggage.left_out[:3]) + (", …" if luggage.left_out[3:] else "")
+    text = f"{files}{origin}, {units.size(archive.size_bytes)} ({packed_size} packed)"
+    if archive.left_out:
+        shown = ", ".join(archive.left_out[:3]) + (", …" if archive.left_out[3:] else "")
         text += f"; links are not uploaded: {shown}"
     return text
 

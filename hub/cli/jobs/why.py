@@ -47,7 +47,7 @@ def why_command(request_id: str, as_json: bool, site: str | None) -> None:
     if as_json:
         display.as_json(found)
     else:
-        _tell(found, time.time())
+        _print(found, time.time())
 
 
 @click.command("change", cls=ClientCommand)
@@ -102,10 +102,10 @@ def change_command(
     if as_json:
         display.as_json(found)
     else:
-        click.echo(f"{found.id} now requests {_asks(found)}.")
+        click.echo(f"{found.id} now requests {_requested(found)}.")
 
 
-def _asks(found: RequestOut) -> str:
+def _requested(found: RequestOut) -> str:
     return (
         f"{units.devices(found.devices, found.model)}, "
         f"{units.duration(found.seconds)} at most, "
@@ -113,8 +113,8 @@ def _asks(found: RequestOut) -> str:
     )
 
 
-def _tell(found: WhyOut, now: float) -> None:
-    """Print why a request is queued, which requests are ahead, and what would help."""
+def _print(found: WhyOut, now: float) -> None:
+    """Print the reasons of a queued request, the requests ahead of it, and the suggestions."""
     for sentence in found.sentences:
         click.echo(plain(sentence))
     for reason in filter(None, (*timed_reasons(found), expected_start_or_unknown(found, now))):
@@ -128,7 +128,7 @@ def _tell(found: WhyOut, now: float) -> None:
 
 
 def _help(request_id: str, suggestion: SuggestionOut) -> Iterator[str]:
-    """Return the suggestions, each with its command."""
+    """Yield a suggestion, and the command that applies it."""
     yield suggestion.sentence
     options = [
         f"--{name} {value}"

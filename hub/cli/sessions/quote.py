@@ -1,4 +1,4 @@
-"""``carrel quote``: how long a request would wait, without submitting it."""
+"""``carrel quote``: predict the wait of a request without submitting it."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def quote_command(
     """
     seconds = max(1, round(hours * 3600))
     kind = "job" if job else "session"
-    same = {"kind": kind, "group": group, "seconds": seconds} | model_field(model)
-    asked = [QuoteIn.model_validate(same | {"devices": each}) for each in devices]
+    common = {"kind": kind, "group": group, "seconds": seconds} | model_field(model)
+    requests = [QuoteIn.model_validate(common | {"devices": each}) for each in devices]
     with Client.from_environment(site) as client:
-        found = client.quotes(asked)
+        found = client.quotes(requests)
     if as_json:
         display.as_json({"quotes": found})
         return

@@ -34,7 +34,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 _DEFAULT = ("-", "default")
 _LEAST_SECONDS = 60
-"""Less is not added."""
+"""Shortest extension."""
 _STATUS_HELP = """\b
 Exit status of --wait:
   0    it is running, or its device is held for you
@@ -122,7 +122,7 @@ def start_command(
         request = client.start_session("" if name in _DEFAULT else name, options)
         if wait:
             sys.exit(_waited(client, request, as_json=as_json))
-        _tell(client, request, as_json=as_json)
+        _print(client, request, as_json=as_json)
 
 
 @session_command.command("ls", cls=ClientCommand)
@@ -184,7 +184,7 @@ def claim_command(session: str, wait: bool, as_json: bool, site: str | None) -> 
         request = client.claim(_found(client, session).id)
         if wait:
             sys.exit(_waited(client, request, as_json=as_json))
-        _tell(client, request, as_json=as_json)
+        _print(client, request, as_json=as_json)
 
 
 @session_command.command("keep", cls=ClientCommand)
@@ -256,7 +256,7 @@ def extend_command(
     """
     with Client.from_environment(site) as client:
         found = _found(client, session)
-        added = parsers.seconds(span) if until is None else _up_to(found, until)
+        added = parsers.seconds(span) if until is None else _seconds_until(found, until)
         if added:
             found = _extended(client, found, added)
     if as_json:
@@ -268,8 +268,8 @@ def extend_command(
     click.echo(f"{found.id} runs until {end} ({left} left).")
 
 
-def _up_to(found: RequestOut, until: str) -> int:
-    """How much to add, so that it runs until then; 0 where it does."""
+def _seconds_until(found: RequestOut, until: str) -> int:
+    """Return the extension after which a request runs until a time; 0 if it already does."""
     now = time.time()
     if found.ends_by is None:
         raise InvalidInput(
@@ -281,7 +281,7 @@ def _up_to(found: RequestOut, until: str) -> int:
 
 
 def _extended(client: Client, before: RequestOut, seconds: int) -> RequestOut:
-    """Where no answer came, what was asked for may have been done: say how to ask safely again."""
+    """Extend a request; if no response comes, the error shows a command that is safe to repeat."""
     try:
         return client.extend(before.id, seconds, seen=before.seconds)
     except Unavailable as error:
@@ -290,7 +290,7 @@ def _extended(client: Client, before: RequestOut, seconds: int) -> RequestOut:
         until = datetime.fromtimestamp(before.ends_by + seconds, UTC).isoformat(timespec="seconds")
         raise Unavailable(
             error.message,
-            accepted=f"It may have been extended all the same. To ask again and add nothing twice: "
+            accepted="It may have been extended nevertheless. To retry without extending it twice: "
             f"carrel session extend {before.id} --until {until}",
         ) from error
 
@@ -321,7 +321,7 @@ def open_command(session: str, browser: bool, as_json: bool, site: str | None) -
 
 
 def _found(client: Client, session: str) -> RequestOut:
-    """By the name of a session of one's own that lives, or else by its request's ID."""
+    """Return the user's session of this name that has not ended, or else the request by its ID."""
     name = "" if session in _DEFAULT else session
     mine = client.requests(kind="session", states=LIVE_STATES, limit=None)
     for each in mine:
@@ -335,7 +335,7 @@ def _found(client: Client, session: str) -> RequestOut:
         return client.request(session)
     except NotFound:
         raise NotFound(
-            f"You have no session {session!r} that runs or waits.", accepted=_names(mine)
+            f"You have no queued or running session {session!r}.", accepted=_names(mine)
         ) from None
 
 
@@ -358,12 +358,12 @@ def _waited(client: Client, request: RequestOut, *, as_json: bool) -> int:
     if found.ended:
         return exit_status.exit_status([found])
     if not as_json:
-        _tell(client, found, as_json=False)
+        _print(client, found, as_json=False)
     return 0
 
 
-def _tell(client: Client, request: RequestOut, *, as_json: bool) -> None:
-    """What has been reached, and what to do next."""
+def _print(client: Client, request: RequestOut, *, as_json: bool) -> None:
+    """Print the state of a session, and what to do next."""
     if as_json:
         display.as_json(request)
     elif request.claim_by is not None:

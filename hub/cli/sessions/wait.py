@@ -1,4 +1,4 @@
-"""Wait for a session in a terminal, and print its position and estimate as they change."""
+"""Wait for a session in a terminal, and print changes of its position and estimate."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..common import display
 
 
 def wait_for_session(client: Client, request: RequestOut, *, as_json: bool) -> RequestOut:
-    """Return the request when it is running, held or ended, and print changes until then.
+    """Print changes of a session until it is running, held or ended; return its request.
 
-    A session that was just claimed is not held any more; wait until it is running.
+    A session that was just claimed is no longer held: it is followed until it is running.
     """
     printed = ""
     for found in client.follow(request.id):
@@ -32,7 +32,7 @@ def wait_for_session(client: Client, request: RequestOut, *, as_json: bool) -> R
 
 
 def _line(request: RequestOut) -> str:
-    """Return the line of a change, with the expected start."""
+    """Format a change as one line, with the expected start."""
     now = time.time()
     line = display.change(request, now)
     if request.wait:

@@ -477,7 +477,7 @@ class TestOutput:
         service.outputs["j-1"] = b"second"
         refused = carrel("output", "j-1")
         assert refused.exit_code == 1
-        assert "train-out.ipynb is there already." in refused.stderr
+        assert "train-out.ipynb already exists." in refused.stderr
         assert Path("train-out.ipynb").read_bytes() == b"first"
         assert carrel("output", "j-1", "--force").exit_code == 0
         assert Path("train-out.ipynb").read_bytes() == b"second"

@@ -201,8 +201,8 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
 
 @st.composite
 def in_pieces(draw: st.DrawFn) -> Snapshot:
-    """Small work everywhere, all of it saved a minute ago, and one of another group who wants a
-    whole node; no more is guaranteed than there is, and each group has one request."""
+    """Draw small work on all nodes, saved a minute ago, and a request of another group for a whole
+    node; guarantees fit the pool, and every group has one request."""
     count, size = draw(st.integers(2, 4)), draw(st.integers(2, 4))
     devices = tuple(each for name in "abcd"[:count] for each in node(name, size))
     names = NAMES[: draw(st.integers(2, 5))]

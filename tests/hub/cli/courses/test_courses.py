@@ -155,7 +155,7 @@ def test_a_students_check_does_not_count(course: Carrel, site: Site) -> None:
 def test_a_student_has_own_grades_once_feedback_is_released(course: Carrel, site: Site) -> None:
     assert "not released feedback yet" in course(STUDENT1, "grades", "ps1").output
     assert "no feedback yet" in course(STUDENT1, "grades").output
-    assert "Which assignment?" in course(TEACHER, "grades").stderr
+    assert "The assignment is missing." in course(TEACHER, "grades").stderr
     course(STUDENT1, "fetch", "ps1")
     sent = json.loads(course(STUDENT1, "submit", "ps1", "--json").output)
     cell = CellScoreOut(
@@ -207,7 +207,7 @@ def test_extensions_are_listed_and_revoked(course: Carrel) -> None:
     course(TEACHER, "extend", "ps1", "student1", "48h", "--why", "ill")
     course(TEACHER, "extend", "ps1", "blue", "90m", "--section")
     heading, *rows = course(TEACHER, "extend", "ps1").output.splitlines()
-    assert heading.split() == ["FOR", "MORE", "GIVEN", "(UTC)", "BY", "WHY"]
+    assert heading.split() == ["FOR", "EXTENSION", "GRANTED", "(UTC)", "BY", "WHY"]
     assert rows[0].split() == ["student1", "2", "d", *rows[0].split()[3:-2], "teacher", "ill"]
     assert rows[1].startswith("section blue  1 h 30 min")
     first = json.loads(course(TEACHER, "extend", "ps1", "--json").output.splitlines()[0])

@@ -128,7 +128,7 @@ def test_a_job_may_be_submitted_without_internet(service: FakeService, carrel: C
         True,
     ]
     service.change("j-00000000", internet=False)
-    assert "Internet:        not reached" in carrel("show", "j-00000000").stdout
+    assert "Internet:        no access" in carrel("show", "j-00000000").stdout
 
 
 def test_a_bulk_cancel_asks_with_the_number_of_requests(
@@ -171,7 +171,7 @@ def test_files_are_written_below_one_folder(service: FakeService, carrel: Carrel
     done = carrel("output", "j-1", "--files", "-o", "results", "--json")
     assert [json.loads(line)["bytes"] for line in done.stdout.splitlines()] == [1, 2]
     assert Path("results/plots/a.png").read_bytes() == b"22"
-    assert "is there already" in carrel("output", "j-1", "--files", "-o", "results").stderr
+    assert "already exists" in carrel("output", "j-1", "--files", "-o", "results").stderr
     odd = {"two\nlines": b"1", "back\\slash": b"2"}
     service.files["j-1"] = odd
     fetched = carrel("output", "j-1", "--files", "-o", "odd")

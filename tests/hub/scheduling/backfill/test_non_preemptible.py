@@ -18,8 +18,8 @@ SELDOM = (HealthCheck.filter_too_much, HealthCheck.too_slow)
 
 
 def claimed(groups: Iterable[Group], allocations: Iterable[Allocation]) -> float:
-    """Devices that are taken once every group has all that it is guaranteed, and whatever else
-    may be stopped is: a group has its guarantee, or more where it holds more for good."""
+    """Return the devices that groups claim: their guarantees, or their non-preemptible work if that
+    is more."""
     known = tuple(groups)
     permanent = [each for each in allocations if not each.preemptible]
 
@@ -31,9 +31,9 @@ def claimed(groups: Iterable[Group], allocations: Iterable[Allocation]) -> float
     return sum(of(each) for each in known if each.parent is None)
 
 
-def check_guarantees_can_be_had_back(snapshot: Snapshot) -> None:
-    """Whatever starts for good: stopping what may be stopped is enough for all guarantees, or
-    for as much of them as before. A group that lets its sessions borrow is not held to it."""
+def check_guarantees_can_be_reclaimed(snapshot: Snapshot) -> None:
+    """Check that non-preemptible starts leave all guarantees reclaimable, or as much as before;
+    except in groups whose sessions may borrow."""
     devices = tuple(replace(each, health=Health.OK) for each in snapshot.devices)
     snapshot = replace(snapshot, devices=devices)
     groups = {each.name: each for each in snapshot.groups}
@@ -47,15 +47,15 @@ def check_guarantees_can_be_had_back(snapshot: Snapshot) -> None:
 
 
 @given(rich.snapshots())
-def test_guarantees_can_be_had_back(snapshot: Snapshot) -> None:
-    check_guarantees_can_be_had_back(snapshot)
+def test_guarantees_can_be_reclaimed(snapshot: Snapshot) -> None:
+    check_guarantees_can_be_reclaimed(snapshot)
 
 
 @given(rich.in_pieces())
 def test_guaranteed_quota_can_be_reclaimed_when_free_devices_are_fragmented(
     snapshot: Snapshot,
 ) -> None:
-    check_guarantees_can_be_had_back(snapshot)
+    check_guarantees_can_be_reclaimed(snapshot)
 
 
 def test_guaranteed_quota_of_a_lab_is_not_non_preemptible_quota_of_its_department() -> None:
@@ -73,4 +73,4 @@ def test_guaranteed_quota_of_a_lab_is_not_non_preemptible_quota_of_its_departmen
         pending=sessions,
     )
     assert [start.request_id for start in decide(snapshot, NOW).starts] == ["s0"]
-    check_guarantees_can_be_had_back(snapshot)
+    check_guarantees_can_be_reclaimed(snapshot)

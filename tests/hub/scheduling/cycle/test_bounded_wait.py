@@ -1,16 +1,16 @@
-"""No wait is longer than the work of the others: numbers for "nothing starves".
+"""Bounds of the wait time: no request starves.
 
 Why the bounds hold, whatever the order is:
 
-- Anything that waits and could start in an empty pool never sees an empty pool: the first one
-  would start in it. So from its submission to its start others hold devices. The wait is at most
-  the sum of these times: of each one its time limit, and what it had done when it was stopped,
-  which happens no more often than there are others.
-- Where all ask for one device and no limit binds, all devices are busy for as long as a request
-  waits (Graham, "Bounds for certain multiprocessing anomalies", 1966). The wait is then at most
-  the device-seconds of the others, divided by the number of devices.
-- In a stream without end the others are those that may still go before it. Of one owner these
-  are submitted within its own device-seconds over ``AGEING``.
+- The pool is never empty while a request waits that could start in an empty pool, because the
+  first one would start in it. The wait is at most the sum of the times in which other requests
+  hold devices: their time limits, and the work before each preemption. A request is preempted no
+  more often than there are other requests.
+- If all requests need one device and no limit binds, all devices are busy while a request waits
+  (Graham, "Bounds for certain multiprocessing anomalies", 1966). The wait is then at most the
+  device-seconds of the other requests, divided by the number of devices.
+- In an endless stream the other requests are those that may still go before it. Those of the same
+  owner are submitted within its own device-seconds over ``AGEING``.
 """
 
 from __future__ import annotations
@@ -40,14 +40,10 @@ offsets = st.integers(0, 30).map(lambda n: n * 10 * MINUTE)
 
 
 @dataclass(kw_only=True)
-class Story:
-    """What came of a stream of requests, where everything runs to its time limit.
+class Schedule:
+    """The result of a stream of requests that run to their time limits, by request id.
 
-    Attributes:
-        waits: of each that started, how long until it did so for the first time.
-        ran: of each, how long it held devices in all, from the beginning of the story.
-        over: whatever ran to its end.
-        stops: how often each was stopped.
+    ``waits``: seconds until the first start; ``ran``: seconds on devices; ``over``: ended requests.
     """
 
     waits: dict[str, float] = field(default_factory=dict)
@@ -56,10 +52,10 @@ class Story:
     stops: Counter[str] = field(default_factory=Counter)
 
 
-def told(snapshot: Snapshot, coming: Iterable[PendingRequest]) -> Story:
-    """Decisions that follow each other. What is asked to go is gone at once, and is queued again
-    with its age, with nothing saved."""
-    state, now, story = snapshot, NOW, Story()
+def schedule(snapshot: Snapshot, coming: Iterable[PendingRequest]) -> Schedule:
+    """Decide until all requests have ended. Victims leave at once, and are queued again with their
+    age and without saved work."""
+    state, now, story = snapshot, NOW, Schedule()
     later = sorted(coming, key=lambda each: (each.submitted_at, each.id))
     known = {each.id: each for each in later}
     most = len(later) + len(snapshot.allocations)
@@ -101,7 +97,7 @@ def told(snapshot: Snapshot, coming: Iterable[PendingRequest]) -> Story:
 
 
 def again_of(allocation: Allocation, stop: Stop, request: PendingRequest | None) -> PendingRequest:
-    """What was stopped, in the queue: as it was asked for, where that is known."""
+    """Return a victim as a queued request: as it was submitted, if that is known."""
     if request is None:
         return back(allocation, stop)
     other, none = stop.for_request, ""
@@ -119,7 +115,7 @@ def starts_alone(request: PendingRequest, snapshot: Snapshot) -> bool:
 
 @st.composite
 def loads(draw: st.DrawFn) -> tuple[Snapshot, tuple[PendingRequest, ...]]:
-    """A pool with running work, and the submissions of the next five hours."""
+    """Draw a pool with running work, and the submissions of the next five hours."""
     snapshot = replace(draw(rich.snapshots()), reserved=(), budgets=())
     coming = tuple(
         replace(each, submitted_at=NOW + draw(offsets), deadline=None) for each in snapshot.pending
@@ -132,7 +128,7 @@ def test_a_wait_is_no_longer_than_the_time_of_all_others(
     load: tuple[Snapshot, tuple[PendingRequest, ...]],
 ) -> None:
     snapshot, coming = load
-    story = told(snapshot, coming)
+    story = schedule(snapshot, coming)
     for request in coming:
         if starts_alone(request, snapshot):
             assert request.id in story.over
@@ -142,7 +138,7 @@ def test_a_wait_is_no_longer_than_the_time_of_all_others(
 
 @st.composite
 def streams(draw: st.DrawFn) -> tuple[Snapshot, tuple[PendingRequest, ...]]:
-    """Requests for one device each, which no limit holds."""
+    """Draw requests for one device each, which no limit holds."""
     groups = (group("cs101"), group("math"), group("lab", parent="math"))
     coming = tuple(
         replace(
@@ -165,7 +161,7 @@ def test_one_device_each_waits_for_the_work_of_the_others_over_all_devices(
     load: tuple[Snapshot, tuple[PendingRequest, ...]],
 ) -> None:
     snapshot, coming = load
-    found = told(snapshot, coming).waits
+    found = schedule(snapshot, coming).waits
     work = sum(each.seconds for each in coming)
     for request in coming:
         assert found[request.id] <= (work - request.seconds) / len(snapshot.devices)

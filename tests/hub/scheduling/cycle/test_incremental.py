@@ -221,9 +221,8 @@ def test_a_full_group_takes_its_turn_in_a_reservation_all_the_same() -> None:
 
 
 def test_the_time_of_the_first_under_a_limit_does_not_depend_on_the_startable_index() -> None:
-    """Of those that ``big`` waits for, one is a victim of ``claim``, which is known only when
-    ``small`` is served: it looked as if ``small`` were over before that, as long as no request
-    had asked."""
+    """``big`` waits for a victim of ``claim``, which is known only when ``small`` is served; a
+    query of the index must not fix the time of ``big`` earlier."""
     lent = replace(allocation("lent", "b0", group="lab", owner="ada", ends_in=2 * HOUR))
     snapshot = Snapshot(
         devices=(*node("a", 2), *node("b", 1, model="A100")),
@@ -275,7 +274,7 @@ def test_a_step_with_events_is_the_two_halves_in_one() -> None:
     assert [allocation.request_id for allocation in scheduler.snapshot().allocations] == ["r"]
 
 
-def asking_back(*waits: PendingRequest) -> Snapshot:
+def reclaiming(*waits: PendingRequest) -> Snapshot:
     """a0 is free for A, which also preempts lent devices, and b0 for the head of the queue."""
     return Snapshot(
         devices=(*node("a", 2), *node("b", 2)),
@@ -309,7 +308,7 @@ def test_what_is_set_aside_for_a_guarantee_counts_as_free_for_it(
     queue: tuple[PendingRequest, ...],
 ) -> None:
     """Otherwise the order of evaluation would decide whether others could reclaim their quota."""
-    snapshot = asking_back(*queue)
+    snapshot = reclaiming(*queue)
 
     _, delta = step(SchedulerState(snapshot, NOW), [], NOW)
 
@@ -317,7 +316,7 @@ def test_what_is_set_aside_for_a_guarantee_counts_as_free_for_it(
 
 
 def test_what_was_set_aside_is_forgotten_with_the_next_step() -> None:
-    scheduler, _ = step(SchedulerState(asking_back(LATER, FOR_GOOD), NOW), [], NOW)
+    scheduler, _ = step(SchedulerState(reclaiming(LATER, FOR_GOOD), NOW), [], NOW)
 
     scheduler.apply([RequestWithdrawn(request_id="later")], NOW + 1)
 

@@ -108,7 +108,7 @@ def test_no_preemption_is_futile(snapshot: Snapshot) -> None:
     plan = decide(snapshot, NOW)
     asked = {stop.request_id: stop.for_request for stop in plan.stops}
     then = outcomes.after(snapshot, plan)
-    told = tuple(
+    leaving = tuple(
         replace(each, leaving=each.leaving or each.request_id in asked) for each in then.allocations
     )
-    assert withdrawable(replace(then, allocations=told), asked, NOW) == ()
+    assert withdrawable(replace(then, allocations=leaving), asked, NOW) == ()

@@ -113,8 +113,8 @@ def check_gangs(snapshot: Snapshot) -> None:
 
 
 def members(request: PendingRequest, got: list[Device]) -> tuple[tuple[GangRole, ...], ...]:
-    """The roles, with as many members as these devices are: in every way in which each member
-    sits within one node, and spread ones on a node each."""
+    """Return the roles with every number of members that these devices allow, where a member is
+    within one node, and spread members are on different nodes."""
     found = []
     for counts in product(*(range(role.minimum, role.wanted + 1) for role in request.gang)):
         sizes = [
@@ -161,7 +161,7 @@ def check_a_packed_gang_lies_together(snapshot: Snapshot) -> None:
                         assert len({each.switch for each in got}) == 1
 
 
-def check_everybody_is_planned(snapshot: Snapshot) -> None:
+def check_every_request_is_planned(snapshot: Snapshot) -> None:
     plan = decide(snapshot, NOW)
     planned = [start.request_id for start in plan.starts]
     planned += [wait.request_id for wait in plan.waits]
@@ -176,10 +176,9 @@ def check_a_preemptor_waits_for_its_victims(snapshot: Snapshot) -> None:
     assert {stop.for_request for stop in plan.stops} <= reclaiming
 
 
-def check_asking_back_comes_to_an_end(snapshot: Snapshot) -> None:
-    """Those that are asked go at once and are back in the queue. Where nothing is kept for
-    others, they were preempted for another; in any case preemptions end, and none is repeated
-    after the preemptors have started, and relocated work goes on."""
+def check_preemptions_terminate(snapshot: Snapshot) -> None:
+    """Check that preemptions end if victims leave at once and are queued again, that a preemptor
+    starts after each unless devices are reserved, and that relocated work runs again."""
     stay = tuple(each for each in snapshot.allocations if not each.leaving)
     snapshot = replace(snapshot, allocations=stay)
     kept = snapshot.reserved or any(each.lending is not None for each in snapshot.groups)
@@ -206,15 +205,11 @@ KEPT = (Reason.GUARANTEE, Reason.RESERVATION)
 
 
 def check_work_is_conserved(snapshot: Snapshot) -> None:
-    """A request that could start alone, and would end before anything else, has started.
-
-    The head may have its devices when a reservation ends: that is something as well.
-
-    But for two things. Devices that preemptors count on are set aside, and a place
-    for what is moved. And a promise is kept of devices that are wholly free: where a part of one
-    fills it, and takes none, who was ahead of it starts with the next decision; and so does a
-    part that fits on a device in parts, where it was held before the promise was filled.
-    """
+    """Check that a request which could start alone, and would end before any other work and the
+    next reservation edge, has started."""
+    # Exceptions: devices set aside for preemptors and relocated work, and requests held for
+    # guarantees or reservations beside shares. Those count wholly free devices: a share that fills
+    # one may let a request ahead, or another share, start only in the next cycle.
     plan = decide(snapshot, NOW)
     state = after(snapshot, plan)
     in_parts = any(each.share for each in started(snapshot, plan))
@@ -241,11 +236,8 @@ def check_work_is_conserved(snapshot: Snapshot) -> None:
 
 
 def check_the_head_is_not_delayed(snapshot: Snapshot) -> None:
-    """It fits as early with all that started behind it as without, with what is kept for others
-    and reserved at each moment until then; and what is left for good is as much for it as now.
-
-    An elastic gang starts as early with fewer members, where some are kept from it by then.
-    """
+    """Check that the head fits as early with the requests that started behind it as without, under
+    reservations and guarantees; an elastic gang possibly with fewer members."""
     plan = decide(snapshot, NOW)
     while plan.stops:
         # Where preemptors will run is known when their victims have left.
@@ -325,9 +317,9 @@ CHECKS = [
     check_budgets,
     check_gangs,
     check_a_packed_gang_lies_together,
-    check_everybody_is_planned,
+    check_every_request_is_planned,
     check_a_preemptor_waits_for_its_victims,
-    check_asking_back_comes_to_an_end,
+    check_preemptions_terminate,
     check_work_is_conserved,
     check_the_head_is_not_delayed,
     check_nothing_waits_for_ever,

@@ -125,10 +125,8 @@ def test_no_estimate_lies_in_the_past(snapshot: Snapshot) -> None:
 def test_an_estimate_is_when_it_starts_if_all_use_their_whole_limit(
     snapshot: Snapshot, spans: int
 ) -> None:
-    """Carry the plan out, let time pass up to the next end, decide again, until nothing moves.
-
-    All are equal and of one owner, so that none overtakes another as use grows.
-    """
+    """Plans are carried out until nothing is left to start. All requests are equal and of one
+    owner, so that none passes another as usage grows."""
     state = _equal(snapshot, spans * 600.0)
     expected = {w.request_id: w.estimate.at for w in decide(state, NOW).waits if w.estimate}
     started: dict[str, float] = {}

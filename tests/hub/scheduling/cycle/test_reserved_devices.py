@@ -90,7 +90,7 @@ def test_the_lending_limit_of_a_department_covers_the_guaranteed_quota_of_its_la
 
 
 def test_headroom_is_reserved_for_the_head_although_its_group_holds_broken_devices() -> None:
-    """Its allocations count, so that a limit as large as the lendable devices can be full."""
+    """Its allocations count, so that a limit as large as the pool can be reached."""
 
     def runs(request_id: str, *devices: str, name: str, hours: float) -> Allocation:
         return allocation(request_id, *devices, group=name, ends_in=hours * HOUR)

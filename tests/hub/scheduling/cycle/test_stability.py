@@ -97,8 +97,7 @@ SCENES = [
 
 
 def stops(snapshot: Snapshot, *, turns: int = 12) -> Counter[str]:
-    """How often each is stopped, while the clock stands still and all that is stopped is queued
-    again."""
+    """Count the stops by request in cycles at the same time, in which victims are queued again."""
     found: Counter[str] = Counter()
     for _ in range(turns):
         plan = decide(snapshot, NOW)
@@ -147,9 +146,9 @@ def test_devices_of_victims_behind_the_head_are_for_their_preemptor() -> None:
     plan = decide(HEAD, NOW)
     assert [(stop.request_id, stop.for_request) for stop in plan.stops] == [("zoe", "bob")]
 
-    told = tuple(replace(each, leaving=each.request_id == "zoe") for each in HEAD.allocations)
+    leaving = tuple(replace(each, leaving=each.request_id == "zoe") for each in HEAD.allocations)
     asked = {"zoe": "bob"}
-    assert withdrawable(replace(HEAD, allocations=told), asked, NOW, expired={"zoe"}) == ()
+    assert withdrawable(replace(HEAD, allocations=leaving), asked, NOW, expired={"zoe"}) == ()
 
     assert stops(HEAD) == {"zoe": 1}
 

@@ -99,11 +99,8 @@ TREE = {"cs": None, "cs101": "cs", "cs102": "cs", "math": None}
 
 @st.composite
 def crowds(draw: st.DrawFn, parents: Mapping[str, str | None], running: int) -> Snapshot:
-    """Requests for one device each, with equal limits; up to so many run already.
-
-    All of them may be stopped, or none: what others are guaranteed limits those that may not.
-    For the same reason all are sessions, or none.
-    """
+    """Draw requests for one device each with equal limits. All or none are preemptible, and all or
+    none are sessions, since guarantees of others limit non-preemptible work."""
     preemptible = draw(st.booleans())
     kind = Kind.JOB if preemptible else draw(st.sampled_from((Kind.JOB, Kind.SESSION)))
     devices = node("a", draw(st.integers(1, 6)))

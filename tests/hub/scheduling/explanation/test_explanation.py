@@ -1,4 +1,4 @@
-"""Why a request waits, and that followed suggestions keep their promise."""
+"""Wait reasons, and the effect of suggestions that are followed."""
 
 from __future__ import annotations
 
@@ -718,8 +718,9 @@ def carried_out(asked: Snapshot, plan: Plan) -> Snapshot:
         if each.id in started_with
     ]
     left = tuple(each for each in asked.pending if each.id not in started_with)
-    told = {stop.request_id for stop in plan.stops}
+    victims = {stop.request_id for stop in plan.stops}
     held = [
-        replace(each, leaving=each.leaving or each.request_id in told) for each in asked.allocations
+        replace(each, leaving=each.leaving or each.request_id in victims)
+        for each in asked.allocations
     ]
     return replace(asked, pending=left, allocations=(*held, *runs))

@@ -205,10 +205,10 @@ def test_no_warning_after_recent_work_or_an_unknown_signal(
             )
         ):
             worked = now
-        told = decision(watch, None, kept_at=None, idle_seconds=idle_seconds)
-        if told is IdleDecision.WARN:
+        result = decision(watch, None, kept_at=None, idle_seconds=idle_seconds)
+        if result is IdleDecision.WARN:
             assert now - worked >= idle_seconds
-        assert told in (IdleDecision.WARN, IdleDecision.LEAVE)
+        assert result in (IdleDecision.WARN, IdleDecision.LEAVE)
         assert watch.began <= watch.quiet_since <= now
 
 

@@ -210,8 +210,8 @@ def test_work_in_its_reservation_is_not_preempted(reserved: int, asked: list[str
 
 
 def test_no_victim_for_a_request_behind_the_first_under_a_limit() -> None:
-    """The urgent one waits for three of the three that cs may hold: a request that takes one
-    delays it, so that a victim would only start again."""
+    """The urgent request waits for all three devices that cs may hold: another request that takes
+    one would delay it, so that its victim would only start again."""
     cs = replace(group("cs", maximum=3), guaranteed=3)
     snapshot = Snapshot(
         devices=node("a", 4),

@@ -514,8 +514,8 @@ def test_no_victim_is_preempted_that_a_larger_one_made_unnecessary() -> None:
 
 
 def test_a_victim_of_another_preemptor_is_preempted_all_the_same() -> None:
-    """``large`` would be enough for ``p`` as well, but ``p`` is sure of its device only with the
-    notice that is its own."""
+    """``large`` would be enough for ``p`` as well, but only the victim of its own notice guarantees
+    ``p`` a device."""
     tree = GroupTree((group("cs"), group("math", 3)))
     small, large = (
         allocation("small", "a0", group="cs"),

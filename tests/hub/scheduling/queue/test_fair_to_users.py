@@ -29,8 +29,8 @@ BEFORE = tuple(
 def served(
     pending: tuple[PendingRequest, ...], past: Mapping[str, float] = MappingProxyType({})
 ) -> Iterator[Allocation]:
-    """The starts, in that order, where everything runs to its time limit and the ledger says
-    at every moment who used how much."""
+    """Yield the starts in order; all requests run to their time limits, and past use is always up
+    to date."""
     state = Snapshot(devices=DEVICES, groups=(group(),), pending=pending, allocations=BEFORE)
     now, over = NOW, defaultdict(float, past)
     while state.pending:
@@ -95,8 +95,8 @@ def test_a_user_with_more_past_use_waits_until_others_have_caught_up() -> None:
 
 
 def test_a_burst_of_fifty_by_one_user_passes_no_other_user() -> None:
-    """Fifty were there long before anybody else came: the second of them starts after everybody
-    else's first, and the third after their second."""
+    """Fifty requests are submitted long before those of other users: the second one starts after
+    the first of all others, and the third after their second."""
     burst = jobs("burst", 50, age=3600.0)
     others = tuple(each for owner in USERS for each in jobs(owner, 2))
     turns: dict[str, list[int]] = {owner: [] for owner in ("burst", *USERS)}
