@@ -506,7 +506,7 @@ def test_the_budgets_of_the_site_hold_where_no_file_says_otherwise(tmp_path: Pat
         for number in range(10):
             ran_for_50_s(store, store_kit.job(f"more{number}"), "D0", 1000.0 + 100 * number)
     result = carrel(*words, "--html", "-")
-    said = "Under carrel, 2 jobs never ended: a budget by term"
+    said = "Under carrel, 2 jobs never ended: held by a budget"
     assert said in result.stderr
     assert said in result.stdout
     found = json.loads(carrel(*words, "--json", "-").stdout)["policies"]

@@ -61,7 +61,7 @@ def test_a_group_without_tenants_is_named() -> None:
             "[groups.lab]\ncolour = 3\n", "'colour', which a replay does not use", id="unknown"
         ),
         pytest.param(
-            "[groups.lab]\nidle_seconds = 60\n", "'idle_seconds', which no", id="no effect"
+            "[groups.lab]\nidle_seconds = 60\n", "'idle_seconds', which a replay", id="no effect"
         ),
         pytest.param(
             "[groups.lab]\nmax_seconds = 60\n", r"max_seconds is 60\. Text", id="a bare number"

@@ -100,7 +100,7 @@ def test_a_share_is_a_part_of_one_device(tmp_path: Path, share: str) -> None:
     text = f"{OWN}1,10,2,,\n1,10,2,,{share}\n"
     with pytest.raises(InvalidInput, match=f"line 3: share is '{share}' and devices is 2") as no:
         read(tmp_path, "csv", text)
-    assert "With a share, devices is 1" in no.value.accepted
+    assert "With a share, devices must be 1" in no.value.accepted
     trace = read(tmp_path, "csv", text, skip=True)
     assert ([job.size for job in trace.jobs], [bad.number for bad in trace.bad]) == ([2], [3])
 
@@ -130,7 +130,7 @@ def test_without_these_columns_a_job_has_no_members(tmp_path: Path) -> None:
         ("1,10,8,3,,,", "members is '3' and devices is 8", "a multiple of members"),
         ("1,10,8,0,,,", "members is '0'", "at least 1"),
         ("1,10,8,two,,,", "members is 'two'", "A whole number"),
-        ("1,10,8,4,5,,", "minimum is '5' and members is 4", "At most as many"),
+        ("1,10,8,4,5,,", "minimum is '5' and members is 4", "at most the number of members"),
         ("1,10,8,4,0,,", "minimum is '0'", "at least 1"),
         ("1,10,8,4,,apart,", "arrangement is 'apart'", "pack or spread is accepted"),
         ("1,10,8,,2,,", "minimum is '2' and members is empty", "leave minimum empty"),
