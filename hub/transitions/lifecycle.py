@@ -186,7 +186,7 @@ def halt(request: RequestRecord, cause: Cause, *, now: float) -> Transition:
     states do not change.
     """
     if request.state is State.GRANTED:
-        state = after(request.state, Move.GIVE_BACK)
+        state = after(request.state, Move.RETURN)
         return released(
             replace(request, state=state), now=now, upto=now, entered=(state,), forgiven=True
         )
@@ -236,7 +236,7 @@ def give_back(
     """``granted | starting → queued`` if no process ran; a released lease changes nothing."""
     if not _holds(request, lease_id):
         return Transition(at=now, request=request)
-    state = after(request.state, Move.GIVE_BACK)
+    state = after(request.state, Move.RETURN)
     waiting = replace(request, state=state)
     return released(waiting, now=now, upto=charge_until, entered=(state,))
 

@@ -40,7 +40,7 @@ def preempt(request: RequestRecord, cause: Cause, notice: StopNotice, *, now: fl
     """
     marked = replace(request, moved_for=notice.moved_for, stopped_for=notice.stopped_for)
     if request.state is State.GRANTED and request.lease is not None:
-        state = after(request.state, Move.GIVE_BACK)
+        state = after(request.state, Move.RETURN)
         since = request.lease.granted_at
         return released(replace(marked, state=state), now=now, upto=since, entered=(state,))
     if request.state not in _HOLDS_DEVICES:

@@ -105,7 +105,7 @@ MALFORMED = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a request can never run, and which values would be accepted; both are sentences.
+    """Rejection of a request that can never run: the reason and the accepted values, as sentences.
 
     Attributes:
         group: the group with the limit; empty if the rule is not about a group.

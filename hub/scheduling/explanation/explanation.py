@@ -145,7 +145,7 @@ class QuotaState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Why a request waits.
+    """Explanation of the wait of a queued request.
 
     Attributes:
         wait: place, reason and expected start, as in the plan. Past the first page of the queue,

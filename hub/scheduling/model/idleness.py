@@ -28,7 +28,7 @@ _GAP_INTERVALS = 5
 
 
 class ActivityLevel(StrEnum):
-    """What a device did since the last sample."""
+    """Activity of a device since the last sample."""
 
     WORKED = "worked"
     QUIET = "quiet"
@@ -50,7 +50,7 @@ class DeviceActivity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelReport:
-    """What a session reports about its kernels.
+    """Report of a session about its kernels.
 
     Attributes:
         running: number of kernels that run a cell now.
@@ -113,7 +113,7 @@ class IdleWarning:
 
 
 class IdleDecision(StrEnum):
-    """What to do with a session and its idle warning."""
+    """Action for a session and its idle warning."""
 
     LEAVE = "leave"
     WARN = "warn"

@@ -31,7 +31,7 @@ class Budget:
 
 
 class Kind(StrEnum):
-    """What a request runs."""
+    """Kind of work of a request."""
 
     SESSION = "session"
     KERNEL = "kernel"
@@ -49,7 +49,7 @@ class PriorityClass(StrEnum):
 
 
 class Health(StrEnum):
-    """Whether a device works and may be allocated."""
+    """Health of a device."""
 
     OK = "ok"
     BUSY = "busy"
@@ -61,7 +61,7 @@ class Health(StrEnum):
 
 
 class MarkKind(StrEnum):
-    """Why new work is kept off a device or node."""
+    """Kind of a cordon of a device or node."""
 
     DRAIN = "drain"
     """Drained: running work ends by itself, or by a date."""
@@ -194,7 +194,7 @@ class Group:
 
 
 class Arrangement(StrEnum):
-    """How the members of a gang are placed."""
+    """Placement rule for the members of a gang."""
 
     PACK = "pack"
     """On as few nodes as possible."""

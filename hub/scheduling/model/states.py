@@ -39,7 +39,7 @@ class Move(StrEnum):
     """The intent to start is written; from here on a process may exist."""
     START = "start"
     """A process was seen."""
-    GIVE_BACK = "give back"
+    RETURN = "return"
     """Nothing ran: the request returns to the queue (claim window over, start refused)."""
     STOP = "stop"
     """It is being stopped, or ended by itself; its devices are not free yet."""
@@ -79,8 +79,8 @@ TABLE: Mapping[tuple[State, Move], State] = MappingProxyType(
         (State.STOPPING, Move.SUCCEED): State.SUCCEEDED,
         (State.STOPPING, Move.PREEMPT): State.PREEMPTED,
         (State.STOPPING, Move.HALT): State.HALTED,
-        (State.GRANTED, Move.GIVE_BACK): State.QUEUED,
-        (State.STARTING, Move.GIVE_BACK): State.QUEUED,
+        (State.GRANTED, Move.RETURN): State.QUEUED,
+        (State.STARTING, Move.RETURN): State.QUEUED,
         (State.STARTING, Move.LOSE): State.LOST,
         (State.RUNNING, Move.LOSE): State.LOST,
         (State.PREEMPTED, Move.REQUEUE): State.QUEUED,

@@ -20,7 +20,7 @@ from .running_set import RunningSet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldReason:
-    """Why free devices are withheld from a request.
+    """Reason for which free devices are withheld from a request.
 
     Attributes:
         reason: ``GUARANTEE``, ``RESERVATION`` or, for a running request, ``BUDGET``.

@@ -28,7 +28,7 @@ LATEST = 253_402_300_800
 
 
 class LeftOut(StrEnum):
-    """Why a valid line is not a job."""
+    """Reason for which a valid line is not a job."""
 
     NEVER_RAN = "never scheduled, so that its runtime is unknown"
     NO_DEVICE = "asks for no device"

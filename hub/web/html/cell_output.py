@@ -40,7 +40,7 @@ SANDBOXED: Mapping[str, str] = {
 
 
 class OutputForm(StrEnum):
-    """How an output is displayed."""
+    """Display form of an output."""
 
     STREAM = "stream"
     TEXT = "text"
