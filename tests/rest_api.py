@@ -16,7 +16,7 @@ def page() -> str:
     described = World().app.openapi()
     parts = [
         "# REST API",
-        f"Everything lies below `{API}`. This page is written from the description that the "
+        f"Everything lies below `{API}`. This page is generated from the description that the "
         "service itself serves as `openapi.json` there; after a change, run "
         "`python -m tests.rest_api`.",
         described["info"]["description"].strip(),

@@ -72,53 +72,52 @@ _REF = "#/components/schemas/{model}"
 ABOUT = """
 Notebook sessions and batch notebook jobs on one shared pool of devices.
 
-**Callers.** People are signed in through JupyterHub. Programs send a JupyterHub token,
+**Authentication.** Browsers sign in through JupyterHub. Programs send a JupyterHub token,
 `Authorization: token …`, with the scopes `access:services!service=carrel` and
-`custom:carrel:read` (to look) or `custom:carrel:submit` (to change things).
-A change that a browser asks for with its cookie needs the page's form token in
-`X-Carrel-CSRF`.
+`custom:carrel:read` (to read) or `custom:carrel:submit` (to change). A call of a browser
+that changes something also needs the form token of the page, in `X-Carrel-CSRF`.
 
-**Times** are seconds since the epoch (UTC), spans are seconds.
+**Times** are seconds since the epoch (UTC), durations are seconds.
 
-**Errors** are `application/problem+json` (RFC 9457). `code` is stable and made for programs,
-`detail` is a sentence for people, and `accepted` says what would have been accepted, where that
-helps. `request_id` is the id of the call, as in the header `X-Request-ID` of every answer; a
-well-formed one that you send is kept.
+**Errors** are `application/problem+json` (RFC 9457). `code` is stable and meant for programs,
+`detail` is a sentence for people, and `accepted` may say which values are accepted.
+`request_id` is the id of the call, as in the header `X-Request-ID` of every answer; a
+well-formed id that you send is kept.
 
-**Versions.** Answers with what administrators and teachers edit have an `ETag`. A change that sends
-it as `If-Match` is refused with 412 (`changed_meanwhile`) if what it changes has changed since;
-`detail` says by whom. Without `If-Match` the last change wins.
+**Versions.** Objects that administrators and teachers edit are answered with an `ETag`. A change
+that sends it as `If-Match` is refused with 412 (`changed_meanwhile`) if the object has changed
+since; `detail` says by whom. Without `If-Match` the last change wins.
 
-**Rights.** What is not yours to see is answered with 404, as if it did not exist. Teachers see
-the requests of the groups they teach, administrators all.
+**Authorization.** Objects that you may not see are answered with 404, as if they did not exist.
+Teachers see the requests of the groups they teach, administrators all requests.
 
-**Words.** A *request* asks for something to run (a session or a job). It waits in one queue
+**Terms.** A *request* is a session, a kernel, a job or a grading run. It waits in one queue
 until it is granted a *lease* on named *devices*, and ends with a *cause*.
 """
 
 
 _PROBLEMS = {
-    400: "A value is malformed: says which, and what is accepted.",
+    400: "A value is malformed; the answer names it and what is accepted.",
     401: "Not signed in.",
-    403: "Known, but not entitled; or a cross-site call.",
-    404: "It does not exist, or is not yours to see.",
-    409: "Refused, or the state of things does not allow it.",
-    412: "What the call changes has changed since the version in `If-Match`.",
-    413: "The body, or something in it, is larger than accepted.",
-    503: "A part that is needed does not answer; try again.",
+    403: "Signed in, but not permitted; or a cross-site call.",
+    404: "It does not exist, or you may not see it.",
+    409: "Refused, or not possible in the current state.",
+    412: "The object has changed since the version in `If-Match`.",
+    413: "The body, or a part of it, is too large.",
+    503: "A required service does not answer; try again.",
 }
 _SECURITY = {
     "token": {
         "type": "apiKey",
         "in": "header",
         "name": "Authorization",
-        "description": "`token …`, with a token that JupyterHub made.",
+        "description": "`token …`, with a token of JupyterHub.",
     },
     "cookie": {
         "type": "apiKey",
         "in": "cookie",
         "name": "carrel-session",
-        "description": "Of a browser that is signed in.",
+        "description": "The cookie of a signed-in browser.",
     },
 }
 
