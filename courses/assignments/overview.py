@@ -102,7 +102,12 @@ class AssignmentOverview:
         grade = self.delivery.released_grade(last)
         if grade is None:
             return {"feedback": True}
-        return {"feedback": True, "score": grade.score, "max_score": grade.max_score}
+        return {
+            "feedback": True,
+            "score": grade.score,
+            "max_score": grade.max_score,
+            "provisional": grade.provisional,
+        }
 
     def _for_class(
         self,

@@ -19,11 +19,13 @@ from nbformat import NotebookNode
 from nbgrader.preprocessors import GetGrades
 from traitlets.config import Config
 
+from ...hub.messages import units
 from ..grading.answer_key import NotebookKey
 from ..notebooks import ipynb
 
 _FORMGRADER: Final = Path(nbgrader.__file__).parent / "server_extensions/formgrader"
 _SCRIPT: Final = re.compile(r"<script\b.*?</script\s*>", re.DOTALL | re.IGNORECASE)
+_BODY: Final = re.compile(r"<body\b[^>]*>", re.IGNORECASE)
 _FONT: Final = re.compile(r"@font-face\s*\{[^}]*\}")
 _LINK: Final = re.compile(r"""\b(href|src)\s*=\s*("[^"]*"|'[^']*'|[^\s>"']+)""", re.IGNORECASE)
 _SAFE_SCHEMES: Final = ("http://", "https://", "mailto:", "data:image/png;", "data:image/jpeg;")
@@ -43,10 +45,12 @@ def feedback_page(
     student: str,
     gradebook: str,
     sentences: Mapping[str, str],
+    provisional: int = 0,
 ) -> str:
     """The page of one graded notebook, with scores and comments of the gradebook at this URL.
 
-    ``sentences`` of the verdicts, by cell, replace the outputs of hidden tests.
+    ``sentences`` of the verdicts, by cell, replace the outputs of hidden tests. ``provisional`` is
+    the number of cells that wait for a person.
     """
     role = {
         "student": student,
@@ -61,6 +65,11 @@ def feedback_page(
     with _ONE_BY_ONE:
         page, _ = _exporter().from_notebook_node(shown, resources=resources)
     page = _LINK.sub(_harmless, _SCRIPT.sub("", page))
+    if provisional:
+        said = (
+            f'<p class="alert alert-warning">These points are {units.provisional(provisional)}.</p>'
+        )
+        page = _BODY.sub(lambda body: f"{body[0]}\n{said}", page, count=1)
     # Icon fonts, from hosts that the page's policy blocks.
     head, end, body = page.partition("</head>")
     return f"{_FONT.sub('', head)}{end}{body}".replace("<head>", f"<head>\n{_POLICY}", 1)

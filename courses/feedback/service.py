@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ...hub.errors import CarrelError, Conflict, NotFound, TooLarge, Unavailable
 from ...hub.files.local import MAX_OUTPUT_BYTES
 from ...hub.files.safe_fs import opened_file
+from ...hub.messages import units
 from ...hub.records.audit import AuditAction
 from ...hub.records.identity import Identity
 from ...hub.schemas.admin import ConsequencesOut
@@ -26,7 +27,7 @@ from ..grading_runs.service import GradingService
 from ..model.interfaces import Blobs
 from ..model.records import Assignment, Member, Submission, SubmissionVerdict
 from ..roster.access import GRADERS, CourseAccess, CourseMembership, check_not_archived
-from .delivery import GRADE, FeedbackDelivery
+from .delivery import GRADE, FeedbackDelivery, newest
 
 if TYPE_CHECKING:
     from ..grading.answer_key import NotebookKey
@@ -41,6 +42,7 @@ class _GradedClass:
         keys: of the notebooks of the newest version.
         folder: nbgrader's folder of the course.
         gradebook: a copy: teachers' programs may write the one in the folder.
+        entries: of the gradebook, by student.
     """
 
     assignment: Assignment
@@ -49,6 +51,7 @@ class _GradedClass:
     keys: tuple[NotebookKey, ...]
     folder: Path
     gradebook: Path
+    entries: Mapping[str, GradebookPage]
 
     def pages(self, submission: Submission, notebook: str = "") -> dict[str, bytes]:
         """The page of each submitted notebook, or of one of them, by name."""
@@ -80,18 +83,25 @@ class _GradedClass:
             student=submission.person,
             gradebook=f"sqlite:///{self.gradebook}",
             sentences={cell.cell: cell.sentence for cell in cells if cell.notebook == key.name},
+            provisional=self._provisional(submission, key.name),
         )
+
+    def _provisional(self, submission: Submission, notebook: str) -> int:
+        """How many cells of a notebook wait for a person."""
+        page = self.entries.get(submission.person)
+        if page is None or not page.is_of(submission.at):
+            return 0
+        return sum(entry.waits for (name, _), entry in page.cells.items() if name == notebook)
 
     def grade(
         self,
         member: Member,
         submission: Submission,
         shifts: DeadlineShifts,
-        gradebook: Mapping[str, GradebookPage],
     ) -> bytes:
         """The points as they are released, as JSON."""
         penalty = late_penalty(self.assignment, shifts, member, submission)
-        page = gradebook.get(member.person)
+        page = self.entries.get(member.person)
         found = grades(member, submission, self.verdicts, penalty, page=page)
         return found.model_dump_json().encode()
 
@@ -123,7 +133,13 @@ class FeedbackService:
         for _, problem in self.release_to_class(who, course, name, (person,)):
             if problem is not None:
                 raise problem
-        return ConsequencesOut(sentences=[f"{person} has feedback on {name}."], saved=True)
+        feedback = self.access.store.feedback(course, name, person)
+        given = newest(feedback.values())
+        grade = None if given is None else self.delivery.released_grade(given)
+        waits = units.provisional(grade.provisional) if grade is not None else ""
+        sentence = f"{person} has feedback on {name}"
+        said = f"{sentence}; the points are {waits}." if waits else f"{sentence}."
+        return ConsequencesOut(sentences=[said], saved=True)
 
     def release_to_class(
         self, who: Identity, course: str, name: str, people: Iterable[str]
@@ -139,11 +155,10 @@ class FeedbackService:
         check_not_archived(membership.course)
         shifts = DeadlineShifts.read(self.access.store, course)
         with self._graded(membership, name) as graded:
-            gradebook = reader.pages_of(self.root, course, name)
             for person in people:
                 try:
                     member, submission = self._graded_submission(graded, person)
-                    grade = graded.grade(member, submission, shifts, gradebook)
+                    grade = graded.grade(member, submission, shifts)
                     pages = graded.pages(submission)
                     bundle = FileBundle.of([*pages.items(), (GRADE, grade)])
                     self.delivery.deliver(who, submission, bundle)
@@ -193,6 +208,7 @@ class FeedbackService:
                 keys=prepare(name, source).key.notebooks,
                 folder=folder,
                 gradebook=gradebook,
+                entries=reader.pages(folder, name),
             )
 
     def _graded_submission(self, graded: _GradedClass, person: str) -> tuple[Member, Submission]:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
+from operator import itemgetter
 
-from ...hub.schemas.grading import GradesOut
+from ...hub.schemas.courses import MemberOut
+from ...hub.schemas.grading import GradeOut, GradesOut
+
+
+_Row = tuple[str | float | None, ...]
 
 
 def csv_text(found: GradesOut) -> str:
@@ -14,23 +20,32 @@ def csv_text(found: GradesOut) -> str:
     Points that do not exist yet are empty: a spreadsheet would count zeros.
     """
     cells = list(dict.fromkeys((c.notebook, c.cell) for each in found.grades for c in each.cells))
+    named = [f"{notebook}/{cell}" for notebook, cell in cells]
+    # csv writes None as an empty cell.
+    rows: list[_Row] = [
+        (*_identity(absent), *[None] * (3 + len(cells))) for absent in found.no_submission
+    ]
+    rows += [_graded_row(each, cells) for each in found.grades]
     text = io.StringIO()
     out = csv.writer(text, lineterminator="\n")
-    named = [f"{notebook}/{cell}" for notebook, cell in cells]
     out.writerow(["student", "name", "section", "score", "max_score", "late_penalty", *named])
-    for each in found.grades:
-        scores = {(c.notebook, c.cell): c.score for c in each.cells}
-        graded = each.graded_at is not None and not each.why_not
-        points = (each.score, each.max_score) if graded else (None, None)
-        # csv writes None as an empty cell.
-        out.writerow(
-            [
-                *map(_harmless, (each.person, each.full_name, each.section)),
-                *(*points, each.penalty),
-                *(scores.get(cell) for cell in cells),
-            ]
-        )
+    out.writerows(sorted(rows, key=itemgetter(0)))
     return text.getvalue()
+
+
+def _graded_row(grade: GradeOut, cells: Iterable[tuple[str, str]]) -> _Row:
+    scores = {(cell.notebook, cell.cell): cell.score for cell in grade.cells}
+    graded = grade.graded_at is not None and not grade.why_not
+    points = (grade.score, grade.max_score) if graded else (None, None)
+    return (*_identity(grade), *points, grade.penalty, *(scores.get(cell) for cell in cells))
+
+
+def _identity(student: GradeOut | MemberOut) -> tuple[str, str, str]:
+    return (
+        _harmless(student.person),
+        _harmless(student.full_name),
+        _harmless(student.section),
+    )
 
 
 def _harmless(text: str) -> str:

@@ -48,7 +48,7 @@ from ..model.records import (
 )
 from ..releases.graded_cells import graded_cells
 from ..roster.access import GRADERS, CourseAccess, check_not_archived
-from ..roster.class_list import ClassList
+from ..roster.class_list import ClassList, member_out
 from ..submissions.receipts import SubmissionReceipts
 
 GRADER = ("python", "-P", "-m", "carrel.courses.grading_runs.worker")
@@ -285,6 +285,7 @@ class GradingService:
         verdicts, feedback = self.store.verdicts(course, name), self.store.feedback(course, name)
         made = self.store.released_version(course, name) if assignment.version else None
         pages = pages_of(self.root, course, name)
+        counting = self.counting(assignment)
         return GradesOut(
             course=course,
             assignment=name,
@@ -296,7 +297,12 @@ class GradingService:
                     given=feedback.get(sent.id),
                     page=pages.get(member.person),
                 )
-                for member, sent in self.counting(assignment)
+                for member, sent in counting
+            ],
+            no_submission=[
+                member_out(each)
+                for each in self.class_list.students(course)
+                if each.person not in {member.person for member, _ in counting}
             ],
         )
 

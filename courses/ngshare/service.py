@@ -104,7 +104,15 @@ class NgshareService:
 
     def submit(self, who: Identity, course: str, name: str, form: NgshareForm) -> TakenOut:
         self._assignment(who, course, name)
-        body = SubmitIn(files=sent_files(form.files), version=form.answered_version())
+        # nbgrader's clients cannot ask: one that lacks notebooks replaces no complete one.
+        complete = [
+            each for each in self._receipts(who, course, name, who.name) if not each.missing
+        ]
+        body = SubmitIn(
+            files=sent_files(form.files),
+            version=form.answered_version(),
+            incomplete=not complete,
+        )
         receipt = self.services.submissions.submit(who, course, name, body)
         return TakenOut(
             timestamp=stamp(receipt.at), sha256=receipt.sha256, sentence=receipt.sentence

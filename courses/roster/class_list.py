@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from ...hub.errors import NotFound, Unavailable
 from ...hub.runtime.context import Context
+from ...hub.schemas.courses import MemberOut
 from ..model.interfaces import CourseStore
-from ..model.records import Member
+from ..model.records import CourseRole, Member
 
 MAX_AGE_SECONDS = 30.0
 """How old the hub's list of users may be where it is only shown."""
@@ -26,6 +27,14 @@ class ClassList:
         listed = self.store.members(course)
         found = (*listed, *self.unlisted(course, listed))
         return tuple(sorted(found, key=lambda each: each.person))
+
+    def students(self, course: str) -> list[Member]:
+        """The current students, by name."""
+        return [
+            each
+            for each in self.members(course)
+            if each.role is CourseRole.STUDENT and each.left_at is None
+        ]
 
     def lookup(self, course: str) -> Callable[[str], Member]:
         """A function from a name to its roster entry; without an entry they are a student."""
@@ -66,3 +75,13 @@ class ClassList:
                 f"{person[:80]} is not in {course}.", accepted=f"See: carrel course roster {course}"
             )
         return known
+
+
+def member_out(member: Member) -> MemberOut:
+    return MemberOut(
+        person=member.person,
+        full_name=member.full_name,
+        section=member.section,
+        role=str(member.role),
+        left_at=member.left_at,
+    )

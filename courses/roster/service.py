@@ -9,10 +9,10 @@ from ...hub.groups.users import Users
 from ...hub.records.audit import AuditAction
 from ...hub.records.identity import Identity
 from ...hub.schemas.admin import ConsequencesOut
-from ...hub.schemas.courses import MemberOut, MembersOut
+from ...hub.schemas.courses import MembersOut
 from ..model.records import CourseRole
 from .access import GRADERS, TEACHERS, CourseAccess, check_not_archived
-from .class_list import ClassList
+from .class_list import ClassList, member_out
 from .csv_import import RosterChange, read_roster, roster_change
 
 _UNCHANGED = "Nothing changes."
@@ -31,16 +31,7 @@ class RosterService:
         self.access.membership(who, course, GRADERS)
         return MembersOut(
             teachers=list(context.store.teachers(course)),
-            members=[
-                MemberOut(
-                    person=each.person,
-                    full_name=each.full_name,
-                    section=each.section,
-                    role=str(each.role),
-                    left_at=each.left_at,
-                )
-                for each in self.class_list.members(course)
-            ],
+            members=[member_out(each) for each in self.class_list.members(course)],
         )
 
     def update(

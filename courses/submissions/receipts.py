@@ -13,7 +13,7 @@ from ..files.transfer import ref_out
 from ..model.interfaces import CourseStore
 from ..model.records import Assignment, Member, ReleasedVersion, Submission
 
-_NOTEBOOK = ".ipynb"
+NOTEBOOK = ".ipynb"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ class SubmissionReceipts:
         names = {file.name for file in sent.files.files}
         wanted = () if self.newest_version is None else self.newest_version.files.files
         missing = (file.name for file in wanted if file.name not in names)
-        return [name for name in missing if name.endswith(_NOTEBOOK)]
+        return [name for name in missing if name.endswith(NOTEBOOK)]
 
 
 def _sentence(late: deadline_rules.Lateness, sent: Submission, counts: Submission | None) -> str:

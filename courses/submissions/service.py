@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ...hub.errors import Forbidden, InvalidInput
+from ...hub.errors import Conflict, Forbidden, InvalidInput
 from ...hub.records.audit import AuditAction
 from ...hub.records.identity import Identity
 from ...hub.schemas.courses import HandedInOut, ReceiptOut, ReceiptsOut, SubmitIn
 from ..deadlines.shifts import DeadlineShifts
+from ..files.bundle import FileBundle
 from ..files.transfer import bundle_of_body, content_out, store_bundle
 from ..model.interfaces import Blobs
 from ..model.records import CourseRole, NewSubmission
+from ..notebooks import document
 from ..roster.access import TEACHERS, CourseAccess, check_not_archived
 from ..roster.class_list import ClassList
-from .receipts import SubmissionReceipts
+from .receipts import NOTEBOOK, SubmissionReceipts
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class SubmissionService:
             Forbidden: the user is not a student of the course.
             NotFound: it is not released.
             InvalidInput, TooLarge: of the files; nothing is stored then.
+            Conflict: a released notebook is missing, and ``incomplete`` is not set.
             Unavailable: it could not be stored.
         """
         context, store = self.access.context, self.access.store
@@ -51,6 +55,11 @@ class SubmissionService:
             raise InvalidInput(
                 "Nothing was submitted: there are no files.", accepted="Files.", field="files"
             )
+        last = store.submissions(course, name, who.name)[-1:]
+        repeated = any(each.files.sha256 == bundle.sha256 for each in last)
+        if assignment.version and not body.incomplete and not repeated:
+            released = store.released_version(course, name)
+            _check_complete(bundle, [file.name for file in released.files.files])
         made = store.submit(
             NewSubmission(
                 course=course,
@@ -107,3 +116,21 @@ class SubmissionService:
         self.access.store.choose(found, counts=counts, change=change)
         shown = self.receipts(who, found.course, found.assignment, person=found.person)
         return next(each for each in shown.receipts if each.number == found.number)
+
+
+def _check_complete(bundle: FileBundle, released: Iterable[str]) -> None:
+    """Refuse files that lack a notebook, so that they do not replace better ones by mistake."""
+    wanted = [name for name in released if name.endswith(NOTEBOOK)]
+    problems = [f"{name} is missing" for name in wanted if name not in bundle.files]
+    problems += [
+        f"{name} cannot be read as a notebook"
+        for name in wanted
+        if name in bundle.files and document.read(bundle.files[name]) is None
+    ]
+    if problems:
+        raise Conflict(
+            f"Nothing was submitted: {', '.join(problems)}.",
+            accepted="All notebooks of the assignment, under their names; or confirm that you "
+            "submit without them. It would be graded instead of what you submitted before.",
+            field="incomplete",
+        )

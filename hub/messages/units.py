@@ -27,6 +27,12 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def provisional(cells: int) -> str:
+    """``provisional: 2 cells wait for a person's points``; empty for none."""
+    verb = "waits" if cells == 1 else "wait"
+    return f"provisional: {count(cells, 'cell')} {verb} for a person's points" if cells else ""
+
+
 def device_hours(device_seconds: float) -> str:
     """``12.5 device-hours``."""
     return f"{hours(device_seconds)} device-hours"

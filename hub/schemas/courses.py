@@ -75,10 +75,13 @@ class BundleIn(In):
 class SubmitIn(BundleIn):
     """Body of ``POST …/assignments/{assignment}/submissions``; idempotent.
 
-    ``version`` is the released version that the work is based on; 0 if unknown.
+    ``version`` is the released version that the work is based on; 0 if unknown. Without a released
+    notebook, or with one that cannot be read, a submission is refused (409, field ``incomplete``)
+    unless ``incomplete`` is true.
     """
 
     version: Annotated[int, Field(ge=0, le=LARGEST)] = 0
+    incomplete: bool = False
 
 
 class ReleaseIn(BundleIn):
@@ -297,9 +300,10 @@ class AssignmentOut(Out):
 
     ``due`` is the caller's due date, ``class_due`` that of the class; both are null without a due
     date. ``state`` is one of: not released, open, fetched, submitted, closed. ``fetched``,
-    ``submitted`` and ``graded`` count students, for teachers and graders. ``now`` describes the
-    effect of a submission at this time. ``feedback`` is true if the student has feedback; then
-    ``score`` and ``max_score`` are the points, if known.
+    ``submitted`` and ``graded`` count students, for teachers and graders. ``now`` says what a
+    submission at this moment would mean. ``feedback`` is true once a student has feedback; then
+    ``score`` and ``max_score`` are the points, if known, and ``provisional`` is the number of cells
+    that a person has yet to grade.
     """
 
     course: str
@@ -320,6 +324,7 @@ class AssignmentOut(Out):
     now: str = ""
     score: float | None = None
     max_score: float | None = None
+    provisional: int = 0
     feedback: bool = False
     fetched: int | None = None
     submitted: int | None = None

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from .base import LARGEST, LONGEST, In, Moment, Out
-from .courses import ContentOut, FileRefOut
+from .courses import ContentOut, FileRefOut, MemberOut
 
 _MOST_CELLS = 10_000
 Points = Annotated[float, Field(ge=-1e9, le=1e9)]
@@ -62,7 +62,7 @@ class GradeOut(Out):
 
     ``penalty`` is the fraction of the points that is deducted for lateness; ``score`` is after the
     deduction. ``why_not`` says why there is no result, ``feedback_at`` when the student got
-    feedback.
+    feedback. ``provisional`` is the number of cells that a person has yet to grade or to review.
     """
 
     person: str
@@ -75,6 +75,7 @@ class GradeOut(Out):
     max_score: float = 0.0
     penalty: float = 0.0
     review: bool = False
+    provisional: int = 0
     cells: list[CellScoreOut] = []
     notes: list[str] = []
     why_not: str = ""
@@ -107,7 +108,8 @@ class GradingOut(Out):
 class GradesOut(Out):
     """The grading of an assignment: ``run`` is the newest run, null before the first one.
 
-    ``questions`` are the ids of its graded cells, in order.
+    ``questions`` are the ids of its graded cells, in order. ``no_submission`` are the students of
+    whom no submission counts.
     """
 
     course: str
@@ -115,6 +117,7 @@ class GradesOut(Out):
     run: GradingOut | None = None
     questions: list[str] = []
     grades: list[GradeOut]
+    no_submission: list[MemberOut] = []
 
 
 class GradedOut(Out):

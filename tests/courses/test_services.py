@@ -379,10 +379,34 @@ class TestSubmitting:
         assert course.services.submissions.choose(TEACHER, receipt.id, counts=True).counts
 
     def test_notebooks_that_are_missing_are_named(self, course: CourseSite) -> None:
-        body = SubmitIn(files=files({"other.ipynb": b"{}"}))
+        body = SubmitIn(files=files({"other.ipynb": b"{}"}), incomplete=True)
         assert course.services.submissions.submit(STUDENT1, "cs101", "ps1", body).missing == [
             "ps1.ipynb"
         ]
+
+    @pytest.mark.parametrize(
+        ("sent", "problem"),
+        [
+            ({"other.ipynb": SOURCE}, "ps1.ipynb is missing"),
+            ({"PS1.ipynb": SOURCE}, "ps1.ipynb is missing"),
+            ({"ps1.ipynb": b"not JSON"}, "ps1.ipynb cannot be read as a notebook"),
+            ({"ps1.ipynb": b"[]"}, "ps1.ipynb cannot be read as a notebook"),
+        ],
+        ids=["another", "other case", "damaged", "no notebook"],
+    )
+    def test_an_incomplete_submission_replaces_a_better_one_only_if_confirmed(
+        self, course: CourseSite, sent: dict[str, bytes], problem: str
+    ) -> None:
+        submissions = course.services.submissions
+        good = SubmitIn(files=files({"ps1.ipynb": SOURCE}))
+        submissions.submit(STUDENT1, "cs101", "ps1", good)
+        with pytest.raises(Conflict, match=problem) as refused:
+            submissions.submit(STUDENT1, "cs101", "ps1", SubmitIn(files=files(sent)))
+        assert refused.value.field == "incomplete"
+        (kept,) = submissions.receipts(STUDENT1, "cs101", "ps1").receipts
+        assert kept.counts
+        body = SubmitIn(files=files(sent), incomplete=True)
+        assert submissions.submit(STUDENT1, "cs101", "ps1", body).counts
 
     @pytest.mark.parametrize(
         ("body", "error"),

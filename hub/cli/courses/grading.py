@@ -106,7 +106,7 @@ def _progress(run: GradingOut) -> str:
 @click.command("grades", cls=ClientCommand)
 @click.argument("assignment", required=False)
 @course_option
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with one line for each cell.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with a column for each cell.")
 @json_option
 @site_option
 def grades_command(
@@ -136,17 +136,21 @@ def grades_command(
         display.as_json(found)
     elif as_csv:
         click.echo(csv_text(found), nl=False)
-    elif not found.grades:
+    elif not (found.grades or found.no_submission):
         click.echo(f"No submission for {assignment} counts.")
     else:
         header = ["STUDENT", "NUMBER", "SCORE", "OF", "LATE", "TO REVIEW", "CELLS"]
-        display.table(header, map(_row, found.grades), right="NUMBER,SCORE,OF,LATE")
+        absent = ([each.person, *[""] * 5, "no submission counts"] for each in found.no_submission)
+        rows = sorted([*map(_row, found.grades), *absent])
+        display.table(header, rows, right="NUMBER,SCORE,OF,LATE")
 
 
 def _row(grade: GradeOut) -> list[str]:
     cells = ", ".join(f"{cell.cell}: {cell.word}" for cell in grade.cells)
+    graded = grade.graded_at is not None and not grade.why_not
+    points = (f"{grade.score:g}", f"{grade.max_score:g}") if graded else ("", "")
     return [
-        *(grade.person, str(grade.number), f"{grade.score:g}", f"{grade.max_score:g}"),
+        *(grade.person, str(grade.number), *points),
         f"-{grade.penalty * 100:g} %" if grade.penalty else "",
         "yes" if grade.review else "",
         plain(grade.why_not or cells),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from ...client import Client
-from ...schemas.grading import CellScoreOut, MyGradeOut
+from ...messages import units
+from ...schemas.grading import CellScoreOut, GradeOut, MyGradeOut
 from ..common import display
 from ..common.terminal import plain
 
@@ -31,7 +32,7 @@ def _all(client: Client, course: str, *, as_json: bool) -> None:
     rows = [
         [
             *(each.name, each.state, _points(each.score), _points(each.max_score)),
-            "" if each.feedback else "no feedback yet",
+            units.provisional(each.provisional) if each.feedback else "no feedback yet",
         ]
         for each in found
     ]
@@ -44,7 +45,7 @@ def _one(found: MyGradeOut) -> None:
         late = f", {grade.penalty * 100:g}% late penalty" if grade.penalty else ""
         click.echo(
             f"{found.assignment} of {found.course}, submission {grade.number}: "
-            f"{grade.score:g} of {grade.max_score:g} points{late}."
+            f"{grade.score:g} of {grade.max_score:g} points{late}{_provisional(grade)}."
         )
         display.table(
             ["CELL", "RESULT", "SCORE", "OF", "WHY"], map(_row, grade.cells), right="SCORE,OF"
@@ -55,6 +56,10 @@ def _one(found: MyGradeOut) -> None:
         click.echo(found.sentence)
     if found.pages:
         click.echo(f"Pages with comments: carrel course feedback {found.assignment}")
+
+
+def _provisional(grade: GradeOut) -> str:
+    return f", {units.provisional(grade.provisional)}" if grade.provisional else ""
 
 
 def _row(cell: CellScoreOut) -> list[str]:

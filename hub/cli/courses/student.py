@@ -9,12 +9,12 @@ import click
 
 from ....courses.workspace import folder as workspace_folder
 from ...client import Client
-from ...errors import InvalidInput
+from ...errors import Conflict, InvalidInput
 from ...messages import units
 from ...schemas.courses import AssignmentOut, ReceiptOut, SubmitIn
 from ..common import display
 from ..common.client_command import ClientCommand, json_option, site_option
-from ..common.notes import note
+from ..common.notes import confirmed, note
 from ..common.terminal import plain
 from .selection import assignment_argument, course_option, due_text, working
 
@@ -98,10 +98,17 @@ def fetch_command(
 @assignment_argument
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @course_option
+@click.option("--incomplete", is_flag=True, help="Submit without a notebook of the assignment.")
 @json_option
 @site_option
 def submit_command(
-    *, assignment: str, folder: Path | None, course: str, as_json: bool, site: str | None
+    *,
+    assignment: str,
+    folder: Path | None,
+    course: str,
+    incomplete: bool,
+    as_json: bool,
+    site: str | None,
 ) -> None:
     """Submit FOLDER, or ./ASSIGNMENT, as often as you like until the due date.
 
@@ -124,8 +131,8 @@ def submit_command(
     with Client.from_environment(site) as client:
         known = mark.course if mark and version else ""
         name = working(client, course or known, assignment)
-        body = SubmitIn(files=content.sent, version=version)
-        receipt = client.hand_in(name, assignment, body)
+        body = SubmitIn(files=content.sent, version=version, incomplete=incomplete)
+        receipt = _submitted(client, name, assignment, body)
     if content.left_out:
         left = ", ".join(plain(each) for each in content.left_out[:5])
         note(f"Left out because they are not regular files: {left}.")
@@ -133,6 +140,19 @@ def submit_command(
         display.as_json(receipt)
         return
     _receipt(receipt)
+
+
+def _submitted(client: Client, course: str, assignment: str, body: SubmitIn) -> ReceiptOut:
+    """Submit; ask before files that lack a notebook replace what was submitted before."""
+    try:
+        return client.hand_in(course, assignment, body)
+    except Conflict as error:
+        if error.field != "incomplete":
+            raise
+        if not confirmed(f"{plain(error.message)} Submit without?"):
+            error.accepted = f"{error.accepted} (--incomplete)"
+            raise
+    return client.hand_in(course, assignment, body.model_copy(update={"incomplete": True}))
 
 
 def _receipt(receipt: ReceiptOut) -> None:

@@ -56,7 +56,7 @@ def site(tmp_path: Path) -> CourseSite:
     return site
 
 
-def grade(site: CourseSite, *people: str) -> None:
+def grade(site: CourseSite, *people: str, verdict: CellVerdict = TEST) -> None:
     """Write gradebook and verdicts as the grader does, without running notebooks."""
     prepared, services = prepare("ps1", NOTEBOOKS), site.services
     run = services.grading.start(TEACHER, "cs101", "ps1", GradeIn()).request
@@ -66,15 +66,17 @@ def grade(site: CourseSite, *people: str) -> None:
         book.save_release(prepared, due=None)
         for person in people:
             (sent,) = services.access.store.submissions("cs101", "ps1", person)
-            result = _result(prepared, person)
+            result = _result(prepared, person, verdict)
             when = datetime.fromtimestamp(sent.at, UTC)
             book.record("ps1", result, submitted_at=when)
             services.access.store.add_verdict(_verdict(run, sent, result))
 
 
-def _result(prepared: student_version.Prepared, person: str) -> SubmissionResult:
+def _result(
+    prepared: student_version.Prepared, person: str, verdict: CellVerdict
+) -> SubmissionResult:
     notebooks = tuple(
-        NotebookResult(name=name, node=node, verdicts=(replace(TEST, notebook=name),))
+        NotebookResult(name=name, node=node, verdicts=(replace(verdict, notebook=name),))
         for name, node in prepared.masters.items()
     )
     return SubmissionResult(student=person, notebooks=notebooks, seconds=0.1)
@@ -184,3 +186,15 @@ def test_an_oversized_file_in_place_of_a_graded_notebook_is_refused(
     monkeypatch.setattr(service, "MAX_OUTPUT_BYTES", 100)
     with pytest.raises(TooLarge, match=r"autograded/student1/ps1/ps1\.ipynb is too large"):
         site.services.feedback.preview(TEACHER, "cs101", "ps1", "student1", "ps1")
+
+
+def test_points_that_wait_for_a_person_are_released_as_provisional(site: CourseSite) -> None:
+    grade(site, "student1", "student2", verdict=replace(TEST, score=None, review=True))
+    done = site.services.feedback.release(TEACHER, "cs101", "ps1", "student1")
+    waits = "provisional: 2 cells wait for a person's points"
+    assert done.sentences == [f"student1 has feedback on ps1; the points are {waits}."]
+    mine = given(site, "student1")
+    assert json.loads(mine[GRADE])["provisional"] == 2
+    assert b"provisional: 1 cell waits for a person" in mine["ps1.html"]
+    (shown,) = site.services.overview.assignments(STUDENT1, "cs101").assignments
+    assert shown.provisional == 2

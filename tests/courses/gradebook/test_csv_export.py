@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from carrel.courses.gradebook.csv_export import csv_text
+from carrel.hub.schemas.courses import MemberOut
 from carrel.hub.schemas.grading import GradeOut, GradesOut
 
 
@@ -13,3 +14,9 @@ def test_what_is_not_graded_has_empty_points() -> None:
     found = GradesOut(course="cs101", assignment="ps1", grades=[graded, waiting, broken])
     rows = csv_text(found).splitlines()
     assert rows[1:] == ["ada,,,0.0,3.0,0.0", "ben,,,,,0.0", "eve,,,,,0.0"]
+
+
+def test_students_without_a_submission_have_a_row() -> None:
+    absent = MemberOut(person="zoe", full_name="=Zoe", section="blue", role="student")
+    found = GradesOut(course="cs101", assignment="ps1", grades=[], no_submission=[absent])
+    assert csv_text(found).splitlines()[1:] == ["zoe,'=Zoe,blue,,,"]

@@ -81,7 +81,11 @@ def submit(
     """Submit all files or none, and show the receipt or the error on the page."""
     try:
         mine = _mine(web, visitor, course, assignment)
-        body = SubmitIn(files=sent.folder("files"), version=mine.fetched_version)
+        body = SubmitIn(
+            files=sent.folder("files"),
+            version=mine.fetched_version,
+            incomplete=sent.fields.get("incomplete") == "yes",
+        )
         receipt = web.courses.submissions.submit(visitor.identity, course, assignment, body)
     except CarrelError as error:
         return _page(web, visitor, course, assignment, error=error, tried="submit")

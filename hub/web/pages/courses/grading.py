@@ -212,6 +212,8 @@ def _shown(
         "sections": sorted({row.section for row in rows if row.section}),
         "interrupted": interrupted(found.run) if found.run else "",
         "lacking": len(due_feedback(found, None)),
+        "provisional": sum(grade.provisional for grade in found.grades),
+        "waiting": sum(grade.provisional > 0 for grade in found.grades),
         "given": sum(grade.feedback_at is not None for grade in found.grades),
         "chosen": chosen,
         "address": course_url(course, "grading", assignment),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -125,6 +126,17 @@ def test_a_student_fetches_works_and_submits(course: Carrel, tmp_path: Path) -> 
     assert receipt["sha256"] in again.output
     assert receipt["sha256"] in course(STUDENT1, "receipts", "ps1").output
     assert "submitted" in course(STUDENT1, "assignments").output
+
+
+def test_a_submission_without_the_notebook_needs_an_option(course: Carrel, tmp_path: Path) -> None:
+    course(STUDENT1, "fetch", "ps1")
+    (tmp_path / "ps1" / "ps1.ipynb").rename(tmp_path / "ps1" / "mine.ipynb")
+    refused = course(STUDENT1, "submit", "ps1")
+    assert refused.exit_code != 0
+    assert "ps1.ipynb is missing" in refused.stderr
+    assert "--incomplete" in refused.stderr
+    done = course(STUDENT1, "submit", "ps1", "--incomplete", "--json")
+    assert json.loads(done.output)["missing"] == ["ps1.ipynb"]
 
 
 def test_a_students_check_does_not_count(course: Carrel, site: Site) -> None:
@@ -295,7 +307,8 @@ def test_a_grader_need_not_name_the_course_either(course: Carrel, tmp_path: Path
     (tmp_path / "small.csv").write_text("student\nstudent1\n")
     assert course(ADMIN, "create", "cs102", "--students", "small.csv").exit_code == 0
     assert "No submission for ps1 counts" in course(STUDENT1, "grade", "ps1").stderr
-    assert "No submission for ps1 counts" in course(STUDENT1, "grades", "ps1").output
+    shown = course(STUDENT1, "grades", "ps1").output
+    assert re.search(r"^student2 +no submission counts$", shown, re.MULTILINE)
     assert course(STUDENT1, "feedback", "ps1", "--release").exit_code == 0
     assert course(STUDENT1, "extend", "ps1").output == "There are no extensions for ps1.\n"
     refused = course(STUDENT1, "extend", "ps1", "student2", "1h")

@@ -9,6 +9,7 @@ import pytest
 
 from carrel.hub.records.identity import Identity
 
+from ....courses.notebook_samples import SOURCE
 from ...doubles import ADMIN, STUDENT1, TEACHER
 from ..course_samples import COURSE, PS1, course, files
 from ..fakes import API, PREFIX
@@ -29,14 +30,14 @@ def test_from_the_roster_to_the_receipt(course: Site) -> None:
     given = student.get(f"{PS1}/hand-out").json()
     assert given["version"] == 1
     assert b"BEGIN SOLUTION" not in base64.b64decode(given["files"][0]["content"])
-    sent = {"files": files(ps1_ipynb=b"my work"), "version": 1}
+    sent = {"files": files(ps1_ipynb=SOURCE), "version": 1}
     receipt = student.post(f"{PS1}/submissions", json=sent).json()
     assert (receipt["standing"], receipt["at"]) == ("on time", course.clock.now)
     assert student.post(f"{PS1}/submissions", json=sent).json() == receipt
     (seen,) = teacher.get(f"{PS1}/submissions", params={"person": "student1"}).json()["receipts"]
     assert seen == receipt
     content = teacher.get(f"{API}/submissions/{receipt['id']}").json()["files"][0]["content"]
-    assert base64.b64decode(content) == b"my work"
+    assert base64.b64decode(content) == SOURCE
     (shown,) = student.get(f"{COURSE}/assignments").json()["assignments"]
     assert (shown["state"], shown["fetched_version"]) == ("submitted", 1)
     (counted,) = teacher.get(f"{COURSE}/assignments").json()["assignments"]
@@ -50,7 +51,7 @@ def test_extensions_and_counting_submissions(course: Site) -> None:
     assert ask(course, "POST", f"{API}/outages", outage, TEACHER) == 403
     assert ask(course, "POST", f"{API}/outages", outage, ADMIN) == 201
     assert len(course.api(STUDENT1).get(f"{API}/outages").json()["outages"]) == 1
-    sent = {"files": files(ps1_ipynb=b"x")}
+    sent = {"files": files(ps1_ipynb=SOURCE)}
     receipt = course.api(STUDENT1).post(f"{PS1}/submissions", json=sent).json()
     for verb in ("PUT", "DELETE"):
         counts = f"{API}/submissions/{receipt['id']}/counts"
@@ -115,7 +116,7 @@ def test_clones_and_archives(course: Site) -> None:
     assert ask(course, "POST", f"{COURSE}/clone", {"name": "cs102"}, TEACHER) == 403
     assert ask(course, "POST", f"{COURSE}/clone", {"name": "cs102"}, ADMIN) == 201
     assert ask(course, "PUT", f"{COURSE}/archive", None, TEACHER) == 200
-    sent = {"files": files(ps1_ipynb=b"x")}
+    sent = {"files": files(ps1_ipynb=SOURCE)}
     assert ask(course, "POST", f"{PS1}/submissions", sent, STUDENT1) == 409
     assert ask(course, "DELETE", f"{COURSE}/archive", None, TEACHER) == 200
     assert ask(course, "POST", f"{PS1}/submissions", sent, STUDENT1) == 200
@@ -153,7 +154,7 @@ def test_a_gigabyte_is_refused_before_it_is_read(course: Site) -> None:
 
 def test_a_change_by_cookie_needs_the_form_token(course: Site) -> None:
     browser = course.world.browser("student1-oauth")
-    sent = {"files": files(ps1_ipynb=b"x")}
+    sent = {"files": files(ps1_ipynb=SOURCE)}
     assert browser.post(f"{PS1}/submissions", json=sent).status_code == 403
     assert course.api(TEACHER).get(f"{PS1}/submissions").json()["receipts"] == []
 
@@ -166,7 +167,7 @@ def test_the_desk_shows_assignments_with_their_receipts(course: Site) -> None:
         assert words in page
     # The page's script shows it in the reader's zone: 18:00 in Berlin, and an hour more.
     assert '<time datetime="2027-02-01T18:00:00Z" data-show="date">' in page
-    sent = {"files": files(other_ipynb=b"x")}
+    sent = {"files": files(other_ipynb=b"x"), "incomplete": True}
     receipt = course.api(STUDENT1).post(f"{PS1}/submissions", json=sent).json()
     page = course.page(STUDENT1).get(PREFIX).text
     check_page(page)
@@ -193,7 +194,7 @@ def test_a_teacher_grades_on_a_page_and_watches(course: Site) -> None:
     refused = browser.post(address, data=token)
     assert refused.status_code == 400
     assert "No submission for ps1 counts." in refused.text
-    course.api(STUDENT1).post(f"{PS1}/submissions", json={"files": files(ps1_ipynb=b"x")})
+    course.api(STUDENT1).post(f"{PS1}/submissions", json={"files": files(ps1_ipynb=SOURCE)})
     assert browser.post(address, data=token).status_code == 303
     for shown in (browser.get(address).text, browser.get(f"{address}/live").text):
         for words in ("0 of 1 graded, queued", "student1", "not graded yet"):

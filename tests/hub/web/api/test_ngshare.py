@@ -16,9 +16,11 @@ from carrel.courses.files.bundle import MAX_BYTES, MAX_FILES
 from carrel.hub.web import TokenHolder
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE, READ_SCOPE
 
-from ....courses.notebook_samples import SOURCE
+from ....courses.notebook_samples import SOURCE, source
 from ...doubles import ADMIN, STRANGER, STUDENT1, STUDENT2, TEACHER
 from .ngshare_site import AT, FILES, GRADER, Site, tree
+
+ONE, TWO, THREE = (source(number) for number in (1, 2, 3))
 
 
 @pytest.fixture
@@ -146,9 +148,9 @@ class TestAssignments:
 
 class TestSubmissions:
     def test_submissions_are_collected_by_time(self, course: Site) -> None:
-        first, second = course.submit(b"[1]"), course.submit(b"[2]")
+        first, second = course.submit(ONE), course.submit(TWO)
         assert first == "2027-01-15 08:00:01.250000 UTC"
-        course.submit(b"[3]", STUDENT2)
+        course.submit(THREE, STUDENT2)
         found = course.get(TEACHER, "submissions/cs101/ps1").json()["submissions"]
         assert [(each["student_id"], each["timestamp"], each["counts"]) for each in found] == [
             ("student1", first, False),
@@ -156,14 +158,14 @@ class TestSubmissions:
             ("student2", "2027-01-15 08:00:03.250000 UTC", True),
         ]
         last = course.get(GRADER, "submission/cs101/ps1/student1")
-        assert (unpacked(last), last.json()["timestamp"]) == ({"ps1.ipynb": b"[2]"}, second)
+        assert (unpacked(last), last.json()["timestamp"]) == ({"ps1.ipynb": TWO}, second)
         for timestamp in (first, first.removesuffix(" UTC")):
             earlier = course.get(TEACHER, "submission/cs101/ps1/student1", timestamp=timestamp)
-            assert unpacked(earlier) == {"ps1.ipynb": b"[1]"}
+            assert unpacked(earlier) == {"ps1.ipynb": ONE}
 
     def test_students_see_their_own_and_no_others(self, course: Site) -> None:
-        course.submit(b"[1]")
-        course.submit(b"[3]", STUDENT2)
+        course.submit(ONE)
+        course.submit(THREE, STUDENT2)
         found = course.get(STUDENT1, "submissions/cs101/ps1/student1").json()["submissions"]
         assert [each["student_id"] for each in found] == ["student1"]
         assert unpacked(course.get(STUDENT1, "submission/cs101/ps1/student1"))
@@ -177,7 +179,7 @@ class TestSubmissions:
             assert message.startswith("Permission denied (not course instructor). ")
 
     def test_missing_things_are_reported_in_ngshares_words(self, course: Site) -> None:
-        course.submit(b"[1]")
+        course.submit(ONE)
         never, unclear = {"timestamp": "2020-01-01 00:00:00.0 UTC"}, {"timestamp": "yesterday"}
         for path, query, status, words in (
             ("submission/cs101/ps9/student1", {}, 404, "Assignment not found. "),
@@ -191,11 +193,20 @@ class TestSubmissions:
             assert (path, code, message[: len(words)]) == (path, status, words)
 
     def test_the_same_again_is_the_same_submission(self, course: Site) -> None:
-        assert course.submit(b"[1]") == course.submit(b"[1]")
+        assert course.submit(ONE) == course.submit(ONE)
         assert len(course.store.submissions("cs101")) == 1
 
+    def test_no_complete_submission_is_replaced_by_one_without_its_notebook(
+        self, course: Site
+    ) -> None:
+        lacking = tree({"other.ipynb": ONE})
+        assert course.post(STUDENT2, "submission/cs101/ps1", files=lacking).status_code == 200
+        course.submit(ONE)
+        code, message = said(course.post(STUDENT1, "submission/cs101/ps1", files=lacking))
+        assert (code, message[:45]) == (409, "Nothing was submitted: ps1.ipynb is missing. ")
+
     def test_feedback_is_seen_by_its_student(self, course: Site) -> None:
-        timestamp = course.submit(b"[1]")
+        timestamp = course.submit(ONE)
         at = "feedback/cs101/ps1/student1"
         assert unpacked(course.get(STUDENT1, at, timestamp=timestamp)) == {}
         pages = {"ps1.html": b"<p>Well done.</p>"}
@@ -236,7 +247,7 @@ class TestRefusedFiles:
 
     @pytest.mark.parametrize("route", ROUTES)
     def test_a_refused_submission_stores_nothing(self, course: Site, route: str) -> None:
-        timestamp = course.submit(b"[1]")
+        timestamp = course.submit(ONE)
         for name, bad, words in BAD:
             files = json.dumps([{"path": "ps1.ipynb", "content": "e30="}, bad])
             code, message = self._tried(course, route, files, timestamp)

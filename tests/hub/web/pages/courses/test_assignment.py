@@ -16,6 +16,7 @@ from carrel.hub.web.dependencies.context import WebContext
 from carrel.hub.web.html.downloads import attachment
 
 from .....courses.checks import came_out
+from .....courses.notebook_samples import SOURCE
 from ....doubles import STUDENT1, STUDENT2, TEACHER
 from ...course_samples import course, files
 from ...fakes import ALL_SCOPES, API, PREFIX, Client
@@ -82,7 +83,7 @@ def test_the_hand_out_comes_as_a_zip(browser: Client) -> None:
 
 
 def test_submitted_files_have_a_receipt(course: Site, browser: Client) -> None:
-    answer = browser.post(f"{PAGE}/submit", files=sent(ps1_ipynb=b"my work", data_csv=b"1,2"))
+    answer = browser.post(f"{PAGE}/submit", files=sent(ps1_ipynb=SOURCE, data_csv=b"1,2"))
     assert (answer.status_code, answer.headers["location"]) == (303, f"{PAGE}#receipt-1")
     (sha256,) = receipts(course)
     for page in (read(browser.get(PAGE)), browser.get(f"{PAGE}/live/work").text):
@@ -94,7 +95,7 @@ def test_submitted_files_have_a_receipt(course: Site, browser: Client) -> None:
 def test_a_zip_is_unpacked(course: Site, browser: Client) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("ps1/ps1.ipynb", b"my work")
+        archive.writestr("ps1/ps1.ipynb", SOURCE)
     browser.post(f"{PAGE}/submit", files=[("files", ("ps1.zip", packed.getvalue()))])
     found = course.api(STUDENT1).get(f"{PS1}/submissions").json()["receipts"]
     assert [file["name"] for each in found for file in each["files"]] == ["ps1.ipynb"]
@@ -131,6 +132,21 @@ def test_a_refused_release_says_why_and_stores_nothing(
     assert 'id="submit-problem"' in answer.text
     assert sentence in answer.text
     assert receipts(course) == []
+
+
+def test_a_submission_without_the_notebook_is_confirmed_first(
+    course: Site, browser: Client
+) -> None:
+    other_name = sent(ps1_copy_ipynb=SOURCE)
+    answer = browser.post(f"{PAGE}/submit", files=other_name)
+    assert answer.status_code == 409
+    check_page(answer.text)
+    assert "Nothing was submitted: ps1.ipynb is missing." in answer.text
+    assert 'name="incomplete"' in answer.text
+    assert receipts(course) == []
+    answer = browser.post(f"{PAGE}/submit", files=other_name, data={"incomplete": "yes"})
+    assert answer.status_code == 303
+    assert "counts, incomplete" in read(browser.get(PAGE))
 
 
 def test_a_form_of_another_site_submits_no_assignment(course: Site) -> None:
@@ -180,7 +196,7 @@ def test_a_check_has_its_title_in_the_list_of_requests(course: Site, browser: Cl
 
 
 def test_points_and_feedback_appear_when_they_are_released(course: Site, browser: Client) -> None:
-    sent = {"files": files(ps1_ipynb=b"my work")}
+    sent = {"files": files(ps1_ipynb=SOURCE)}
     receipt = browser.post(f"{PS1}/submissions", json=sent).json()
     assert browser.get(f"{PS1}/my-grade").json()["grade"] is None
     cell = CellScoreOut(
@@ -189,7 +205,7 @@ def test_points_and_feedback_appear_when_they_are_released(course: Site, browser
     )  # fmt: skip  # one value
     grade = GradeOut(
         person="student1", submission=receipt["id"], number=1, score=0.9, max_score=2.0,
-        penalty=0.1, cells=[cell],
+        penalty=0.1, cells=[cell], provisional=2,
     )  # fmt: skip  # one value
     pages = {
         "ps1.html": b"<script>alert(1)</script>Well done.",

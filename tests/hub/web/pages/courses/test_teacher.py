@@ -134,7 +134,7 @@ def test_only_administrators_make_courses(site: Site) -> None:
 
 def test_the_overview_has_counts_and_links(course: Site) -> None:
     course.api(STUDENT1).get(f"{PS1}/hand-out")
-    course.api(STUDENT1).post(f"{PS1}/submissions", json={"files": files(ps1_ipynb=b"x")})
+    course.api(STUDENT1).post(f"{PS1}/submissions", json={"files": files(ps1_ipynb=SOURCE)})
     page = shown(course.page(TEACHER).get(TEACH))
     assert f'href="{PREFIX}course/cs101/grading/ps1"' in page
     assert f'href="{RELEASE}?assignment=ps1"' in page
