@@ -5,11 +5,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable
-from operator import itemgetter
 
 from ...hub.schemas.courses import MemberOut
 from ...hub.schemas.grading import GradeOut, GradesOut
-
 
 _Row = tuple[str | float | None, ...]
 
@@ -29,7 +27,7 @@ def csv_text(found: GradesOut) -> str:
     text = io.StringIO()
     out = csv.writer(text, lineterminator="\n")
     out.writerow(["student", "name", "section", "score", "max_score", "late_penalty", *named])
-    out.writerows(sorted(rows, key=itemgetter(0)))
+    out.writerows(sorted(rows, key=lambda row: str(row[0])))
     return text.getvalue()
 
 
