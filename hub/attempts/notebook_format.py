@@ -1,8 +1,8 @@
 """Read a notebook as valid format 4.5: upgrade it, repair it, or refuse it.
 
-Admission, the runner and the grading of submissions all read notebooks here, so that one of them
-accepts what another accepts. Papermill runs many files that violate the schema, since other
-programs write them: they are repaired, with a sentence for each kind of repair.
+Admission, the runner and the grading of submissions all use this module, so that they accept the
+same files. Many programs write notebooks that violate the schema, but that Papermill executes: they
+are repaired, with a sentence for each kind of repair.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..records.json_value import parse_json
 from .notebook_repair import DEFAULT_KERNEL, FORMAT, MALFORMED, PYTHON, NotebookRepair, Raw
 
 _OLDEST: Final = 2
-"""Format 1 was never in a release of IPython, and nbformat repeats its cells."""
+"""No release of IPython wrote format 1, and nbformat duplicates its cells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class ValidNotebook:
     """A notebook of format 4.5.
 
     Attributes:
-        repairs: a sentence for each kind of repair; empty if the file itself is valid.
+        repairs: a sentence for each kind of repair; empty if the file was valid.
     """
 
     node: NotebookNode
@@ -39,7 +39,7 @@ def read_notebook(name: str, content: str | bytes) -> ValidNotebook:
     """Parse a notebook of any format, and upgrade and repair it.
 
     Raises:
-        InvalidInput: it is not a notebook, or cannot be repaired.
+        InvalidInput: the content is not a notebook, or cannot be repaired.
     """
     raw = _parsed(name, content)
     version = raw.get("nbformat")
@@ -64,24 +64,24 @@ def read_notebook(name: str, content: str | bytes) -> ValidNotebook:
 
 
 def notebook_text(node: NotebookNode) -> str:
-    """Return the notebook as the text of a file; it can always be encoded."""
+    """Return the text of the notebook file, which can always be encoded as UTF-8."""
     text: str = nbformat.writes(node)  # type: ignore[no-untyped-call]
     try:
         text.encode()
-    except UnicodeEncodeError:  # half a character, which only JSON can write
+    except UnicodeEncodeError:  # a lone surrogate, which only a JSON escape can represent
         text = nbformat.writes(node, ensure_ascii=True)  # type: ignore[no-untyped-call]
     return text
 
 
 def resolve_kernel(wanted: str, installed: Collection[str]) -> str | None:
-    """Return the installed kernel of that name as Papermill finds it; None if there is none.
+    """Return the installed kernel that Papermill selects for a name; None if there is none.
 
     Jupyter ignores the case of kernel names, and ``python`` is the native kernel.
     """
     name = wanted.lower()
     if name == PYTHON:
         name = DEFAULT_KERNEL
-    return next((each for each in sorted(installed) if each.lower() == name), None)
+    return next((kernel for kernel in sorted(installed) if kernel.lower() == name), None)
 
 
 def _parsed(name: str, content: str | bytes) -> Raw:

@@ -1,4 +1,4 @@
-"""Upgrade and repair a notebook that violates the schema, and say what was done."""
+"""Upgrade and repair a notebook that violates the schema, and report the repairs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MALFORMED: Final = (
     TypeError,
     ValueError,
 )
-"""Content of another shape can break nbformat before the schema is checked."""
+"""Exceptions of nbformat, which content of another shape can break before the validation."""
 
 # JSON that is not validated yet.
 Raw: TypeAlias = dict[str, Any]
@@ -55,10 +55,10 @@ class NotebookRepair:
     """Repairs one notebook, and counts the repairs of each kind.
 
     Attributes:
-        upgrade: the format that it was upgraded from; empty if that changed nothing but ids.
-        kernel: it named no kernel, in a format without kernel names, and got the default one.
-        new_ids, retyped, outputs: the number of cells, cells and outputs.
-        added, removed, moved: numbers of cells by the name of the field.
+        upgrade: the original format; empty if the upgrade changed only ids.
+        kernel: whether the default kernel was set, because the format has no kernel names.
+        new_ids, retyped, outputs: the number of repaired cells, cells and outputs.
+        added, removed, moved: the number of repairs by the name of the field.
         metadata: the number of removed entries.
     """
 
@@ -87,7 +87,7 @@ class NotebookRepair:
         node = nbformat.versions[version].to_notebook_json(raw, minor=minor)
         found: Raw = nbformat.convert(node, FORMAT)  # type: ignore[no-untyped-call]
         for cell in found["cells"]:
-            cell.pop("id", None)  # random
+            cell.pop("id", None)  # random; ``_give_ids`` sets reproducible ones
         if self.kernel:
             spec = {"name": DEFAULT_KERNEL, "display_name": "Python 3", "language": PYTHON}
             found["metadata"]["kernelspec"] = spec
@@ -116,17 +116,17 @@ class NotebookRepair:
     def _minor(self, raw: Raw) -> int:
         minor = raw.get("nbformat_minor")
         if type(minor) is not int or minor < 0:
-            if raw["nbformat"] == FORMAT:  # earlier ones need none
+            if raw["nbformat"] == FORMAT:  # earlier formats do not require it
                 self._count(self.added, "nbformat_minor")
             raw["nbformat_minor"] = minor = 0
         return minor
 
     def _give_ids(self, cells: list[Raw], *, expected: bool) -> None:
-        """Give every cell a unique ID, the same each time the file is read."""
+        """Give every cell a unique id, which is the same whenever the file is read."""
         taken: set[str] = set()
         for cell in cells:
-            own = cell.get("id")
-            if not (isinstance(own, str) and _ID.fullmatch(own)) or own in taken:
+            cell_id = cell.get("id")
+            if not (isinstance(cell_id, str) and _ID.fullmatch(cell_id)) or cell_id in taken:
                 self.new_ids += expected or "id" in cell
                 cell["id"] = _id_of(cell, taken)
             taken.add(str(cell["id"]))
@@ -148,24 +148,24 @@ class NotebookRepair:
             self._add(cell, "outputs", list, list)
             self._add(cell, "execution_count", lambda: None, (int, type(None)))
             cell["outputs"] = list(self._valid_outputs(cell["outputs"]))
-            if isinstance(cell.get("collapsed"), bool):  # its place in format 3
+            if isinstance(cell.get("collapsed"), bool):  # as in format 3
                 cell["metadata"].setdefault("collapsed", cell.pop("collapsed"))
                 self._count(self.moved, "collapsed")
         else:
-            # Without the source of a code cell, it is unknown what would run.
+            # A code cell without a source is not repaired: its code is unknown.
             self._add(cell, "source", str)
         self._remove_others(cell, _CELLS[cell["cell_type"]])
 
     def _repair_tags(self, metadata: Raw) -> None:
-        """Keep the valid tags of a list: one of them may mark the parameters."""
+        """Remove invalid tags only, because another tag may mark the parameters cell."""
         tags = metadata.get("tags")
         if isinstance(tags, list):
-            valid = [each for each in tags if isinstance(each, str) and _TAG.fullmatch(each)]
+            valid = [tag for tag in tags if isinstance(tag, str) and _TAG.fullmatch(tag)]
             metadata["tags"] = list(dict.fromkeys(valid))
             self.metadata += len(tags) - len(metadata["tags"])
 
     def _valid_outputs(self, outputs: list[Raw]) -> Iterator[Raw]:
-        """Yield the outputs that are valid; they are replaced when the cell runs."""
+        """Yield the valid outputs; the others are dropped, because execution replaces them."""
         for output in outputs:
             kind = output.get("output_type") if isinstance(output, dict) else None
             if kind in _OUTPUTS:
@@ -188,13 +188,13 @@ class NotebookRepair:
         default: Callable[[], object],
         kind: type | tuple[type, ...] = object,
     ) -> None:
-        """Add a field that is missing or of another kind."""
+        """Set a field to its default if it is missing or has another type."""
         if name not in holder or not isinstance(holder[name], kind):
             holder[name] = default()
             self._count(self.added, name)
 
     def _remove_others(self, holder: Raw, known: Collection[str]) -> None:
-        for name in [each for each in holder if each not in known]:
+        for name in [key for key in holder if key not in known]:
             del holder[name]
             self._count(self.removed, name)
 
@@ -203,7 +203,7 @@ class NotebookRepair:
         numbers[name] = numbers.get(name, 0) + 1
 
     def sentences(self) -> Iterator[str]:
-        """Yield what was done, for the owner."""
+        """Yield a sentence for each kind of repair, for the owner."""
         if self.upgrade:
             yield f"Upgraded from notebook format {self.upgrade} to {FORMAT}.{MINOR}."
         if self.kernel:

@@ -23,7 +23,7 @@ def refuse_lost_state(state: StateFolder) -> None:
         problem = _damage(database)
         if problem:
             raise Refused(f"The database {database} {problem}.", accepted=_remedy(state))
-    if not _has_content(state.database) and (found := _work_of_a_site(state)):
+    if not _has_content(state.database) and (found := _evidence_of_use(state)):
         what = "is empty" if state.database.exists() else "is missing"
         raise Refused(
             f"The database {state.database} {what}, but the site has been used: {found}.",
@@ -66,7 +66,7 @@ def _damage(database: Path) -> str:
     return ""
 
 
-def _work_of_a_site(state: StateFolder) -> str:
+def _evidence_of_use(state: StateFolder) -> str:
     """Return the evidence that the site was used; empty for a new site.
 
     Only folders that the service alone writes to count: administrators may prepare the others

@@ -27,5 +27,5 @@ MonotonicClock = Callable[[], Instant]
 
 
 def monotonic() -> Instant:
-    """Read the monotonic clock, which neither steps nor runs while the machine is suspended."""
+    """Read the monotonic clock, which is never set and stops while the machine is suspended."""
     return Instant(time.monotonic())
