@@ -14,6 +14,7 @@ CarrelError
 │   ├── IllegalMove       the lifecycle table has no such transition
 │   └── StaleEpoch        the caller's lease has ended: stop
 ├── Unavailable           a required part is not responding; try again
+│   └── TooManyCalls      the caller makes too many calls; try again later
 ├── StateInUse            another process uses the state folder
 ├── PortBusy              another process listens on the port
 ├── BackupFailed          a backup could not be created or restored completely
@@ -103,6 +104,14 @@ class StaleEpoch(Conflict):
 class Unavailable(CarrelError):
     code = "unavailable"
     http_status = 503
+
+
+class TooManyCalls(Unavailable):
+    """Nothing was done; ``seconds`` is how long to wait before the next call."""
+
+    code = "too_many_calls"
+    http_status = 429
+    seconds = 1
 
 
 class StateInUse(CarrelError):

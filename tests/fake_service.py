@@ -33,6 +33,7 @@ class FakeService:
         notes: what is said of the notebook of a new job.
         page: the maximum number of requests in a page of the list.
         problems: whether errors have the form of RFC 9457 alone, without the older one.
+        too_many: how many calls are refused with 429 from now on.
         free: how many devices PUT /sessions may grant at once.
         conflicts: calls that are answered with 409 the next time: "launch", "started", or
             "cancel" for the launch of a request that its owner has cancelled.
@@ -55,6 +56,7 @@ class FakeService:
         self.headers: list[dict[str, str]] = []
         self.refuse: tuple[int, dict[str, Any]] | None = None
         self.fail_next: list[int] = []
+        self.too_many = 0
         self.drop_next: list[str] = []
         self.free = 1
         self.conflicts: list[str] = []
@@ -242,6 +244,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.route(path, body, silent=True)
             self.close_connection = True
             return None
+        if fake.too_many:
+            fake.too_many -= 1
+            refusal = {"error": {"code": "too_many_calls", "message": "Too many.", "accepted": ""}}
+            return self.answer(
+                429, json.dumps(refusal).encode(), "application/json", {"Retry-After": "7"}
+            )
         if fake.fail_next:
             return self.answer(fake.fail_next.pop(0), b"<html>away</html>", "text/html")
         return self.route(path, body)

@@ -116,7 +116,7 @@ class AttemptClient:
                     raise
                 if delay == _FIRST_DELAY:
                     log_line(f"waiting for the service ({error})")
-                time.sleep(delay)
+                time.sleep(max(delay, error.seconds))
                 delay = min(_LAST_DELAY, delay * 2)
 
     def _call(self, resource: str, body: Mapping[str, Json] | None) -> bytes:

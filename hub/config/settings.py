@@ -34,6 +34,7 @@ CLAIM_SECONDS = 600.0
 IDLE_COUNTDOWN_SECONDS = 600.0
 USE_HALF_LIFE_SECONDS = 7 * 86400.0
 PREEMPTION_GRACE_SECONDS = 120.0
+CALLS_PER_SECOND = 20.0
 LOCALHOST = "127.0.0.1"
 CONTACT = (
     "No account, or forgotten your password? Ask the administrator of this site, or your teacher."
@@ -75,6 +76,9 @@ class Settings:
         use_half_life_seconds: the half-life of past usage in the fair-share order, in seconds.
         preemption_grace_seconds: the grace period between a preemption notice and the stop of the
             preempted request, in seconds.
+        calls_per_second: the limit of HTTP calls of each user, on average; calls for ten seconds
+            may come at once. A call that uses more than 10 ms of processor time counts as several.
+            An address without a sign-in may make five times as many. 0: no limit.
         contact: plain text on the sign-in page: how to get an account or a new password. A demo
             shows where to find the sample passwords instead.
         log: the format of the service's log, `text` or `json`; overridden by CARREL_LOG.
@@ -96,6 +100,7 @@ class Settings:
     idle_countdown_seconds: float = IDLE_COUNTDOWN_SECONDS
     use_half_life_seconds: float = USE_HALF_LIFE_SECONDS
     preemption_grace_seconds: float = PREEMPTION_GRACE_SECONDS
+    calls_per_second: float = CALLS_PER_SECOND
     contact: str = CONTACT
     log: str = "text"
 

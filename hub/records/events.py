@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..scheduling.model.snapshot import Allocation, Device
+from ..scheduling.model.snapshot import Allocation, Device, PendingRequest
 from .json_value import Json
 
 
@@ -58,6 +58,7 @@ class ChangeDigest:
         touched: requests with events after the given one.
         suspect: requests whose lease has expired without a heartbeat.
         waiting: number of queued requests with devices.
+        queued: all queued requests.
         taught: groups by their teacher.
     """
 
@@ -68,3 +69,4 @@ class ChangeDigest:
     allocations: tuple[Allocation, ...]
     waiting: int
     taught: Mapping[str, frozenset[str]]
+    queued: tuple[PendingRequest, ...] = ()

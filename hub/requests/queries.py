@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import BinaryIO
@@ -70,6 +71,20 @@ class RequestQueries:
                 )
                 for query, page in pairs
             ]
+
+    def content_hashes(self, request_ids: Collection[str]) -> Mapping[str, str]:
+        """Return a hash of the content of every request, the same for all readers.
+
+        It leaves out the queue position and the growing charge.
+        """
+        wanted = RequestFilter(ids=frozenset(request_ids), limit=len(request_ids))
+        shown = self._presenter.all(self.context.store.requests(wanted), Viewer(identity=None))
+        return {
+            each.id: hashlib.sha256(
+                each.model_dump_json(exclude={"wait", "device_seconds"}).encode()
+            ).hexdigest()
+            for each in shown
+        }
 
     # -- the queue ------------------------------------------------------------------------
 

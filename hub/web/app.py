@@ -55,6 +55,7 @@ from .api import sessions as sessions_api
 from .api import usage as usage_api
 from .dependencies import errors, visitors
 from .dependencies.bodies import BodyLimit
+from .dependencies.call_limit import CallLimit
 from .dependencies.context import WebContext
 from .dependencies.group_choices import GroupChoiceCache
 from .dependencies.head_requests import HeadRequests
@@ -62,6 +63,7 @@ from .html import static_files
 from .html.filters import drawn_once, filters
 from .html.urls import server_url, wait_url
 from .live.change_feed import ChangeFeed
+from .live.dispatcher import ChangeDispatcher
 from .live.event_streams import EventStreams
 from .live.sse import Streams
 from .monitoring.metrics import Metrics
@@ -85,6 +87,7 @@ from .pages.jobs import detail as job_pages
 from .pages.jobs import list as job_list_pages
 from .pages.jobs import submit as submit_pages
 from .security.access import CallerAccess
+from .security.call_budgets import CallBudgets
 from .security.csrf import Csrf
 from .security.headers import SafeHeaders
 from .security.hub_oauth import SignIn
@@ -181,7 +184,9 @@ def build_app(
     membership = Membership.of(context)
     budgets = BudgetQueries(context.store, context.clock, membership)
     requests = RequestQueries(context)
-    change_feed = ChangeFeed(context.store, context.plan_cache, context.notifier)
+    dispatcher = ChangeDispatcher(
+        ChangeFeed(context.store, requests, context.plan_cache, context.notifier), streams
+    )
     app.state.web = WebContext(
         context=context,
         membership=membership,
@@ -208,14 +213,13 @@ def build_app(
         caller_access=CallerAccess(
             auth, signer, Csrf(signer, settings.url), hub_token, metrics_token
         ),
+        call_budgets=CallBudgets.of(settings),
         signer=signer,
         streams=streams,
-        change_feed=change_feed,
+        change_dispatcher=dispatcher,
         event_streams=EventStreams(
             requests=requests,
-            plan_cache=context.plan_cache,
-            feed=change_feed,
-            streams=streams,
+            dispatcher=dispatcher,
             listeners=context.spawner_listeners,
             notifier=context.notifier,
         ),
@@ -228,6 +232,7 @@ def build_app(
     app.add_exception_handler(visitors.SignInRequired, visitors.on_sign_in_required)
     description.describe(app)
     app.add_middleware(BodyLimit)
+    app.add_middleware(CallLimit)
     app.add_middleware(SafeHeaders)
     app.add_middleware(HeadRequests)
     app.add_middleware(Tracing)

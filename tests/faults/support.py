@@ -78,7 +78,7 @@ def insist(site: Installation, user: str, body: dict[str, Any]) -> None:
             answer = site.api("POST", "/requests", user=user, json=body)
         except httpx.TransportError:
             return False
-        assert answer.status_code in {201, 502, 503}, answer.text
+        assert answer.status_code in {201, 429, 502, 503}, answer.text
         return answer.status_code == 201
 
     eventually(accepted, f"the job {body['idempotency_key']} is accepted", within=90)

@@ -16,6 +16,7 @@ from ...errors import (
     NotFound,
     Refused,
     TooLarge,
+    TooManyCalls,
     Unavailable,
 )
 from ...schemas import ErrorBody, Out
@@ -34,6 +35,7 @@ _BY_STATUS: dict[int, type[CarrelError]] = {
     413: TooLarge,
     422: Refused,
     424: Unavailable,
+    429: TooManyCalls,
 } | dict.fromkeys(AWAY, Unavailable)
 
 

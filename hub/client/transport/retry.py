@@ -5,10 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import httpx
+
 from ...errors import Unavailable
 
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 2.0
+
+PATIENCE_SECONDS = 300.0
+"""How long a call waits for its turn, all refusals together."""
+_DEFAULT_SECONDS = 1.0
+_SHORTEST_SECONDS = 0.1
+
+
+def retry_after(answer: httpx.Response) -> float | None:
+    """Return how long the service asks to wait; None unless it refused one call too many.
+
+    Such a call has had no effect, whatever its method.
+    """
+    if answer.status_code != httpx.codes.TOO_MANY_REQUESTS:
+        return None
+    try:
+        seconds = float(answer.headers.get("Retry-After", ""))
+    except ValueError:  # a date, which our service never sends, or nothing
+        return _DEFAULT_SECONDS
+    return max(seconds, _SHORTEST_SECONDS) if seconds < PATIENCE_SECONDS else PATIENCE_SECONDS
 
 
 def pauses() -> Iterator[float]:

@@ -12,6 +12,7 @@ import httpx
 
 from ...errors import CarrelError, Unavailable
 from .calls import Call, HttpAnswer, broken, built, options_for, settled, shows_a_service
+from .retry import PATIENCE_SECONDS, retry_after
 from .site_url import SiteUrl
 from .sse import LineSplitter
 
@@ -85,8 +86,7 @@ class LoopTransport:
     @asynccontextmanager
     async def _answer(self, call: Call) -> AsyncIterator[httpx.Response]:
         try:
-            http = self._http()
-            answer = await http.send(built(http, call), stream=True)
+            answer = await self._admitted(call)
             try:
                 self.reached = self.reached or shows_a_service(answer)
                 if not answer.is_success:
@@ -98,6 +98,19 @@ class LoopTransport:
         except httpx.TransportError as error:
             self.reached = self.reached or not isinstance(error, httpx.ConnectError)
             raise self._broken(error) from error
+
+    async def _admitted(self, call: Call) -> httpx.Response:
+        """Send the call again for as long as the service refuses it as one too many."""
+        waited, http = 0.0, self._http()
+        while True:
+            answer = await http.send(built(http, call), stream=True)
+            pause = retry_after(answer)
+            if pause is None or waited >= PATIENCE_SECONDS:
+                return answer
+            await answer.aread()
+            await answer.aclose()
+            await self.pause(pause)
+            waited += pause
 
     def _http(self) -> httpx.AsyncClient:
         return self._client
@@ -186,8 +199,7 @@ class ThreadTransport:
     @contextmanager
     def _answer(self, call: Call) -> Iterator[httpx.Response]:
         try:
-            request = built(self._http, call)
-            answer = self._http.send(request, stream=True)
+            answer = self._admitted(call)
             try:
                 self.reached = self.reached or shows_a_service(answer)
                 if not answer.is_success:
@@ -199,3 +211,16 @@ class ThreadTransport:
         except httpx.TransportError as error:
             self.reached = self.reached or not isinstance(error, httpx.ConnectError)
             raise broken(self.site, error) from error
+
+    def _admitted(self, call: Call) -> httpx.Response:
+        """Send the call again for as long as the service refuses it as one too many."""
+        waited = 0.0
+        while True:
+            answer = self._http.send(built(self._http, call), stream=True)
+            pause = retry_after(answer)
+            if pause is None or waited >= PATIENCE_SECONDS:
+                return answer
+            answer.read()
+            answer.close()
+            self._sleep(pause)
+            waited += pause

@@ -14,13 +14,15 @@ from .tables.pool_rows import read_devices, read_marks
 
 def glance(connection: Connection, after: int | None, queue: Queue) -> ChangeDigest:
     last = connection.scalar(select(func.max(events.c.id))) or 0
+    queued = queue.read(connection)
     return ChangeDigest(
         last=last,
         touched=() if after is None or after >= last else _touched(connection, after),
         suspect=frozenset(connection.scalars(_SUSPECT)),
         devices=tuple(read_devices(connection, read_marks(connection)).values()),
         allocations=queries.allocations(connection),
-        waiting=sum(each.devices > 0 for each in queue.read(connection)),
+        waiting=sum(each.devices > 0 for each in queued),
+        queued=queued,
         taught=_taught(connection),
     )
 

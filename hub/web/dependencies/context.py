@@ -32,12 +32,13 @@ from ...sessions.held import HeldSessions
 from ...sessions.lifecycle import SessionLifecycle
 from ...usage.budgets import BudgetQueries
 from ...usage.reports import UsageReports
-from ..live.change_feed import ChangeFeed
+from ..live.dispatcher import ChangeDispatcher
 from ..live.event_streams import EventStreams
 from ..live.sse import Streams
 from ..monitoring.metrics import Metrics
 from ..monitoring.readiness import Readiness
 from ..security.access import CallerAccess
+from ..security.call_budgets import CallBudgets
 from ..security.signer import Signer
 from .group_choices import GroupChoiceCache
 
@@ -69,9 +70,10 @@ class WebContext:
     readiness: Readiness
     group_choices: GroupChoiceCache
     caller_access: CallerAccess
+    call_budgets: CallBudgets
     signer: Signer
     streams: Streams
-    change_feed: ChangeFeed
+    change_dispatcher: ChangeDispatcher
     event_streams: EventStreams
     settings: Settings
     templates: Environment

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...config.base_url import SERVICE_PREFIX
-from ...errors import CarrelError, NotFound, NotSignedIn, Unavailable
+from ...errors import CarrelError, NotFound, NotSignedIn, TooManyCalls, Unavailable
 from ...messages.validation import invalid
 from ...schemas import ErrorBody, ErrorOut
 from ...schemas.errors import PROBLEM_TYPE
@@ -114,6 +114,8 @@ def _as_json(request: Request, error: CarrelError) -> Response:
 def _headers(request: Request, error: CarrelError) -> dict[str, str]:
     # Needed here too: the response to an unexpected error bypasses the middleware for headers.
     named = {HEADER: id_of(request.scope)}
+    if isinstance(error, TooManyCalls):
+        return {**named, "Retry-After": str(error.seconds)}
     if isinstance(error, Unavailable):
         return {**named, "Retry-After": str(_RETRY_SECONDS)}
     if isinstance(error, NotSignedIn):

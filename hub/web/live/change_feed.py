@@ -1,14 +1,17 @@
 """Change feed: read the store once after every notification, however many streams are open.
 
-Every stream compares the newest digest with the one that it has sent; only a stream that may have
-news reads the store, with the rights of its reader.
+The feed compares the newest digest with the one before, once for all streams: the content of every
+request with new events, the queue positions, and the pool. A stream compares a few numbers (its
+fingerprint), and reads the store only when they differ.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from starlette.concurrency import run_in_threadpool
 
@@ -17,13 +20,22 @@ from ...records.events import ChangeDigest
 from ...records.identity import Identity, Viewer
 from ...runtime.notifier import ChangeNotifier
 from ...runtime.plan_cache import PlanCache
+from ...scheduling.model.plan import Wait
 
 _REMEMBERED = 10_000
+_COMPARED = 200
+"""With more changed requests at a time, all of them count as changed, without a read."""
 _LONG_AGO = 60.0
 """After this many seconds without followers, earlier changes are not read."""
 
 Fingerprint = tuple[object, ...]
 """A value that stays equal while there is nothing new for a reader."""
+
+
+class RequestContents(Protocol):
+    """Hashes of the content of requests; see ``RequestQueries``."""
+
+    def content_hashes(self, request_ids: Collection[str]) -> Mapping[str, str]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,25 +45,64 @@ class FeedView:
     version: int
     at: float
     glance: ChangeDigest
+    content_hashes: Mapping[str, str]
+    waits: Mapping[str, Wait]
 
     def viewer(self, who: Identity | None) -> Viewer:
         """Return a reader with the current rights."""
         teaches = self.glance.taught.get(who.name, frozenset()) if who else frozenset()
         return Viewer(identity=who, teaches=teaches)
 
+    def has_device(self, who: Identity) -> bool:
+        """Return whether this user is charged for a device."""
+        return any(a.owner == who.name and a.devices for a in self.glance.allocations)
 
-@dataclass(slots=True)
-class StreamCursor:
-    """The fingerprint of the last read of one stream."""
 
-    fingerprint: Fingerprint | None = None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageFingerprint:
+    """What the open page of one user depends on.
+
+    Attributes:
+        own: changes with the requests that the user may see.
+        around: changes with the pool and the positions in the queue.
+    """
+
+    own: Fingerprint
+    around: Fingerprint
+
+
+class _Changes:
+    """The number of the newest change, by owner and by group of the changed request."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._of_owner: dict[str, int] = {}
+        self._of_group: dict[str, int] = {}
+
+    def add(self, owner: str, group: str) -> None:
+        self._count += 1
+        self._of_owner[owner] = self._of_group[group] = self._count
+
+    def newest(self, viewer: Viewer) -> int:
+        """Return the newest change that this viewer may see."""
+        if viewer.sees_all:
+            return self._count
+        groups = (self._of_group.get(group, 0) for group in viewer.teaches)
+        return max(self._of_owner.get(viewer.name or "", 0), *groups, 0)
 
 
 class ChangeFeed:
-    """The newest digest, and the last change by request and by reader."""
+    """The newest digest, and what has changed since the digests before it."""
 
-    def __init__(self, store: Store, plan_cache: PlanCache, notifier: ChangeNotifier) -> None:
+    def __init__(
+        self,
+        store: Store,
+        requests: RequestContents,
+        plan_cache: PlanCache,
+        notifier: ChangeNotifier,
+    ) -> None:
         self._store = store
+        self._requests = requests
         self._plan_cache = plan_cache
         self._notifier = notifier
         self._newest: FeedView | None = None
@@ -59,61 +110,122 @@ class ChangeFeed:
         self._of_request: OrderedDict[str, int] = OrderedDict()
         self._forgotten = 0
         """The newest event of all requests that are not remembered."""
-        self._of_reader: dict[tuple[str, str], int] = {}
-        """The newest event by owner and group, of those later than the next."""
-        self._begun = 0
+        self._hashes: dict[str, str] = {}
+        """Of the remembered requests, without those that have not been compared."""
+        self._contents, self._positions = _Changes(), _Changes()
+        self._pool, self._drains = 0, 0
+        self._restarts = 0
+        """How often earlier changes were not read: everything may be new then."""
 
-    async def newest(self) -> FeedView:
+    async def newest(self, *, again: bool = False) -> FeedView:
         """Return a digest that began after the newest notification at the time of the call.
+
+        Args:
+            again: read even without a new notification, since other processes make none.
 
         Raises:
             CarrelError: the store is not responding.
         """
-        version = self._notifier.version
-        while self._newest is None or self._newest.version < version:
+        version, begun = self._notifier.version, self._newest if again else None
+        while self._newest is None or self._newest.version < version or self._newest is begun:
             if self._reading is None:
                 self._reading = asyncio.create_task(self._read())
             # Shielded: other streams wait for the same read.
             await asyncio.shield(self._reading)
         return self._newest
 
-    async def _read(self) -> None:
-        version, before = self._notifier.version, self._newest
-        at = asyncio.get_running_loop().time()
-        after = before.glance.last if before and at - before.at < _LONG_AGO else None
-        try:
-            glance = await run_in_threadpool(self._store.glance, after)
-        finally:
-            self._reading = None
-        if after is None:
-            self._of_request.clear()
-            self._of_reader.clear()
-            self._begun = self._forgotten = glance.last
-        for each in glance.touched:
-            self._of_request[each.request_id] = each.event_id
-            self._of_request.move_to_end(each.request_id)
-            self._of_reader[each.owner, each.group] = each.event_id
-        while len(self._of_request) > _REMEMBERED:
-            self._forgotten = self._of_request.popitem(last=False)[1]
-        self._newest = FeedView(version=version, at=at, glance=glance)
+    def page_fingerprint(self, view: FeedView, who: Identity) -> PageFingerprint:
+        """Return a fingerprint of the pages of this user."""
+        viewer = view.viewer(who)
+        return PageFingerprint(
+            own=(self._restarts, self._contents.newest(viewer), viewer.teaches),
+            around=(self._positions.newest(viewer), self._pool),
+        )
 
-    def _fingerprint(self, request_id: str, view: FeedView, who: Identity | None) -> Fingerprint:
+    def request_fingerprint(
+        self, view: FeedView, request_id: str, who: Identity | None
+    ) -> Fingerprint:
         """Return a fingerprint of one request for this reader."""
         return (
             self._of_request.get(request_id, self._forgotten),
             view.viewer(who).teaches,
-            self._plan_cache.waits.get(request_id),
+            view.waits.get(request_id),
             request_id in view.glance.suspect,
+            self._drains,
         )
 
-    def newest_event(self, viewer: Viewer) -> int:
-        """Return the newest event that this viewer may see."""
-        seen = (at for reader, at in self._of_reader.items() if viewer.may_see(*reader))
-        return max(seen, default=self._begun)
+    async def _read(self) -> None:
+        version, before = self._notifier.version, self._newest
+        at = asyncio.get_running_loop().time()
+        if before is not None and at - before.at >= _LONG_AGO:
+            before = None
+        try:
+            glance, content_hashes = await run_in_threadpool(self._look, before)
+        finally:
+            self._reading = None
+        view = FeedView(
+            version=version,
+            at=at,
+            glance=glance,
+            content_hashes=content_hashes,
+            waits=self._plan_cache.waits,
+        )
+        if before is None:
+            self._forget(glance.last)
+        else:
+            self._remember(view)
+            self._compare(before, view)
+        self._newest = view
 
-    async def news(self, cursor: StreamCursor, request_id: str, who: Identity | None) -> bool:
-        """Return whether one request may have changed for this reader since the last call."""
-        view = await self.newest()
-        fingerprint = self._fingerprint(request_id, view, who)
-        before, cursor.fingerprint = cursor.fingerprint, fingerprint
-        return fingerprint != before
+    def _look(self, before: FeedView | None) -> tuple[ChangeDigest, Mapping[str, str]]:
+        glance = self._store.glance(None if before is None else before.glance.last)
+        names = {each.request_id for each in glance.touched}
+        suspects = glance.suspect ^ (before.glance.suspect if before else glance.suspect)
+        names |= suspects
+        return glance, self._requests.content_hashes(names) if 0 < len(names) <= _COMPARED else {}
+
+    def _forget(self, last: int) -> None:
+        self._of_request.clear()
+        self._hashes.clear()
+        self._forgotten = last
+        self._restarts += 1
+
+    def _remember(self, view: FeedView) -> None:
+        for each in view.glance.touched:
+            self._of_request[each.request_id] = each.event_id
+            self._of_request.move_to_end(each.request_id)
+        while len(self._of_request) > _REMEMBERED:
+            name, self._forgotten = self._of_request.popitem(last=False)
+            self._hashes.pop(name, None)
+
+    def _compare(self, before: FeedView, view: FeedView) -> None:
+        """Count what differs from the digest before."""
+        glance = view.glance
+        readers = {
+            a.request_id: (a.owner, a.group)
+            for a in (*before.glance.allocations, *glance.allocations)
+        } | {each.request_id: (each.owner, each.group) for each in glance.touched}
+        suspects = glance.suspect ^ before.glance.suspect
+        for name in {each.request_id for each in glance.touched} | suspects:
+            now = view.content_hashes.get(name)
+            if now is None or now != self._hashes.pop(name, None):
+                self._contents.add(*readers.get(name, ("", "")))
+            if now is not None and name in self._of_request:
+                self._hashes[name] = now
+        if view.waits is not before.waits:
+            for each in glance.queued:
+                if view.waits.get(each.id) != before.waits.get(each.id):
+                    self._positions.add(each.owner, each.group)
+        self._pool += _pool(glance) != _pool(before.glance)
+        self._drains += _drains(glance) != _drains(before.glance)
+
+
+def _pool(glance: ChangeDigest) -> Fingerprint:
+    """Return what pages show of the pool; whose a device is differs from reader to reader."""
+    held = frozenset((a.request_id, a.devices) for a in glance.allocations if a.devices)
+    return glance.waiting, held, glance.devices
+
+
+def _drains(glance: ChangeDigest) -> Iterable[object]:
+    """Return the marks that end running requests, or that no longer do."""
+    return [device.drain for device in glance.devices]

@@ -1,9 +1,7 @@
 """Server-sent events: format, rate limit and prompt shutdown.
 
-A stream follows the notifier: it sends immediately, then after every notification, and a comment
-after 15 quiet seconds so that proxies keep the connection open. Bursts are limited to ten rounds a
-second; the first few are sent immediately, because a device that is released and granted again
-causes several notifications, and the last one starts a session.
+A stream sends immediately, then after every change, and a comment after 15 quiet seconds so that
+proxies keep the connection open.
 """
 
 from __future__ import annotations
@@ -51,15 +49,15 @@ class Streams:
     """All open streams of the service; ``close`` ends them for a shutdown."""
 
     def __init__(self, notifier: ChangeNotifier, *, keep_alive: float = KEEP_ALIVE_SECONDS) -> None:
-        self._notifier = notifier
-        self._keep_alive = keep_alive
+        self.notifier = notifier
+        self.keep_alive = keep_alive
         self.closed = False
         self.open = 0
         """The number of followers."""
 
     def close(self) -> None:
         self.closed = True
-        self._notifier.notify()
+        self.notifier.notify()
 
     async def rounds(self) -> AsyncGenerator[bool, None]:
         """Yield immediately, then once per change (True) or after a quiet period (False).
@@ -67,7 +65,7 @@ class Streams:
         Data that a consumer reads within a round is at least as new as the notification that
         started it, and a notification during a round starts the next one.
         """
-        seen, changed = self._notifier.version, True
+        seen, changed = self.notifier.version, True
         pace, clock = StreamPace(), asyncio.get_running_loop().time
         self.open += 1
         try:
@@ -76,7 +74,7 @@ class Streams:
                 await asyncio.sleep(pace.pause(clock()))  # the rate limit
                 if self.closed:
                     return
-                now = await self._notifier.wait(seen, self._keep_alive)
+                now = await self.notifier.wait(seen, self.keep_alive)
                 seen, changed = now, now != seen
         finally:
             self.open -= 1

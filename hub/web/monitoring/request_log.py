@@ -16,6 +16,7 @@ _log = logging.getLogger("carrel.http")
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _SEVERE = 500
 _REFUSED = 400
+_TOO_MANY = 429
 
 
 class Tracing:
@@ -58,6 +59,8 @@ def _log_call(scope: Scope, status: int, seconds: float) -> None:
     """Log a call with its path only, since the query may contain secrets."""
     if status >= _SEVERE:
         level = logging.ERROR
+    elif status == _TOO_MANY:
+        level = logging.DEBUG  # the limit itself logs them, but not all
     elif status >= _REFUSED or scope["method"] not in _READS:
         level = logging.INFO
     else:

@@ -88,6 +88,9 @@ well-formed id that you send is kept.
 that sends it as `If-Match` is refused with 412 (`changed_meanwhile`) if the object has changed
 since; `detail` says by whom. Without `If-Match` the last change wins.
 
+**Limits.** A user who makes too many calls gets 429 with the seconds to wait in `Retry-After`. The
+refused call had no effect. Follow an event stream instead of polling.
+
 **Authorization.** Objects that you may not see are answered with 404, as if they did not exist.
 Teachers see the requests of the groups they teach, administrators all requests.
 
@@ -104,6 +107,7 @@ _PROBLEMS = {
     409: "Refused, or not possible in the current state.",
     412: "The object has changed since the version in `If-Match`.",
     413: "The body, or a part of it, is too large.",
+    429: "Too many calls: wait for the seconds in `Retry-After`.",
     503: "A required service does not answer; try again.",
 }
 _SECURITY = {
@@ -184,4 +188,4 @@ def _complete(operation: dict[str, Any]) -> None:
             content["example"] = ANSWER_EXAMPLES[name]
 
 
-ERRORS = problems(400, 401, 403, 404, 409, 412, 413, 503)
+ERRORS = problems(400, 401, 403, 404, 409, 412, 413, 429, 503)

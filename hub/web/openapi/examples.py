@@ -13,6 +13,7 @@ from ...errors import (
     NotFound,
     NotSignedIn,
     TooLarge,
+    TooManyCalls,
     Unavailable,
 )
 from ...records.edits import ChangedMeanwhile
@@ -224,6 +225,7 @@ _PROBLEMS: dict[int, CarrelError] = {
         accepted="Nothing was saved. Compare with the current values, then repeat the change.",
     ),
     413: TooLarge("train.ipynb has 40 MiB.", accepted="At most 32 MiB."),
+    429: TooManyCalls("You make more calls than one user may.", accepted="Wait 2 s and try again."),
     503: Unavailable("JupyterHub does not answer.", accepted="Try again in a moment."),
 }
 

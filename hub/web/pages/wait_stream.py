@@ -11,7 +11,6 @@ from starlette.concurrency import run_in_threadpool
 from ...errors import CarrelError
 from ...records.identity import Identity
 from ..dependencies.context import WebContext
-from ..live.change_feed import StreamCursor
 from ..live.sse import ALIVE, message
 from .wait_view import WaitView
 
@@ -30,21 +29,24 @@ async def wait_events(
         return view, web.render("sessions/wait_status.html", view=view, csrf=csrf)
 
     shown: str | None = None
-    cursor = StreamCursor()
+    dispatcher = web.change_dispatcher
     try:
-        async for changed in web.streams.rounds():
-            if not await web.change_feed.news(cursor, request_id, who) and changed:
-                yield ALIVE
-                continue
-            view, html = await run_in_threadpool(read)
-            news = view.signature != shown
-            shown = view.signature
-            yield message("status", html) if news else ALIVE
-            if view.request.ended:
-                yield message("end")
-                return
-            if view.request.state == "running":
-                break
+        async with dispatcher.following(
+            lambda digest: dispatcher.feed.request_fingerprint(digest, request_id, who)
+        ) as follower:
+            async for changed in dispatcher.rounds(follower):
+                if not changed:
+                    yield ALIVE
+                    continue
+                view, html = await run_in_threadpool(read)
+                if view.signature != shown:
+                    yield message("status", html)
+                shown = view.signature
+                if view.request.ended:
+                    yield message("end")
+                    return
+                if view.request.state == "running":
+                    break
         pause = 0.1
         while not web.streams.closed:
             view, html = await run_in_threadpool(read)

@@ -14,11 +14,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from ...errors import Forbidden, NotSignedIn, Unavailable
+from ...config.base_url import SERVICE_PREFIX
+from ...errors import CarrelError, Forbidden, NotSignedIn, Unavailable
 from ...records.identity import Identity
 from ...requests.attempt_reports import AttemptReports
+from .call_budgets import ADDRESS
 from .csrf import HEADER, Csrf
 from .hub_oauth import ACCESS_SCOPE, METRICS_SCOPE, READ_SCOPE, SUBMIT_SCOPE, SignIn, TokenHolder
 from .signer import Signer, same
@@ -28,6 +31,8 @@ SESSION_PURPOSE = "session"
 _HUB_SESSION_COOKIE = "jupyterhub-session-id"
 _AUTHORIZATION = re.compile(r"(?:token|bearer)\s+(\S+)\s*", re.IGNORECASE)
 _HOW = "Send a JupyterHub token as 'Authorization: token …', or sign in with a browser."
+_LEASES_PREFIX = f"{SERVICE_PREFIX}api/v1/leases/"
+"""Where attempts report, with the token of their lease."""
 _HOW_TO_MONITOR = "Send what `carrel metrics-token` prints as 'Authorization: Bearer …'."
 
 
@@ -136,6 +141,27 @@ class CallerAccess:
             return False
         except Unavailable:
             return True
+
+    async def account(self, request: Request, reports: AttemptReports) -> str | None:
+        """Return whose calls this one counts among; None for parts of Carrel itself.
+
+        A caller who cannot be identified counts among those of their address.
+        """
+        address = f"{ADDRESS}{request.client.host if request.client else ''}"
+        try:
+            token = token_of(request)
+            if token is None:
+                visitor = await self.visitor(request)
+                return f"user {visitor.identity.name}" if visitor else address
+            if self.is_hub(token) or (self.metrics_token and same(token, self.metrics_token)):
+                return None
+            if request.url.path.startswith(_LEASES_PREFIX):
+                await run_in_threadpool(reports.lease_of_token, token)
+                return None
+            person = await self.sign_in.person(token)
+        except CarrelError:
+            return address
+        return f"user {person.identity.name}" if person else address
 
     def is_hub(self, token: str) -> bool:
         return same(token, self.hub_token)

@@ -40,6 +40,8 @@ Identities wait as long as a page does.
 """
 _CACHE_SECONDS = 5.0
 """How long an answer of JupyterHub is cached."""
+_CALL_SECONDS = 1.0
+"""A call that has waited in vain does not wait for the same token again: it is asked for twice."""
 _AWAY_SECONDS = 3600.0
 """How long a known identity is valid while JupyterHub is away."""
 _REMEMBERED = 10_000
@@ -77,7 +79,8 @@ class SignIn(Protocol):
 
 
 _Answer = tuple[Instant, TokenHolder | None]
-_NOTHING: _Answer = (Instant(-inf), None)
+_NEVER = Instant(-inf)
+_NOTHING: _Answer = (_NEVER, None)
 
 
 def hub_oauth(settings: Settings, service_token: str) -> HubOAuth:
@@ -111,6 +114,7 @@ class HubSignIn:
         self._availability = availability or HubAvailability(clock)
         self._clock = clock
         self._known: OrderedDict[tuple[str, str], _Answer] = OrderedDict()
+        self._failures: OrderedDict[tuple[str, str], Instant] = OrderedDict()
 
     @classmethod
     def of(cls, settings: Settings, service_token: str, availability: HubAvailability) -> Self:
@@ -123,7 +127,8 @@ class HubSignIn:
         now = self._clock()
         if now - read_at <= _CACHE_SECONDS:
             return known
-        if known is not None and self._availability.failed_lately:
+        failed_now = now - self._failures.get(key, _NEVER) < _CALL_SECONDS
+        if failed_now or (known is not None and self._availability.failed_lately):
             return self._remembered(key, None)
         try:
             async with asyncio.timeout(PAGE_SECONDS):
@@ -132,6 +137,9 @@ class HubSignIn:
                 )
         except (HTTPError, TimeoutError) as error:
             self._availability.failed()
+            self._failures[key] = self._clock()
+            while len(self._failures) > _REMEMBERED:
+                self._failures.popitem(last=False)
             return self._remembered(key, error)
         person = _person(model) if model is not None and model.get("kind") == "user" else None
         self._known[key] = (now, person)

@@ -115,6 +115,10 @@
     write(document.getElementById("most-hours"), hours);
   };
 
+  // The service refuses calls of a user who makes too many, and says when to try again.
+  const TOO_MANY = 429;
+  const retryAfter = (seconds) => 1000 * (Number(seconds) || 1);
+
   // Fetch the log of a job in pieces, and show it as text only.
   const KEPT = 200000;
   const followLog = (log) => {
@@ -122,9 +126,13 @@
     const decoder = new TextDecoder();
     const read = async () => {
       const live = document.querySelector(".request-live")?.dataset.live === "yes";
+      let pause = document.hidden ? 10000 : 2000;
+      let refused = false;
       try {
         for (;;) {
           const answer = await fetch(`${log.dataset.src}?offset=${offset}`);
+          refused = answer.status === TOO_MANY;
+          if (refused) pause = Math.max(pause, retryAfter(answer.headers.get("Retry-After")));
           if (!answer.ok) break;
           const bytes = new Uint8Array(await answer.arrayBuffer());
           if (!bytes.length) break;
@@ -138,7 +146,7 @@
         // The service is away; the next round retries.
       }
       if (!log.textContent) log.dataset.empty = live ? "No output yet." : "No output.";
-      if (live) setTimeout(read, document.hidden ? 10000 : 2000);
+      if (live || refused) setTimeout(read, pause);
     };
     read();
   };
@@ -164,6 +172,14 @@
       all[all.length - 1]?.scrollIntoView({ block: "end" });
     }
   };
+  // A part of a page that was refused is asked for again when the service says; forms are not.
+  document.addEventListener("htmx:responseError", ({ detail }) => {
+    const { elt, target, xhr, requestConfig } = detail;
+    if (xhr.status !== TOO_MANY || requestConfig.verb !== "get") return;
+    setTimeout(() => {
+      if (elt.isConnected) window.htmx.ajax("get", requestConfig.path, { source: elt, target });
+    }, retryAfter(xhr.getResponseHeader("Retry-After")));
+  });
   // Expensive parts (a quote, sums over weeks) are refreshed after a pause, during which further
   // changes are collected.
   const pending = new WeakSet();

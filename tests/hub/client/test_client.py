@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import os
@@ -14,8 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.hub.client import Client, Credentials, CredentialsFile, SiteUrl, public_site
+from carrel.hub.client import (
+    AsyncClient,
+    Client,
+    Credentials,
+    CredentialsFile,
+    SiteUrl,
+    public_site,
+)
 from carrel.hub.client.transport.sse import LineSplitter, Message, Parser
+from carrel.hub.client.transport.transports import LoopTransport
 from carrel.hub.errors import (
     CarrelError,
     Forbidden,
@@ -23,6 +32,7 @@ from carrel.hub.errors import (
     NotFound,
     OverMaximum,
     TooLarge,
+    TooManyCalls,
     Unavailable,
 )
 from carrel.hub.files.filenames import safe_name
@@ -178,6 +188,46 @@ class TestSubmitting:
         with Client(service.site, "x") as client, pytest.raises(Unavailable):
             client.submit(JOB.model_copy(update={"idempotency_key": ""}))
         assert len(service.called("POST", "requests")) == 1
+
+
+class TestTooManyCalls:
+    """The service refuses calls with 429 and says when to try again."""
+
+    def test_every_call_waits_as_long_as_the_service_says(self, service: FakeService) -> None:
+        pauses: list[float] = []
+        with Client(service.site, "x", sleep=pauses.append) as client:
+            service.too_many = 2
+            client.me()
+            service.too_many = 1
+            client.submit(JOB.model_copy(update={"idempotency_key": ""}))
+            assert len(service.requests) == 1, "a refused submission has no effect"
+            service.add("j-1", state="succeeded", ended=True)
+            service.too_many = 1
+            assert [item.state for item in client.follow("j-1")] == ["succeeded"]  # type: ignore[union-attr]
+        assert pauses == [7.0] * 4
+
+    def test_a_loop_of_events_waits_too(self, service: FakeService) -> None:
+        pauses: list[float] = []
+
+        class Hurried(LoopTransport):
+            async def pause(self, seconds: float) -> None:
+                pauses.append(seconds)
+
+        async def call() -> None:
+            transport = Hurried(SiteUrl.at(service.site), "x", 30.0)
+            async with AsyncClient(service.site, "x", transport=transport) as client:
+                service.too_many = 2
+                await client.me()
+
+        asyncio.run(call())
+        assert pauses == [7.0, 7.0]
+
+    def test_the_service_is_not_asked_for_ever(self, service: FakeService) -> None:
+        service.too_many = 1000
+        pauses: list[float] = []
+        with Client(service.site, "x", sleep=pauses.append) as client, pytest.raises(TooManyCalls):
+            client.me()
+        assert 300 <= sum(pauses) < 310
 
 
 class TestFollowing:

@@ -56,6 +56,7 @@ from carrel.hub.web import TokenHolder, build_app
 from carrel.hub.web.dependencies.context import WebContext
 from carrel.hub.web.dependencies.group_choices import GroupChoiceCache
 from carrel.hub.web.live.change_feed import ChangeFeed
+from carrel.hub.web.live.dispatcher import ChangeDispatcher
 from carrel.hub.web.security.access import SESSION_COOKIE, SESSION_PURPOSE
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE, READ_SCOPE, SUBMIT_SCOPE
 from carrel.spawners.fake import FakeBackend
@@ -329,6 +330,10 @@ class FakeService:
             taught=self.teachers,
         )
 
+    def content_hashes(self, request_ids: Collection[str]) -> Mapping[str, str]:
+        found = (self.found[name] for name in request_ids if name in self.found)
+        return {each.id: each.model_dump_json(exclude={"device_seconds"}) for each in found}
+
     def totals(self, who: Identity) -> UsageReport:
         return self.report
 
@@ -404,7 +409,8 @@ def with_fakes(web: WebContext, service: FakeService) -> WebContext:
     """Return the context with the fake in the place of all its services."""
     fake = cast(Any, service)
     reports = replace(web.usage, budgets=fake)
-    feed = ChangeFeed(fake, web.context.plan_cache, service.notifier)
+    feed = ChangeFeed(fake, fake, web.context.plan_cache, service.notifier)
+    dispatcher = ChangeDispatcher(feed, web.streams)
     return replace(
         web,
         membership=fake,
@@ -419,8 +425,8 @@ def with_fakes(web: WebContext, service: FakeService) -> WebContext:
         budgets=fake,
         usage=cast(UsageReports, FakeUsage(service, reports)),
         group_choices=GroupChoiceCache(fake, web.clock),
-        change_feed=feed,
-        event_streams=replace(web.event_streams, requests=fake, feed=feed),
+        change_dispatcher=dispatcher,
+        event_streams=replace(web.event_streams, requests=fake, dispatcher=dispatcher),
     )
 
 

@@ -16,7 +16,6 @@ from starlette.concurrency import run_in_threadpool
 from ....errors import CarrelError
 from ....schemas import EventOut, FilesOut, RequestOut
 from ...dependencies.context import WebContext
-from ...live.change_feed import StreamCursor
 from ...live.sse import ALIVE, message
 from ...security.access import Visitor
 from .timeline import (
@@ -143,18 +142,17 @@ class JobFeed:
 
 async def job_feed(feed: JobFeed) -> AsyncGenerator[bytes, None]:
     """Follow the request until it has ended."""
-    cursor = StreamCursor()
-    async for changed in feed.web.streams.rounds():
-        try:
-            change_feed, who = feed.web.change_feed, feed.visitor.identity
-            if not await change_feed.news(cursor, feed.request_id, who) and changed:
-                yield ALIVE
-                continue
-            news, ended = await run_in_threadpool(feed.read, quiet=not changed)
-        except CarrelError as error:
-            # The page reloads and then gets the error as a response.
-            _log.warning("The feed of %s ends early: %s", feed.request_id, error)
-            return
-        yield news or ALIVE
-        if ended:
-            return
+    dispatcher, who = feed.web.change_dispatcher, feed.visitor.identity
+    try:
+        async with dispatcher.following(
+            lambda view: dispatcher.feed.request_fingerprint(view, feed.request_id, who)
+        ) as follower:
+            async for changed in dispatcher.rounds(follower):
+                news, ended = await run_in_threadpool(feed.read, quiet=not changed)
+                if news or not changed:
+                    yield news or ALIVE
+                if ended:
+                    return
+    except CarrelError as error:
+        # The page reloads and then gets the error as a response.
+        _log.warning("The feed of %s ends early: %s", feed.request_id, error)

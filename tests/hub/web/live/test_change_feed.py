@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from carrel.hub.controller.reconciler import LEASE_SECONDS
+from carrel.hub.records.events import NewEvent
 from carrel.hub.records.identity import Identity
 from carrel.hub.requests.jobs import JobService
-from carrel.hub.requests.queries import RequestQueries
+from carrel.hub.requests.queries import EVENTS_AT_ONCE, RequestQueries
 from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.runtime.context import Context
-from carrel.hub.scheduling.model.plan import Plan, Reason, Wait
+from carrel.hub.scheduling.model.plan import Plan, Reason, Start, Wait
 from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.schemas import EventOut, RequestOut
 from carrel.hub.store import SqlStore
-from carrel.hub.web.live.change_feed import ChangeFeed, Fingerprint, StreamCursor
-from carrel.hub.web.live.page_fingerprint import PageFingerprint
+from carrel.hub.web.live.change_feed import ChangeFeed, PageFingerprint
+from carrel.hub.web.live.dispatcher import ChangeDispatcher
+from carrel.hub.web.live.event_streams import EventStreams
+from carrel.hub.web.live.sse import Streams
 from carrel.spawners.fake import FakeBackend
 
 from ....stores import TemporaryTransactions
@@ -40,6 +45,24 @@ class CountingStore(SqlStore):
         return super().__getattribute__(name)
 
 
+class CountingQueries(RequestQueries):
+    """Queries that count what is read and serialised for streams."""
+
+    def __init__(self, context: Context, made: Counter[str]) -> None:
+        super().__init__(context)
+        object.__setattr__(self, "made", made)
+
+    def request(self, who: Identity | None, request_id: str) -> RequestOut:
+        self.made["request"] += 1
+        return super().request(who, request_id)
+
+    def events(
+        self, who: Identity | None, request_id: str, after: int = 0, *, limit: int = EVENTS_AT_ONCE
+    ) -> list[EventOut]:
+        self.made["events"] += 1
+        return super().events(who, request_id, after, limit=limit)
+
+
 @pytest.fixture
 def store() -> CountingStore:
     return CountingStore()
@@ -53,74 +76,122 @@ def context(store: CountingStore, tmp_path: Path) -> Context:
     return made
 
 
-def page(context: Context, change_feed: ChangeFeed, who: Identity) -> PageFingerprint:
-    return PageFingerprint(RequestQueries(context), context.plan_cache, change_feed, who)
+def feed_of(context: Context) -> ChangeFeed:
+    requests = RequestQueries(context)
+    return ChangeFeed(context.store, requests, context.plan_cache, context.notifier)
 
 
-async def look(pages: list[PageFingerprint]) -> list[Fingerprint]:
-    return list(await asyncio.gather(*(each.read(quiet=False) for each in pages)))
+async def look(feed: ChangeFeed, people: Sequence[Identity]) -> list[PageFingerprint]:
+    return [feed.page_fingerprint(await feed.newest(), who) for who in people]
 
 
 def test_two_hundred_pages_read_once_per_notification(
     context: Context, store: CountingStore
 ) -> None:
     async def follow() -> tuple[Counter[str], list[bool]]:
-        change_feed = ChangeFeed(context.store, context.plan_cache, context.notifier)
-        pages = [page(context, change_feed, STUDENT2) for _ in range(200)]
-        pages.append(page(context, change_feed, STUDENT1))
-        before = await look(pages)
+        feed, people = feed_of(context), [*[STUDENT2] * 200, STUDENT1]
+        before = await look(feed, people)
         await asyncio.to_thread(JobService(context).submit, STUDENT1, command(devices=0))
         store.reads.clear()
-        after = await look(pages)
+        after = await look(feed, people)
         return Counter(store.reads), [a != b for a, b in zip(before, after, strict=True)]
 
     reads, news = asyncio.run(follow())
     assert news == [False] * 200 + [True]
     assert reads["glance"] == 1
-    # Queued and ended requests, for the one page that shows the new request.
-    assert reads["requests"] == 2
-    assert sum(reads.values()) < 15
+    assert reads["requests"] == 1, "the one that changed, once for all pages"
+    assert sum(reads.values()) == 2
 
 
-def test_two_hundred_streams_of_one_job_read_nothing_for_another(
+def test_an_event_that_changes_nothing_on_a_page_is_no_news(context: Context) -> None:
+    """What a cell prints has its own stream; the lists of requests show nothing of it."""
+
+    async def follow() -> list[bool]:
+        feed = feed_of(context)
+        job = await asyncio.to_thread(JobService(context).submit, STUDENT1, command(devices=0))
+        store, now = context.store, context.clock()
+        (lease,) = store.grant(
+            [Start(request_id=job.id, devices=())], now=now, lease_seconds=LEASE_SECONDS
+        )
+        store.launch(lease.id, now=now)
+        changed = []
+
+        async def after(*events: NewEvent) -> None:
+            before = await look(feed, [STUDENT1])
+            await asyncio.to_thread(store.add_events, lease.id, events)
+            context.notifier.notify()
+            changed.append(await look(feed, [STUDENT1]) != before)
+
+        def printed(number: int) -> NewEvent:
+            return NewEvent(seq=number, at=now, kind="cell_output", data={"text": "hello"})
+
+        await after(printed(1))
+        await after(printed(2))
+        await after(NewEvent(seq=3, at=now, kind="note", data={}), printed(4))
+        before = await look(feed, [STUDENT1])
+        await asyncio.to_thread(RequestTermination(context).cancel, STUDENT1, job.id)
+        context.notifier.notify()
+        changed.append(await look(feed, [STUDENT1]) != before)
+        return changed
+
+    first, *prints, cancelled = asyncio.run(follow())
+    assert first, "its content was not known before"
+    assert prints == [False, False]
+    assert cancelled
+
+
+def test_two_hundred_streams_of_one_job_read_and_serialise_a_change_once(
     context: Context, store: CountingStore
 ) -> None:
-    async def follow() -> tuple[Counter[str], list[bool], list[bool]]:
-        change_feed = ChangeFeed(context.store, context.plan_cache, context.notifier)
-        first = await asyncio.to_thread(JobService(context).submit, STUDENT1, command(devices=0))
-        cursors = [StreamCursor() for _ in range(200)]
+    """They read nothing at all for another job."""
+    made: Counter[str] = Counter()
 
-        async def news() -> list[bool]:
-            return [await change_feed.news(each, first.id, STUDENT1) for each in cursors]
+    async def follow() -> None:
+        streams = Streams(context.notifier)
+        dispatcher = ChangeDispatcher(feed_of(context), streams)
+        queries = CountingQueries(context, made)
+        shared = EventStreams(
+            requests=queries,
+            dispatcher=dispatcher,
+            listeners=context.spawner_listeners,
+            notifier=context.notifier,
+        )
+        context.notifier.bind()
+        job = await asyncio.to_thread(JobService(context).submit, STUDENT1, command(devices=0))
+        followers = [shared.of_request(STUDENT1, job.id, 0) for _ in range(200)]
 
-        assert all(await news())
+        async def until(sent: bytes) -> None:
+            async def one(stream: AsyncGenerator[bytes, None]) -> None:
+                while sent not in await anext(stream):
+                    pass
+
+            await asyncio.gather(*map(one, followers))
+
+        await until(b"event: state")
+        made.clear()
         await asyncio.to_thread(JobService(context).submit, STUDENT2, command(devices=0))
-        store.reads.clear()
-        of_another = await news()
-        reads = Counter(store.reads)
-        await asyncio.to_thread(RequestTermination(context).cancel, STUDENT1, first.id)
-        return reads, of_another, await news()
+        await asyncio.to_thread(RequestTermination(context).cancel, STUDENT1, job.id)
+        await until(b"event: end")
+        for stream in followers:
+            await stream.aclose()
+        assert streams.open == 0
 
-    reads, of_another, of_this = asyncio.run(follow())
-    assert reads["glance"] == 1
-    assert reads["request"] == reads["requests"] == 0
-    assert not any(of_another)
-    assert all(of_this)
+    asyncio.run(follow())
+    assert made == {"request": 1, "events": 1}
 
 
 def test_a_page_gets_events_only_for_what_its_reader_may_see(context: Context) -> None:
     """A request of student1 in cs101; its teacher is removed before the next one."""
 
     async def follow() -> list[list[bool]]:
-        change_feed = ChangeFeed(context.store, context.plan_cache, context.notifier)
-        pages = [page(context, change_feed, who) for who in (STUDENT1, STUDENT2, TEACHER, ADMIN)]
+        feed, people = feed_of(context), (STUDENT1, STUDENT2, TEACHER, ADMIN)
         changed = []
 
         async def news(change: Callable[[], object]) -> None:
-            before = await look(pages)
+            before = await look(feed, people)
             await asyncio.to_thread(change)
             context.notifier.notify()
-            after = await look(pages)
+            after = await look(feed, people)
             changed.append([a != b for a, b in zip(before, after, strict=True)])
 
         await news(lambda: JobService(context).submit(STUDENT1, command(devices=0)))
@@ -140,14 +211,13 @@ def test_a_new_position_sends_an_event_to_the_owner(context: Context) -> None:
         return Plan(waits=(wait,))
 
     async def follow() -> list[bool]:
-        change_feed = ChangeFeed(context.store, context.plan_cache, context.notifier)
+        feed, people = feed_of(context), (STUDENT1, STUDENT2)
         mine = await asyncio.to_thread(JobService(context).submit, STUDENT1, command(devices=1))
         context.plan_cache.publish(place(mine.id, 2))
-        pages = [page(context, change_feed, who) for who in (STUDENT1, STUDENT2)]
-        before = await look(pages)
+        before = await look(feed, people)
         context.plan_cache.publish(place(mine.id, 1))
         context.notifier.notify()
-        after = await look(pages)
+        after = await look(feed, people)
         return [a != b for a, b in zip(before, after, strict=True)]
 
     assert asyncio.run(follow()) == [True, False]
@@ -163,7 +233,7 @@ def test_a_failing_store_is_read_once_for_all_streams(
         raise OSError("no database")
 
     async def follow() -> list[object]:
-        change_feed = ChangeFeed(context.store, context.plan_cache, context.notifier)
+        change_feed = feed_of(context)
         monkeypatch.setattr(context.store, "glance", broken)
         return await asyncio.gather(
             *(change_feed.newest() for _ in range(50)), return_exceptions=True
