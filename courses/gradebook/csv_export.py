@@ -24,10 +24,11 @@ def csv_text(found: GradesOut) -> str:
         (*_identity(absent), *[None] * (3 + len(cells))) for absent in found.no_submission
     ]
     rows += [_graded_row(each, cells) for each in found.grades]
+    rows.sort(key=lambda row: str(row[0]))
     text = io.StringIO()
     out = csv.writer(text, lineterminator="\n")
     out.writerow(["student", "name", "section", "score", "max_score", "late_penalty", *named])
-    out.writerows(sorted(rows, key=lambda row: str(row[0])))
+    out.writerows(rows)
     return text.getvalue()
 
 
