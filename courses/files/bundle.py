@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from ...hub.errors import InvalidInput, TooLarge
+from ...hub.schemas.names import described, hidden_in
 
 MAX_FILES = 500
 MAX_FILE_BYTES = 32 << 20
@@ -39,8 +40,6 @@ _ZIP_ERRORS = (
     ValueError,
 )
 _MAX_DIRECTORY_BYTES = 1 << 20
-_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Unicode categories of invisible characters, and of those that reverse text."""
 _FORBIDDEN = frozenset('\\:*?"<>|')
 """Not allowed in names on some systems, where ``\\`` separates folders."""
 _JUNK_FOLDER = "__macosx"
@@ -127,13 +126,15 @@ def checked_name(given: str) -> str:
         raise _refused(f"The name {shown} leads out of its folder.")
     if length > MAX_NAME_BYTES or any(len(part.encode()) > MAX_PART_BYTES for part in parts):
         raise _refused(f"The name {shown} is too long.")
-    if any(c in _FORBIDDEN or unicodedata.category(c) in _INVISIBLE for c in name):
+    if hidden := hidden_in(name):
+        raise _refused(f"The name {shown} has the hidden character {described(hidden)}.")
+    if _FORBIDDEN & set(name):
         raise _refused(f"The name {shown} has a character that not every system takes.")
     if any(part.casefold() == ".git" for part in parts):
         raise _refused(f"The name {shown} is reserved: graders may run git in the folder.")
     if any(part.upper() in _DEVICES for part in parts):
         raise _refused(f"The name {shown} is that of a device on some systems.")
-    if any(part in {"", "."} or part != part.strip(" ") or part.endswith(".") for part in parts):
+    if any(part in {"", "."} or part != part.strip() or part.endswith(".") for part in parts):
         raise _refused(f"The name {shown} is odd: a part of it is empty, or ends oddly.")
     return name
 

@@ -29,6 +29,7 @@ from nbgrader.utils import compute_checksum
 from sqlalchemy import text
 
 from ...hub.errors import Conflict, InvalidInput, NotFound
+from ...hub.files.filenames import draft_beside
 from ..grading.submission_grader import NotebookResult, SubmissionResult
 from ..notebooks import ipynb
 from ..releases.student_version import Prepared
@@ -272,6 +273,6 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
         if not above.is_relative_to(home) or last in {"", ".."}:
             raise InvalidInput(f"The file name {name[:80]!r} leads out of its folder.")
         above.mkdir(parents=True, exist_ok=True)
-        part = above / f".{last}.part"
+        part = draft_beside(above / last)
         part.write_bytes(data)
         part.replace(above / last)

@@ -12,8 +12,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ...hub.accounts.usernames import is_valid, normalise
 from ...hub.errors import InvalidInput, TooLarge
-from ...hub.schemas import NAME
+from ...hub.schemas.names import described, hidden_in
 from ..model.records import CourseRole, Member
 
 MAX_ROWS = 5_000
@@ -166,13 +167,15 @@ def _row(columns: Sequence[str], cells: Sequence[str], others: Collection[str]) 
     if len(cells) > len(columns):
         raise InvalidInput(f"it has {len(cells)} cells, and there are {len(columns)} columns")
     given = {name: cell.strip() for name, cell in zip(columns, cells, strict=False)}
-    person = given.get("student", "").lower()
-    if not re.fullmatch(NAME, person):
+    person = normalise(given.get("student", ""))
+    if not is_valid(person):
         raise InvalidInput(f"{given.get('student', '')[:40]!r} is not a valid user name")
     if person in others:
         raise InvalidInput(f"{person} is there twice")
-    if any(len(value) > _LONGEST or not value.isprintable() for value in given.values()):
-        raise InvalidInput("a cell is too long, or holds characters that cannot be shown")
+    if any(len(value) > _LONGEST for value in given.values()):
+        raise InvalidInput(f"a cell has more than {_LONGEST} characters")
+    if hidden := next(filter(None, map(hidden_in, given.values())), ""):
+        raise InvalidInput(f"a cell holds the hidden character {described(hidden)}")
     role = given.get("role", "").lower() or CourseRole.STUDENT
     if role not in tuple(CourseRole):
         raise InvalidInput(f"{role[:40]!r} is not a role: student, grader or teacher")

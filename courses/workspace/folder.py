@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from ...hub.client.work_archive import IGNORE_FILE, WorkArchive, of_folder, safe_target
 from ...hub.errors import InvalidInput, NotFound, TooLarge
+from ...hub.files.filenames import draft_beside
 from ...hub.schemas.courses import ContentOut, FileIn, HandOutOut
 from ..files.bundle import MAX_BYTES, MAX_FILES
 from .folder_merge import merge
@@ -173,7 +173,7 @@ def _write(folder: Path, before: Mapping[str, bytes], after: Mapping[str, bytes]
 def _put(path: Path, content: bytes) -> None:
     """Write a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.part-{os.getpid()}")
+    unfinished = draft_beside(path)
     try:
         unfinished.write_bytes(content)
         unfinished.replace(path)

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import PurePosixPath
 
+from ...hub.files.filenames import shortened
+from ..files.bundle import MAX_PART_BYTES
 from ..notebooks import document
 from ..notebooks.document import NotebookDocument
 from ..notebooks.merge import merge_notebook
@@ -112,9 +114,12 @@ def _names_beside(name: str) -> Iterator[str]:
     path = PurePosixPath(name)
     for number in count(1):
         mark = _COPY if number == 1 else f"{_COPY}-{number}"
-        yield str(path.with_name(f"{path.stem}.{mark}{path.suffix}"))
+        most = MAX_PART_BYTES - len(mark) - 1  # Otherwise the folder could not be submitted.
+        short = PurePosixPath(shortened(path.name, most))
+        yield str(path.with_name(f"{short.stem}.{mark}{short.suffix}"))
         if len(path.parts) > 1:
-            yield str(PurePosixPath(f"{path.parts[0]}.{mark}", *path.parts[1:]))
+            outer = shortened(path.parts[0], most)
+            yield str(PurePosixPath(f"{outer}.{mark}", *path.parts[1:]))
 
 
 def _collides(name: str, others: Iterable[str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+import unicodedata
 from dataclasses import dataclass
 
 from ..errors import InvalidInput
@@ -38,11 +39,26 @@ class Hash:
 
 def hash_password(password: str, cost: Cost) -> Hash:
     salt = secrets.token_bytes(_SALT_BYTES)
-    return Hash(salt=salt, key=_derive(password, salt, cost), cost=cost)
+    return Hash(salt=salt, key=_derive(prepared(password), salt, cost), cost=cost)
 
 
 def matches(password: str, known: Hash) -> bool:
-    return hmac.compare_digest(_derive(password, known.salt, known.cost), known.key)
+    """Return whether it is the password, however the keyboard composed its letters.
+
+    Hashes of earlier versions are of the password as it was typed.
+    """
+    candidates = dict.fromkeys((prepared(password), password))
+    found = [hmac.compare_digest(_derive(p, known.salt, known.cost), known.key) for p in candidates]
+    return any(found)
+
+
+def prepared(password: str) -> str:
+    """Return the one form of a password: OpaqueString of RFC 8265, section 4.2.
+
+    Letters are composed, and all blanks are the ASCII one. Control characters are not refused.
+    """
+    spaced = "".join(" " if unicodedata.category(c) == "Zs" else c for c in password)
+    return unicodedata.normalize("NFC", spaced)
 
 
 def decoy(cost: Cost) -> Hash:
@@ -52,6 +68,7 @@ def decoy(cost: Cost) -> Hash:
 
 def check_new(password: str) -> None:
     """Raise InvalidInput if a new password is too short or too long."""
+    password = prepared(password)
     if len(password) < MIN_LENGTH or len(_encode(password)) > MAX_BYTES:
         raise InvalidInput(
             f"The password has {len(password)} characters.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..accounts.store import Accounts
+from ..accounts.usernames import normalise
 from ..errors import InvalidInput
 from ..groups.calendar import GroupCalendar, ReservationPreview
 from ..groups.quotas import GroupQuotas
@@ -107,7 +108,7 @@ class Administration:
     def add_person(self, who: Identity, body: PersonIn) -> PasswordOut:
         require_admin(who)
         password = self._people.add(body.name, admin=body.admin, groups=body.groups, who=who.name)
-        return PasswordOut(name=body.name.lower(), password=password)
+        return PasswordOut(name=normalise(body.name), password=password)
 
     def reset_password(self, who: Identity, name: str) -> PasswordOut:
         require_admin(who)

@@ -10,12 +10,14 @@ from nbformat import NotebookNode
 
 from ..attempts.notebook_format import notebook_text, read_notebook, resolve_kernel
 from ..errors import InvalidInput, TooLarge
+from ..files.filenames import NAME_BYTES
 from ..schemas import MAX_NOTEBOOK_BYTES
+from ..schemas.names import described, hidden_in, is_mark
 from .parameters import ParameterField
 
-_BEYOND_ASCII = r"\u0300-\u036f\u2013\u2014\u2019"
-"""Combining accents (some file systems decompose names), dashes, apostrophe."""
-_FILE_NAME = re.compile(rf"[\w(\[][\w{_BEYOND_ASCII} .,;'!&#()\[\]+=@~-]{{0,190}}\.ipynb")
+_FILE_NAME = re.compile(
+    r"(?:\w|[(\[]|[^\x00-\x7f])(?:[\w .,;'!&#()\[\]+=@~-]|[^\x00-\x7f])*\.ipynb"
+)
 """One path component: no slash, no brace (papermill formats braces), no leading dot or hyphen."""
 
 
@@ -49,11 +51,18 @@ def check_name(name: str, what: str) -> str:
     Raises:
         InvalidInput: it is a path, a format string, or not the name of a notebook.
     """
-    if not _FILE_NAME.fullmatch(name):
+    problem = ""
+    if hidden := hidden_in(name):
+        problem = f"has the hidden character {described(hidden)}"
+    elif not _FILE_NAME.fullmatch(name) or is_mark(name[0]) or name[0].isspace():
+        problem = "cannot be used"
+    elif len(name.encode()) > NAME_BYTES:
+        problem = f"has more than {NAME_BYTES} bytes"
+    if problem:
         raise InvalidInput(
-            f"The {what} {name[:80]!r} cannot be used.",
-            accepted="A plain file name such as 'train.ipynb': letters, digits, spaces and common "
-            "punctuation, no folder, no braces, and .ipynb at its end.",
+            f"The {what} {name[:80]!r} {problem}.",
+            accepted="A plain file name such as 'train.ipynb': letters and digits of any script, "
+            "spaces and common punctuation, no folder, no braces, and .ipynb at its end.",
             field=what.removesuffix(" name"),
         )
     return name

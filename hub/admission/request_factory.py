@@ -21,6 +21,7 @@ from ..records.requests import JobSpec, NewRequest
 from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind, PriorityClass
 from ..schemas import JobIn, SessionIn
+from ..schemas.names import hidden_in
 from . import job_fields
 from .archive import read_archive
 from .notebook import (
@@ -361,7 +362,7 @@ def check_labels(labels: dict[str, str]) -> dict[str, str]:
     for name, value in labels.items():
         if not _LABEL.fullmatch(name):
             raise _label(f"The label {name[:80]!r} cannot be used.")
-        if len(value) > MAX_LABEL_VALUE or not (value.isprintable() or not value):
+        if len(value) > MAX_LABEL_VALUE or hidden_in(value):
             raise _label(f"The value of the label {name} cannot be used.")
     return labels
 

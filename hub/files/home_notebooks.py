@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ..errors import InvalidInput, NotFound, TooLarge
 from ..interfaces.files import Files
 from ..schemas import MAX_NOTEBOOK_BYTES
+from ..schemas.names import hidden_in
 from .local import MAX_DEPTH
 from .safe_fs import opened_file, opened_folder
 
@@ -126,7 +127,7 @@ def _scan(folder: int) -> tuple[list[str], list[str], int]:
         for seen, entry in enumerate(entries):
             if seen >= _MAX_SCANNED:
                 return folders, notebooks, 1
-            if entry.name.startswith(".") or not entry.name.isprintable():
+            if entry.name.startswith(".") or hidden_in(entry.name):
                 continue
             try:
                 mode = entry.stat(follow_symlinks=False).st_mode

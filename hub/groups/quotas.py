@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 
+from ..accounts.usernames import check_name
 from ..errors import InvalidInput, NotFound
 from ..records.audit import AuditAction
 from ..records.calendar import span_of
@@ -149,6 +150,8 @@ class GroupQuotas(AuditTrail):
         before, after = sorted(self.store.teachers(name)), sorted(set(teachers))
         if before == after:
             return
+        for teacher in set(after).difference(before):
+            check_name(teacher)
         change = self._change(
             *(AuditAction.TEACHERS_SET, name, who),
             before={"teachers": before},

@@ -8,9 +8,10 @@ from pydantic import Field, JsonValue
 
 from .base import LARGEST, MODEL_LENGTH, In, Moment, Out, Span
 from .calendar import BudgetIn
+from .names import USER_LENGTH
 
 Why = Annotated[str, Field(max_length=500)]
-PersonName = Annotated[str, Field(min_length=1, max_length=64)]
+PersonName = Annotated[str, Field(min_length=1, max_length=USER_LENGTH)]
 Limit = Annotated[int, Field(ge=0, le=LARGEST)]
 ModelName = Annotated[str, Field(min_length=1, max_length=MODEL_LENGTH)]
 

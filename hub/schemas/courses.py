@@ -8,6 +8,7 @@ from pydantic import Field
 
 from .base import LARGEST, In, Moment, Out
 from .calendar import BudgetIn
+from .names import USER_LENGTH
 
 CourseName = Annotated[str, Field(min_length=1, max_length=64)]
 AssignmentName = Annotated[str, Field(min_length=1, max_length=64)]
@@ -19,7 +20,7 @@ Roster = Annotated[
     ),
 ]
 Devices = Annotated[int, Field(ge=0, le=LARGEST)]
-Person = Annotated[str, Field(min_length=1, max_length=64)]
+Person = Annotated[str, Field(min_length=1, max_length=USER_LENGTH)]
 Why = Annotated[str, Field(max_length=500)]
 
 
@@ -107,7 +108,7 @@ class ReleaseIn(BundleIn):
 class ExtensionIn(In):
     """Body of ``POST …/assignments/{assignment}/extensions``, for a student or a section."""
 
-    person: Annotated[str, Field(max_length=64)] = ""
+    person: Annotated[str, Field(max_length=USER_LENGTH)] = ""
     section: Annotated[str, Field(max_length=200)] = ""
     seconds: Annotated[int, Field(ge=1, le=366 * 86400)]
     why: Why = ""

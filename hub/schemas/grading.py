@@ -8,6 +8,7 @@ from pydantic import Field
 
 from .base import LARGEST, LONGEST, In, Moment, Out
 from .courses import ContentOut, FileRefOut, MemberOut
+from .names import USER_LENGTH
 
 _MOST_CELLS = 10_000
 Points = Annotated[float, Field(ge=-1e9, le=1e9)]
@@ -20,7 +21,7 @@ class GradeIn(In):
     Without ``person`` and ``question``, all submissions and all cells are graded.
     """
 
-    person: Annotated[str, Field(max_length=64)] = ""
+    person: Annotated[str, Field(max_length=USER_LENGTH)] = ""
     question: Annotated[
         str, Field(max_length=200, description="The nbgrader id of a cell, such as `squares`.")
     ] = ""
@@ -30,7 +31,7 @@ class GradeIn(In):
 class FeedbackIn(In):
     """Body of ``POST …/assignments/{assignment}/feedback``: the student who gets feedback."""
 
-    person: Annotated[str, Field(min_length=1, max_length=64)]
+    person: Annotated[str, Field(min_length=1, max_length=USER_LENGTH)]
 
 
 class FeedbackOut(Out):

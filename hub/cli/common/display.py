@@ -23,6 +23,7 @@ from ...schemas import (
     WaitOut,
     WarningOut,
 )
+from ...schemas.names import is_hidden
 from .terminal import plain
 
 _WIDEST = 40
@@ -110,7 +111,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: str = 
 
 def printable(text: str) -> str:
     """Replace control characters and line breaks with question marks."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
+    return text if text.isprintable() else "".join("?" if is_hidden(c) else c for c in text)
 
 
 def requests_table(

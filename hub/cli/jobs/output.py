@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import click
 from ...client import Client
 from ...client.work_archive import safe_target
 from ...errors import InvalidInput
+from ...files.filenames import draft_beside, shortened
 from ...messages import units
 from ..common import display
 from ..common.client_command import ClientCommand, json_option, request_argument, site_option
@@ -73,7 +73,8 @@ def _fetch_notebook(
         click.echo(found.content, nl=False)
         return
     # The name is not trusted: use only its last part, in this folder.
-    own = Path(Path(found.name.replace("\\", "/")).name or f"{request_id}.ipynb")
+    last = Path(found.name.replace("\\", "/")).name
+    own = Path(shortened(last) or f"{request_id}.ipynb")
     path = own if target is None else target / own if target.is_dir() else target
     _write(path, [found.content], force=force)
     if as_json:
@@ -124,7 +125,7 @@ def _write(path: Path, parts: Iterable[bytes], *, force: bool) -> None:
     """Write a file completely or not at all, also if the connection breaks."""
     if path.exists() and not force:
         raise _taken(path)
-    unfinished = path.with_name(f".{path.name}.part-{os.getpid()}")
+    unfinished = draft_beside(path)
     try:
         with unfinished.open("xb") as file:
             for part in parts:

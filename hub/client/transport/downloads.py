@@ -9,7 +9,9 @@ from urllib.parse import unquote
 
 from .calls import HttpAnswer
 
-_FILE_NAME = re.compile(r"filename\*=UTF-8''([^;]+)|filename=\"([^\"]+)\"")
+# The encoded name is the real one; the other is for programs that do not know it (RFC 6266).
+_ENCODED_NAME = re.compile(r"filename\*=UTF-8''([^;]+)", re.IGNORECASE)
+_PLAIN_NAME = re.compile(r"filename=\"([^\"]+)\"", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,10 @@ class OutputFile:
 
     @classmethod
     def of(cls, answer: HttpAnswer, request_id: str) -> Self:
-        named = _FILE_NAME.search(answer.headers.get("Content-Disposition", ""))
-        name = (unquote(named[1]) if named[1] else named[2]) if named else f"{request_id}.ipynb"
+        header = answer.headers.get("Content-Disposition", "")
+        if encoded := _ENCODED_NAME.search(header):
+            name = unquote(encoded[1])
+        else:
+            plain = _PLAIN_NAME.search(header)
+            name = plain[1] if plain else f"{request_id}.ipynb"
         return cls(name=name, content=answer.content)

@@ -18,13 +18,14 @@ from ...schemas.admin import (
     QuarantineIn,
     QuotaTreeOut,
 )
+from ...schemas.names import USER_LENGTH
 from ..dependencies.bodies import json_body
 from ..dependencies.callers import Carrel, Reader, Writer
 from ..dependencies.edit_versions import etag
 from ..openapi.description import ERRORS, body_of
 
 GroupName = Annotated[str, Path(max_length=64, description="Such as `cs101`.")]
-Person = Annotated[str, Path(max_length=64, description="Such as `ada`.")]
+Person = Annotated[str, Path(max_length=USER_LENGTH, description="Such as `ada`.")]
 Target = Annotated[
     str, Path(max_length=128, description="Id of a device, or name of a node; as in the pool.")
 ]

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Path, Request
 
 from ...schemas import EventsIn, OpenSessionIn, Out, RequestOut, StartedIn, StopIn
 from ...schemas.grading import GradedOut, GradingOrderOut, KeptOut, VerdictIn
+from ...schemas.names import USER_LENGTH
 from ..dependencies.bodies import json_body
 from ..dependencies.callers import Carrel, RequestId
 from ..dependencies.context import web_of
@@ -61,7 +62,7 @@ def open_session(
     summary="The courses of a grader",
     dependencies=[Depends(_hub)],
 )
-def graded(web: Carrel, person: Annotated[str, Path(max_length=64)]) -> GradedOut:
+def graded(web: Carrel, person: Annotated[str, Path(max_length=USER_LENGTH)]) -> GradedOut:
     """Courses as teacher or grader: sessions mount their folders, which are created."""
     return GradedOut(courses=list(web.courses.folders.prepare_for(person)))
 

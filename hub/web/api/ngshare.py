@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from ....courses.ngshare.forms import NgshareForm
 from ....courses.ngshare.service import NgshareService
 from ...errors import InvalidInput
+from ...schemas.names import USER_LENGTH
 from ...schemas.ngshare import (
     DoneOut,
     InstructorsOut,
@@ -34,7 +35,7 @@ _MOST_FIELDS = 20
 
 CourseId = Annotated[str, Path(max_length=64)]
 AssignmentId = Annotated[str, Path(max_length=64)]
-StudentId = Annotated[str, Path(max_length=64)]
+StudentId = Annotated[str, Path(max_length=USER_LENGTH)]
 ListOnly = Annotated[str, Query(max_length=10)]
 Timestamp = Annotated[str, Query(max_length=100)]
 

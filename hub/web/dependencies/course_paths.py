@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Path, Query
 
 from ...schemas.base import LARGEST
+from ...schemas.names import USER_LENGTH
 
 CourseName = Annotated[str, Path(max_length=64, description="Such as `cs101`.")]
 
@@ -21,11 +22,14 @@ Version = Annotated[int | None, Query(ge=1, le=LARGEST, description="Default: th
 
 
 Whose = Annotated[
-    str, Query(max_length=64, description="For teachers and graders: the work of one student.")
+    str,
+    Query(max_length=USER_LENGTH, description="For teachers and graders: the work of one student."),
 ]
 
 
-Person = Annotated[str, Query(max_length=64, description="The student; alternatively a section.")]
+Person = Annotated[
+    str, Query(max_length=USER_LENGTH, description="The student; alternatively a section.")
+]
 
 
 Section = Annotated[str, Query(max_length=200, description="The section; alternatively a student.")]

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, ValidationError
 
 from ....courses.deadlines import rules as due
+from ...accounts.usernames import normalise, split_names
 from ...errors import InvalidInput
 from ...messages.validation import invalid_body
 from ...records.audit import AuditEntry
@@ -25,6 +26,7 @@ from ...schemas.courses import (
     OutageIn,
     ReleaseIn,
 )
+from ...schemas.names import USER_LENGTH
 from .edits import as_before, earlier_values
 from .fields import read
 from .group import shown
@@ -37,8 +39,8 @@ _SECTION = "section:"
 
 
 def names(text: str) -> list[str]:
-    """Split a list of names at commas or blanks."""
-    return [name[:_LONGEST_NAME] for name in text.replace(",", " ").lower().split()][:_NAMES]
+    """Return the user names of a list."""
+    return [normalise(name)[:USER_LENGTH] for name in split_names(text)][:_NAMES]
 
 
 def _valid(model: type[M], field: str = "", **given: object) -> M:
@@ -196,16 +198,12 @@ def extension_body(fields: Mapping[str, str]) -> ExtensionIn:
 
 def person_or_section(fields: Mapping[str, str]) -> tuple[str, str]:
     """Return either a student or a section. Raises InvalidInput if neither is selected."""
-    selected = fields.get("whom", "").strip()
-    if not selected:
-        raise InvalidInput(
-            "No student or section is selected.",
-            accepted="Select a section or a student.",
-            field="person",
-        )
-    if selected.startswith(_SECTION):
-        return "", selected.removeprefix(_SECTION).strip()[:200]
-    return selected[:64], ""
+    whom = fields.get("whom", "").strip()
+    if not whom:
+        raise InvalidInput("For whom?", accepted="A section or a student.", field="person")
+    if whom.startswith(_SECTION):
+        return "", whom.removeprefix(_SECTION).strip()[:200]
+    return whom[:USER_LENGTH], ""
 
 
 def outage_body(fields: Mapping[str, str], course: str) -> OutageIn:

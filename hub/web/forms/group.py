@@ -8,11 +8,13 @@ from dataclasses import fields as dataclass_fields
 from math import inf
 from typing import TypeVar
 
+from ...accounts.usernames import split_names
 from ...errors import InvalidInput
 from ...records.audit import AuditEntry
 from ...schemas import parsers
 from ...schemas.admin import GroupIn, QuotaOut
 from ...schemas.calendar import BudgetIn
+from ...schemas.names import USER_LENGTH
 from .edits import as_before, earlier_values
 from .fields import read
 
@@ -93,7 +95,7 @@ class GroupForm:
             max_sessions=_if_any(parsers.devices, self.max_sessions, "max_sessions"),
             budget=_if_any(parsers.budget, self.budget, "budget"),
             sessions_borrow=self.sessions_borrow == "yes",
-            teachers=[name[:64] for name in self.teachers.replace(",", " ").split()][:_NAMES],
+            teachers=[name[:USER_LENGTH] for name in split_names(self.teachers)][:_NAMES],
         )
 
 

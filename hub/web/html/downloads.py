@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from functools import partial
 from typing import BinaryIO
@@ -17,8 +18,12 @@ SAFE_CONTENT = {
 
 
 def attachment(name: str) -> str:
-    """Return a Content-Disposition that is valid for any file name."""
-    plain = "".join(c if c.isascii() and (c.isalnum() or c in "._- ") else "_" for c in name)
+    """Return a Content-Disposition that is valid for any file name; no other code writes one.
+
+    Programs that do not know ``filename*`` (RFC 6266) get the name in ASCII, without accents.
+    """
+    letters = (c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "._- ") else "_" for c in letters)
     encoded = "".join(
         chr(b) if chr(b).isascii() and (chr(b).isalnum() or chr(b) in "._-") else f"%{b:02X}"
         for b in name.encode("utf-8", "replace")

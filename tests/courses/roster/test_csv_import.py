@@ -62,12 +62,12 @@ class TestReading:
         assert row.full_name == "Lovelace, Ada"
 
     def test_all_mistakes_are_reported_with_their_lines(self) -> None:
-        text = "student,role\nada,\nben,boss\nada,student\nthe dean,\ncy,student,x\n"
+        text = "student,role\nada,\nben,boss\nada,student\nthe/dean,\ncy,student,x\n"
         with pytest.raises(InvalidInput) as refused:
             read_roster(text)
         assert refused.value.message == (
             "The roster has mistakes: line 3: 'boss' is not a role: student, grader or teacher; "
-            "line 4: ada is there twice; line 5: 'the dean' is not a valid user name; "
+            "line 4: ada is there twice; line 5: 'the/dean' is not a valid user name; "
             "line 6: it has 3 cells, and there are 2 columns."
         )
         assert "whose first line names its columns" in refused.value.accepted

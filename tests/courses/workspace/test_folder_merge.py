@@ -8,6 +8,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from carrel.courses.files.bundle import FileBundle
 from carrel.courses.notebooks import document
 from carrel.courses.notebooks.document import NotebookCell, NotebookDocument
 from carrel.courses.notebooks.merge import merge_notebook
@@ -353,3 +354,13 @@ def test_files_merged_again_are_the_same_bytes(
     again = merge(old, new, merged.files)
     assert again.files == merged.files
     assert again.notes == ()
+
+
+def test_a_copy_of_a_file_with_a_long_name_can_be_submitted() -> None:
+    names = [f"{'x' * 192}{end}.csv" for end in "ab"]
+    mine = dict.fromkeys(names, b"mine")
+    merged = merge(dict.fromkeys(names, b"old"), dict.fromkeys(names, b"new"), mine)
+    copies = [name for name in merged.files if name not in names]
+    assert [merged.files[name] for name in copies] == [b"mine", b"mine"]
+    assert all(name.endswith(".student-copy.csv") for name in copies)
+    FileBundle.of(merged.files.items())

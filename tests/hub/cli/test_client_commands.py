@@ -17,6 +17,7 @@ from carrel.hub.cli.client_commands import COMMANDS
 from carrel.hub.errors import InvalidInput
 from carrel.hub.messages import units
 from carrel.hub.schemas import MAX_NOTEBOOK_BYTES, parsers
+from carrel.hub.web.html.downloads import attachment
 
 from ...fake_service import FakeService
 from .invocation import NOTEBOOK, Carrel, carrel, service
@@ -509,6 +510,40 @@ class TestOutput:
         service.extra["GET", path] = lambda h: h.answer(200, b"{}", "text/plain", headers)
         assert carrel("output", "j-1").exit_code == 0
         assert Path("evil.ipynb").exists()
+
+    @pytest.mark.parametrize(
+        "name",
+        ["\u00fcbung.ipynb", "प्रश्न \u00a01.ipynb", 'a "b".ipynb', f"{'x' * 249}.ipynb"],
+    )
+    def test_an_output_keeps_a_name_beyond_ascii(
+        self, service: FakeService, carrel: Carrel, name: str
+    ) -> None:
+        service.add("j-1")
+        path = "/services/carrel/api/v1/requests/j-1/output"
+        headers = {"Content-Disposition": attachment(name)}
+        service.extra["GET", path] = lambda h: h.answer(200, b"{}", "text/plain", headers)
+        assert carrel("output", "j-1").exit_code == 0
+        assert name in {path.name for path in Path().iterdir()}
+
+    def test_output_names_that_are_too_long_are_shortened_apart(
+        self, service: FakeService, carrel: Carrel
+    ) -> None:
+        for end in "ab":
+            service.add(f"j-{end}")
+            path = f"/services/carrel/api/v1/requests/j-{end}/output"
+            headers = {"Content-Disposition": attachment(f"{'ü' * 150}{end}.ipynb")}
+            service.extra["GET", path] = lambda h, sent=headers: h.answer(200, b"{}", "x/y", sent)
+            assert carrel("output", f"j-{end}").exit_code == 0
+        assert len(list(Path().glob(f"{'ü' * 100}*.ipynb"))) == 2
+
+    def test_an_output_file_with_the_longest_name_is_written(
+        self, service: FakeService, carrel: Carrel
+    ) -> None:
+        service.add("j-1", state="succeeded", ended=True)
+        service.files["j-1"] = {"x" * 255: b"1", f"{'ü' * 125}.txt": b"2"}
+        assert carrel("output", "j-1", "--files").exit_code == 0
+        found = {path.name: path.read_bytes() for path in Path("j-1-files").iterdir()}
+        assert found == service.files["j-1"]
 
 
 def test_cancel_accepts_several_ids(service: FakeService, carrel: Carrel) -> None:

@@ -22,6 +22,7 @@ from ....schemas.admin import (
     QuarantineIn,
     QuotaOut,
 )
+from ....schemas.names import USER_LENGTH
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
 from ...dependencies.edit_versions import version_for
@@ -141,7 +142,7 @@ def people(web: Carrel, visitor: Guest) -> Response:
 def add_person(web: Carrel, visitor: Guest, fields: Form) -> Response:
     require_admin(visitor.identity)
     body = PersonIn(
-        name=fields.get("name", "").strip()[:64] or "?",
+        name=fields.get("name", "").strip()[:USER_LENGTH] or "?",
         admin=fields.get("admin") == "yes",
         groups=[group[:64] for group in fields.get("groups", "").replace(",", " ").split()][:100],
     )

@@ -17,6 +17,7 @@ from .....courses.gradebook.csv_export import csv_text
 from ....errors import CarrelError, InvalidInput
 from ....schemas import LARGEST, parsers
 from ....schemas.grading import GradeIn, GradesOut
+from ....schemas.names import USER_LENGTH
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
 from ...dependencies.course_paths import AssignmentName, CourseName
@@ -91,7 +92,7 @@ def _do(
         case "grade":
             body = GradeIn(
                 question=fields.get("question", "").strip()[:200],
-                person=fields.get("person", "").strip()[:64],
+                person=fields.get("person", "").strip()[:USER_LENGTH],
             )
             web.courses.grading.start(visitor.identity, course, assignment, body)
         case "count" | "uncount" as do:
@@ -124,7 +125,7 @@ def release_feedback(
 
     nbgrader takes some time to render each page; the browser continues with further requests.
     """
-    who, person = visitor.identity, fields.get("person", "")[:64]
+    who, person = visitor.identity, fields.get("person", "")[:USER_LENGTH]
     try:
         if person:
             web.courses.feedback.release(who, course, assignment, person)

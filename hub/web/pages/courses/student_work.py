@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from .....courses.roster.access import GRADERS
 from ....errors import NotFound
+from ....schemas.names import USER_LENGTH
 from ...dependencies import file_paths  # noqa: F401  # registers the convertor "file"
 from ...dependencies.callers import Carrel
 from ...dependencies.course_paths import AssignmentName, CourseName, SubmissionId
@@ -19,7 +20,7 @@ from ...html.cell_output import SANDBOXED
 from ...html.downloads import SAFE_CONTENT, attachment
 from ...html.urls import course_url
 
-Person = Annotated[str, Path(max_length=64)]
+Person = Annotated[str, Path(max_length=USER_LENGTH)]
 FileName = Annotated[str, Path(max_length=1000)]
 
 router = APIRouter(

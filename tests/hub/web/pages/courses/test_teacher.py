@@ -8,7 +8,11 @@ import zipfile
 from typing import Any
 
 import pytest
+from markupsafe import escape
 
+from carrel.courses.files.bundle import FileBundle
+from carrel.courses.files.transfer import store_bundle
+from carrel.courses.model.records import NewSubmission
 from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.web import TokenHolder
 from carrel.hub.web.security.hub_oauth import ACCESS_SCOPE
@@ -371,3 +375,40 @@ def test_a_group_without_a_course_has_no_course_pages(site: Site) -> None:
     site.context.store.set_teachers("lab", ["teacher"])
     assert site.page(TEACHER).get(f"{PREFIX}course/lab/teach").status_code == 404
     assert site.page(TEACHER).get(f"{PREFIX}course/lab").status_code == 200
+
+
+# -- names of other sign-in systems -----------------------------------------------------------
+
+NAMES = ["a+b@x.edu", "o'brien", "_x", "ünal", "ada lovelace"]
+
+
+def test_names_of_other_sign_in_systems_are_students_and_teachers(course: Site) -> None:
+    """In a roster, in the group form, in an extension, and in addresses."""
+    table = "student,role\n" + "".join(f"{name},\n" for name in NAMES) + "o'hara,teacher\n"
+    applied = send(course, PEOPLE, do="apply", students=table)
+    assert applied.status_code == 303, applied.text
+    page = shown(course.page(ADMIN).get(PEOPLE))
+    for name in NAMES:
+        assert f'<th scope="row">{escape(name)}</th>' in page
+    assert course.context.store.teachers("cs101") == ("o'hara",)
+    groups = f"{PREFIX}admin/groups"
+    group = {"name": "cs101", "max_devices": "1", "max_devices_per_user": "1", "idle": "0"}
+    group |= {"do": "save", "max_time": "1h"}
+    saved = send(course, groups, ADMIN, **group, teachers=", ".join(["teacher", *NAMES]))
+    assert saved.status_code == 303, saved.text
+    assert course.context.store.teachers("cs101") == tuple(sorted(["teacher", *NAMES]))
+    hidden = shown(send(course, groups, ADMIN, **group, teachers="teacher, x\u202ey"), 400)
+    assert "is not a valid username" in hidden
+    courses = course.world.web.courses
+    for name in NAMES:
+        extension = {"do": "extend", "assignment": "ps1", "whom": name, "span": "48h"}
+        assert f"{escape(name)} has" in shown(send(course, TEACH, **extension))
+        files = store_bundle(courses.submissions.blobs, FileBundle.of([("ps1.ipynb", b"x")]))
+        courses.access.store.submit(
+            NewSubmission(course="cs101", assignment="ps1", person=name, at=1.0, files=files)
+        )
+    grading = f"{PREFIX}course/cs101/grading/ps1"
+    links = re.findall(r'href="([^"]*/student/[^"]+)"', course.page(TEACHER).get(grading).text)
+    assert len(links) == len(NAMES)
+    for link in links:
+        assert course.page(TEACHER).get(link).status_code == 200, link
