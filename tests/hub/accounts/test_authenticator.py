@@ -120,5 +120,5 @@ def test_a_user_whose_account_is_removed_is_signed_out(
 
 def test_names_are_matched_whole(authenticator: CarrelAuthenticator) -> None:
     assert authenticator.validate_username("ada")
-    for name in ("ada\n", "ada/../ben", "", "..", "a b"):
+    for name in ("ada\n", "ada/../ben", "", "..", "a\u202eb"):
         assert not authenticator.validate_username(name)
