@@ -129,13 +129,13 @@ class Loop:
             try:
                 began = time.monotonic()
                 pause = await asyncio.to_thread(self.cycle)
-                self._metrics.cycled(time.monotonic() - began)
+                self._metrics.record_cycle(time.monotonic() - began)
             except CarrelError as error:
-                self._metrics.failed()
+                self._metrics.record_failure()
                 log.warning("cycle: %s", error)
             except Exception:
                 # A bug in one cycle must not end scheduling.
-                self._metrics.failed()
+                self._metrics.record_failure()
                 log.exception("cycle failed")
             # A decision about a long queue leaves the processor to those who submit.
             await asyncio.sleep(self._planner.rest)

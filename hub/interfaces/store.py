@@ -2,7 +2,8 @@
 
 ``tests/contracts`` tests implementations on every supported database. The time is always passed in
 as ``now``, in seconds since the epoch. Methods that change the state of a request append a
-``state`` event. Methods that take ``change`` add it to the audit log in the same transaction.
+``state`` event. Methods that take ``change`` add it to the audit log in the same transaction, and
+raise ChangedMeanwhile if the change is based on an outdated version of its target.
 """
 
 from __future__ import annotations
@@ -47,9 +48,6 @@ class Store(UsageStore, ImagePinStore, Protocol):
         """
 
     # -- the pool and the quota tree ------------------------------------------------------
-
-    # A ``change`` that is given goes into the audit log in the same transaction, which raises
-    # ChangedMeanwhile if the request is based on an older version of what it changes.
 
     def put_group(self, group: Group, *, change: AuditEntry | None = None) -> None:
         """Create or replace a group's quota.
@@ -127,7 +125,7 @@ class Store(UsageStore, ImagePinStore, Protocol):
         """Return audit entries, newest first."""
 
     def check_unchanged(self, change: AuditEntry) -> None:
-        """Raise ChangedMeanwhile where storing this change would; see ``records.edits``."""
+        """Raise ChangedMeanwhile if the change is outdated; store nothing (``records.edits``)."""
 
     def sync_devices(self, node: str, devices: Sequence[Device]) -> None:
         """Replace the inventory of a node by the devices that were just detected.

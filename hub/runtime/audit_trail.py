@@ -26,10 +26,10 @@ class AuditTrail:
         *,
         before: Mapping[str, Json] | None = None,
     ) -> None:
-        """Raise ChangedMeanwhile if a form or call is older than what it changes.
+        """Raise ChangedMeanwhile if a form or call is based on an outdated version of its target.
 
-        The store checks it once more when it saves; this is for changes with other steps before
-        that, for previews, and for a better answer than that the thing does not exist.
+        The store repeats this check when it saves the change. This early check is for previews, for
+        changes with steps before the store, and for an answer more precise than NotFound.
         """
         self.store.check_unchanged(self._change(action, target, who, before=before))
 

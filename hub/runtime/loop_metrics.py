@@ -40,14 +40,14 @@ class LoopMetrics:
         self._seconds = 0.0
         self._failed = 0
 
-    def cycled(self, seconds: float) -> None:
+    def record_cycle(self, seconds: float) -> None:
         """Record a completed cycle with its duration."""
         with self._lock:
             self._last = self._clock()
             self._buckets[bisect_left(CYCLE_BOUNDS, seconds)] += 1
             self._seconds += seconds
 
-    def failed(self) -> None:
+    def record_failure(self) -> None:
         """Record a cycle that ended with an error."""
         with self._lock:
             self._failed += 1

@@ -301,8 +301,8 @@ class AssignmentOut(Out):
 
     ``due`` is the caller's due date, ``class_due`` that of the class; both are null without a due
     date. ``state`` is one of: not released, open, fetched, submitted, closed. ``fetched``,
-    ``submitted`` and ``graded`` count students, for teachers and graders. ``now`` says what a
-    submission at this moment would mean. ``feedback`` is true once a student has feedback; then
+    ``submitted`` and ``graded`` count students, for teachers and graders. ``now`` describes
+    the effect of a submission at this time. ``feedback`` is true once a student has feedback; then
     ``score`` and ``max_score`` are the points, if known, and ``provisional`` is the number of cells
     that a person has yet to grade.
     """

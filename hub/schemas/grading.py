@@ -109,8 +109,8 @@ class GradingOut(Out):
 class GradesOut(Out):
     """The grading of an assignment: ``run`` is the newest run, null before the first one.
 
-    ``questions`` are the ids of its graded cells, in order. ``no_submission`` are the students of
-    whom no submission counts.
+    ``questions`` are the ids of its graded cells, in order. ``no_submission`` lists the
+    students without a submission that counts.
     """
 
     course: str

@@ -135,7 +135,7 @@ class TestProbes:
         ready = Readiness(
             {"loop": lambda: check_loop(loop_metrics), "hub": hub}, clock=lambda: Instant(now)
         )
-        loop_metrics.cycled(0.01)
+        loop_metrics.record_cycle(0.01)
         assert ready.check().ready
         broken.append("hub")
         assert ready.check().ready  # The result is cached for a moment.
@@ -150,8 +150,8 @@ class TestProbes:
     def test_cycles_are_counted_in_classes(self) -> None:
         loop_metrics = LoopMetrics()
         for seconds in (0.001, 0.3, 60.0):
-            loop_metrics.cycled(seconds)
-        loop_metrics.failed()
+            loop_metrics.record_cycle(seconds)
+        loop_metrics.record_failure()
         found = loop_metrics.cycles()
         assert (found.within[0], found.within[-1], found.count, found.failed) == (1, 2, 3, 1)
 
