@@ -16,10 +16,12 @@ NBGRADER = _HERE / "nbgrader"
 
 DASHBOARD_NOTEBOOK = "dashboard.ipynb"
 DASHBOARD_PATH = "carrel/dashboard"
-"""Path below the base URL of the user's server, like the two that follow."""
+"""Path below the base URL of the user's server, like those that follow."""
 SESSION_STATUS_PATH = "carrel/standing"
 """Path of the stream of session statuses."""
 KEEP_SESSION_PATH = "carrel/keep"
+CLAIM_PATH = "carrel/claim"
+GIVE_UP_PATH = "carrel/give-up"
 
 
 def jupyter_environment(present: Mapping[str, str]) -> dict[str, str]:

@@ -2,9 +2,9 @@
 
 * ``kernel_activity`` listens to the kernels of this server: only their own messages show whether a
 cell runs. Open tabs and widget updates are not cells. * ``session_status`` reports that to the
-service with the session's token, and learns whether the session is about to be stopped; the service
-never needs a token for a server that its user controls. * ``handlers`` passes it on to the front
-end in ``share``, which needs no token.
+service with the session's token, and learns whether the session is about to be stopped and whether
+a device is held for its user; the service never needs a token for a server that its user controls.
+* ``handlers`` passes it on to the front end in ``share``, which needs no token.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The two paths of a user's server that the front end uses: a status stream and one button."""
+"""The paths of a user's server that the front end uses: a status stream and its buttons."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import time
+from collections.abc import Awaitable
 from contextlib import aclosing
 from http import HTTPStatus
 from typing import cast
@@ -20,7 +21,7 @@ from tornado.iostream import StreamClosedError
 from ...hub.client import AsyncClient
 from ...hub.errors import CarrelError
 from ...hub.schemas import WatchOut
-from ..environment import KEEP_SESSION_PATH, SESSION_STATUS_PATH
+from ..environment import CLAIM_PATH, GIVE_UP_PATH, KEEP_SESSION_PATH, SESSION_STATUS_PATH
 from .kernel_activity import KernelWatch, ServerKernelManager
 from .session_status import SessionStatus, last_call
 
@@ -28,7 +29,7 @@ _running: set[asyncio.Task[None]] = set()
 
 
 class SessionStatusHandler(APIHandler):
-    """Streams one JSON object per line: warning, whether to save now, recovery message."""
+    """Streams one JSON object per line: notices, whether to save now, recovery message."""
 
     def initialize(self, session_status: SessionStatus) -> None:
         self.session_status = session_status
@@ -44,9 +45,8 @@ class SessionStatusHandler(APIHandler):
                     await self._write_status(now)
 
     async def _write_status(self, now: WatchOut | None) -> None:
-        warning = now.warning if now else None
         status = {
-            "warning": warning.model_dump() if warning else None,
+            **(now.model_dump(include={"warning", "held", "shown"}) if now else {}),
             "save": last_call(now, time.time()),
             "recovery": os.environ.get("CARREL_RECOVERY", ""),
         }
@@ -54,20 +54,40 @@ class SessionStatusHandler(APIHandler):
         await self.flush()
 
 
-class KeepSessionHandler(APIHandler):
+class _ActionHandler(APIHandler):
+    """A button of a notice; answers with the error of the service, if any."""
+
     def initialize(self, session_status: SessionStatus) -> None:
         self.session_status = session_status
+
+    def action(self) -> Awaitable[None]:
+        raise NotImplementedError
 
     @web.authenticated
     async def post(self) -> None:
         try:
-            await self.session_status.keep()
+            await self.action()
         except CarrelError as error:
             self.set_status(error.http_status)
             self.finish(json.dumps({"message": str(error)}))
             return
         self.set_status(HTTPStatus.NO_CONTENT)
         self.finish()
+
+
+class KeepSessionHandler(_ActionHandler):
+    def action(self) -> Awaitable[None]:
+        return self.session_status.keep()
+
+
+class ClaimHandler(_ActionHandler):
+    def action(self) -> Awaitable[None]:
+        return self.session_status.claim(self.get_query_argument("request"))
+
+
+class GiveUpHandler(_ActionHandler):
+    def action(self) -> Awaitable[None]:
+        return self.session_status.give_up(self.get_query_argument("request"))
 
 
 def install(server_app: ServerApp, request_id: str) -> None:
@@ -84,6 +104,8 @@ def install(server_app: ServerApp, request_id: str) -> None:
     routes = [
         (url_path_join(base, SESSION_STATUS_PATH), SessionStatusHandler, arguments),
         (url_path_join(base, KEEP_SESSION_PATH), KeepSessionHandler, arguments),
+        (url_path_join(base, CLAIM_PATH), ClaimHandler, arguments),
+        (url_path_join(base, GIVE_UP_PATH), GiveUpHandler, arguments),
     ]
     server_app.web_app.add_handlers(".*$", routes)  # type: ignore[no-untyped-call]  # tornado
 

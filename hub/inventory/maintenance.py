@@ -51,7 +51,7 @@ class NodeMaintenance(AuditTrail):
             )
         self._check_unchanged(AuditAction.DRAIN, target, who)
         name, found = self.named(target), self.running_on(target)
-        said = (f"Nothing new starts on {name}.", *_what_runs(found, dated=until is not None))
+        said = (f"Nothing new starts on {name}.", *_what_runs(found, until))
         if dry_run:
             return said
         mark = Mark(target=target, kind=MarkKind.DRAIN, since=now, why=why, by=who, until=until)
@@ -59,8 +59,9 @@ class NodeMaintenance(AuditTrail):
         change = self._change(AuditAction.DRAIN, target, who, why=why, after=after)
         self.store.put_mark(mark, change=change)
         if until is not None:
-            for request in found:
-                warning: Mapping[str, Json] = {"stops_at": until, "why": why}
+            warning: Mapping[str, Json] = {"stops_at": until, "why": why}
+            warned = [request for request in found if _runs_at(request, until)]
+            for request in warned:
                 self.store.apply(request.id, lifecycle.record_event, DRAIN_EVENT, warning, now=now)
         self.notifier.notify()
         return said
@@ -94,7 +95,7 @@ class NodeMaintenance(AuditTrail):
         self.notifier.notify()
         return (
             f"Nothing new starts on {self.named(target)} until it is released.",
-            *_what_runs(self.running_on(target), dated=False),
+            *_what_runs(self.running_on(target), None),
         )
 
     def release(self, target: str, *, who: str) -> tuple[str, ...]:
@@ -165,11 +166,28 @@ class NodeMaintenance(AuditTrail):
         return next((device for device in self.store.devices() if device.id == target), None)
 
 
-def _what_runs(found: tuple[RequestRecord, ...], *, dated: bool) -> tuple[str, ...]:
+def _runs_at(request: RequestRecord, at: float) -> bool:
+    """Whether its time limit allows it to run until then."""
+    return request.lease is not None and request.lease.granted_at + request.seconds >= at
+
+
+def _what_runs(found: tuple[RequestRecord, ...], until: float | None) -> tuple[str, ...]:
     if not found:
         return ("Nothing runs there.",)
-    one = len(found) == 1
-    end = "stopped at the date unless it ends before" if one else "stopped at the date"
-    ends = f"is warned, and {end}" if one else f"are warned, and those that are left are {end}"
-    by_itself = "runs on to its own end" if one else "run on to their own ends"
-    return (f"{count(len(found), 'request')} there {ends if dated else by_itself}.",)
+    if until is None:
+        runs_on = "runs on to its own end" if len(found) == 1 else "run on to their own ends"
+        return (f"{count(len(found), 'request')} there {runs_on}.",)
+    warned = sum(_runs_at(request, until) for request in found)
+    ends = len(found) - warned
+    said = []
+    if warned:
+        end = (
+            "is warned, and stopped at the date unless it ends before"
+            if warned == 1
+            else "are warned, and those that are left are stopped at the date"
+        )
+        said.append(f"{count(warned, 'request')} there {end}.")
+    if ends:
+        end = "reaches its time limit" if ends == 1 else "reach their time limits"
+        said.append(f"{count(ends, 'request')} there {end} before the date.")
+    return tuple(said)

@@ -73,6 +73,21 @@ def drain_warning(why: str) -> str:
     return f"Its device or node is being taken out of service{reason}. Save your work before then."
 
 
+def time_limit_warning(seconds: float) -> str:
+    """Warn the user of a session whose time limit is nearly over; views show the time beside it."""
+    return f"Its time limit of {duration(seconds)} is over then. You can extend it on the desk."
+
+
+def held_notice(server_name: str, held: int) -> str:
+    """Tell the owner of held devices in another session; views show the time beside it."""
+    name = server_name or "default"
+    if held == 1:
+        ready, them = "Your device is ready", "it"
+    else:
+        ready, them = "Your devices are ready", "them"
+    return f"{ready} and held for the session {name}. Claim {them} before the time runs out."
+
+
 def notice_sentence(kind: NoticeKind, whose: str, group: str) -> str:
     """Return the text of a preemption notice; views show the time beside it."""
     match kind:

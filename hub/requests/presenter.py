@@ -58,6 +58,7 @@ class RequestPresenter:
             serializers.request_out(
                 record,
                 drain=drain_of(record, drains),
+                now=now,
                 viewer=viewer,
                 devices=devices,
                 wait=self._wait_of(record),

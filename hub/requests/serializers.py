@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from ..admission.job_fields import view_fields
 from ..interfaces.files import OutputFiles
 from ..inventory.pool import device_out
-from ..messages.requests import drain_warning, idle_warning, session_name, work_title
+from ..messages.requests import session_name, work_title
 from ..messages.wait_reasons import position_sentence, wait_reason, wait_sentence
 from ..records.events import EventRecord
 from ..records.identity import Viewer
@@ -20,7 +20,7 @@ from ..records.leases import LeaseRecord
 from ..records.requests import RequestRecord
 from ..scheduling.model.plan import Wait
 from ..scheduling.model.snapshot import Allocation, Device, Mark
-from ..scheduling.model.states import TERMINAL, State
+from ..scheduling.model.states import TERMINAL
 from ..schemas import (
     CauseOut,
     EventOut,
@@ -31,8 +31,8 @@ from ..schemas import (
     QueueEntryOut,
     RequestOut,
     WaitOut,
-    WarningOut,
 )
+from .notices import warning_out
 
 _LONGEST_TITLE = 120
 _COMPOSED = ("cause", "lease", "claim", "warning")
@@ -49,6 +49,7 @@ def request_out(
     device_seconds: float,
     claim_by: float | None = None,
     drain: Mark | None = None,
+    now: float,
 ) -> RequestOut:
     """Return the complete body of a request.
 
@@ -81,7 +82,7 @@ def request_out(
         ended=record.state in TERMINAL,
         claim=record.unclaimed,
         claim_by=claim_by,
-        warning=warning_out(record, drain),
+        warning=warning_out(record, drain, now=now),
     )
 
 
@@ -118,35 +119,6 @@ def brief_out(
         claim=record.unclaimed,
         claim_by=claim_by,
     )
-
-
-def warning_out(record: RequestRecord, drain: Mark | None = None) -> WarningOut | None:
-    """Return the warning that stops a running request first: drain, preemption or idleness.
-
-    Requests that have ended have a cause instead.
-    """
-    if record.state not in (State.STARTING, State.RUNNING):
-        return None
-    found: list[WarningOut] = []
-    if drain is not None and drain.until is not None:
-        message = drain_warning(drain.why)
-        found.append(_final(drain.until, message))
-    if record.notice is not None:
-        found.append(_final(record.notice.stops_at, record.notice.message))
-    if (warning := record.warning) is not None:
-        found.append(
-            WarningOut(
-                stops_at=warning.stops_at,
-                message=idle_warning(warning.warned_at - warning.idle_since, record.devices),
-                seen=list(warning.seen),
-                can_keep=record.kept_at is None,
-            )
-        )
-    return min(found, key=lambda entry: entry.stops_at, default=None)
-
-
-def _final(stops_at: float, message: str) -> WarningOut:
-    return WarningOut(stops_at=stops_at, message=message, can_keep=False, final=True)
 
 
 def queue_entry_out(wait: Wait, record: RequestRecord, viewer: Viewer) -> QueueEntryOut:

@@ -9,7 +9,16 @@ This package exports the common bodies; import the others from their modules.
 from .base import LARGEST, LATEST, LONGEST, MODEL_LENGTH, NAME, In, Out
 from .calendar import BudgetOut
 from .errors import ErrorBody, ErrorOut
-from .internal import EventIn, EventsIn, KernelsIn, OpenSessionIn, StartedIn, StopIn, WatchOut
+from .internal import (
+    EventIn,
+    EventsIn,
+    HeldOut,
+    KernelsIn,
+    OpenSessionIn,
+    StartedIn,
+    StopIn,
+    WatchOut,
+)
 from .pool import DeviceOut, GroupOut, GroupsOut, MeOut, PoolOut, QueueEntryOut, QueueOut
 from .requests import (
     MAX_NOTEBOOK_BYTES,
@@ -57,6 +66,7 @@ __all__ = [
     "FilesOut",
     "GroupOut",
     "GroupsOut",
+    "HeldOut",
     "In",
     "JobIn",
     "KernelsIn",

@@ -60,12 +60,29 @@ class StopIn(In):
     details: Annotated[str, Field(max_length=20000)] = ""
 
 
-class WatchOut(Out):
-    """The state of a session, with a ``warning`` before it is stopped.
+class HeldOut(Out):
+    """A device that is held until ``claim_by`` for the owner of another session."""
 
-    ``again_seconds`` is the time until the next report of its kernels.
+    request_id: str
+    server_name: str
+    claim_by: float
+    message: str
+
+
+class WatchOut(Out):
+    """The state of a session, with the notices for its user.
+
+    ``again_seconds`` is the time until the next report of its kernels; it reports at once when a
+    request in ``follow`` changes.
     """
 
     state: str
     warning: WarningOut | None = None
+    """Why this session will be stopped, if it will."""
+    held: HeldOut | None = None
+    """The device that is held for its owner; of several the one that is lost first."""
+    shown: Literal["", "warning", "held"] = ""
+    """Which of both acts first."""
     again_seconds: float
+    follow: list[str] = []
+    """Requests whose changes make other notices: itself, and those that wait to be held."""

@@ -125,7 +125,7 @@ class RequestOut(Out):
     claim_by: float | None = None
     """For held devices: the end of the claim window."""
     warning: WarningOut | None = None
-    """The reason and time of an announced stop: idle, preempted or drained."""
+    """The reason and time of an announced stop; of several reasons the one that acts first."""
 
 
 class EventOut(Out):
@@ -143,13 +143,19 @@ class WarningOut(Out):
     ``seen`` lists the evidence that a session with devices is idle, in sentences.
     """
 
+    kind: Literal["idle", "preemption", "drain", "time_limit"] = "idle"
     stops_at: float
     message: str
     seen: list[str] = []
     can_keep: bool = True
     """Whether its owner can keep it, which is possible once."""
     final: bool = False
-    """Whether it stops regardless of activity: its devices are preempted or drained."""
+    """Whether it stops regardless of activity: for any reason but that it is idle."""
+
+    @property
+    def may_extend(self) -> bool:
+        """Whether more time could help."""
+        return not self.final or self.kind == "time_limit"
 
 
 class QuoteOut(Out):

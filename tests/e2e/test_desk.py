@@ -7,10 +7,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from ..faults.support import servers
-from .browser import SESSION_MS, Person, another_page
+from .browser import SESSION_MS, Person, another_page, take_picture
 from .support import Installation, eventually
 from .widget_pages import write_notebook
 
@@ -57,6 +57,9 @@ def test_a_student_goes_from_the_quote_to_a_cpu_session_and_the_claimed_device(
 
     page.get_by_role("button", name="Open on CPU now and keep my position").click()
     page.wait_for_url("**/user/student1/lab**", timeout=SESSION_MS)
+    lab, page = page, page.context.new_page()
+    page.add_init_script(LISTEN)
+    person.page = page
     person.desk()
     expect(page.locator("#desk-now")).to_contain_text("Its position is kept")
     assert page.evaluate("window.asked") == 0
@@ -74,27 +77,55 @@ def test_a_student_goes_from_the_quote_to_a_cpu_session_and_the_claimed_device(
         "1 device is held for you. Claim it on the desk before the time runs out."
     ]  # the script notifies before it changes the title
     person.picture("page-desk-held")
-    page.get_by_role("button", name="Claim").click()
-    page.wait_for_url("**/user/student1/gpu/lab**", timeout=SESSION_MS)
+    a_held_device_is_given_up_and_the_next_one_claimed_in_jupyterlab(site, lab)
 
-    person.desk()
+    page.bring_to_front()
     rows = page.locator("#desk-now .rows > li")
     expect(rows).to_have_count(2)
-    gpu = rows.filter(has_text="gpu")
-    left = site.api("GET", "/requests?kind=session", user="student1").json()["requests"]
-    before = {each["server_name"]: each["seconds"] for each in left}
-    with another_page(page):
-        gpu.get_by_role("button", name="+30 min").click()
-    after = site.api("GET", "/requests?kind=session", user="student1").json()["requests"]
-    assert {e["server_name"]: e["seconds"] for e in after}["gpu"] == before["gpu"] + 1800
-    page.once("dialog", lambda dialog: dialog.accept())
-    with another_page(page):
-        gpu.get_by_role("button", name="Stop").click()
+    a_session_is_extended_and_stopped(site, page, rows.filter(has_text="second"))
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text("Default session")
     page.once("dialog", lambda dialog: dialog.accept())
     rows.get_by_role("button", name="Stop").click()
     expect(page.locator("#desk-now")).to_contain_text("You have no session.")
+
+
+def a_session_is_extended_and_stopped(site: Installation, page: Page, gpu: Locator) -> None:
+    left = site.api("GET", "/requests?kind=session", user="student1").json()["requests"]
+    before = {each["server_name"]: each["seconds"] for each in left}
+    with another_page(page):
+        gpu.get_by_role("button", name="+30 min").click()
+    after = site.api("GET", "/requests?kind=session", user="student1").json()["requests"]
+    assert {e["server_name"]: e["seconds"] for e in after}["second"] == before["second"] + 1800
+    page.once("dialog", lambda dialog: dialog.accept())
+    with another_page(page):
+        gpu.get_by_role("button", name="Stop").click()
+
+
+def a_held_device_is_given_up_and_the_next_one_claimed_in_jupyterlab(
+    site: Installation, lab: Page
+) -> None:
+    """The device is held for the session gpu, whose place was kept."""
+    body = {"devices": 1, "hours": 1.0, "group": "cs101", "claim": True}
+    second = site.api("POST", "/sessions/second", user="student1", json=body).json()["id"]
+    lab.bring_to_front()
+    toast = lab.locator(".Toastify__toast", has_text="held for the session gpu")
+    expect(toast).to_contain_text(re.compile(r"Time left: \d+ (min|s)\."))
+    toast.get_by_role("button", name="Claim").hover()
+    take_picture(lab, "held-device-lab")
+    toast.get_by_role("button", name="Give up").click()
+    lab.locator(".jp-Dialog").get_by_role("button", name="Give up").click()
+
+    toast = lab.locator(".Toastify__toast", has_text="held for the session second")
+    toast.get_by_role("button", name="Claim").click()
+    opens = lab.get_by_role("button", name="Open it")
+    opens.hover()
+    take_picture(lab, "claimed-device-lab")
+    expect(toast).to_have_count(0)
+    with lab.context.expect_page() as opened:
+        opens.click()
+    opened.value.wait_for_url("**/user/student1/second/lab**", timeout=SESSION_MS)
+    assert site.request(second, user="student1")["state"] == "running"
 
 
 def test_a_link_into_a_stopped_session_opens_its_page_after_the_start(

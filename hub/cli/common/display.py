@@ -157,10 +157,16 @@ def place(request: RequestOut) -> str:
     if request.wait and request.wait.place:
         return f"{state}, position {request.wait.place}"
     if request.warning:
-        return f"{state}, {'to be stopped' if request.warning.final else 'idle'}"
+        return f"{state}, {_warned(request.warning)}"
     if request.progress and request.progress.cells and request.state == "running":
         return f"{state} {request.progress.done}/{request.progress.cells}"
     return state
+
+
+def _warned(warning: WarningOut) -> str:
+    if warning.kind == "time_limit":
+        return "ends soon"
+    return "to be stopped" if warning.final else "idle"
 
 
 def what(request: RequestOut) -> str:

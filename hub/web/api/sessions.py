@@ -95,6 +95,8 @@ def kernels(
     body: Annotated[KernelsIn, Depends(json_body(KernelsIn))],
 ) -> WatchOut:
     """Sent by the server of a running session with the session's own token, every `again_seconds`.
-    A session that does not report counts as active. For its owner only.
+
+    The answer holds the notices for its user. A session that does not report counts as active. For
+    its owner only.
     """
     return web.activity.report(who, request_id, body)

@@ -146,6 +146,7 @@ ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
     "WatchOut": {
         "state": "running",
         "warning": {
+            "kind": "idle",
             "stops_at": _AT + 600,
             "message": "This session has been idle for 30 min and holds 1 device.",
             "seen": [
@@ -155,7 +156,18 @@ ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
             ],
             "can_keep": True,
         },
+        "held": {
+            "request_id": "s-4c8x5w2n",
+            "server_name": "gpu",
+            "claim_by": _AT + 900,
+            "message": (
+                "Your device is ready and held for the session gpu. "
+                "Claim it before the time runs out."
+            ),
+        },
+        "shown": "warning",
         "again_seconds": 5.0,
+        "follow": ["s-7f3k2m9p", "s-4c8x5w2n"],
     },
     "QueueOut": {
         "queue": [

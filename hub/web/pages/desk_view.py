@@ -120,11 +120,11 @@ class Desk:
         )
 
     def may_extend(self, request: RequestOut, seconds: float, now: float) -> bool:
-        """Return whether the group allows this extension, and no final warning was given.
+        """Return whether the group allows this extension, and it is neither preempted nor drained.
 
         Whether other requests wait for the devices is checked when the user clicks.
         """
-        if request.warning is not None and request.warning.final:
+        if request.warning is not None and not request.warning.may_extend:
             return False
         group = next((group for group in self.groups if group.name == request.group), None)
         left = max(0.0, (request.ends_by or now) - now)

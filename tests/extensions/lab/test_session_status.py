@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ from carrel.extensions.environment import jupyter_environment
 from carrel.extensions.lab.kernel_activity import KernelWatch
 from carrel.extensions.lab.session_status import SAVE_SECONDS, SessionStatus, last_call
 from carrel.hub.errors import Conflict, Unavailable
-from carrel.hub.schemas import KernelsIn, RequestOut, WarningOut, WatchOut
+from carrel.hub.schemas import EventOut, HeldOut, KernelsIn, RequestOut, WarningOut, WatchOut
 
 SHARE = environment.LAB / "share" / "labextensions" / "carrel"
 
@@ -155,6 +155,12 @@ class Service:
     answers: list[WatchOut | Exception]
     asked: list[KernelsIn] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
+    claimed: list[str] = field(default_factory=list)
+    cancelled: list[str] = field(default_factory=list)
+    claim_by: float | None = None
+    news: asyncio.Queue[RequestOut] = field(default_factory=asyncio.Queue)
+    """What is yielded of a followed request."""
+    followed: list[str] = field(default_factory=list)
 
     async def tell_kernels(self, request_id: str, kernels: KernelsIn) -> WatchOut:
         self.asked.append(kernels)
@@ -166,6 +172,25 @@ class Service:
     async def keep(self, request_id: str) -> RequestOut:
         self.kept.append(request_id)
         return RequestOut.model_construct(id=request_id)
+
+    async def claim(self, request_id: str) -> RequestOut:
+        self.claimed.append(request_id)
+        return RequestOut.model_construct(id=request_id)
+
+    async def request(self, request_id: str) -> RequestOut:
+        return RequestOut.model_construct(id=request_id, claim_by=self.claim_by)
+
+    async def cancel(self, request_id: str) -> RequestOut:
+        self.cancelled.append(request_id)
+        return RequestOut.model_construct(id=request_id)
+
+    async def follow(self, request_id: str) -> AsyncGenerator[RequestOut | EventOut, None]:
+        self.followed.append(request_id)
+        try:
+            while True:
+                yield await self.news.get()
+        finally:
+            self.followed.remove(request_id)
 
 
 def watch_out(stops_at: float | None = None) -> WatchOut:
@@ -227,6 +252,80 @@ def test_keeping_the_session_updates_its_status_at_once(bench: Bench) -> None:
     assert subject.now == watch_out()
 
 
+HELD = HeldOut(request_id="s-2", server_name="gpu", claim_by=5e9, message="Your device is ready.")
+
+
+def kept_place(*, claim_by: float | None = None) -> RequestOut:
+    return RequestOut.model_construct(
+        id="s-2", state="queued" if claim_by is None else "granted", claim=True, claim_by=claim_by
+    )
+
+
+def test_a_held_device_is_told_at_once_although_the_next_report_is_far_away(bench: Bench) -> None:
+    waits = WatchOut(state="running", again_seconds=1e6, follow=["s-2"])
+    held = waits.model_copy(update={"held": HELD, "shown": "held"})
+    gone = WatchOut(state="running", again_seconds=1e6)
+
+    async def story() -> tuple[list[HeldOut | None], Service]:
+        subject = standing(bench, waits, held, gone)
+        service = subject.service
+        assert isinstance(service, Service)
+        said: list[HeldOut | None] = []
+        async with asyncio.timeout(60), aclosing(subject.changes()) as changes:
+            running = asyncio.create_task(subject.run())
+            async for now in changes:
+                if now is None:
+                    continue
+                said.append(now.held)
+                # It is held, and then claimed in another tab.
+                for claim_by in {1: [5e9], 2: [5e9, None]}.get(len(said), []):
+                    service.news.put_nowait(kept_place(claim_by=claim_by))
+                if len(said) == 3:
+                    break
+            running.cancel()
+        return said, service
+
+    said, service = asyncio.run(story())
+    assert said == [None, HELD, None]
+    assert len(service.asked) == 3, "a request without a new notice makes no report"
+
+
+def test_a_held_device_is_claimed_or_given_up_but_never_stopped_after_a_claim(
+    bench: Bench,
+) -> None:
+    subject = standing(bench, watch_out())
+    service = subject.service
+    assert isinstance(service, Service)
+    asyncio.run(subject.claim("s-2"))
+    assert service.claimed == ["s-2"]
+    with pytest.raises(Conflict, match="no longer held"):
+        asyncio.run(subject.give_up("s-2"))
+    assert service.cancelled == []
+    service.claim_by = 5e9
+    asyncio.run(subject.give_up("s-2"))
+    assert service.cancelled == ["s-2"]
+
+
+def test_a_session_ends_its_streams_when_it_stops(bench: Bench) -> None:
+    subject = standing(bench, WatchOut(state="running", again_seconds=1e6, follow=["s-1", "s-2"]))
+
+    async def story() -> list[str]:
+        service = subject.service
+        assert isinstance(service, Service)
+        running = asyncio.create_task(subject.run())
+        async with asyncio.timeout(60):
+            while sorted(service.followed) != ["s-1", "s-2"]:
+                await asyncio.sleep(0)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            while service.followed:
+                await asyncio.sleep(0)
+        return service.followed
+
+    assert asyncio.run(story()) == []
+
+
 def test_the_last_call_comes_shortly_before_the_end() -> None:
     warned = watch_out(stops_at=1000.0)
     assert not last_call(warned, 999.0 - SAVE_SECONDS)
@@ -243,6 +342,8 @@ def test_the_front_end_is_where_jupyter_looks_for_it() -> None:
     assert build["extension"] in entry
     assert f'"{environment.SESSION_STATUS_PATH}"' in entry
     assert f'"{environment.KEEP_SESSION_PATH}"' in entry
+    assert f'"{environment.CLAIM_PATH}"' in entry
+    assert f'"{environment.GIVE_UP_PATH}"' in entry
     assert "://" not in entry
 
 

@@ -203,7 +203,7 @@ def test_a_cpu_session_is_not_culled_and_reports_rarely(room: Room) -> None:
     )
     room.start(devices=0)
     assert room.pass_(4000).warning is None
-    assert room.activity.report(STUDENT1, room.session, NOTHING).again_seconds == 60
+    assert room.activity.report(STUDENT1, room.session, NOTHING).again_seconds == 30
 
 
 def test_a_warned_session_reports_more_often(room: Room) -> None:

@@ -14,7 +14,16 @@ from carrel.hub.interfaces.jupyterhub import HubServer
 from carrel.hub.requests.attempt_reports import AttemptReports
 from carrel.hub.requests.queries import RequestQueries
 from carrel.hub.requests.termination import RequestTermination
-from carrel.hub.schemas import OpenSessionIn, RequestOut, SessionIn, StopIn
+from carrel.hub.schemas import (
+    HeldOut,
+    KernelsIn,
+    OpenSessionIn,
+    RequestOut,
+    SessionIn,
+    StopIn,
+    WatchOut,
+)
+from carrel.hub.sessions.activity import SessionActivity
 from carrel.hub.sessions.held import HeldSessions
 from carrel.hub.sessions.lifecycle import SessionLifecycle
 from carrel.hub.transitions import lifecycle, owner_changes
@@ -24,6 +33,7 @@ from ..world import World, charged
 
 WINDOW = 600.0
 GPU = SessionIn(devices=1, hours=1.0)
+NO_CELL = KernelsIn(count=0, running=0)
 
 
 @pytest.fixture
@@ -279,6 +289,49 @@ class TestKeepingThePlace:
         claims.claim(STUDENT2, kept.id)
         world.runs(kept)
         assert (world.see(kept).state, world.see(desk).state) == ("running", "running")
+
+    def test_the_sessions_of_the_owner_are_told_of_the_held_device(
+        self, world: World, claims: HeldSessions, waiting: RequestOut
+    ) -> None:
+        kept = claims.keep_place(STUDENT2, waiting.id)
+        world.context.spawner_listeners.detach(kept.id)
+        world.settle()
+        desk = live(world, "student2", "")
+        world.runs(desk)
+
+        def told() -> WatchOut:
+            return SessionActivity(world.context, WINDOW).report(STUDENT2, desk.id, NO_CELL)
+
+        assert (told().held, told().shown, told().follow) == (None, "", [kept.id])
+        SessionLifecycle(world.context).stop(STUDENT1, "a")
+        world.settle(3)
+        held = HeldOut(
+            request_id=kept.id,
+            server_name="gpu",
+            claim_by=world.clock.now + WINDOW,
+            message="Your device is ready and held for the session gpu. "
+            "Claim it before the time runs out.",
+        )
+        assert (told().held, told().shown, told().follow) == (held, "held", [kept.id])
+        claims.claim(STUDENT2, kept.id)
+        assert (told().held, told().shown, told().follow) == (None, "", [])
+
+    def test_the_end_of_a_session_is_told_before_a_device_that_is_lost_later(
+        self, world: World, claims: HeldSessions
+    ) -> None:
+        world.running_session("a")
+        desk = SessionLifecycle(world.context).start(STUDENT2, "", SessionIn(devices=0, hours=1.0))
+        world.settle()
+        world.runs(desk)
+        claims.start(STUDENT2, "gpu", GPU)
+        world.settle()
+        world.clock.pass_(3600 - 300)
+        SessionLifecycle(world.context).stop(STUDENT1, "a")
+        world.settle(3)
+        told = SessionActivity(world.context, WINDOW).report(STUDENT2, desk.id, NO_CELL)
+        assert told.warning is not None
+        assert told.held is not None
+        assert (told.warning.kind, told.shown) == ("time_limit", "warning")
 
     def test_keeping_a_place_may_be_repeated(
         self, world: World, claims: HeldSessions, waiting: RequestOut

@@ -224,6 +224,17 @@ def test_a_warned_session_is_kept(service: FakeService, carrel: Carrel) -> None:
     assert json.loads(carrel("session", "keep", "gpu", "--json").stdout)["warning"] is None
 
 
+@pytest.mark.parametrize(
+    ("kind", "shown"), [("time_limit", "running, ends soon"), ("drain", "running, to be stopped")]
+)
+def test_the_list_shows_what_ends_a_session(
+    service: FakeService, carrel: Carrel, kind: str, shown: str
+) -> None:
+    warning = {"kind": kind, "stops_at": time.time() + 300, "message": "It ends.", "final": True}
+    session(service, "gpu", state="running", warning=warning)
+    assert shown in carrel("ps").output
+
+
 def test_the_list_shows_held_sessions(service: FakeService, carrel: Carrel) -> None:
     assert "carrel session start" in carrel("session", "ls").output
     session(service, "gpu", state="granted", claim_by=time.time() + 300)

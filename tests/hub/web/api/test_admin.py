@@ -301,6 +301,21 @@ def test_running_work_is_warned_with_the_date(site: Site) -> None:
     assert [event.data["stops_at"] for event in events] == [until]
 
 
+def test_work_that_ends_before_the_date_of_a_drain_is_not_warned(site: Site) -> None:
+    made = JobService(site.context).submit(STUDENT1, job())
+    store = site.context.store
+    start = Start(request_id=made.id, devices=("SIM-0",))
+    (lease,) = store.grant([start], now=site.clock.now, lease_seconds=30)
+    store.launch(lease.id, now=site.clock.now)
+    started = Handle(pid=1, started_at=1.0)
+    store.apply_to_lease(lease.id, lifecycle.start, started, now=site.clock.now)
+    body = {"until": site.clock.now + made.seconds + 1}
+    said = site.api().put(f"{API}/pool/SIM-0/drain", json=body)
+    assert sentences(said)[1:] == ["1 request there reaches its time limit before the date."]
+    assert RequestQueries(site.context).request(STUDENT1, made.id).warning is None
+    assert not [event for event in store.events(made.id) if event.kind == "drain_warning"]
+
+
 def test_a_quarantine_needs_its_reason_and_is_released(site: Site) -> None:
     assert site.api().put(f"{API}/pool/SIM-0/quarantine", json={"why": " "}).status_code == 400
     assert site.api().put(f"{API}/pool/local/quarantine", json={"why": "x"}).status_code == 404

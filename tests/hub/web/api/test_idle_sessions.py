@@ -79,7 +79,14 @@ def site(tmp_path: Path) -> Site:
 
 def test_a_session_reports_its_kernels_and_gets_its_warning(site: Site) -> None:
     calm = site.api().post(f"{API}/{site.path}/kernels", json=QUIET)
-    assert calm.json() == {"state": "running", "warning": None, "again_seconds": 15.0}
+    assert calm.json() == {
+        "state": "running",
+        "warning": None,
+        "held": None,
+        "shown": "",
+        "again_seconds": 15.0,
+        "follow": [site.room.session],
+    }
     warning = site.room.pass_(1900).warning
     assert warning is not None
     told = site.api().post(f"{API}/{site.path}/kernels", json=QUIET).json()

@@ -170,6 +170,15 @@ def test_no_extension_is_offered_after_a_preemption_notice(site: Site) -> None:
         assert f"requests/{made.id}/extend" not in page
 
 
+def test_an_extension_is_offered_when_the_time_limit_is_near(site: Site) -> None:
+    made = site.somebody_else_runs()
+    site.world.clock.pass_(made.seconds - 300)
+    for path in (PREFIX, f"{PREFIX}requests/{made.id}"):
+        page = site.browser(STUDENT2).get(path).text
+        assert "Its time limit of" in page
+        assert f"requests/{made.id}/extend" in page
+
+
 def test_an_early_claim_shows_an_error_on_the_desk(site: Site) -> None:
     site.somebody_else_runs()
     site.post("sessions", **FORM)

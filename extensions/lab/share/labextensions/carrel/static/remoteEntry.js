@@ -1,5 +1,5 @@
-// Warns users of JupyterLab and Notebook 7 before their session is stopped, saves their documents, and
-// links to the desk.
+// Warns users of JupyterLab and Notebook 7 before their session is stopped, saves their documents,
+// offers the device that is held for them, and links to the desk.
 //
 // A federated extension written by hand: the application gets the module "./extension" from the
 // container below, and shares its own libraries through the share scope, so that no build is needed.
@@ -7,6 +7,8 @@
 (() => {
   const STANDING = "carrel/standing";
   const KEEP = "carrel/keep";
+  const CLAIM = "carrel/claim";
+  const GIVE_UP = "carrel/give-up";
   const AGAIN_MS = 5000;
 
   let shared = {};
@@ -32,7 +34,8 @@
     const ask = (path, init) =>
       ServerConnection.makeRequest(URLExt.join(settings.baseUrl, path), init, settings);
 
-    let warning = null;
+    const nothing = { warning: null, held: null, shown: "" };
+    let now = nothing;
     let notification = "";
     let timer = 0;
     let savedFor = "";
@@ -68,41 +71,81 @@
       }
     };
 
-    const keep = async () => {
-      const answer = await ask(KEEP, { method: "POST" });
-      if (answer.ok) return;
+    // Return whether it was done; say why not.
+    const act = async (path, otherwise) => {
+      const answer = await ask(path, { method: "POST" });
+      if (answer.ok) return true;
       // A proxy's error page is not JSON: then there is no message to show.
       const said = await answer.json().catch(() => ({}));
-      Notification.error(said.message || "The session could not be kept.", { autoClose: 10000 });
+      Notification.error(said.message || otherwise, { autoClose: 10000 });
+      return false;
     };
 
-    const explain = () => {
+    const keep = () => act(KEEP, "The session could not be kept.");
+
+    const claim = async (held) => {
+      const name = held.server_name || "default session";
+      if (!(await act(`${CLAIM}?request=${encodeURIComponent(held.request_id)}`, "The device could not be claimed."))) return;
+      const open = {
+        label: "Open it",
+        displayType: "accent",
+        callback: () => window.open(sitePage(libraries, `services/carrel/wait/${encodeURIComponent(held.server_name) || "-"}`), "_blank", "noopener"),
+      };
+      Notification.success(`Claimed: the session ${name} is starting.`, { autoClose: false, actions: [open] });
+    };
+
+    const giveUp = async (held) => {
+      const answer = await showDialog({
+        title: "Give up the device?",
+        body: "It is released without being used, and your place in the queue is lost.",
+        buttons: [Dialog.cancelButton({ label: "Hold it" }), Dialog.warnButton({ label: "Give up" })],
+      });
+      if (answer.button.accept) await act(`${GIVE_UP}?request=${encodeURIComponent(held.request_id)}`, "The device could not be given up.");
+    };
+
+    const explain = (seen) => {
       const list = document.createElement("ul");
-      for (const sentence of warning ? warning.seen : []) {
-        list.appendChild(document.createElement("li")).textContent = sentence;
-      }
+      for (const sentence of seen) list.appendChild(document.createElement("li")).textContent = sentence;
       const body = new libraries.widgets.Widget({ node: list });
       void showDialog({ title: "What was seen", body, buttons: [Dialog.okButton()] });
     };
 
+    // The notification stays open: what is done shows in the next status.
+    const button = (label, act, displayType = "default") => ({
+      label,
+      displayType,
+      callback: (event) => { event.preventDefault(); void act(); },
+    });
+
+    const warningText = (warning) => {
+      const end = `It is stopped in ${left(warning.stops_at - Date.now() / 1000)}`;
+      return warning.final ? `${end}. ${warning.message}` : `${warning.message} ${end} unless something runs.`;
+    };
+
     const tell = () => {
-      const seconds = warning.stops_at - Date.now() / 1000;
-      const end = `It is stopped in ${left(seconds)}`;
-      const message = warning.final ? `${end}. ${warning.message}` : `${warning.message} ${end} unless something runs.`;
-      const seen = { label: "What was seen", callback: (event) => { event.preventDefault(); explain(); } };
-      const actions = warning.seen.length ? [seen] : [];
-      if (warning.can_keep) {
-        actions.unshift({
-          label: "Keep it",
-          displayType: "accent",
-          callback: (event) => { event.preventDefault(); void keep(); },
-        });
+      const { warning, held, shown } = now;
+      const ends = shown === "held" ? held.claim_by : warning.stops_at;
+      const seconds = ends - Date.now() / 1000;
+      const parts = [];
+      const actions = [];
+      if (shown === "warning") {
+        parts.push(warningText(warning));
+        if (warning.can_keep) actions.push(button("Keep it", keep, "accent"));
+        if (warning.seen.length) actions.push(button("What was seen", () => explain(warning.seen)));
       }
+      if (held) {
+        // Also below a warning that acts first: the device would be lost silently.
+        parts.push(held.message);
+        if (shown === "held") parts.push(`Time left: ${left(seconds)}.`);
+        actions.push(button("Claim", () => claim(held), "accent"), button("Give up", () => giveUp(held)));
+      }
+      const message = parts.join(" ");
+      const type = shown === "held" ? "info" : "warning";
       const options = { autoClose: false, actions };
       if (notification && Notification.manager.has(notification)) {
-        Notification.update({ id: notification, message, type: "warning", ...options });
+        Notification.update({ id: notification, message, type, ...options });
       } else {
-        notification = Notification.warning(message, options);
+        notification = Notification.emit(message, type, options);
       }
       // Screen readers read each change: every minute, and more often towards the end.
       const pause = seconds > 90 ? 60 : seconds > 20 ? 10 : 5;
@@ -115,26 +158,32 @@
       notification = "";
     };
 
+    const tellEnd = (before) => {
+      const at = Date.now() / 1000;
+      if (before.warning && !now.warning && at < before.warning.stops_at) {
+        Notification.success("The warning was withdrawn: this session continues.", { autoClose: 10000 });
+      }
+      const lost = before.held && before.held.request_id !== (now.held || {}).request_id;
+      if (lost && at >= before.held.claim_by - 1) {
+        Notification.warning("The device was not claimed in time. It was released.", { autoClose: false });
+      }
+    };
+
     const receive = (said) => {
-      const before = warning;
-      warning = said.warning;
+      const before = now;
+      const { warning = null, held = null, shown = "" } = said;
+      now = { warning, held, shown: shown || (warning ? "warning" : "") };
       if (said.recovery && !recovering) {
         recovering = true;
         Notification.error(said.recovery, { autoClose: false });
       }
-      if (!warning) {
+      if (JSON.stringify(now) !== JSON.stringify(before)) {
         over();
-        if (before && Date.now() / 1000 < before.stops_at) {
-          Notification.success("The warning was withdrawn: this session continues.", { autoClose: 10000 });
-        }
-        return;
+        if (now.shown) tell();
+        tellEnd(before);
       }
-      if (!before || before.stops_at !== warning.stops_at) {
-        over();
-        tell();
-        void saveOnce(`warned ${warning.stops_at}`);
-      }
-      if (said.save) void saveOnce(`last call ${warning.stops_at}`);
+      if (!now.warning) return;
+      void saveOnce(`${said.save ? "last call" : "warned"} ${now.warning.stops_at}`);
     };
 
     const follow = async () => {
@@ -169,13 +218,18 @@
     void app.restored.then(run);
   };
 
-  // The hub's home is the desk. It opens in a new tab, so that open documents stay open.
-  const wayBack = ({ coreutils, widgets }, shell) => {
-    const { PageConfig, URLExt } = coreutils;
+  // The URL of a page of the site, which may be below a path of another proxy.
+  const sitePage = ({ coreutils: { PageConfig, URLExt } }, path) => {
     const hub = PageConfig.getOption("hubPrefix");
-    if (!hub) return;
+    return PageConfig.getOption("hubHost") + URLExt.join(hub.replace(/hub\/?$/, ""), path);
+  };
+
+  // The hub's home is the desk. It opens in a new tab, so that open documents stay open.
+  const wayBack = (libraries, shell) => {
+    const { coreutils: { PageConfig }, widgets } = libraries;
+    if (!PageConfig.getOption("hubPrefix")) return;
     const link = document.createElement("a");
-    link.href = PageConfig.getOption("hubHost") + URLExt.join(hub, "home");
+    link.href = sitePage(libraries, "hub/home");
     link.target = "_blank";
     link.rel = "noopener";
     link.textContent = "Desk";
@@ -198,7 +252,7 @@
       __esModule: true,
       default: {
         id: "carrel:idle",
-        description: "Tells when the session is about to be stopped for being idle.",
+        description: "Tells when the session is about to be stopped, and when a device is held for its user.",
         autoStart: true,
         requires: [docmanager.IDocumentManager],
         activate: activate({ apputils, services, coreutils, widgets }),
