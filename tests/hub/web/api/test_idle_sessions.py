@@ -111,7 +111,7 @@ def test_only_the_owner_keeps_a_session_and_only_once(site: Site) -> None:
     site.room.pass_(1900)
     again = site.api().post(keep)
     assert again.status_code == 409
-    assert "Run a cell" in again.json()["accepted"]
+    assert "running a cell" in again.json()["accepted"]
 
 
 @pytest.mark.parametrize("page", ["", "desk/live", "requests/{}"])
