@@ -151,7 +151,7 @@ def test_an_unknown_name_lists_the_known_ones(service: FakeService, carrel: Carr
     session(service, "lab")
     done = carrel("session", "stop", "thesis")
     assert done.exit_code == 1
-    assert "You have no session 'thesis'" in done.stderr
+    assert "You have no queued or running session 'thesis'" in done.stderr
     assert "- (default), lab" in done.stderr
 
 
