@@ -144,7 +144,7 @@ def job_options(function: F) -> F:
 
 def send(
     what: dict[str, object],
-    here: Path,
+    folder: Path,
     common: SubmitOptions,
     *,
     needs_files: bool,
@@ -173,14 +173,14 @@ def send(
     if common["deadline"]:
         fields["deadline"] = parsers.moment(common["deadline"], time.time())
     place = job_builder.working_folder(
-        here,
+        folder,
         home=session_home(site),
         upload=common["upload"],
         inputs=common["inputs"],
         workdir=common["workdir"],
         needed=needs_files,
     )
-    packed = _packed(place, here, yes=common["yes"], ask=common["upload"])
+    packed = _packed(place, folder, yes=common["yes"], ask=common["upload"])
     with Client.from_environment(site) as client:
         group = common["group"] or job_builder.only_group(client, "--group")
         job = job_builder.job(fields | what | packed | {"group": group}, maker="cli")
@@ -194,13 +194,13 @@ def send(
             sys.exit(wait_for(client, [request.id], None, as_json, follow=common["follow"]))
 
 
-def _packed(place: WorkingFolder, here: Path, *, yes: bool, ask: bool) -> dict[str, str]:
+def _packed(place: WorkingFolder, folder: Path, *, yes: bool, ask: bool) -> dict[str, str]:
     """Return the fields of the upload; print its size, and ask for confirmation if ``ask``."""
     if place.luggage is None:
         return place.fields
     fields = place.fields
     size = units.size(len(fields["archive"]) * 3 // 4)
-    description = _described(place.luggage, here if ask else None, size)
+    description = _described(place.luggage, folder if ask else None, size)
     if yes or not ask:
         note(f"{description}.")
         return fields

@@ -51,12 +51,12 @@ class DeviceBackfill:
         """Requests that would delay the head, with the time limit ends that were refused."""
 
     def copy(self, state: CycleState) -> DeviceBackfill:
-        made = copy(self)
-        made._state = state
-        made._spare = self._spare.copy()
-        made._shadow = None if self._shadow is None else self._shadow.copy()
-        made._refused = self._refused.copy()
-        return made
+        clone = copy(self)
+        clone._state = state
+        clone._spare = self._spare.copy()
+        clone._shadow = None if self._shadow is None else self._shadow.copy()
+        clone._refused = self._refused.copy()
+        return clone
 
     def reserve(self, limit_backfill: LimitBackfill) -> None:
         """Compute the shadow time, and reserve headroom under the limits of the head from then."""

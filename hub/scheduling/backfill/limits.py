@@ -43,10 +43,10 @@ class LimitBackfill:
         """Reservations of the head of the queue, which lacks devices, under its limits."""
 
     def copy(self) -> LimitBackfill:
-        made = LimitBackfill()
-        made._heads = {key: copy(head) for key, head in self._heads.items()}
-        made._reserved = {key: copy(head) for key, head in self._reserved.items()}
-        return made
+        clone = LimitBackfill()
+        clone._heads = {key: copy(head) for key, head in self._heads.items()}
+        clone._reserved = {key: copy(head) for key, head in self._reserved.items()}
+        return clone
 
     def add_head(
         self, request: PendingRequest, limit: LimitReached, state: CycleState

@@ -41,9 +41,9 @@ class ShadowState:
             )
 
     def copy(self) -> ShadowState:
-        made = copy(self)
-        made._state = self._state.copy()
-        return made
+        clone = copy(self)
+        clone._state = self._state.copy()
+        return clone
 
     @property
     def form(self) -> PendingRequest | None:
@@ -97,9 +97,9 @@ class NonPreemptibleBackfill:
         self._shadow: ShadowState | None = None
 
     def copy(self, state: CycleState) -> NonPreemptibleBackfill:
-        made = NonPreemptibleBackfill(self._head, state)
-        made._shadow = None if self._shadow is None else self._shadow.copy()
-        return made
+        clone = NonPreemptibleBackfill(self._head, state)
+        clone._shadow = None if self._shadow is None else self._shadow.copy()
+        return clone
 
     def started(self, allocation: Allocation, ends_at: float) -> None:
         """Clear the shadow time if a started allocation outlasts it."""

@@ -91,9 +91,9 @@ class QueuePositions:
         self._under: dict[Key, int] = {}
 
     def copy(self) -> QueuePositions:
-        made = QueuePositions()
-        made.ahead, made._under = self.ahead, self._under.copy()
-        return made
+        clone = QueuePositions()
+        clone.ahead, clone._under = self.ahead, self._under.copy()
+        return clone
 
     def add(
         self,

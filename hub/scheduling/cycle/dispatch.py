@@ -109,16 +109,16 @@ class Dispatch:
 
     def copy(self) -> Dispatch:
         """Return a copy with its own state."""
-        made = Dispatch(
+        clone = Dispatch(
             self.state.copy(), None if self._reclaims is None else self._reclaims.copy()
         )
-        made.limit_backfill, made._unfit = self.limit_backfill.copy(), self._unfit.copy()
-        made._behind, made._limits = self._behind.copy(), self._limits.copy()
-        made.backfill = None if self.backfill is None else self.backfill.copy(made.state)
-        made._non_preemptible = (
-            None if self._non_preemptible is None else self._non_preemptible.copy(made.state)
+        clone.limit_backfill, clone._unfit = self.limit_backfill.copy(), self._unfit.copy()
+        clone._behind, clone._limits = self._behind.copy(), self._limits.copy()
+        clone.backfill = None if self.backfill is None else self.backfill.copy(clone.state)
+        clone._non_preemptible = (
+            None if self._non_preemptible is None else self._non_preemptible.copy(clone.state)
         )
-        return made
+        return clone
 
     def can_skip(self, request: PendingRequest) -> bool:
         """Return True if serving a request is known to change nothing.

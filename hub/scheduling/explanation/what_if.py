@@ -97,9 +97,9 @@ class QueueReplay:
         self._served: set[tuple[Reason, str, str]] = set()
 
     def copy(self) -> QueueReplay:
-        made = copy(self)
-        made.dispatch, made._served = self.dispatch.copy(), self._served.copy()
-        return made
+        clone = copy(self)
+        clone.dispatch, clone._served = self.dispatch.copy(), self._served.copy()
+        return clone
 
     def requests(self, waits: Iterable[Wait]) -> Iterator[PendingRequest]:
         """Return the requests of these waits."""
@@ -166,7 +166,7 @@ class WhatIfQuery:
 
 
 def suggestions(
-    query: WhatIfQuery, here: QueueReplay, ahead: Sequence[Wait], behind: Iterable[Wait]
+    query: WhatIfQuery, replay: QueueReplay, ahead: Sequence[Wait], behind: Iterable[Wait]
 ) -> Iterator[Suggestion]:
     """Yield the changes with which a request would start now.
 
@@ -175,17 +175,17 @@ def suggestions(
     3. a time limit that ends before the head starts, or before the next reservation
     4. another group
 
-    A change is tried at the place of the request (``here``) if it keeps that, otherwise behind all
-    others. If requests that wait because of this one could then be ahead of it, the queue is
+    A change is tried at the place of the request (``replay``) if it keeps that, otherwise behind
+    all others. If requests that wait because of this one could then be ahead of it, the queue is
     decided again.
     """
     request = query.request
     if not request.devices:
         return
-    end = _BehindQueue(here, behind)
-    keeps_place = not _may_be_further_back(request, here, ahead)
+    end = _BehindQueue(replay, behind)
+    keeps_place = not _may_be_further_back(request, replay, ahead)
     alone = query.wait.reason in _NO_TRACE
-    dispatch = here.dispatch if keeps_place or not alone else end.dispatch
+    dispatch = replay.dispatch if keeps_place or not alone else end.dispatch
 
     def would_start(suggestion: Suggestion, dispatch: Dispatch, *, certain: bool) -> bool:
         return starts(changed(request, suggestion), dispatch) and (
@@ -282,12 +282,12 @@ def changed(request: PendingRequest, suggestion: Suggestion) -> PendingRequest:
 class _BehindQueue:
     """The dispatch behind all other requests, computed on first use."""
 
-    def __init__(self, here: QueueReplay, behind: Iterable[Wait]) -> None:
-        self._here, self._behind = here, behind
+    def __init__(self, replay: QueueReplay, behind: Iterable[Wait]) -> None:
+        self._replay, self._behind = replay, behind
 
     @cached_property
     def dispatch(self) -> Dispatch:
-        return self._here.copy().past(self._behind).dispatch
+        return self._replay.copy().past(self._behind).dispatch
 
 
 def starts(request: PendingRequest, dispatch: Dispatch) -> bool:

@@ -90,9 +90,9 @@ class DevicePool:
             self.occupy(allocation)
 
     def copy(self) -> DevicePool:
-        made = shallow_copy(self)
-        made._free, made._shared = self._free.copy(), self._shared.copy()
-        return made
+        clone = shallow_copy(self)
+        clone._free, clone._shared = self._free.copy(), self._shared.copy()
+        return clone
 
     def free_count(self, model: str | None = None, nodes: Set[str] | None = None) -> int:
         """Return the number of wholly free devices (of this model, on these nodes)."""
@@ -292,9 +292,9 @@ class GroupLocality:
             self.count(allocation, 1, pool)
 
     def copy(self) -> GroupLocality:
-        made = copy(self)
-        made._nodes, made._counts = self._nodes.copy(), self._counts.copy()
-        return made
+        clone = copy(self)
+        clone._nodes, clone._counts = self._nodes.copy(), self._counts.copy()
+        return clone
 
     def of(self, group: str) -> int:
         return self._nodes.get(group, 0)

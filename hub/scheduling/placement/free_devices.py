@@ -26,9 +26,9 @@ Spot = tuple[int, int]
 
 def shallow_copy(original: _T) -> _T:
     """Copy an object with its attributes; much faster than ``copy.copy``."""
-    made = object.__new__(type(original))
-    made.__dict__.update(original.__dict__)
-    return made
+    clone = object.__new__(type(original))
+    clone.__dict__.update(original.__dict__)
+    return clone
 
 
 def device_key(device: Device) -> tuple[int, str]:
@@ -134,11 +134,11 @@ class FreeDevices:
             self._totals.append(sum(counts))
 
     def copy(self) -> FreeDevices:
-        made = shallow_copy(self)
-        made._places = self._places.copy()
-        made._buckets = [buckets.copy() for buckets in self._buckets]
-        made._totals = self._totals.copy()
-        return made
+        clone = shallow_copy(self)
+        clone._places = self._places.copy()
+        clone._buckets = [buckets.copy() for buckets in self._buckets]
+        clone._totals = self._totals.copy()
+        return clone
 
     def total(self, family: int) -> int:
         return self._totals[family]
@@ -299,10 +299,10 @@ class SharedDevices:
         """Unused shares of devices by family, the smallest first."""
 
     def copy(self) -> SharedDevices:
-        made = shallow_copy(self)
-        made._shares = self._shares.copy()
-        made._remaining = [remaining.copy() for remaining in self._remaining]
-        return made
+        clone = shallow_copy(self)
+        clone._shares = self._shares.copy()
+        clone._remaining = [remaining.copy() for remaining in self._remaining]
+        return clone
 
     def find(self, family: int, share: Share) -> str | None:
         """Return the shared device with the least left over beside this share; None if none fits.

@@ -186,10 +186,10 @@ def _packed(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes 
         if node is None or capacity < next(iter(left)):
             return _best_fit(sizes, free, family, within) if len(sizes) > 1 else None
         for size, count in tuple(left.items()):
-            here = min(count, capacity // size)
-            nodes.setdefault(size, []).extend([node] * here)
-            capacity -= here * size
-            left[size] -= here
+            placed = min(count, capacity // size)
+            nodes.setdefault(size, []).extend([node] * placed)
+            capacity -= placed * size
+            left[size] -= placed
             if not left[size]:
                 del left[size]
         allowed &= ~(1 << node)

@@ -35,15 +35,15 @@ class PendingReclaims:
         self.has_set_aside = False
 
     def copy(self) -> PendingReclaims:
-        made = PendingReclaims(self._reclaim)
-        made._lacking, made._new = self._lacking.copy(), self._new.copy()
-        made._placements, made._victims, made._relocated_for = (
+        clone = PendingReclaims(self._reclaim)
+        clone._lacking, clone._new = self._lacking.copy(), self._new.copy()
+        clone._placements, clone._victims, clone._relocated_for = (
             self._placements,
             self._victims,
             self._relocated_for,
         )
-        made.has_set_aside = self.has_set_aside
-        return made
+        clone.has_set_aside = self.has_set_aside
+        return clone
 
     def add(self, request: PendingRequest) -> None:
         """Add a request that lacks devices: too few are free, or a request ahead reserves them."""

@@ -45,12 +45,12 @@ class PreemptiblePool:
 
     def next_to(self, pool: DevicePool, tally: Tally) -> PreemptiblePool:
         """Return a copy with another pool and tally."""
-        made = copy(self)
-        made.pool, made.tally = pool.copy(), tally.copy()
-        made._where = self._where.copy()
-        made._stays = {part: inside.copy() for part, inside in self._stays.items()}
-        made._gains = {}
-        return made
+        clone = copy(self)
+        clone.pool, clone.tally = pool.copy(), tally.copy()
+        clone._where = self._where.copy()
+        clone._stays = {part: inside.copy() for part, inside in self._stays.items()}
+        clone._gains = {}
+        return clone
 
     def preempt(self, request_ids: Iterable[str]) -> None:
         """Mark these allocations as leaving."""

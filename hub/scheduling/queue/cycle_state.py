@@ -89,26 +89,26 @@ class CycleState:
         self._update_reservations(now)
 
     def copy(self) -> CycleState:
-        made = copy(self)
-        made.pool, made.tally = self.pool.copy(), self.tally.copy()
-        made.running, made.budgets = self.running.copy(), self.budgets.copy()
-        made._locality = self._locality.copy()
-        made._guarantees = self._guarantees.copy(made.tally)
-        made.entitlement = self.entitlement.copy(made.tally)
-        made._reserved_now, made._lent = (
-            self._reserved_now.copy(made.tally),
-            self._lent.copy(made.tally),
+        clone = copy(self)
+        clone.pool, clone.tally = self.pool.copy(), self.tally.copy()
+        clone.running, clone.budgets = self.running.copy(), self.budgets.copy()
+        clone._locality = self._locality.copy()
+        clone._guarantees = self._guarantees.copy(clone.tally)
+        clone.entitlement = self.entitlement.copy(clone.tally)
+        clone._reserved_now, clone._lent = (
+            self._reserved_now.copy(clone.tally),
+            self._lent.copy(clone.tally),
         )
-        made._upcoming = [copy(each) for each in self._upcoming]
-        made._guarantees_kept = self._guarantees_kept.copy()
-        return made
+        clone._upcoming = [copy(each) for each in self._upcoming]
+        clone._guarantees_kept = self._guarantees_kept.copy()
+        return clone
 
     def with_ends(self, allocations: Iterable[Allocation]) -> CycleState:
         """Return a copy with these allocations, which differ from its own in their ends only."""
-        made = self.copy()
-        made.running = RunningSet(self.tree, allocations, now=self.now)
-        made._update_reservations(self.now)
-        return made
+        clone = self.copy()
+        clone.running = RunningSet(self.tree, allocations, now=self.now)
+        clone._update_reservations(self.now)
+        return clone
 
     # -- changes --------------------------------------------------------------------------
 

@@ -132,11 +132,11 @@ class RunningSet:
         self._ends.sort()
 
     def copy(self) -> RunningSet:
-        made = RunningSet(self._tree, now=self._now)
-        made._all, made._end, made._ends = self._all.copy(), self._end.copy(), self._ends.copy()
-        made._in = {key: inside.copy() for key, inside in self._in.items()}
-        made._groups = {name: keys.copy() for name, keys in self._groups.items()}
-        return made
+        clone = RunningSet(self._tree, now=self._now)
+        clone._all, clone._end, clone._ends = self._all.copy(), self._end.copy(), self._ends.copy()
+        clone._in = {key: inside.copy() for key, inside in self._in.items()}
+        clone._groups = {name: keys.copy() for name, keys in self._groups.items()}
+        return clone
 
     def advance(self, now: float) -> None:
         """Advance the time: outlived estimates are corrected."""

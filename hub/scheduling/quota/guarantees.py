@@ -23,9 +23,9 @@ class Entitlement:
         self._left: dict[str, int] = {}
 
     def copy(self, tally: Tally) -> Entitlement:
-        made = Entitlement(self._tree, tally, self._guaranteed)
-        made._left = self._left.copy()
-        return made
+        clone = Entitlement(self._tree, tally, self._guaranteed)
+        clone._left = self._left.copy()
+        return clone
 
     def __contains__(self, request: PendingRequest) -> bool:
         """Return whether a request is entitled.
@@ -90,10 +90,10 @@ class ReservedCapacity:
         """Groups whose allocations changed since the last query."""
 
     def copy(self, tally: Tally) -> ReservedCapacity:
-        made = copy(self)
-        made._tally, made._changed = tally, self._changed.copy()
-        made._unfilled, made._below = self._unfilled.copy(), self._below.copy()
-        return made
+        clone = copy(self)
+        clone._tally, clone._changed = tally, self._changed.copy()
+        clone._unfilled, clone._below = self._unfilled.copy(), self._below.copy()
+        return clone
 
     def __bool__(self) -> bool:
         return self._current()[None] > 0
@@ -127,9 +127,9 @@ class ReservedCapacity:
         """``of_others`` with another tally."""
         if not self._amounts:
             return 0
-        made = self.copy(tally)
-        made._changed = set(self._amounts)
-        return made.of_others(chain)
+        clone = self.copy(tally)
+        clone._changed = set(self._amounts)
+        return clone.of_others(chain)
 
     def of_others_beyond_guarantee(self, chain: tuple[Group, ...], weight: int) -> int:
         """Return the unfilled claims of others, where a group borrows with ``weight`` more.
@@ -170,11 +170,11 @@ class ReclaimableCapacity:
             self.count(allocation, 1)
 
     def copy(self, tally: Tally) -> ReclaimableCapacity:
-        made = copy(self)
-        made._tally, made._changed = tally, self._changed.copy()
-        made._direct, made._lent = self._direct.copy(), self._lent.copy()
-        made._below = self._below.copy()
-        return made
+        clone = copy(self)
+        clone._tally, clone._changed = tally, self._changed.copy()
+        clone._direct, clone._lent = self._direct.copy(), self._lent.copy()
+        clone._below = self._below.copy()
+        return clone
 
     @property
     def total(self) -> int:

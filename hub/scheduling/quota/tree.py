@@ -150,10 +150,10 @@ class Tally:
             self.count(allocation)
 
     def copy(self) -> Tally:
-        made = Tally(self._tree)
-        made.groups, made.users = self.groups.copy(), self.users.copy()
-        made.sessions = self.sessions.copy()
-        return made
+        clone = Tally(self._tree)
+        clone.groups, clone.users = self.groups.copy(), self.users.copy()
+        clone.sessions = self.sessions.copy()
+        return clone
 
     def add(self, group: str, owner: str, thousandths: int, sessions: int = 0) -> None:
         """Add thousandths of a device and sessions; negative numbers subtract."""

@@ -173,22 +173,22 @@ class OrderedQueue:
             after = sorted(entry for entry in fresh if entry[:2] > (key, run.number))
         wanted = self._wants[run.number]
         growing = _Growing(self._pool, wanted, self._nodes)
-        gone: list[Run] = []
+        released: list[Run] = []
         trial: DevicePool | None = None
         for _, _, each in reversed(after):
-            gone.append(each)
+            released.append(each)
             growing.add(_placement(each))
             if not growing.enough:
                 continue
             if trial is None:
                 trial = self._pool.copy()
-                for earlier in gone[:-1]:
+                for earlier in released[:-1]:
                     trial.release(_placement(earlier))
             trial.release(_placement(each))
             chosen = trial.take(wanted)
             if chosen is not None:
                 needed = set(chosen.devices)
-                return [each for each in gone if needed.intersection(_placement(each).devices)]
+                return [each for each in released if needed.intersection(_placement(each).devices)]
         return []
 
     # -- orders that change by themselves -------------------------------------------------

@@ -56,10 +56,10 @@ def usage(
     each device of a lease counts for the same part; work without devices is not charged and not
     included.
     """
-    asked = UsageQuery(
+    query = UsageQuery(
         group=group, since=since, until=until, by=by, mine=mine, lines=lines, before=before
     )
-    return web.usage.report(who, asked)
+    return web.usage.report(who, query)
 
 
 @router.get("/history", summary="Utilization and wait times")

@@ -1,4 +1,4 @@
-"""The version that a form or a call of the API is based on; see ``hub.records.edits``."""
+"""Edit versions: the state that a form or an API call is based on; see ``hub.records.edits``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...schemas import LARGEST
 from .context import WebContext, web_of
 
 FIELD = "version"
-"""The hidden field of every form with which administrators and teachers edit."""
+"""Hidden field of every form in which administrators and teachers edit."""
 _TAG = re.compile(r'(?:W/)?"(\d{1,16})"')
 
 IfMatch = Annotated[
@@ -34,10 +34,10 @@ def version_for(
     fields: Mapping[str, str] | None = None,
     error: CarrelError | None = None,
 ) -> str:
-    """Return the version for the forms of a page. Call it before reading what they show.
+    """Return the version for the forms of a page; call it before the data of the page is read.
 
-    A form that is shown again as it was filled in keeps its version, unless the user is shown what
-    has changed meanwhile.
+    A form that is shown again with the entered values keeps its version, unless it shows changes
+    of other users.
     """
     if fields is not None and FIELD in fields and not isinstance(error, ChangedMeanwhile):
         return fields[FIELD]
@@ -45,7 +45,7 @@ def version_for(
 
 
 def base_on_form(fields: Mapping[str, str]) -> None:
-    """Refuse the changes of this form if they are older than the last one of the same thing.
+    """Reject changes by this form if its objects have changed since its version.
 
     Raises:
         InvalidInput: the version is not a number.
@@ -61,7 +61,7 @@ def base_on_form(fields: Mapping[str, str]) -> None:
 
 
 def base_on_header(if_match: str | None) -> None:
-    """Like ``base_on_form``, for a call of the API. Raises InvalidInput."""
+    """``base_on_form`` for an API call. Raises InvalidInput."""
     if if_match is None or if_match.strip() == "*":
         return
     tags = [_TAG.fullmatch(part.strip()) for part in if_match.split(",")]
@@ -75,7 +75,7 @@ def base_on_header(if_match: str | None) -> None:
 
 
 async def etag(request: Request, response: Response) -> None:
-    """Add the version to answers that can be edited. It is read before what they contain."""
+    """Add the version to responses with editable data; it is read before the data."""
     if request.method in {"GET", "HEAD"}:
         version = await run_in_threadpool(web_of(request).edit_version)
         response.headers["ETag"] = f'"{version}"'

@@ -1,4 +1,4 @@
-"""Combine a form that was filled in with what other users have changed since it was opened."""
+"""Merge of an edited form with the changes of other users since it was opened."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def merged(typed: F, opened: F, current: F) -> F:
-    """Return what the user typed, and in all other fields the current values.
+    """Return the fields that the user changed, and the current values of all others.
 
-    ``opened`` is the form as the user got it.
+    ``opened`` is the form as it was sent to the user.
     """
     names = [field.name for field in fields(typed)]
     untouched = [name for name in names if getattr(typed, name) == getattr(opened, name)]
@@ -29,7 +29,7 @@ def merged(typed: F, opened: F, current: F) -> F:
 
 
 def as_before(shown: M, values: Mapping[str, Json]) -> M:
-    """Return what was shown before these values were replaced."""
+    """Return a model with the values that it had before a change."""
     known = {name: value for name, value in values.items() if name in type(shown).model_fields}
     return type(shown).model_validate(shown.model_dump() | known)
 
