@@ -23,8 +23,8 @@ IfMatch = Annotated[
     str | None,
     Header(
         alias="If-Match",
-        description="The `ETag` of the answer that the change is based on: "
-        "412 if what it changes has changed since. `*` or nothing: no check.",
+        description="The `ETag` of the response that the change is based on: 412 if the data has "
+        "changed since. `*` or no header: no check.",
     ),
 ]
 
@@ -69,7 +69,7 @@ def base_on_header(if_match: str | None) -> None:
     if not numbers or len(numbers) < len(tags):
         raise InvalidInput(
             f"If-Match is {if_match[:60]!r}.",
-            accepted='The ETag of an earlier answer, such as "17", or *.',
+            accepted='Send the ETag of an earlier response, such as "17", or *.',
         )
     edits.base_on(max(numbers))
 

@@ -23,7 +23,7 @@ BODIES: dict[str, dict[str, dict[str, Any]]] = {
     },
     "DrainIn": {
         "by a date": {
-            "summary": "What is left then is stopped",
+            "summary": "Remaining work is stopped at that time",
             "value": {"until": _AT, "why": "The fan is replaced."},
         }
     },

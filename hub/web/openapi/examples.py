@@ -42,7 +42,7 @@ BODY_EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
             },
         },
         "command": {
-            "summary": "A command in a folder of the home, tried again if it is lost",
+            "summary": "A command in a folder of the home, retried if it is lost",
             "value": {
                 "group": "cs101",
                 "devices": 1,
@@ -60,35 +60,35 @@ BODY_EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
             "value": {"devices": 1, "hours": 2.0, "group": "cs101"},
         },
         "held": {
-            "summary": "The same, held for its owner when the device comes",
+            "summary": "The same, with the device held for its owner when it is available",
             "value": {"devices": 1, "hours": 2.0, "group": "cs101", "claim": True},
         },
     },
     "KernelsIn": {
         "idle": {
-            "summary": "Two kernels, and no cell for ten minutes",
+            "summary": "Two kernels without a running cell for ten minutes",
             "value": {"count": 2, "running": 0, "cell_seconds_ago": 600.0},
         }
     },
     "ChangeIn": {
         "change": {
-            "summary": "With one device instead of two, from the same place in the queue",
+            "summary": "One device instead of two, at the same place in the queue",
             "value": {"devices": 1},
         },
         "any_model": {
-            "summary": "With a device of any model instead of one",
+            "summary": "Devices of any model",
             "value": {"model": None},
         },
     },
     "ExtendIn": {
         "extend": {
-            "summary": "Half an hour more than the hour it has; safe to repeat",
+            "summary": "Half an hour beyond a limit of one hour; safe to repeat",
             "value": {"seconds": 1800, "seen_seconds": 3600},
         }
     },
     "QuotesIn": {
         "quotes": {
-            "summary": "An hour with one device, or with two",
+            "summary": "One hour with one device, and with two",
             "value": {
                 "quotes": [
                     {"kind": "session", "group": "cs101", "devices": 1, "seconds": 3600},
