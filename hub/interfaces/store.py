@@ -298,7 +298,7 @@ class Store(UsageStore, ImagePinStore, Protocol):
     def charged(self, request_ids: Sequence[str]) -> Mapping[str, float]:
         """Return the charged device-seconds of each request; 0 for requests without charges."""
 
-    def glance(self, after: int | None) -> ChangeDigest:
+    def change_digest(self, after: int | None) -> ChangeDigest:
         """Return the data that event streams need when they are notified.
 
         ``touched`` covers the events with ids above ``after``; it is empty for None.

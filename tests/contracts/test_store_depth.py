@@ -95,16 +95,16 @@ def test_a_store_that_another_one_writes_to_sees_its_queue(tmp_path: Path) -> No
 def test_the_change_feed_has_new_events_and_their_readers(store: Store) -> None:
     store.set_teachers("lab", ["tina", "tom"])
     store.submit(job("a"), 100.0)
-    first = store.glance(None)
+    first = store.change_digest(None)
     assert (first.touched, first.waiting, first.allocations) == ((), 1, ())
     assert first.taught == {"tina": frozenset({"lab"}), "tom": frozenset({"lab"})}
     assert first.last == store.events("j-a")[-1].id
-    assert store.glance(first.last).touched == ()
+    assert store.change_digest(first.last).touched == ()
 
     store.submit(job("b", owner="bob"), 100.0)
     lease = running(store, job("a"), "D0")
     store.suspect([lease.id])
-    second = store.glance(first.last)
+    second = store.change_digest(first.last)
     assert [(each.request_id, each.owner, each.group) for each in second.touched] == [
         ("j-b", "bob", "lab"),
         ("j-a", "ada", "lab"),

@@ -12,7 +12,7 @@ from .tables.core import events, group_teachers, leases, requests
 from .tables.pool_rows import read_devices, read_marks
 
 
-def glance(connection: Connection, after: int | None, queue: Queue) -> ChangeDigest:
+def read_digest(connection: Connection, after: int | None, queue: Queue) -> ChangeDigest:
     last = connection.scalar(select(func.max(events.c.id))) or 0
     queued = queue.read(connection)
     return ChangeDigest(

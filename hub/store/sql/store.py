@@ -317,8 +317,8 @@ class SqlStore(SqlCalendar, SqlImagePins):
     def check(self) -> None:
         self._read(lambda c: c.scalar(select(1)))
 
-    def glance(self, after: int | None) -> ChangeDigest:
-        return self._read(lambda c: change_digest.glance(c, after, self._queue))
+    def change_digest(self, after: int | None) -> ChangeDigest:
+        return self._read(lambda c: change_digest.read_digest(c, after, self._queue))
 
     def close(self) -> None:
         self._close()

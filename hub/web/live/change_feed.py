@@ -44,18 +44,18 @@ class FeedView:
 
     version: int
     at: float
-    glance: ChangeDigest
+    digest: ChangeDigest
     content_hashes: Mapping[str, str]
     waits: Mapping[str, Wait]
 
     def viewer(self, who: Identity | None) -> Viewer:
         """Return a reader with the current rights."""
-        teaches = self.glance.taught.get(who.name, frozenset()) if who else frozenset()
+        teaches = self.digest.taught.get(who.name, frozenset()) if who else frozenset()
         return Viewer(identity=who, teaches=teaches)
 
     def has_device(self, who: Identity) -> bool:
         """Return whether this user is charged for a device."""
-        return any(a.owner == who.name and a.devices for a in self.glance.allocations)
+        return any(a.owner == who.name and a.devices for a in self.digest.allocations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +150,7 @@ class ChangeFeed:
             self._of_request.get(request_id, self._forgotten),
             view.viewer(who).teaches,
             view.waits.get(request_id),
-            request_id in view.glance.suspect,
+            request_id in view.digest.suspect,
             self._drains,
         )
 
@@ -160,29 +160,29 @@ class ChangeFeed:
         if before is not None and at - before.at >= _LONG_AGO:
             before = None
         try:
-            glance, content_hashes = await run_in_threadpool(self._look, before)
+            digest, content_hashes = await run_in_threadpool(self._look, before)
         finally:
             self._reading = None
         view = FeedView(
             version=version,
             at=at,
-            glance=glance,
+            digest=digest,
             content_hashes=content_hashes,
             waits=self._plan_cache.waits,
         )
         if before is None:
-            self._forget(glance.last)
+            self._forget(digest.last)
         else:
             self._remember(view)
             self._compare(before, view)
         self._newest = view
 
     def _look(self, before: FeedView | None) -> tuple[ChangeDigest, Mapping[str, str]]:
-        glance = self._store.glance(None if before is None else before.glance.last)
-        names = {each.request_id for each in glance.touched}
-        suspects = glance.suspect ^ (before.glance.suspect if before else glance.suspect)
+        digest = self._store.change_digest(None if before is None else before.digest.last)
+        names = {each.request_id for each in digest.touched}
+        suspects = digest.suspect ^ (before.digest.suspect if before else digest.suspect)
         names |= suspects
-        return glance, self._requests.content_hashes(names) if 0 < len(names) <= _COMPARED else {}
+        return digest, self._requests.content_hashes(names) if 0 < len(names) <= _COMPARED else {}
 
     def _forget(self, last: int) -> None:
         self._of_request.clear()
@@ -191,7 +191,7 @@ class ChangeFeed:
         self._restarts += 1
 
     def _remember(self, view: FeedView) -> None:
-        for each in view.glance.touched:
+        for each in view.digest.touched:
             self._of_request[each.request_id] = each.event_id
             self._of_request.move_to_end(each.request_id)
         while len(self._of_request) > _REMEMBERED:
@@ -200,32 +200,32 @@ class ChangeFeed:
 
     def _compare(self, before: FeedView, view: FeedView) -> None:
         """Count what differs from the digest before."""
-        glance = view.glance
+        digest = view.digest
         readers = {
             a.request_id: (a.owner, a.group)
-            for a in (*before.glance.allocations, *glance.allocations)
-        } | {each.request_id: (each.owner, each.group) for each in glance.touched}
-        suspects = glance.suspect ^ before.glance.suspect
-        for name in {each.request_id for each in glance.touched} | suspects:
+            for a in (*before.digest.allocations, *digest.allocations)
+        } | {each.request_id: (each.owner, each.group) for each in digest.touched}
+        suspects = digest.suspect ^ before.digest.suspect
+        for name in {each.request_id for each in digest.touched} | suspects:
             now = view.content_hashes.get(name)
             if now is None or now != self._hashes.pop(name, None):
                 self._contents.add(*readers.get(name, ("", "")))
             if now is not None and name in self._of_request:
                 self._hashes[name] = now
         if view.waits is not before.waits:
-            for each in glance.queued:
+            for each in digest.queued:
                 if view.waits.get(each.id) != before.waits.get(each.id):
                     self._positions.add(each.owner, each.group)
-        self._pool += _pool(glance) != _pool(before.glance)
-        self._drains += _drains(glance) != _drains(before.glance)
+        self._pool += _pool(digest) != _pool(before.digest)
+        self._drains += _drains(digest) != _drains(before.digest)
 
 
-def _pool(glance: ChangeDigest) -> Fingerprint:
+def _pool(digest: ChangeDigest) -> Fingerprint:
     """Return what pages show of the pool; whose a device is differs from reader to reader."""
-    held = frozenset((a.request_id, a.devices) for a in glance.allocations if a.devices)
-    return glance.waiting, held, glance.devices
+    held = frozenset((a.request_id, a.devices) for a in digest.allocations if a.devices)
+    return digest.waiting, held, digest.devices
 
 
-def _drains(glance: ChangeDigest) -> Iterable[object]:
+def _drains(digest: ChangeDigest) -> Iterable[object]:
     """Return the marks that end running requests, or that no longer do."""
-    return [device.drain for device in glance.devices]
+    return [device.drain for device in digest.devices]

@@ -142,7 +142,7 @@ class FakeService:
         self.calls: list[tuple[object, ...]] = []
         self.attached: list[str] = []
         self.changed = threading.Condition()
-        self.glances = 0
+        self.digest_reads = 0
         self._touched: list[Touched] = []
 
     # -- for tests ---
@@ -318,8 +318,8 @@ class FakeService:
             reservations=self.reserved,
         )
 
-    def glance(self, after: int | None) -> ChangeDigest:
-        self.glances += 1
+    def change_digest(self, after: int | None) -> ChangeDigest:
+        self.digest_reads += 1
         return ChangeDigest(
             last=len(self._touched),
             touched=() if after is None else tuple(self._touched[after:]),

@@ -40,7 +40,7 @@ class CountingStore(SqlStore):
         self.reads: Counter[str] = Counter()
 
     def __getattribute__(self, name: str) -> Any:
-        if name in ("glance", "requests", "request", "devices", "allocations", "taught_by"):
+        if name in ("change_digest", "requests", "request", "devices", "allocations", "taught_by"):
             self.reads[name] += 1
         return super().__getattribute__(name)
 
@@ -98,7 +98,7 @@ def test_two_hundred_pages_read_once_per_notification(
 
     reads, news = asyncio.run(follow())
     assert news == [False] * 200 + [True]
-    assert reads["glance"] == 1
+    assert reads["change_digest"] == 1
     assert reads["requests"] == 1, "the one that changed, once for all pages"
     assert sum(reads.values()) == 2
 
@@ -234,7 +234,7 @@ def test_a_failing_store_is_read_once_for_all_streams(
 
     async def follow() -> list[object]:
         change_feed = feed_of(context)
-        monkeypatch.setattr(context.store, "glance", broken)
+        monkeypatch.setattr(context.store, "change_digest", broken)
         return await asyncio.gather(
             *(change_feed.newest() for _ in range(50)), return_exceptions=True
         )
