@@ -1,7 +1,9 @@
 """Cell outputs on pages: text as text, everything else in a sandbox.
 
 Outputs are untrusted. Text is escaped; an image is an ``<img>`` whose URL returns only images; HTML
-is in an ``<iframe sandbox>`` whose response forbids scripts, also when it is opened directly.
+is in an ``<iframe sandbox>`` whose response forbids scripts, also when it is opened directly. An
+interactive figure runs its own script when a reader opens it: in a frame without an origin and
+without a network.
 """
 
 from __future__ import annotations
@@ -15,6 +17,16 @@ from enum import StrEnum
 
 from pydantic import JsonValue
 
+from ...attempts.figures import (
+    LIBRARIES,
+    REFERENCE,
+    digest,
+    is_self_contained,
+    library_of,
+)
+from ...attempts.notebook_format import read_notebook
+from ...errors import InvalidInput
+from ...records.json_value import Json
 from .frame_style import Theme, output_style
 
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -27,6 +39,7 @@ _ROW = re.compile(r"<tr[\s>]", re.IGNORECASE)
 _FRAME_HEIGHTS = (6 * 16, 26 * 16)
 _ROW_HEIGHT = 28
 _PLAIN_FRAME_HEIGHT = 12 * 16
+_FIGURE_HEIGHT = 32 * 16
 _SANDBOX = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; "
     "form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
@@ -37,6 +50,14 @@ SANDBOXED: Mapping[str, str] = {
     "X-Content-Type-Options": "nosniff",
 }
 """Headers of a response with output of a notebook."""
+FIGURE: Mapping[str, str] = {
+    **SANDBOXED,
+    # Vega compiles its expressions. Nothing is loaded from or sent to anywhere.
+    "Content-Security-Policy": _SANDBOX.replace("sandbox;", "sandbox allow-scripts;").replace(
+        "img-src data:;", "img-src data: blob:; script-src 'unsafe-inline' 'unsafe-eval';"
+    ),
+}
+"""Headers of an interactive figure in its frame."""
 
 
 class OutputForm(StrEnum):
@@ -46,6 +67,7 @@ class OutputForm(StrEnum):
     TEXT = "text"
     IMAGE = "image"
     FRAME = "frame"
+    FIGURE = "figure"
     ERROR = "error"
 
 
@@ -58,6 +80,7 @@ class Shown:
         name: for a stream, stdout or stderr.
         text: for images and frames, the alternative text.
         overwrites: its first line replaces the last line of the stream before it.
+        library: for an interactive figure, the library that draws it.
         height: for a frame, in pixels: a frame without scripts cannot report its own.
         note: a sentence about the parts that the page leaves out.
     """
@@ -67,6 +90,7 @@ class Shown:
     name: str = ""
     text: str = ""
     overwrites: bool = False
+    library: str = ""
     height: int = 0
     note: str = ""
 
@@ -93,9 +117,60 @@ def shown(event_id: int, output: JsonValue) -> Shown | None:
             return Shown(form=OutputForm.ERROR, event_id=event_id, text=plain(text))
         case "display_data" | "execute_result" | "update_display_data":
             data = output.get("data")
-            return _display(event_id, data) if isinstance(data, dict) else None
+            if not isinstance(data, dict):
+                return None
+            return _figure(event_id, output, data) or _display(event_id, data)
         case _:
             return None
+
+
+def figure_html(output: JsonValue) -> tuple[str, str]:
+    """Return the HTML of a figure that has its library in it, or else the digest of the HTML."""
+    data = output.get("data") if isinstance(output, dict) else None
+    if not isinstance(output, dict) or not isinstance(data, dict):
+        return "", ""
+    library, html = _library(output, data), _text(data.get(_HTML))
+    if library and is_self_contained(library, html):
+        return html, ""
+    return "", _reference(output).get("html", "")
+
+
+def _figure(
+    event_id: int, output: Mapping[str, JsonValue], data: Mapping[str, JsonValue]
+) -> Shown | None:
+    """Show an interactive figure that has no static form."""
+    library = _library(output, data)
+    static = any(mime in data for mime in (*_IMAGES, _SVG))
+    # Without a script, the HTML is a static form itself.
+    if not library or static or "<script" not in _text(data.get(_HTML, "<script")):
+        return None
+    if any(figure_html(dict(output))):
+        return Shown(
+            form=OutputForm.FIGURE, event_id=event_id, library=library, height=_FIGURE_HEIGHT
+        )
+    return Shown(
+        form=OutputForm.FIGURE,
+        event_id=event_id,
+        library=library,
+        note=f"An interactive figure of {library}, without the library that draws it: see it in "
+        "JupyterLab. A static form (PNG or SVG) would be shown here.",
+    )
+
+
+def _library(output: Mapping[str, JsonValue], data: Mapping[str, JsonValue]) -> str:
+    named = _reference(output).get("library", "")
+    if named in LIBRARIES:
+        return named
+    texts: dict[str, Json] = dict.fromkeys(data)
+    return library_of({**texts, **({_HTML: _text(data[_HTML])} if _HTML in data else {})})
+
+
+def _reference(output: Mapping[str, JsonValue]) -> Mapping[str, str]:
+    metadata = output.get("metadata")
+    found = metadata.get(REFERENCE) if isinstance(metadata, dict) else None
+    if not isinstance(found, dict):
+        return {}
+    return {name: value for name, value in found.items() if isinstance(value, str)}
 
 
 def _display(event_id: int, data: Mapping[str, JsonValue]) -> Shown | None:
@@ -151,6 +226,26 @@ def content(output: JsonValue, theme: Theme = "light") -> OutputContent | None:
             mime="text/html; charset=utf-8", data=(page + _text(data[_HTML])).encode()
         )
     return None
+
+
+def figure_page(html: str, theme: Theme) -> bytes:
+    """Return the page of an interactive figure; it must be sent with the headers ``FIGURE``."""
+    page = f"<!doctype html><meta charset=utf-8><style>{output_style(theme)}</style>"
+    return (page + html).encode(errors="replace")
+
+
+def figure_in(notebook: bytes, digest_of_html: str) -> str:
+    """Find the HTML of a figure in an output notebook; empty if it is not there."""
+    try:
+        cells = read_notebook("output", notebook).node.cells
+    except InvalidInput:
+        return ""
+    for cell in cells:
+        for output in cell.get("outputs", ()):
+            html = output.get("data", {}).get(_HTML)
+            if isinstance(html, str) and digest(html) == digest_of_html:
+                return html
+    return ""
 
 
 def plain(text: str) -> str:

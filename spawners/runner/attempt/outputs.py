@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from ....hub.attempts.figures import reference
 from ....hub.attempts.output_limits import OutputLimits, format_size
 from ....hub.records.json_value import Json, check_depth
 from .outcome_messages import plain
@@ -241,10 +242,11 @@ def event_output(output: Mapping[str, Json], limits: OutputLimits) -> dict[str, 
 
     data = output["data"]
     assert isinstance(data, dict)
+    kept = bounded_bundle(data, limit_of)
     shown: dict[str, Json] = {
         "output_type": kind,
-        "data": bounded_bundle(data, limit_of),
-        "metadata": {},
+        "data": kept,
+        "metadata": reference(data, kept),
     }
     if kind == "execute_result":
         shown["execution_count"] = output.get("execution_count")

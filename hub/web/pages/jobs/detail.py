@@ -16,7 +16,14 @@ from ...dependencies.callers import Carrel, RequestId, SignedIn
 from ...dependencies.context import WebContext
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Follower, Form, Guest, html
-from ...html.cell_output import SANDBOXED, content
+from ...html.cell_output import (
+    FIGURE,
+    SANDBOXED,
+    content,
+    figure_html,
+    figure_in,
+    figure_page,
+)
 from ...html.frame_style import theme_of
 from ...html.notebook import notebook_page
 from ...live.sse import EventStream, last_event_id
@@ -83,8 +90,16 @@ def feed(
 def output(
     web: Carrel, visitor: Follower, request: Request, request_id: RequestId, event_id: EventId
 ) -> Response:
-    """Return an image or HTML output of a cell, without scripts."""
+    """Return an image or HTML output of a cell; scripts run only in the frame of a figure."""
     event = _event(web, visitor.identity, request_id, event_id)
+    # Opened by itself, a page of an output could imitate one of ours.
+    if event is not None and request.headers.get("sec-fetch-dest") == "iframe":
+        html, reference = figure_html(event.data.get("output"))
+        if reference:
+            html = figure_in(web.requests.output(visitor.identity, request_id)[1], reference)
+        if html:
+            page = figure_page(html, theme_of(request))
+            return Response(page, media_type="text/html; charset=utf-8", headers=FIGURE)
     found = content(event.data.get("output"), theme_of(request)) if event is not None else None
     if found is None:
         raise NotFound(f"{request_id} has no image or HTML output {event_id}.")

@@ -89,4 +89,6 @@ def test_output_of_notebooks_is_framed_without_permissions() -> None:
     assert 'sandbox=""' in frame
     for template in TEMPLATES.rglob("*.html"):
         for other in re.findall(r"<iframe[^>]*>", template.read_text()):
-            assert 'sandbox=""' in other, template.name
+            # A figure runs its script without an origin: it reaches neither page nor cookies.
+            figure = 'sandbox="allow-scripts"' if template.name == "job_macros.html" else ""
+            assert 'sandbox=""' in other or (figure and figure in other), template.name
