@@ -107,7 +107,7 @@ def test_the_table_is_the_one_of_the_command(graded: Site) -> None:
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
     assert answer.headers["content-disposition"] == attachment("cs101-ps1.csv")
     rows = list(csv.DictReader(io.StringIO(answer.text)))
-    assert [row["student"] for row in rows][-2:] == ["person007", "student2"]
+    assert [row["student"] for row in rows][-3:] == ["person007", "student1", "student2"]
     assert rows[-1]["score"] == "", "no submission"
     assert "ps1/test-answer" in rows[0]
 
