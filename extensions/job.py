@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import JsonValue
 
-from ..hub.client import Client, Credentials, credentials_here, job_builder, session_home
+from ..hub.client import Client, Credentials, current_credentials, job_builder, session_home
 from ..hub.client.job_watch import follow_all
 from ..hub.client.work_archive import safe_target
 from ..hub.errors import InvalidInput
@@ -328,7 +328,7 @@ class JobList(list[Job]):
 
 def client_of(site: str | None = None) -> Client:
     """Return the client that all jobs of this program share; a new sign-in creates a new one."""
-    return _client(credentials_here(site))
+    return _client(current_credentials(site))
 
 
 @cache

@@ -32,7 +32,7 @@ SAVE_SECONDS = 10.0
 class StatusService(Protocol):
     """The calls to the service (``hub.client.AsyncClient``)."""
 
-    async def tell_kernels(self, request_id: str, kernels: KernelsIn) -> WatchOut: ...
+    async def report_kernels(self, request_id: str, kernels: KernelsIn) -> WatchOut: ...
 
     async def keep(self, request_id: str) -> RequestOut: ...
 
@@ -125,7 +125,7 @@ class SessionStatus:
             await self._report()
 
     async def _report(self) -> float:
-        answer = await self.service.tell_kernels(self.request_id, self.kernels.report())
+        answer = await self.service.report_kernels(self.request_id, self.kernels.report())
         self._publish(answer)
         self._follow(answer.follow)
         return answer.again_seconds

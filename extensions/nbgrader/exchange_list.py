@@ -45,7 +45,7 @@ class ExchangeList(Exchange, abc.ExchangeList):  # type: ignore[misc]
         found = self._released()
         for each in found:
             at = ("assignment", str(each["course_id"]), str(each["assignment_id"]))
-            self.client.out_of_exchange(at, DoneOut)
+            self.client.exchange_delete(at, DoneOut)
             self.log.info("Withdrawn: %s %s", *at[1:])
         return [{**each, "status": "removed"} for each in found]
 
@@ -55,9 +55,9 @@ class ExchangeList(Exchange, abc.ExchangeList):  # type: ignore[misc]
         """Yield the given courses and assignments, or all of them."""
         courses = [self.coursedir.course_id]
         if self.coursedir.course_id in _ANY:
-            courses = self.client.from_exchange(("courses",), NamesOut).courses or []
+            courses = self.client.exchange_get(("courses",), NamesOut).courses or []
         for course in courses:
-            names = self.client.from_exchange(("assignments", course), NamesOut).assignments or []
+            names = self.client.exchange_get(("assignments", course), NamesOut).assignments or []
             for name in names:
                 if self.assignment in {*_ANY, name}:
                     yield course, name
@@ -74,7 +74,7 @@ class ExchangeList(Exchange, abc.ExchangeList):  # type: ignore[misc]
                 for path in sorted(folder.glob("*.ipynb"))
             ]
             return {**local, "status": "fetched", "path": str(folder), "notebooks": notebooks}
-        listed = self.client.from_exchange(
+        listed = self.client.exchange_get(
             ("assignment", course, name), TreeOut, {"list_only": "true"}
         )
         names = [Path(file.path) for file in listed.files]
@@ -100,16 +100,16 @@ class ExchangeList(Exchange, abc.ExchangeList):  # type: ignore[misc]
         path = ("submissions", course, name)
         student = self.me if self.cached else self.coursedir.student_id
         if student not in _ANY:
-            return self.client.from_exchange((*path, student), SentListOut).submissions
+            return self.client.exchange_get((*path, student), SentListOut).submissions
         try:
-            return self.client.from_exchange(path, SentListOut).submissions
+            return self.client.exchange_get(path, SentListOut).submissions
         except Forbidden:
-            return self.client.from_exchange((*path, self.me), SentListOut).submissions
+            return self.client.exchange_get((*path, self.me), SentListOut).submissions
 
     def _submission_entry(self, course: str, name: str, sent: SentOut) -> Listed:
         student, time = sent.student_id, {"list_only": "true", "timestamp": sent.timestamp}
-        files = self.client.from_exchange(("submission", course, name, student), TreeOut, time)
-        feedback = self.client.from_exchange(("feedback", course, name, student), TreeOut, time)
+        files = self.client.exchange_get(("submission", course, name, student), TreeOut, time)
+        feedback = self.client.exchange_get(("feedback", course, name, student), TreeOut, time)
         folder = self.folder_of(course, name) / FEEDBACK / sent.timestamp
         notebooks = [
             _notebook(Path(file.path).stem, folder, feedback.files)

@@ -37,7 +37,7 @@ class ExchangeReleaseAssignment(Exchange, abc.ExchangeReleaseAssignment):  # typ
 
     def copy_files(self) -> None:
         course, assignment = self.course, self.assignment
-        names = self.client.from_exchange(("assignments", course), NamesOut).assignments or []
+        names = self.client.exchange_get(("assignments", course), NamesOut).assignments or []
         if assignment in names and not self.force:
             self.fail(
                 f"Destination already exists, add --force to overwrite: {course} {assignment}"
@@ -48,7 +48,7 @@ class ExchangeReleaseAssignment(Exchange, abc.ExchangeReleaseAssignment):  # typ
         if due := self._due():
             form["due"] = due
         place = "assignment", course, assignment
-        self.client.to_exchange(place, DoneOut, form, silence=RELEASE_SECONDS)
+        self.client.exchange_post(place, DoneOut, form, silence=RELEASE_SECONDS)
         self.log.info("Released as: %s %s", course, assignment)
 
     def _folder(self, step: str) -> Path:
@@ -79,7 +79,7 @@ class ExchangeCollect(Exchange, abc.ExchangeCollect):  # type: ignore[misc]
         if self.coursedir.student_id not in {"", "*"}:
             path = (*path, self.coursedir.student_id)
         by_student: dict[str, list[SentOut]] = defaultdict(list)
-        for each in self.client.from_exchange(path, SentListOut).submissions:
+        for each in self.client.exchange_get(path, SentListOut).submissions:
             by_student[each.student_id].append(each)
         if not by_student:
             self.log.warning("No submissions of %r for course %r to collect", assignment, course)
@@ -105,7 +105,7 @@ class ExchangeCollect(Exchange, abc.ExchangeCollect):  # type: ignore[misc]
                 self.log.info("Submission %s: %s %s", message, student, self.assignment)
                 return
         at = ("submission", self.course, self.assignment, student)
-        found = self.client.from_exchange(at, TreeOut, {"timestamp": sent.timestamp})
+        found = self.client.exchange_get(at, TreeOut, {"timestamp": sent.timestamp})
         # Atomic: a half-filled folder would look like a submission.
         draft = folder.with_name(f".{folder.name}.collecting")
         shutil.rmtree(draft, ignore_errors=True)
@@ -143,5 +143,5 @@ class ExchangeReleaseFeedback(Exchange, abc.ExchangeReleaseFeedback):  # type: i
         pages = {page.name: page.read_bytes() for page in sorted(folder.glob(f"*{PAGE}"))}
         at = ("feedback", self.course, self.assignment, student)
         form = {"timestamp": written.read_text().strip(), "files": pack(pages)}
-        self.client.to_exchange(at, DoneOut, form)
+        self.client.exchange_post(at, DoneOut, form)
         self.log.info("Released feedback: %s %s", student, self.assignment)

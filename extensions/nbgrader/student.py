@@ -25,7 +25,7 @@ class ExchangeFetchAssignment(Exchange, abc.ExchangeFetchAssignment):  # type: i
         there = folder.is_dir()
         made, notes = fetch_into(
             folder,
-            lambda version: self.client.hand_out(course, assignment, version=version),
+            lambda version: self.client.fetch_assignment(course, assignment, version=version),
         )
         for note in notes:
             self.log.warning(note)
@@ -52,7 +52,7 @@ class ExchangeSubmit(Exchange, abc.ExchangeSubmit):  # type: ignore[misc]
         mark = fetch_record_of(self.src_path)
         if mark is not None:
             form["version"] = str(mark.version)
-        taken = self.client.to_exchange(("submission", course, assignment), TakenOut, form)
+        taken = self.client.exchange_post(("submission", course, assignment), TakenOut, form)
         self.timestamp = taken.timestamp
         self.log.info("Submitted as: %s %s %s", course, assignment, taken.timestamp)
         self.log.info("%s SHA-256: %s", taken.sentence, taken.sha256)
@@ -60,7 +60,7 @@ class ExchangeSubmit(Exchange, abc.ExchangeSubmit):  # type: ignore[misc]
     def _compare(self) -> None:
         """Warn about missing notebooks, and about ones that were not released."""
         at = ("assignment", self.course, self.assignment)
-        listed = self.client.from_exchange(at, TreeOut, {"list_only": "true"}).files
+        listed = self.client.exchange_get(at, TreeOut, {"list_only": "true"}).files
         released = {file.path for file in listed if file.path.endswith(_NOTEBOOK)}
         mine = set(find_all_notebooks(str(self.src_path)))
         missing, extra = sorted(released - mine), sorted(mine - released)
@@ -80,11 +80,11 @@ class ExchangeFetchFeedback(Exchange, abc.ExchangeFetchFeedback):  # type: ignor
     def copy_files(self) -> None:
         course, assignment, me = self.course, self.assignment, self.me
         into = self.folder_of(course, assignment) / FEEDBACK
-        sent = self.client.from_exchange(("submissions", course, assignment, me), SentListOut)
+        sent = self.client.exchange_get(("submissions", course, assignment, me), SentListOut)
         found = 0
         for each in sent.submissions:
             at = ("feedback", course, assignment, me)
-            back = self.client.from_exchange(at, TreeOut, {"timestamp": each.timestamp})
+            back = self.client.exchange_get(at, TreeOut, {"timestamp": each.timestamp})
             if back.files:
                 unpack(back.files, into / each.timestamp)
                 self.log.info("Fetched feedback: %s", into / each.timestamp)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
 
-from ...hub.client import Client, credentials_here
+from ...hub.client import Client, current_credentials
 from ...hub.errors import CarrelError
 from ...hub.messages import units
 from ...hub.schemas import RequestOut
@@ -119,7 +119,7 @@ def receipt(packages: Sequence[str] = ()) -> Receipt:
 def _fetch(request_id: str) -> tuple[RequestOut | None, str]:
     """Return the request, or the message that says why it is unknown."""
     try:
-        found = credentials_here()
+        found = current_credentials()
         with Client(found.url, found.token, timeout=_PATIENCE_SECONDS) as client:
             return client.request(request_id), ""
     except CarrelError as error:

@@ -47,8 +47,8 @@ def login_command(
         name = username or click.prompt(f"Name at {site.base}", err=True)
         password = _secret("Password", from_stdin=password_stdin)
         credentials = login(site.base, name, password)
-    stored = CredentialsFile.of_this_account()
-    stored.keep(credentials)
+    stored = CredentialsFile.of_current_user()
+    stored.add(credentials)
     if as_json:
         display.as_json({"url": credentials.url, "user": credentials.user})
     else:
@@ -72,9 +72,9 @@ def logout_command(url: str | None) -> None:
       carrel logout
       carrel logout https://jupyter.example.edu
     """
-    stored = CredentialsFile.of_this_account()
+    stored = CredentialsFile.of_current_user()
     credentials = stored.find(url)
-    stored.forget(credentials.url)
+    stored.remove(credentials.url)
     click.echo(
         f"Signed out of {credentials.url} on this computer. The token itself can be revoked at "
         f"{SiteUrl.at(credentials.url).hub}/token."

@@ -1,4 +1,4 @@
-"""The client of the service, for the command line, widgets and users' programs."""
+"""Client of the Carrel REST API, for the command line, widgets and users' programs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .sync_client import Client
 from .transport.credentials import (
     Credentials,
     CredentialsFile,
-    credentials_here,
+    current_credentials,
     public_site,
     session_home,
 )
@@ -26,7 +26,7 @@ __all__ = [
     "LogPart",
     "OutputFile",
     "SiteUrl",
-    "credentials_here",
+    "current_credentials",
     "job_builder",
     "login",
     "parsers",

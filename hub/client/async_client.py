@@ -1,4 +1,4 @@
-"""The REST API of the service as typed calls, and its event streams as iterators.
+"""The asynchronous client: typed calls of the REST API, and event streams as iterators.
 
 The calls are coroutines over a ``Transport``. ``Client`` runs the same coroutines over a blocking
 transport (see ``sync_client``).
@@ -24,7 +24,7 @@ LIVE_STATES = tuple(str(state) for state in State if state not in TERMINAL)
 class AsyncClient(
     StreamCalls, SessionCalls, UsageCalls, CourseCalls, NgshareCalls, ImageCalls, AdminCalls
 ):
-    """One site, one person. Every call raises the classes of ``hub.errors``.
+    """A client of one site for one user. Every call raises the classes of ``hub.errors``.
 
     >>> async with AsyncClient.from_environment() as carrel:
     ...     job = await carrel.submit(JobIn(group="cs101", notebook=…))

@@ -1,4 +1,4 @@
-"""Build the request body of a job, for the command line and Python alike."""
+"""Build the request body of a job, for the command line and for Python."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class WorkingFolder:
     """The working folder of a job.
 
     Attributes:
-        workdir: below the owner's home, used by reference; empty for the home.
-        luggage: the files to upload into a folder of its own; None without upload.
+        workdir: path below the owner's home, used by reference; empty for the home.
+        upload: the files to upload into a folder of its own; None without an upload.
     """
 
     workdir: str = ""
-    luggage: WorkArchive | None = None
+    upload: WorkArchive | None = None
 
     @property
     def fields(self) -> dict[str, str]:
         """Return the fields of the job; packs the uploaded files."""
-        if self.luggage is not None:
-            return {"archive": work_archive.encoded(work_archive.packed(self.luggage))}
+        if self.upload is not None:
+            return {"archive": work_archive.encode(work_archive.pack(self.upload))}
         return {"workdir": self.workdir} if self.workdir else {}
 
 
@@ -45,16 +45,20 @@ def working_folder(
     workdir: str | None = None,
     needed: bool = False,
 ) -> WorkingFolder:
-    """Use the folder by reference if the job will see it, or upload it if requested.
+    """Return the working folder: a reference if the job can read the folder, or an upload.
 
     Args:
-        here: the folder in question.
-        home: of the session in which this runs; None outside of a session.
-        needed: the job needs its files (a command, unlike a notebook).
+        here: the current folder.
+        home: home folder of the session in which this runs; None outside of a session.
+        upload: upload the current folder.
+        inputs: single files to upload.
+        workdir: a folder below the home, by reference.
+        needed: whether the job needs the files of the folder (a command does, a notebook does
+            not).
 
     Raises:
-        InvalidInput: options contradict each other, or it is unclear which files are meant.
-        TooLarge: more than a job can upload.
+        InvalidInput: options contradict each other, or the job needs files that it cannot read.
+        TooLarge: the files exceed the limit of an upload.
     """
     if workdir is not None and (upload or inputs):
         raise InvalidInput(
@@ -62,8 +66,8 @@ def working_folder(
             accepted="Omit --workdir, or --upload and --input.",
         )
     if upload or inputs:
-        found = work_archive.of_folder(here) if upload else WorkArchive(items=())
-        return WorkingFolder(luggage=work_archive.with_inputs(found, inputs))
+        files = work_archive.collect(here) if upload else WorkArchive(items=())
+        return WorkingFolder(upload=work_archive.add_inputs(files, inputs))
     if workdir is not None:
         return WorkingFolder(workdir="" if workdir in {".", "~"} else workdir.removeprefix("~/"))
     real = here.resolve()
@@ -72,15 +76,18 @@ def working_folder(
         return WorkingFolder(workdir="" if below == "." else below)
     if needed:
         raise InvalidInput(
-            f"A job does not see {real}: it is not in your home there.",
-            accepted="Take it along with --upload or single files with --input FILE, or name "
-            "a folder of your home there with --workdir DIR (. for the home itself).",
+            f"A job cannot read {real}: it is not in your home on the site.",
+            accepted="Upload it with --upload, upload single files with --input FILE, or name a "
+            "folder of your home on the site with --workdir DIR (. for the home itself).",
         )
     return WorkingFolder()
 
 
 def job(fields: dict[str, object], *, maker: str) -> JobIn:
-    """Return a job with its own idempotency key, so that retries make one job.
+    """Return the body of a job with a new idempotency key, so that retries create one job.
+
+    Args:
+        maker: the program that creates the job; prefix of the key.
 
     Raises:
         InvalidInput: a value is invalid.
@@ -98,12 +105,12 @@ def job(fields: dict[str, object], *, maker: str) -> JobIn:
 def model_choices(
     allowed: Iterable[Sequence[str] | None], devices: Iterable[DeviceOut]
 ) -> list[str]:
-    """Return the models of the pool, by name, that any of the user's groups may use.
+    """Return the sorted device models of the pool that any of the user's groups may use.
 
-    Empty if the pool has only one model, so that there is no choice.
+    Empty if the pool has only one model: there is nothing to choose.
 
     Args:
-        allowed: the models that each group may use, None for all.
+        allowed: for every group, the models that it may use; None for all.
     """
     pool, groups = {device.model for device in devices}, tuple(allowed)
     usable = (model for model in pool if any(g is None or model in g for g in groups))
@@ -111,12 +118,13 @@ def model_choices(
 
 
 def only_group(client: Client, how: str) -> str:
-    """Return the only group that can be charged for a job of this user.
+    """Return the group of a user who is in exactly one.
 
-    ``how`` to choose one is part of the error message.
+    Args:
+        how: the option that selects a group, for the error message.
 
     Raises:
-        InvalidInput: there are several, or there is none.
+        InvalidInput: the user is in several groups or in none.
     """
     groups = client.me().groups
     if len(groups) == 1:

@@ -1,4 +1,4 @@
-"""Follow several requests at once in a program without an event loop."""
+"""Follow several requests at the same time in a program without an event loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .sync_client import Client
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobUpdate:
-    """An update of one of the requests: its status, an event, or a part of its log."""
+    """An update of a request: its status, an event, or a part of its log."""
 
     request_id: str
     item: RequestOut | EventOut | None = None
@@ -24,7 +24,7 @@ class JobUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _End:
-    """A follower has ended; ``error`` if it failed."""
+    """The end of a thread that follows a request, with the error if it failed."""
 
     error: CarrelError | None = None
 
@@ -36,22 +36,23 @@ def follow_all(
     *,
     logs_of: Sequence[str] = (),
 ) -> Iterator[JobUpdate]:
-    """Yield updates of all requests until each has ended, or until ``timeout`` seconds have passed.
+    """Yield updates of all requests until all have ended, or until ``timeout`` seconds have passed.
 
-    For those in ``logs_of``, also their logs.
+    Args:
+        logs_of: the requests whose log is followed too.
     """
     changes: queue.Queue[JobUpdate | _End] = queue.Queue()
     jobs = [(_follow, request_id) for request_id in request_ids]
     jobs += [(_follow_log, request_id) for request_id in logs_of]
     for target, request_id in jobs:
-        # Daemons: a caller that stops listening need not wait for a silent stream.
+        # Daemon threads, so that a caller that stops listening need not wait for an idle stream.
         threading.Thread(target=target, args=(client, request_id, changes), daemon=True).start()
     deadline = None if timeout is None else time.monotonic() + timeout
-    left = len(jobs)
-    while left:
+    running = len(jobs)
+    while running:
         try:
-            patience = None if deadline is None else max(0.0, deadline - time.monotonic())
-            change = changes.get(timeout=patience)
+            remaining = None if deadline is None else max(0.0, deadline - time.monotonic())
+            change = changes.get(timeout=remaining)
         except queue.Empty:
             return
         if isinstance(change, JobUpdate):
@@ -59,7 +60,7 @@ def follow_all(
         elif change.error is not None:
             raise change.error
         else:
-            left -= 1
+            running -= 1
 
 
 def _follow(client: Client, request_id: str, changes: queue.Queue[JobUpdate | _End]) -> None:

@@ -1,4 +1,4 @@
-"""Sign in from a terminal: a password or a pasted token becomes stored credentials."""
+"""Sign in from a terminal, with a password or a pasted token."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pydantic import BaseModel, ValidationError
 from ..errors import CarrelError, Forbidden, Unavailable
 from .sync_client import Client
 from .transport.credentials import Credentials
-from .transport.error_map import AWAY, no_carrel
+from .transport.error_map import AWAY, site_unreachable
 from .transport.site_url import SiteUrl
 
 SCOPES = ("access:services!service=carrel", "custom:carrel:read", "custom:carrel:submit")
-"""The scopes of a token of the command line."""
+"""The scopes of the command line's token."""
 LIFETIME_SECONDS = 90 * 24 * 3600
 
 _LOGIN_ERROR = re.compile(r'class="login_error"[^>]*>(.*?)</', re.DOTALL)
 
 
-class _Named(BaseModel):
+class _User(BaseModel):
     name: str
 
 
@@ -40,8 +40,8 @@ def login(url: str, username: str, password: str) -> Credentials:
     """Sign in at the JupyterHub of ``url`` and create a token for the command line.
 
     Raises:
-        Forbidden: the sign-in page refused, or the site has no passwords.
-        Unavailable: no JupyterHub responds there.
+        Forbidden: the name or password is wrong, or the site has no passwords.
+        Unavailable: no JupyterHub responds at the address.
     """
     site = SiteUrl.at(url)
     try:
@@ -49,14 +49,14 @@ def login(url: str, username: str, password: str) -> Credentials:
             _sign_in(http, site, username, password)
             credentials = _make_token(http, site)
     except httpx.TransportError as error:
-        raise no_carrel(site.base, str(error) or type(error).__name__) from error
+        raise site_unreachable(site.base, str(error) or type(error).__name__) from error
     with Client(site.base, credentials.token) as client:
         client.me()
     return credentials
 
 
 def sign_in_with_token(url: str, token: str) -> Credentials:
-    """Store a token from the token page of JupyterHub (single sign-on)."""
+    """Return the credentials of a token from the token page of JupyterHub (single sign-on)."""
     site = SiteUrl.at(url)
     with Client(site.base, token.strip()) as client:
         return Credentials(url=site.base, user=client.me().name, token=token.strip())
@@ -74,23 +74,24 @@ def _sign_in(http: httpx.Client, site: SiteUrl, username: str, password: str) ->
             f"There is no JupyterHub at {site.base} (status {page.status_code}).",
             accepted="Use the address that you open in the browser.",
         )
-    answer = http.post(
+    response = http.post(
         f"{site.hub}/login",
         params={"next": httpx.URL(site.hub).path + "/home"},
         data={"username": username, "password": password, "_xsrf": xsrf},
     )
-    if not answer.is_redirect:
-        said = _LOGIN_ERROR.search(answer.text)
-        sentence = " ".join(html.unescape(re.sub(r"<[^>]+>", "", said[1])).split()) if said else ""
-        raise Forbidden(sentence or f"The sign-in page answered with status {answer.status_code}.")
+    if not response.is_redirect:
+        error = _LOGIN_ERROR.search(response.text)
+        message = " ".join(html.unescape(re.sub(r"<[^>]+>", "", error[1])).split()) if error else ""
+        raise Forbidden(message or f"The sign-in page answered with status {response.status_code}.")
 
 
 def _make_token(http: httpx.Client, site: SiteUrl) -> Credentials:
-    # The _xsrf cookie belongs to the sign-in: the first page after it sets a new one.
+    # JupyterHub replaces the _xsrf cookie on the first page after a sign-in.
     http.get(f"{site.hub}/home")
     headers = {"X-XSRFToken": http.cookies.get("_xsrf") or ""}
-    name = _Named.model_validate_json(_good(http.get(f"{site.hub}/api/user", headers=headers))).name
-    made = http.post(
+    user = _content(http.get(f"{site.hub}/api/user", headers=headers))
+    name = _User.model_validate_json(user).name
+    response = http.post(
         f"{site.hub}/api/users/{quote(name, safe='@')}/tokens",
         headers=headers,
         json={
@@ -102,24 +103,25 @@ def _make_token(http: httpx.Client, site: SiteUrl) -> Credentials:
     return Credentials(
         url=site.base,
         user=name,
-        token=_Token.model_validate_json(_good(made)).token,
+        token=_Token.model_validate_json(_content(response)).token,
         expires_at=time.time() + LIFETIME_SECONDS,
     )
 
 
-def _good(answer: httpx.Response) -> bytes:
-    if answer.is_success:
-        return answer.content
+def _content(response: httpx.Response) -> bytes:
+    """Return the content of a response; raises CarrelError if it is an error."""
+    if response.is_success:
+        return response.content
     try:
-        sentence = _HubError.model_validate_json(answer.content).message
+        message = _HubError.model_validate_json(response.content).message
     except ValidationError:
-        sentence = f"status {answer.status_code}"
-    raise CarrelError(f"JupyterHub did not create a token: {sentence}.")
+        message = f"status {response.status_code}"
+    raise CarrelError(f"JupyterHub did not create a token: {message}.")
 
 
 def _single_sign_on(site: SiteUrl) -> Forbidden:
     return Forbidden(
-        f"{site.base} signs people in through another service, not with a password.",
+        f"{site.base} signs users in through another service, not with a password.",
         accepted=f"Create a token on {site.hub}/token and paste it into: "
         f"carrel login {site.base} --token",
     )

@@ -1,4 +1,4 @@
-"""Recognize what only a shell understands, in commands that run without one."""
+"""Recognize shell operators in commands that run without a shell."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""", re.DOTALL)
 
 
 def shell_syntax(words: Sequence[str]) -> str:
-    """Return the first word that is an operator of shells; empty if there is none.
+    """Return the first word that is a shell operator; empty if there is none.
 
-    A single word with blanks is a command line: there is no program of that name.
+    A single word that contains blanks is returned whole: it is a command line, not a program.
     """
     if len(words) == 1 and len(words[0].split()) > 1:
         return words[0]
@@ -20,6 +20,6 @@ def shell_syntax(words: Sequence[str]) -> str:
 
 
 def unquoted_operator(line: str) -> str:
-    """Return the first operator of shells in a command line that is not quoted; empty if none."""
+    """Return the first shell operator outside of quotes in a command line; empty if none."""
     words = _QUOTED.sub("x", line).split()
     return next((word for word in words if word in _OPERATORS), "")

@@ -1,8 +1,8 @@
-"""The client for programs without an event loop, which runs the coroutines of ``AsyncClient``.
+"""The blocking client, for programs without an event loop; runs the coroutines of ``AsyncClient``.
 
-A coroutine suspends only in its transport, and ``ThreadTransport`` never does: it blocks. One step
-therefore runs such a coroutine from start to end, without a loop, and also inside one (in the
-kernel of a notebook). So each call is written once, and both clients always agree.
+A coroutine of ``AsyncClient`` suspends only in its transport, and ``ThreadTransport`` blocks
+instead. One step therefore runs such a coroutine from start to end, with or without a running
+event loop (the kernel of a notebook has one). Every call is written once for both clients.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from .async_client import AsyncClient
-from .transport.credentials import credentials_here
+from .transport.credentials import current_credentials
 from .transport.site_url import SiteUrl
 from .transport.transports import ThreadTransport
 
@@ -33,7 +33,7 @@ def _run(coroutine: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError("A call of the blocking client suspended, as if in an event loop.")
 
 
-def _at_once(
+def _blocking(
     call: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Client, P], T]:
     @wraps(call)
@@ -43,7 +43,7 @@ def _at_once(
     return blocking
 
 
-def _one_by_one(
+def _blocking_iterator(
     call: Callable[Concatenate[AsyncClient, P], AsyncGenerator[T, None]],
 ) -> Callable[Concatenate[Client, P], Generator[T, None, None]]:
     @wraps(call)
@@ -86,16 +86,23 @@ class Client:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``url``: any address of the site. ``sleep`` and ``clock`` time the retries."""
+        """Create a client; no connection is opened yet.
+
+        Args:
+            url: any address of the site.
+            timeout: of a call, in seconds.
+            sleep: pauses between retries.
+            clock: a monotonic clock, for the limit of the retries.
+        """
         self.site = SiteUrl.at(url)
         transport = ThreadTransport(self.site, token, timeout, sleep, clock)
         self.calls = AsyncClient(url, token, transport=transport)
 
     @classmethod
     def from_environment(cls, url: str | None = None) -> Self:
-        """Return the client of the current user: see ``credentials_here``."""
-        found = credentials_here(url)
-        return cls(found.url, found.token)
+        """Return the client of the current user: see ``current_credentials``."""
+        credentials = current_credentials(url)
+        return cls(credentials.url, credentials.token)
 
     def __enter__(self) -> Self:
         return self
@@ -108,81 +115,81 @@ class Client:
     ) -> None:
         self.close()
 
-    close = _at_once(AsyncClient.close)
+    close = _blocking(AsyncClient.close)
 
-    me = _at_once(AsyncClient.me)
-    groups = _at_once(AsyncClient.groups)
-    pool = _at_once(AsyncClient.pool)
-    queue = _at_once(AsyncClient.queue)
-    why = _at_once(AsyncClient.why)
-    usage = _at_once(AsyncClient.usage)
-    history = _at_once(AsyncClient.history)
+    me = _blocking(AsyncClient.me)
+    groups = _blocking(AsyncClient.groups)
+    pool = _blocking(AsyncClient.pool)
+    queue = _blocking(AsyncClient.queue)
+    why = _blocking(AsyncClient.why)
+    usage = _blocking(AsyncClient.usage)
+    history = _blocking(AsyncClient.history)
 
-    submit = _at_once(AsyncClient.submit)
-    page = _at_once(AsyncClient.page)
-    requests = _at_once(AsyncClient.requests)
-    request = _at_once(AsyncClient.request)
-    cancel = _at_once(AsyncClient.cancel)
-    send = _at_once(AsyncClient.send)
-    log = _at_once(AsyncClient.log)
-    whole_log = _one_by_one(AsyncClient.whole_log)
-    output = _at_once(AsyncClient.output)
-    files = _at_once(AsyncClient.files)
-    file = _one_by_one(AsyncClient.file)
+    submit = _blocking(AsyncClient.submit)
+    page = _blocking(AsyncClient.page)
+    requests = _blocking(AsyncClient.requests)
+    request = _blocking(AsyncClient.request)
+    cancel = _blocking(AsyncClient.cancel)
+    send = _blocking(AsyncClient.send)
+    log = _blocking(AsyncClient.log)
+    whole_log = _blocking_iterator(AsyncClient.whole_log)
+    output = _blocking(AsyncClient.output)
+    files = _blocking(AsyncClient.files)
+    file = _blocking_iterator(AsyncClient.file)
 
-    start_session = _at_once(AsyncClient.start_session)
-    stop_session = _at_once(AsyncClient.stop_session)
-    claim = _at_once(AsyncClient.claim)
-    keep_place = _at_once(AsyncClient.keep_place)
-    extend = _at_once(AsyncClient.extend)
-    change = _at_once(AsyncClient.change)
-    quotes = _at_once(AsyncClient.quotes)
-    keep = _at_once(AsyncClient.keep)
-    tell_kernels = _at_once(AsyncClient.tell_kernels)
+    start_session = _blocking(AsyncClient.start_session)
+    stop_session = _blocking(AsyncClient.stop_session)
+    claim = _blocking(AsyncClient.claim)
+    keep_place = _blocking(AsyncClient.keep_place)
+    extend = _blocking(AsyncClient.extend)
+    change = _blocking(AsyncClient.change)
+    quotes = _blocking(AsyncClient.quotes)
+    keep = _blocking(AsyncClient.keep)
+    report_kernels = _blocking(AsyncClient.report_kernels)
 
-    courses = _at_once(AsyncClient.courses)
-    course = _at_once(AsyncClient.course)
-    create_course = _at_once(AsyncClient.create_course)
-    preview_course = _at_once(AsyncClient.preview_course)
-    clone_course = _at_once(AsyncClient.clone_course)
-    archive_course = _at_once(AsyncClient.archive_course)
-    course_members = _at_once(AsyncClient.course_members)
-    set_roster = _at_once(AsyncClient.set_roster)
-    assignments = _at_once(AsyncClient.assignments)
-    release = _at_once(AsyncClient.release)
-    hand_out = _at_once(AsyncClient.hand_out)
-    feedback = _at_once(AsyncClient.feedback)
-    give_time = _at_once(AsyncClient.give_time)
-    take_time_back = _at_once(AsyncClient.take_time_back)
-    extensions = _at_once(AsyncClient.extensions)
-    grade = _at_once(AsyncClient.grade)
-    grades = _at_once(AsyncClient.grades)
-    release_feedback = _at_once(AsyncClient.release_feedback)
-    my_grade = _at_once(AsyncClient.my_grade)
-    check = _at_once(AsyncClient.check)
-    checks = _at_once(AsyncClient.checks)
-    hand_in = _at_once(AsyncClient.hand_in)
-    receipts = _at_once(AsyncClient.receipts)
-    handed_in = _at_once(AsyncClient.handed_in)
-    let_count = _at_once(AsyncClient.let_count)
-    outages = _at_once(AsyncClient.outages)
-    record_outage = _at_once(AsyncClient.record_outage)
+    courses = _blocking(AsyncClient.courses)
+    course = _blocking(AsyncClient.course)
+    create_course = _blocking(AsyncClient.create_course)
+    preview_course = _blocking(AsyncClient.preview_course)
+    clone_course = _blocking(AsyncClient.clone_course)
+    archive_course = _blocking(AsyncClient.archive_course)
+    course_members = _blocking(AsyncClient.course_members)
+    set_roster = _blocking(AsyncClient.set_roster)
+    assignments = _blocking(AsyncClient.assignments)
+    release = _blocking(AsyncClient.release)
+    fetch_assignment = _blocking(AsyncClient.fetch_assignment)
+    feedback = _blocking(AsyncClient.feedback)
+    grant_extension = _blocking(AsyncClient.grant_extension)
+    revoke_extensions = _blocking(AsyncClient.revoke_extensions)
+    extensions = _blocking(AsyncClient.extensions)
+    grade = _blocking(AsyncClient.grade)
+    grades = _blocking(AsyncClient.grades)
+    release_feedback = _blocking(AsyncClient.release_feedback)
+    my_grade = _blocking(AsyncClient.my_grade)
+    check = _blocking(AsyncClient.check)
+    checks = _blocking(AsyncClient.checks)
+    submit_assignment = _blocking(AsyncClient.submit_assignment)
+    receipts = _blocking(AsyncClient.receipts)
+    submission_files = _blocking(AsyncClient.submission_files)
+    select_submission = _blocking(AsyncClient.select_submission)
+    outages = _blocking(AsyncClient.outages)
+    record_outage = _blocking(AsyncClient.record_outage)
 
-    from_exchange = _at_once(AsyncClient.from_exchange)
-    to_exchange = _at_once(AsyncClient.to_exchange)
-    out_of_exchange = _at_once(AsyncClient.out_of_exchange)
+    exchange_get = _blocking(AsyncClient.exchange_get)
+    exchange_post = _blocking(AsyncClient.exchange_post)
+    exchange_delete = _blocking(AsyncClient.exchange_delete)
 
-    images = _at_once(AsyncClient.images)
-    images_needed = _at_once(AsyncClient.images_needed)
-    pin = _at_once(AsyncClient.pin)
-    unpin = _at_once(AsyncClient.unpin)
+    images = _blocking(AsyncClient.images)
+    images_needed = _blocking(AsyncClient.images_needed)
+    pin = _blocking(AsyncClient.pin)
+    unpin = _blocking(AsyncClient.unpin)
 
-    drain = _at_once(AsyncClient.drain)
-    undrain = _at_once(AsyncClient.undrain)
-    quarantine = _at_once(AsyncClient.quarantine)
-    unquarantine = _at_once(AsyncClient.unquarantine)
-    audit = _at_once(AsyncClient.audit)
+    drain = _blocking(AsyncClient.drain)
+    undrain = _blocking(AsyncClient.undrain)
+    quarantine = _blocking(AsyncClient.quarantine)
+    unquarantine = _blocking(AsyncClient.unquarantine)
+    audit = _blocking(AsyncClient.audit)
 
-    changes = _one_by_one(AsyncClient.changes)
-    follow = _one_by_one(AsyncClient.follow)
-    follow_log = _one_by_one(AsyncClient.follow_log)
+    changes = _blocking_iterator(AsyncClient.changes)
+    follow = _blocking_iterator(AsyncClient.follow)
+    follow_log = _blocking_iterator(AsyncClient.follow_log)

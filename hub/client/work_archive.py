@@ -1,7 +1,7 @@
 """Pack a working folder as an archive for a job.
 
-The patterns in ``.carrelignore`` (syntax of .gitignore) are left out, as are a few that jobs never
-need; ``!NAME`` in that file includes one of them.
+Files that match ``.carrelignore`` (syntax of .gitignore) or ``ALWAYS_IGNORED`` are left out;
+``!NAME`` in ``.carrelignore`` includes a file again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class WorkArchive:
     """The files to upload with a job.
 
     Attributes:
-        left_out: links and other entries that cannot be uploaded, by name.
+        left_out: names of links and other entries that cannot be uploaded.
     """
 
     items: tuple[Item, ...]
@@ -55,12 +55,12 @@ class WorkArchive:
         return sum(item.size_bytes for item in self.items)
 
 
-def of_folder(folder: Path) -> WorkArchive:
+def collect(folder: Path) -> WorkArchive:
     """Collect all files below a folder, except ignored ones.
 
     Raises:
         InvalidInput: the folder or its ``.carrelignore`` cannot be read.
-        TooLarge: more than a job can upload; checked before packing.
+        TooLarge: the files exceed the limit of an upload; checked before packing.
     """
     ignored = _ignored(folder)
     items: list[Item] = []
@@ -77,59 +77,59 @@ def of_folder(folder: Path) -> WorkArchive:
     return WorkArchive(items=tuple(items), left_out=tuple(left_out))
 
 
-def with_inputs(luggage: WorkArchive, inputs: Sequence[Path]) -> WorkArchive:
-    """Add further files, by their own names at the top of the working folder.
+def add_inputs(upload: WorkArchive, inputs: Sequence[Path]) -> WorkArchive:
+    """Add files at the top of the working folder, under their own names.
 
     Raises:
-        InvalidInput: one cannot be read, or its name is taken.
+        InvalidInput: a file cannot be read, or another file has the same name.
     """
-    items = list(luggage.items)
-    taken = {item.name: item.path.resolve() for item in items}
+    items = list(upload.items)
+    paths = {item.name: item.path.resolve() for item in items}
     for path in inputs:
         if not path.is_file():
             raise InvalidInput(
                 f"{path} is not a file.", accepted="--input takes one file at a time."
             )
         name, real = path.name, path.resolve()
-        if taken.setdefault(name, real) != real:
+        if paths.setdefault(name, real) != real:
             raise InvalidInput(
-                f"{path} has the same name as {taken[name]}.",
-                accepted="Inputs keep their names, side by side in the working folder.",
+                f"{path} has the same name as {paths[name]}.",
+                accepted="All inputs are at the top of the working folder: rename one of them.",
             )
         if all(item.name != name for item in items):
             items.append(Item(path=path, name=name, size_bytes=path.stat().st_size))
-    found = WorkArchive(items=tuple(items), left_out=luggage.left_out)
-    _check(Path(), len(items), found.size_bytes)
-    return found
+    extended = WorkArchive(items=tuple(items), left_out=upload.left_out)
+    _check(Path(), len(items), extended.size_bytes)
+    return extended
 
 
-def packed(luggage: WorkArchive) -> bytes:
-    """Return the .tar.gz, without user ids and with no permission but to execute.
+def pack(upload: WorkArchive) -> bytes:
+    """Return the files as .tar.gz; of owner and permissions, only the executable bit is kept.
 
     Raises:
         InvalidInput: a file disappeared, or cannot be read.
-        TooLarge: it is larger than the service accepts.
+        TooLarge: the archive is larger than the service accepts.
     """
     buffer = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=6, mtime=0) as zipped,
         tarfile.open(fileobj=zipped, mode="w") as archive,
     ):
-        for item in luggage.items:
+        for item in upload.items:
             _add(archive, item)
             if buffer.tell() > MAX_ARCHIVE_BYTES:
                 break
     content = buffer.getvalue()
     if len(content) > MAX_ARCHIVE_BYTES:
         raise TooLarge(
-            f"The files of the job have more than {MAX_ARCHIVE_BYTES // 2**20} MiB when packed.",
+            f"The files of the job exceed {MAX_ARCHIVE_BYTES // 2**20} MiB when packed.",
             accepted=f"List unneeded files in {IGNORE_FILE}; store large data in your home on the "
             "site.",
         )
     return content
 
 
-def encoded(content: bytes) -> str:
+def encode(content: bytes) -> str:
     """Encode an archive for the body of a job."""
     return base64.b64encode(content).decode("ascii")
 
@@ -138,16 +138,16 @@ def safe_target(folder: Path, name: str) -> Path:
     """Return the path below ``folder`` for a file of a job.
 
     Raises:
-        InvalidInput: the name leads outside.
+        InvalidInput: the path would be outside of ``folder``.
     """
     parts = PurePosixPath(name).parts
     # A backslash is an ordinary character, except where it separates folders.
-    unusual = {"\0"} if os.sep == "/" else {"\0", os.sep}
-    usual = name and not unusual & set(name) and not name.startswith("/")
+    forbidden = {"\0"} if os.sep == "/" else {"\0", os.sep}
+    valid = name and not forbidden & set(name) and not name.startswith("/")
     target = folder.joinpath(*parts)
     root = folder.resolve()
     # Links in the folder are followed, and must not lead outside either.
-    if not usual or ".." in parts or not parts or not target.resolve().is_relative_to(root):
+    if not valid or ".." in parts or not parts or not target.resolve().is_relative_to(root):
         raise InvalidInput(f"The file {name!r} of the job is outside of {folder}.")
     return target
 
@@ -169,7 +169,7 @@ def _check(folder: Path, entries: int, size_bytes: int) -> None:
         raise TooLarge(
             f"{folder.resolve()} contains more than a job can upload "
             f"({MAX_ENTRIES:,} files, {MAX_UNPACKED_BYTES // 2**30} GiB).",
-            accepted=f"Name in {folder / IGNORE_FILE} the files that it does not need.",
+            accepted=f"List the files that the job does not need in {folder / IGNORE_FILE}.",
         )
 
 
@@ -185,7 +185,7 @@ def _ignored(folder: Path) -> GitIgnoreSpec:
     except ValueError as error:
         raise InvalidInput(
             f"{folder / IGNORE_FILE} contains an invalid pattern: {error}.",
-            accepted="Patterns are written as in .gitignore.",
+            accepted="Use the pattern syntax of .gitignore.",
         ) from error
 
 

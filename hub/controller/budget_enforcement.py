@@ -29,26 +29,26 @@ class BudgetEnforcement:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._store = context.store
-        self._told: set[str] = set()
-        """Requests that were warned."""
+        self._warned: set[str] = set()
+        """Ids of the requests that were warned."""
 
     def reconcile(self, pairs: Pairs, now: float) -> bool:
         """Give notice on used-up budgets; withdraw it where the budget has grown."""
-        lefts = self._store.budgets(now)
-        low = {left.group: left for left in lefts if not used_up(left) and nearly(left)}
-        over = {left.group for left in lefts if used_up(left)}
+        balances = self._store.budgets(now)
+        low = {b.group: b for b in balances if not used_up(b) and nearly_used_up(b)}
+        over = {b.group for b in balances if used_up(b)}
         noticed = [request for _, request in pairs if _on_budget(request.notice)]
-        self._told &= {request.id for _, request in pairs}
+        self._warned &= {request.id for _, request in pairs}
         if not low and not over and not noticed:
             return False
         tree = GroupTree(self._store.groups())
-        changed = self._tell(low, pairs, tree, now) if low else False
+        changed = self._warn(low, pairs, tree, now) if low else False
         for lease, request in pairs:
             if not lease.devices or request.state not in (State.STARTING, State.RUNNING):
                 continue
             empty = next((g.name for g in tree.ancestry(request.group) if g.name in over), None)
             if empty is None and _on_budget(request.notice):
-                why = "Its group has a budget again."
+                why = "Its group has budget left again."
                 changed |= (
                     self._store.apply(request.id, preemption.withdraw_notice, why, now=now)
                     != request
@@ -67,42 +67,47 @@ class BudgetEnforcement:
                 )
         return changed
 
-    def _tell(
+    def _warn(
         self, low: Mapping[str, BudgetBalance], pairs: Pairs, tree: GroupTree, now: float
     ) -> bool:
-        """Warn requests whose budget is nearly used up, once; the history says who was warned."""
+        """Warn each request whose budget is nearly used up, once.
+
+        The warning is an event in the history, so that a restarted service does not repeat it.
+        """
         changed = False
         for lease, request in pairs:
-            if not lease.devices or request.state is not State.RUNNING or request.id in self._told:
+            if not lease.devices or request.state is not State.RUNNING:
+                continue
+            if request.id in self._warned:
                 continue
             group = next((g for g in tree.ancestry(request.group) if g.name in low), None)
             if group is None or group.budget is None:
                 continue
-            self._told.add(request.id)
+            self._warned.add(request.id)
             if self._store.events(request.id, kinds=frozenset({LOW_EVENT})):
                 continue
-            left = low[group.name]
-            part, period = left.used / left.budget, group.budget.period.value
+            balance = low[group.name]
+            part, period = balance.used / balance.budget, group.budget.period.value
             message = budget_warning(group.name, period, part, early=EARLY)
-            told: dict[str, Json] = {
+            data: dict[str, Json] = {
                 "group": group.name,
-                "used": left.used,
-                "of": left.budget,
+                "used": balance.used,
+                "of": balance.budget,
                 "message": message,
             }
-            self._store.apply(request.id, lifecycle.record_event, LOW_EVENT, told, now=now)
+            self._store.apply(request.id, lifecycle.record_event, LOW_EVENT, data, now=now)
             changed = True
         return changed
 
 
-def nearly(left: BudgetBalance) -> bool:
-    """Whether the budget is nearly used up."""
-    return left.used >= EARLY * left.budget > 0
+def nearly_used_up(balance: BudgetBalance) -> bool:
+    """Whether the part of the budget that triggers a warning is used."""
+    return balance.used >= EARLY * balance.budget > 0
 
 
-def used_up(left: BudgetBalance) -> bool:
+def used_up(balance: BudgetBalance) -> bool:
     """Whether the budget is used up."""
-    return left.used >= left.budget > 0
+    return balance.used >= balance.budget > 0
 
 
 def _on_budget(notice: StopNotice | None) -> bool:

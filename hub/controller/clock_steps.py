@@ -1,4 +1,4 @@
-"""Follow the system's clock when it was set, or when the machine was suspended."""
+"""Shift the times of running work when the system clock was set or the machine was suspended."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ..runtime.context import Context
 from ..runtime.service_clock import ServiceClock
 
 DRIFT_SECONDS = 0.25
-"""The kept offset is written again when the clock has drifted by more."""
+"""The stored offset is rewritten when the clock has drifted by more than this."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class ClockSteps:
-    """Called by the loop at the begin of every cycle.
+    """Detects clock steps; called by the loop at the start of every cycle.
 
-    A crash at any point repeats nothing: times and offset are stored together.
+    A crash at any point applies no step twice: times and offset are stored together.
     """
 
     context: Context
@@ -28,26 +28,27 @@ class ClockSteps:
     _kept: ClockOffset | None = None
 
     def follow(self) -> bool:
-        """Move the times of running work with the clock; return whether it was set."""
+        """Shift the times of running work with the clock; return whether the clock was set."""
         if self.clock is None:
             return False
         step = self.clock.step()
         if step:
-            self._move(self.clock, step)
+            self._shift(self.clock, step)
         elif self._kept is None or self._drifted(self._kept, self.clock.offset):
             self._kept = self.clock.offset
             self.context.store.keep_clock_offset(self._kept)
         return step != 0
 
-    def _move(self, clock: ServiceClock, step: float) -> None:
+    def _shift(self, clock: ServiceClock, step: float) -> None:
         log.warning(
             "the clock was set by %+.0f s, or the machine was suspended: the times of running "
-            "work move with it",
+            "work are shifted by the same amount",
             step,
         )
         before = clock.offset
         self._kept = ClockOffset(boot=before.boot, seconds=before.seconds + step)
-        # Whichever time is charged meanwhile is before what is charged already.
+        # In this order, a charge between the two steps ends before the time that is charged
+        # already, and adds nothing.
         if step < 0:
             clock.adopt(step)
         self.context.store.move_times(step, self._kept)

@@ -1,9 +1,9 @@
 """Quarantine failed devices, and end the work on devices that failed or were drained.
 
-A device that reports errors, falls off the bus, or vanishes under a lease is quarantined with
-its evidence. Its jobs are requeued in their old position, its sessions end; the attempt is not
-charged (docs/decisions/0008). A quarantine by an administrator and a drain without a date leave
-running work alone.
+A device that reports errors, falls off the bus, or disappears while leased is quarantined, and
+the reason is stored. Its jobs are requeued in their previous position and its sessions end; the
+attempt is not charged (docs/decisions/0008). A quarantine by an administrator and a drain without
+a date do not affect running work.
 """
 
 from __future__ import annotations
@@ -22,46 +22,51 @@ from ..transitions import lifecycle
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 3.0
-"""How long the end of an attempt may wait for a look at its devices."""
-_MAY_BE_ITS_DEVICE = frozenset(
+INVENTORY_WAIT_SECONDS = 3.0
+"""How long the end of an attempt may wait for a new inventory of its devices."""
+_POSSIBLE_DEVICE_FAULT = frozenset(
     {CauseCode.CELL_ERROR, CauseCode.KERNEL_DIED, CauseCode.COMMAND_FAILED, CauseCode.LOST}
 )
-"""Causes that a failed device produces before the failure itself is seen."""
+"""Causes that a failed device produces before the inventory reports the failure."""
 _ALL = 100_000
 
 
 class DeviceFaults:
-    """Called by the loop; what it remembers may be lost."""
+    """Called by the loop; its state may be lost."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._store = context.store
-        self._looked = 0.0
-        """When the last look at the devices began that has come back."""
-        self._acted = 0.0
-        """The look that the last ``reconcile`` knew of."""
+        self._inventory_at = 0.0
+        """Start of the latest completed inventory."""
+        self._reconciled_inventory_at = 0.0
+        """``_inventory_at`` at the last ``reconcile``."""
         self._ended: dict[str, float] = {}
-        """When the end of an attempt was first seen that waits for a look."""
+        """By lease: when the end of an attempt that waits for an inventory was first seen."""
 
-    # -- finding faults -------------------------------------------------------------------
+    # -- detection ------------------------------------------------------------------------
 
-    def found(self, seen: Sequence[Device], *, began: float) -> None:
-        """Put into quarantine what the inventory shows as broken."""
-        reported = {device.id for device in seen}
+    def quarantine_failed(self, reported: Sequence[Device], *, began: float) -> None:
+        """Quarantine the devices that failed according to an inventory.
+
+        Args:
+            reported: the devices in the inventory.
+            began: when the inventory began.
+        """
+        present = {device.id for device in reported}
         held = {name for holding in self._store.allocations() for name in holding.devices}
         for device in self._store.devices():
-            if device.quarantine is None and _failed(device, reported, held):
-                self._set_aside(device)
-        self.looked(began)
+            if device.quarantine is None and _failed(device, present, held):
+                self._quarantine(device)
+        self.record_inventory(began)
 
-    def looked(self, began: float) -> None:
-        """The devices were asked, whether or not they answered."""
-        self._looked = max(self._looked, began)
+    def record_inventory(self, began: float) -> None:
+        """Record an inventory that began then, whether or not the driver answered."""
+        self._inventory_at = max(self._inventory_at, began)
 
-    def _set_aside(self, device: Device) -> None:
+    def _quarantine(self, device: Device) -> None:
         now = self._context.clock()
-        log.warning("%s is put into quarantine: %s", device.id, device.why)
+        log.warning("%s is quarantined: %s", device.id, device.why)
         self._store.put_mark(
             Mark(target=device.id, kind=MarkKind.QUARANTINE, since=now, why=device.why),
             change=AuditEntry(
@@ -74,28 +79,28 @@ class DeviceFaults:
             ),
         )
 
-    def undecided(self, lease: LeaseRecord, request: RequestRecord, now: float) -> bool:
-        """Whether an attempt that has ended waits for a look at its devices.
+    def awaits_inventory(self, lease: LeaseRecord, request: RequestRecord, now: float) -> bool:
+        """Whether an attempt that has ended waits for a new inventory of its devices.
 
         A kernel notices a lost device at once, the inventory some seconds later: without this
-        a job would fail for what its device did.
+        wait the job would fail for a fault of its device.
         """
-        if request.state is State.STOPPING and not _may_be_its_device(request):
+        if request.state is State.STOPPING and not _may_be_device_fault(request):
             return False
         devices = self._devices()
         if not any(name in devices and not devices[name].simulated for name in lease.devices):
             return False
-        asked = self._ended.setdefault(lease.id, now)
-        if self._acted < asked and now - asked < LOOK_SECONDS:
+        ended = self._ended.setdefault(lease.id, now)
+        if self._reconciled_inventory_at < ended and now - ended < INVENTORY_WAIT_SECONDS:
             return True
         del self._ended[lease.id]
         return False
 
-    # -- acting on marks ------------------------------------------------------------------
+    # -- enforcement ----------------------------------------------------------------------
 
     def reconcile(self, now: float) -> bool:
-        """Stop what is on a device that failed, and what a drain leaves no more time."""
-        self._acted = self._looked
+        """Stop work on devices that failed, and work whose drain has reached its end."""
+        self._reconciled_inventory_at = self._inventory_at
         marks = self._store.marks()
         faults = {mark.target: mark for mark in marks if mark.fault}
         over = {m.target: m for m in marks if m.until is not None and m.until <= now}
@@ -109,21 +114,21 @@ class DeviceFaults:
             fault = _first(faults, lease.devices)
             drain = _first(over, (*lease.devices, lease.node))
             if fault is not None:
-                changed |= self._give_up(request, fault, now)
+                changed |= self._stop_on_fault(request, fault, now)
             elif drain is not None:
-                changed |= self._empty(lease, request, drain, now)
+                changed |= self._stop_for_drain(lease, request, drain, now)
         return changed
 
-    def _give_up(self, request: RequestRecord, fault: Mark, now: float) -> bool:
-        if request.state is State.STOPPING and not _may_be_its_device(request):
+    def _stop_on_fault(self, request: RequestRecord, fault: Mark, now: float) -> bool:
+        if request.state is State.STOPPING and not _may_be_device_fault(request):
             return False
         device = self._devices().get(fault.target)
         name = device_name(device) if device else fault.target
         session = request.kind is Kind.SESSION and request.state is not State.GRANTED
         what_next = (
-            "This session is not charged; what was saved is kept."
+            "This session is not charged, and saved files are kept."
             if session
-            else "It is tried again in its old place, and this attempt is not charged."
+            else "The job is requeued in its previous position, and this attempt is not charged."
         )
         cause = Cause(
             code=CauseCode.DEVICE_FAULT,
@@ -136,7 +141,9 @@ class DeviceFaults:
             after = self._store.apply(request.id, lifecycle.halt, cause, now=now)
         return after != request
 
-    def _empty(self, lease: LeaseRecord, request: RequestRecord, drain: Mark, now: float) -> bool:
+    def _stop_for_drain(
+        self, lease: LeaseRecord, request: RequestRecord, drain: Mark, now: float
+    ) -> bool:
         if request.state is State.STOPPING:
             return False
         if request.state is State.GRANTED:
@@ -158,7 +165,7 @@ class DeviceFaults:
 
 
 def _failed(device: Device, reported: set[str], held: set[str]) -> bool:
-    """Whether it is broken, and not only absent: a driver that is restarted comes back."""
+    """Whether the device failed; the driver may be absent for a while when it is restarted."""
     if device.health is Health.SICK:
         return True
     if device.health is not Health.GONE:
@@ -166,9 +173,13 @@ def _failed(device: Device, reported: set[str], held: set[str]) -> bool:
     return device.id in reported or (device.id in held and not device.simulated)
 
 
-def _may_be_its_device(request: RequestRecord) -> bool:
+def _may_be_device_fault(request: RequestRecord) -> bool:
     cause = request.cause
-    return request.target is State.FAILED and cause is not None and cause.code in _MAY_BE_ITS_DEVICE
+    return (
+        request.target is State.FAILED
+        and cause is not None
+        and cause.code in _POSSIBLE_DEVICE_FAULT
+    )
 
 
 def _first(marks: Mapping[str, Mark], names: Sequence[str]) -> Mark | None:

@@ -1,8 +1,8 @@
 """Warn and stop idle sessions that hold devices.
 
-The rule is ``scheduling.model.idleness``. The culler samples every running session that holds
-devices and remembers the samples. Warnings are in the store, so that a restarted service goes on
-with the same countdown; samples are not, and are gathered again.
+The rule is in ``scheduling.model.idleness``. The culler samples every running session that holds
+devices and keeps the samples in memory. Warnings are in the store, so that a restarted service
+continues the same countdown; samples are collected again.
 """
 
 from __future__ import annotations
@@ -38,22 +38,23 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class IdleCulling:
-    """Called by the loop in a thread of its own, once at a time.
+    """Called by the loop in a thread of its own, never twice at the same time.
 
     Attributes:
-        countdown: seconds between a warning and the end.
-        every: seconds between two samples, as the strictest group needs it.
+        countdown: seconds between a warning and the end of the session.
+        every: seconds between two samples; follows the group with the shortest idle limit.
     """
 
     context: Context
     countdown: float
     every: float = 1.0
-    # When it sampled first, and what it knows of each lease.
     _began: float | None = None
+    """Time of the first sample."""
     _watches: dict[str, IdleWatch] = field(default_factory=dict)
+    """Samples by lease."""
 
     def reconcile(self) -> None:
-        """Sample every running session with devices; warn, withdraw or stop as the rule says."""
+        """Sample every running session with devices; warn, withdraw a warning, or stop."""
         c = self.context
         idle_seconds = {group.name: group.idle_seconds for group in c.store.groups()}
         strictest = min(filter(None, idle_seconds.values()), default=self.countdown)
@@ -75,15 +76,15 @@ class IdleCulling:
             kernels = c.kernel_reports.get(request.id, now=now)
             if kernels is None and now - self._began < SETTLE_SECONDS:
                 continue
-            look = _look(lease, kernels, activity, now)
-            watch = idleness.observed(self._watches.get(lease.id), look, every=self.every)
+            sample = _sample(lease, kernels, activity, now)
+            watch = idleness.observed(self._watches.get(lease.id), sample, every=self.every)
             self._watches[lease.id] = watch
-            # A removed group has no rule. The request is read again: the driver may have taken
-            # its time, and people act meanwhile.
+            # A removed group has no rule. The request is read again because sampling may take
+            # seconds, and its owner may have acted meanwhile.
             self._act(c.store.request(request.id), watch, idle_seconds.get(request.group, 0))
 
     def forget(self) -> None:
-        """Drop all samples, as a restart does; they are gathered again."""
+        """Drop all samples, as a restart does."""
         self._began, self._watches = None, {}
 
     def _act(self, request: RequestRecord, watch: IdleWatch, idle_seconds: float) -> None:
@@ -94,7 +95,7 @@ class IdleCulling:
             case IdleDecision.LEAVE:
                 return
             case IdleDecision.WARN:
-                # After a restart the samples are few: the first warning has better values.
+                # After a restart there are few samples: the first warning has better values.
                 first = request.warning
                 warning = IdleWarning(
                     warned_at=now,
@@ -104,7 +105,7 @@ class IdleCulling:
                 )
                 c.store.apply(request.id, idle_warnings.warn, warning, now=now)
             case IdleDecision.WITHDRAW:
-                why = watch.work if idle_seconds > 0 else "Its group has no idle rule any more."
+                why = watch.work if idle_seconds > 0 else "Its group no longer has an idle rule."
                 c.store.apply(request.id, idle_warnings.withdraw_warning, why, now=now)
             case IdleDecision.STOP if request.warning is not None:
                 warning = request.warning
@@ -115,7 +116,7 @@ class IdleCulling:
         c.notifier.notify()
 
 
-def _look(
+def _sample(
     lease: LeaseRecord, kernels: KernelReport | None, activity: ActivitySample, now: float
 ) -> IdleSample:
     unknown = [DeviceActivity(name=name, use=ActivityLevel.UNKNOWN) for name in lease.devices]
@@ -123,5 +124,5 @@ def _look(
         at=now,
         kernels=kernels,
         cpu_seconds=activity.cpu_seconds.get(lease.id),
-        devices=tuple(activity.devices.get(each.name, each) for each in unknown),
+        devices=tuple(activity.devices.get(device.name, device) for device in unknown),
     )

@@ -15,7 +15,7 @@ from ..requests.surviving_end import surviving_end
 from ..runtime.context import Context
 from ..scheduling.model.states import State
 from ..transitions import lifecycle
-from .retries import ENGINE_AWAY, _times_lost, give_back_or_fail
+from .retries import ENGINE_AWAY, requeue_or_fail, times_lost
 
 log = logging.getLogger(__name__)
 
@@ -24,15 +24,15 @@ _LOG_TAIL = 4000
 
 @dataclass(frozen=True, slots=True)
 class JobController:
-    """Jobs: the service itself runs them, through the backend."""
+    """Runs jobs through the backend."""
 
     context: Context
 
     def start(self, lease: LeaseRecord, request: RequestRecord) -> Handle | None:
-        """Write the intent, then start; None where the engine refused."""
+        """Store that the attempt starts, then start it; None if the backend failed."""
         c = self.context
         if request.job is None:
-            raise BackendFailed(f"{request.id} is no job.")
+            raise BackendFailed(f"{request.id} is not a job.")
         token = new_token()
         now = c.clock()
         c.store.launch(lease.id, now=now, token_hash=token_hash(token))
@@ -40,10 +40,11 @@ class JobController:
             return c.backend.start(self._order(lease, request, request.job, token))
         except BackendFailed as error:
             log.warning("%s: %s", lease.id, error)
-            give_back_or_fail(c, lease, request, str(error))
+            requeue_or_fail(c, lease, request, str(error))
             return None
         except (Unavailable, OSError) as error:
-            # Whether it started is not known. The engine or a full disk is to blame, not the job.
+            # The job may or may not have started. The cause is the engine or a full disk, so that
+            # this attempt does not count against the job.
             log.warning("%s: %s", lease.id, error)
             c.store.apply(
                 request.id, lifecycle.record_event, ENGINE_AWAY, {"why": str(error)}, now=now
@@ -53,7 +54,11 @@ class JobController:
     def _order(
         self, lease: LeaseRecord, request: RequestRecord, job: JobSpec, token: str
     ) -> LaunchOrder:
-        """Raises BackendFailed if the owner's home cannot be used."""
+        """Return the launch order of an attempt.
+
+        Raises:
+            BackendFailed: the owner's home cannot be used.
+        """
         c = self.context
         devices = {device.id: device for device in c.store.devices()}
         folder = c.files.attempt_folder(request.id, lease.epoch)
@@ -68,7 +73,7 @@ class JobController:
             token=token,
             folder=folder,
             input_path=c.files.input_path(request.id),
-            # Nothing that a user can write into influences the service's own work.
+            # Trusted work of the service never reads a folder that users can write to.
             home=folder if request.trusted else c.files.home(request.owner),
             archive_path=c.files.archive_path(request.id) if job.archive else None,
             image=request.image,
@@ -80,21 +85,29 @@ class JobController:
     def not_started(
         self, lease: LeaseRecord, request: RequestRecord, known: Cause | None = None
     ) -> None:
-        """``starting``, and no process: killed before the fork, or gone before its claim.
+        """Requeue or fail a ``starting`` job that has no process.
 
-        ``known``: why, where the engine knows it.
+        The service was killed before the fork, or the runner ended before its first report.
+
+        Args:
+            known: the cause, if the engine knows it.
         """
         tail = self.context.files.log(request.id, lease.epoch)[-_LOG_TAIL:]
-        give_back_or_fail(
+        requeue_or_fail(
             self.context,
             lease,
             request,
-            known.message if known else "The job's runner ended before it began.",
+            known.message if known else "The job's runner ended before the job started.",
             tail.decode(errors="replace"),
         )
 
     def collect(self, lease: LeaseRecord, request: RequestRecord) -> float:
-        """Take in what the attempt wrote down and could not deliver; its last sign of life."""
+        """Store the journaled events that the attempt could not deliver.
+
+        Returns:
+            the time of the last event in the journal, the attempt's last sign of life; 0 if the
+            journal is empty.
+        """
         folder = self.context.files.attempt_folder(request.id, lease.epoch)
         events = self.context.backend.journal(folder)
         if events:
@@ -109,10 +122,11 @@ class JobController:
         known: Cause | None = None,
         exit_status: int | None = None,
     ) -> None:
-        """``running``, and no process is left.
+        """Store the end of a ``running`` job that has no process left.
 
         Args:
-            known: why, if the engine knows it.
+            seen: the last sign of life that the service saw.
+            known: the cause, if the engine knows it.
             exit_status: of the runner, if the engine saw it end.
         """
         c = self.context
@@ -140,16 +154,16 @@ class JobController:
             c.store.apply_to_lease(lease.id, lifecycle.finish, now=now, charge_until=until)
             return
         retries = request.job.retries if request.job else 0
-        lost = _times_lost(c, request) + 1
+        lost = times_lost(c, request) + 1
         again = lost <= retries
         what_next = (
-            f"It is tried again (retry {lost} of {retries})."
+            f"It is retried (retry {lost} of {retries})."
             if again
-            else "What it had written is kept as partial output."
+            else "Its output until then is kept as partial output."
         )
         cause = Cause(
             code=CauseCode.LOST,
-            message=f"Lost: its processes disappeared without a word. {what_next}",
+            message=f"Lost: its processes disappeared and reported no result. {what_next}",
             details=tail,
         )
         c.store.apply_to_lease(

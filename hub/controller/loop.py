@@ -3,13 +3,13 @@
 Each cycle reads the store again and closes the gap between the stored and the real state. A
 service that was killed anywhere in a cycle does the same after its restart:
 
-1. reconcile  ask the backend about every lease; renew, end, lose or return it
-2. limits     stop what is past its time limit, its grace period or its claim window
+1. reconcile  read the status of every lease from the backend; renew, end, lose or return it
+2. limits     stop requests past their time limit, grace period or claim window
 3. decide     snapshot → plan → leases, and preemption notices
-4. act        start granted jobs, stop what is stopping, ask JupyterHub for unattended sessions
+4. act        start granted jobs, stop stopping requests, ask JupyterHub for unattended sessions
 
-What may take long (starts, stops, requests to JupyterHub) runs in a small thread pool, once per
-lease at a time; everything else is done before the next cycle begins.
+Actions that may take long (starts, stops, requests to JupyterHub) run in a small thread pool, one
+per lease at a time; everything else is done before the next cycle begins.
 """
 
 from __future__ import annotations
@@ -51,19 +51,21 @@ log = logging.getLogger(__name__)
 CHARGE_EVERY = 60.0
 BUDGETS_EVERY = 5.0
 INVENTORY_EVERY = 10.0
-TIDY_EVERY = 5.0
-ORPHANS_EVERY = 5.0
+PROCESS_CLEANUP_EVERY = 5.0
+SESSION_ADOPTION_EVERY = 5.0
 HUB_WINDOW = 600.0
 """How long a granted session waits for JupyterHub to start its server."""
 EXIT_GRACE = 3.0
 """How long a job that has reported its end may take to exit by itself."""
 IDLE_SECONDS = 1.0
 BUSY_SECONDS = 0.1
-"""Time between cycles without a notification: ordinarily, and while requests are stopping."""
+"""Seconds between cycles without a notification: ordinarily, and while requests are stopping."""
 
-_QUIET = frozenset({"inventory", "orphans", "idle", "tidy"})
+_INVENTORY, _IDLE = "inventory", "idle"
+_PROCESS_CLEANUP, _SESSION_ADOPTION = "process-cleanup", "session-adoption"
+_QUIET = frozenset({_INVENTORY, _IDLE, _PROCESS_CLEANUP, _SESSION_ADOPTION})
 """Duties after which no new scheduling decision is needed."""
-_BY_ITSELF = frozenset(
+_SELF_ENDED = frozenset(
     {
         CauseCode.SUCCEEDED,
         CauseCode.CELL_ERROR,
@@ -76,10 +78,10 @@ _BY_ITSELF = frozenset(
 
 
 class Loop:
-    """One instance acts on one store; the lock of the state folder guarantees that.
+    """Runs the cycles; exactly one instance per store, by the lock of the state folder.
 
     Args:
-        threads: run the actions that may take long; by default threads of the loop's own.
+        threads: for actions that may take long; a pool of the loop's own by default.
     """
 
     def __init__(
@@ -108,10 +110,10 @@ class Loop:
         self._budgets = BudgetEnforcement(context)
         self._threads = threads or ThreadPoolExecutor(max_workers=16, thread_name_prefix="act")
         self._in_flight: dict[str, Future[None]] = {}
-        self._start_afresh()
+        self._reset()
 
-    def _start_afresh(self) -> None:
-        """Forget everything that is not in the store, as a restart does."""
+    def _reset(self) -> None:
+        """Drop all state that is not in the store, as a restart does."""
         self._memory = LoopMemory()
         self._device_faults = DeviceFaults(self._context)
         self._reconciler = Reconciler(self._context, self._device_faults, self._memory)
@@ -137,22 +139,22 @@ class Loop:
                 # A bug in one cycle must not end scheduling.
                 self._metrics.record_failure()
                 log.exception("cycle failed")
-            # A decision about a long queue leaves the processor to those who submit.
+            # After a decision about a long queue, the processor is left to submissions.
             await asyncio.sleep(self._planner.rest)
             await notifier.wait(seen, pause)
 
     def wait_for_actions(self, seconds: float) -> bool:
-        """Wait at most so long for the actions in flight; return whether all have ended."""
+        """Wait at most this long for the actions in flight; return whether all have ended."""
         return not wait(list(self._in_flight.values()), timeout=seconds).not_done
 
     def close(self) -> None:
-        """Wait for started actions; running work goes on."""
+        """Wait for started actions; running jobs and sessions continue."""
         self._threads.shutdown(wait=True, cancel_futures=True)
 
     def cycle(self) -> float:
         """Run one cycle; return how long to wait for a notification before the next."""
         if self._clock_steps.follow():
-            self._start_afresh()
+            self._reset()
         now = self._context.clock()
         changed = self._node_health.reconcile(now)
         changed |= self._device_faults.reconcile(now)
@@ -164,10 +166,10 @@ class Loop:
             changed |= self._budgets.reconcile(pairs, now)
         changed |= self._preemption.reconcile(pairs, now)
         changed |= self.decide()
-        for key, tell in self._preemption.tellings(pairs):
-            self._once(key, tell)
+        for key, deliver in self._preemption.deliveries(pairs):
+            self._once(key, deliver)
         stopping = self._act(now)
-        self._duties(now)
+        self._run_duties(now)
         if changed:
             self._context.notifier.notify()
         return min(BUSY_SECONDS if stopping else IDLE_SECONDS, max(0.0, self._planner.due_in()))
@@ -177,8 +179,8 @@ class Loop:
     def decide(self) -> bool:
         """Grant leases and give preemption notices; return whether anything changed."""
         snapshot = self._snapshots.snapshot(self._context.clock())
-        # Later than the release of all devices that are free in this snapshot: leases of one
-        # device then follow each other, and no moment of it is charged twice.
+        # This time is later than the release of every device that is free in the snapshot: leases
+        # of one device never overlap, and no device second is charged twice.
         now = self._context.clock()
         plan = self._planner.plan(snapshot, now)
         if plan is None:
@@ -190,8 +192,8 @@ class Loop:
         )
         for lease in granted:
             log.info("granted %s: %s", lease.id, ", ".join(lease.devices) or "CPU")
-        asked = self._preemption.ask(plan.stops, now)
-        return self._plan_cache.publish(plan) or bool(granted) or asked
+        notified = self._preemption.give_notices(plan.stops, now)
+        return self._plan_cache.publish(plan) or bool(granted) or notified
 
     # -- 4 act ----------------------------------------------------------------------------
 
@@ -204,27 +206,30 @@ class Loop:
                 stopping |= request.state is State.STOPPING
             elif request.state is State.STOPPING:
                 stopping = True
-                self._see_out(lease, request, now)
+                self._act_on_stopping(lease, request, now)
             elif request.kind is not Kind.SESSION:
                 self._once(lease.id, partial(self._start, lease, request))
-        self._attend(now)
+        self._start_unattended(now)
         return stopping
 
-    def _see_out(self, lease: LeaseRecord, request: RequestRecord, now: float) -> None:
+    def _act_on_stopping(self, lease: LeaseRecord, request: RequestRecord, now: float) -> None:
         first = lease.id not in self._memory.stopping
         since = self._memory.stopping.setdefault(lease.id, now)
-        by_itself = request.cause is not None and request.cause.code in _BY_ITSELF
+        self_ended = request.cause is not None and request.cause.code in _SELF_ENDED
         if request.kind is Kind.SESSION:
             if first:
-                self._once(f"hub/{request.id}", partial(self._sessions.tell_hub, request))
-        elif by_itself and now - since < EXIT_GRACE:
+                self._once(f"hub/{request.id}", partial(self._sessions.stop_server, request))
+        elif self_ended and now - since < EXIT_GRACE:
             return
         self._once(lease.id, partial(self._stop, lease, request))
 
-    def _attend(self, now: float) -> None:
-        """Ask JupyterHub for the server of each waiting session to which no spawner listens."""
-        found = self._store.requests(_filter(State.QUEUED, State.GRANTED, kind=Kind.SESSION))
-        waiting = [request for request in found if not request.unclaimed]
+    def _start_unattended(self, now: float) -> None:
+        """Ask JupyterHub to start the server of each waiting session that has no spawner.
+
+        A granted session that JupyterHub does not start within ``HUB_WINDOW`` fails.
+        """
+        sessions = self._store.requests(_filter(State.QUEUED, State.GRANTED, kind=Kind.SESSION))
+        waiting = [request for request in sessions if not request.unclaimed]
         before = self._memory.unattended
         self._memory.unattended = {
             request.id: before.get(request.id, now)
@@ -236,8 +241,8 @@ class Loop:
             since = self._memory.unattended.get(request.id)
             if since is None or now - since < UNATTENDED_GRACE:
                 continue
-            asked = max(request.claimed_at or 0.0, lease.granted_at) if lease else now
-            if request.state is State.GRANTED and now - asked > HUB_WINDOW:
+            granted = max(request.claimed_at or 0.0, lease.granted_at) if lease else now
+            if request.state is State.GRANTED and now - granted > HUB_WINDOW:
                 cause = Cause(
                     code=CauseCode.START_FAILED,
                     message="JupyterHub did not start the server within "
@@ -245,7 +250,8 @@ class Loop:
                 )
                 self._store.apply(request.id, lifecycle.stop, State.FAILED, cause, now=now)
                 continue
-            self._memory.unattended[request.id] = now  # Asked again after another grace period.
+            # JupyterHub is asked again after another grace period.
+            self._memory.unattended[request.id] = now
             self._once(f"hub/{request.id}", partial(start_server, self._context, request))
 
     def _start(self, lease: LeaseRecord, request: RequestRecord) -> None:
@@ -256,58 +262,58 @@ class Loop:
     def _stop(self, lease: LeaseRecord, request: RequestRecord) -> None:
         handle = lease.handle or self._memory.handles.get(lease.id)
         if not self._backend.stop(lease.id, handle, trusted=request.trusted):
-            log.warning("%s does not end: its devices stay taken", lease.id)
+            log.warning("%s does not end: its devices stay allocated", lease.id)
 
     # -- periodic duties ------------------------------------------------------------------
 
-    def _duties(self, now: float) -> None:
+    def _run_duties(self, now: float) -> None:
         if self._memory.due("charge", CHARGE_EVERY, now):
             self._store.charge(now=now)
-        if self._memory.due("inventory", INVENTORY_EVERY, now):
-            self._once("inventory", self.inventory)
-        if self._memory.due("tidy", TIDY_EVERY, now):
-            self._once("tidy", self._tidy)
-        if self._memory.due("orphans", ORPHANS_EVERY, now):
-            self._once("orphans", self._sessions.find_orphans)
+        if self._memory.due(_INVENTORY, INVENTORY_EVERY, now):
+            self._once(_INVENTORY, self.inventory)
+        if self._memory.due(_PROCESS_CLEANUP, PROCESS_CLEANUP_EVERY, now):
+            self._once(_PROCESS_CLEANUP, self._remove_orphans)
+        if self._memory.due(_SESSION_ADOPTION, SESSION_ADOPTION_EVERY, now):
+            self._once(_SESSION_ADOPTION, self._sessions.adopt_orphans)
         culling = self._idle_culling
-        if culling is not None and self._memory.due("idle", culling.every, now):
-            self._once("idle", culling.reconcile)
+        if culling is not None and self._memory.due(_IDLE, culling.every, now):
+            self._once(_IDLE, culling.reconcile)
 
     def inventory(self) -> None:
-        """Store which devices there are now; while the driver hangs, the last list stays."""
+        """Store the current list of devices; keep the last list while the driver hangs."""
         before, began = self._store.devices(), self._context.clock()
         try:
-            seen = self._backend.inventory()
-            self._store_devices(seen)
-            self._device_faults.found(seen, began=began)
+            reported = self._backend.inventory()
+            self._store_devices(reported)
+            self._device_faults.quarantine_failed(reported, began=began)
         except Unavailable as error:
             log.warning("inventory: %s", error)
-            self._device_faults.looked(began)
+            self._device_faults.record_inventory(began)
         self._store.note_capacity(began)
         if self._store.devices() != before:
             self._context.notifier.notify()
 
-    def _store_devices(self, seen: Sequence[Device]) -> None:
+    def _store_devices(self, reported: Sequence[Device]) -> None:
         """Store the devices of each node, except of nodes that do not answer."""
         states = self._backend.nodes()
         if not states:
-            return self._store.sync_devices(self._node, seen)
+            return self._store.sync_devices(self._node, reported)
         for state in states:
-            own = [device for device in seen if device.node == state.name]
+            own = [device for device in reported if device.node == state.name]
             if own or not state.why_not:
                 self._store.sync_devices(state.name, own)
 
-    def _tidy(self) -> None:
-        self._backend.remove_orphans(self._leases)
+    def _remove_orphans(self) -> None:
+        self._backend.remove_orphans(self._live_leases)
 
-    def _leases(self) -> frozenset[str]:
+    def _live_leases(self) -> frozenset[str]:
         held = self._store.requests(_filter(*HOLDS_DEVICES))
         return frozenset(request.lease.id for request in held if request.lease is not None)
 
     # -- threads --------------------------------------------------------------------------
 
     def _once(self, key: str, action: Callable[[], None]) -> None:
-        """Run the action in a thread, unless one with this key runs already."""
+        """Run the action in a thread, unless an action with this key is running."""
         if key in self._in_flight:
             return
         future = self._threads.submit(action)

@@ -1,4 +1,4 @@
-"""What the controllers remember between two rounds of the loop."""
+"""State that the controllers keep between two cycles, outside the store."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ Pairs = Sequence[tuple[LeaseRecord, RequestRecord]]
 
 @dataclass(slots=True)
 class LoopMemory:
-    """What the loop knows beyond the store; all of it may be lost."""
+    """State that a restarted service can do without."""
 
     seen: dict[str, float] = field(default_factory=dict)
-    """Last sign of life by lease."""
+    """By lease: time of the last sign of life."""
     handles: dict[str, Handle] = field(default_factory=dict)
-    """What the backend returned, until the attempt has reported itself."""
+    """By lease: the handle from the backend, until the attempt has reported it."""
     unattended: dict[str, float] = field(default_factory=dict)
-    """Since when a waiting session has had no spawner at the hub."""
+    """By request: since when a waiting session has had no spawner at the hub."""
     stopping: dict[str, float] = field(default_factory=dict)
-    """Since when a lease is on its way out."""
+    """By lease: since when it has been stopping."""
     last: dict[str, float] = field(default_factory=dict)
-    """When each periodic duty was last done."""
+    """By duty: when it was last started."""
 
     def due(self, duty: str, every: float, now: float) -> bool:
+        """Whether a periodic duty is due; if so, record that it starts now."""
         if now - self.last.get(duty, 0.0) < every:
             return False
         self.last[duty] = now
         return True
 
     def forget(self, lease_id: str) -> None:
-        for known in (self.seen, self.handles, self.stopping):
-            known.pop(lease_id, None)
+        """Drop the entries of a lease that has ended."""
+        for by_lease in (self.seen, self.handles, self.stopping):
+            by_lease.pop(lease_id, None)

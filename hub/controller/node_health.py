@@ -1,6 +1,6 @@
-"""Cordon nodes whose engine does not answer: nothing new starts there.
+"""Cordon nodes whose engine does not answer, so that no work starts there.
 
-Running work is neither lost nor charged again; it is reconciled once the engine answers.
+Running work is neither lost nor charged twice; it is reconciled once the engine answers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SERVICE = "carrel"
 
 @dataclass(frozen=True, slots=True)
 class NodeHealth:
-    """Called by the loop; stores a mark on each node that does not answer."""
+    """Called by the loop; stores a mark on every node that does not answer."""
 
     context: Context
 
@@ -36,10 +36,10 @@ class NodeHealth:
                 continue
             changed = True
             if not state.why_not:
-                log.info("%s takes work", state.name)
+                log.info("%s is schedulable again", state.name)
                 store.remove_mark(state.name, MarkKind.UNREACHABLE)
                 continue
-            log.warning("nothing starts on %s: %s", state.name, state.why_not)
+            log.warning("%s is cordoned: %s", state.name, state.why_not)
             if state.name not in store.nodes():
                 store.sync_devices(state.name, ())
             store.put_mark(

@@ -28,121 +28,123 @@ from ..scheduling.model.plan import Plan, Wait
 from ..scheduling.model.snapshot import DecayedUsage, Snapshot
 
 LONG_SECONDS = 0.02
-"""A decision that takes longer is followed by a rest."""
+"""A decision that takes longer is followed by a pause of the loop."""
 REST = 8.0
-"""Length of that rest, in the times that the decision took."""
+"""Length of that pause, as a multiple of the duration of the decision."""
 LONGEST_REST = 1.0
 MANY = 1000
-"""With more that wait, reading them takes a while too: every look is followed by a rest."""
+"""With more queued requests, reading them is slow too: every cycle is followed by a pause."""
 SHORT_REST = 0.05
 
 
 class Planner:
-    """Steps with every snapshot, and asks ``decide`` about the whole queue now and then.
+    """Runs a step for every snapshot, and a full decision about the queue from time to time.
 
-    Nothing that starts or stops ever waits for the whole: a step finds the same. Between two
-    whole decisions those that wait keep the places of the last one, less those that have gone,
-    and newcomers have none yet. A short queue is decided about with every change.
+    Starts and stops never wait for a full decision: a step finds the same ones. Between two full
+    decisions, queued requests keep the positions of the last one, requests that left the queue
+    are removed, and new requests have no position yet. A short queue gets a full decision after
+    every change.
     """
 
     def __init__(self, clock: MonotonicClock = monotonic) -> None:
         self._clock = clock
         self._scheduler: SchedulerState | None = None
         self._fixed = Snapshot()
-        """What of the last snapshot a standing cannot follow."""
+        """The part of the last snapshot that cannot be updated incrementally."""
         self._waits: tuple[Wait, ...] = ()
         self._since: Instant | None = None
-        """Since when the last whole plan lacks something."""
+        """Since when the last full plan is outdated."""
         self._took = 0.0
         self.rest = 0.0
-        """How long to leave the processor to others now."""
+        """Seconds for which the loop leaves the processor to other work now."""
 
     def plan(self, snapshot: Snapshot, now: float) -> Plan | None:
-        """What holds now, or None while the last plan will do."""
+        """Return the plan for this snapshot, or None while the last plan still holds."""
         self.rest = SHORT_REST if len(snapshot.pending) > MANY else 0.0
-        events = self._follow(snapshot, now)
-        anew = events is None or self._scheduler is None
+        events = self._events_since_last_step(snapshot, now)
+        rebuild = events is None or self._scheduler is None
         scheduler = SchedulerState(snapshot, now) if self._scheduler is None else self._scheduler
         self._scheduler, delta = step(scheduler, events or (), now)
-        # A request past its limit delays the expected start of others again and again.
+        # While a request runs past its limit, the expected start of others moves with the clock.
         late = any(allocation.until < now for allocation in snapshot.allocations)
-        if self._since is None and (anew or events or late or _decided(delta)):
+        if self._since is None and (rebuild or events or late or _decided(delta)):
             self._since = self._clock()
-        if anew or (self._since is not None and self.due_in() <= 0):
-            return self._whole(snapshot, now)
-        gone = any(isinstance(event, RequestWithdrawn) for event in events or ())
-        return self._partly(snapshot, delta) if gone or _decided(delta) else None
+        if rebuild or (self._since is not None and self.due_in() <= 0):
+            return self._full_plan(snapshot, now)
+        withdrawn = any(isinstance(event, RequestWithdrawn) for event in events or ())
+        return self._partial_plan(snapshot, delta) if withdrawn or _decided(delta) else None
 
     def due_in(self) -> float:
-        """Seconds until the last whole plan has lacked something for long enough."""
+        """Return the seconds until the next full decision is due."""
         if self._since is None:
             return LONGEST_REST
         return rest_after(self._took) - (self._clock() - self._since)
 
-    def _follow(self, snapshot: Snapshot, now: float) -> list[Event] | None:
-        """What has changed since the last step; None where a new standing has to be made."""
+    def _events_since_last_step(self, snapshot: Snapshot, now: float) -> list[Event] | None:
+        """Return the changes since the last step; None if the state must be built again."""
         fixed = replace(snapshot, pending=(), allocations=(), use=(), budgets=())
         if self._scheduler is None or fixed != self._fixed or now < self._scheduler.state.now:
             self._scheduler, self._fixed = None, fixed
             return None
         return list(changes(self._scheduler, snapshot))
 
-    def _whole(self, snapshot: Snapshot, now: float) -> Plan:
+    def _full_plan(self, snapshot: Snapshot, now: float) -> Plan:
         began = self._clock()
         plan = decide(snapshot, now)
         self._waits = plan.waits
-        # Requests that wait for devices of new victims expect them from now on only.
+        # The next decision can count on the devices of victims that were chosen in this one.
         self._since = began if plan.stops else None
         self._took = self._clock() - began
         self.rest = max(self.rest, rest_after(self._took))
         return plan
 
-    def _partly(self, snapshot: Snapshot, delta: Delta) -> Plan:
-        """Starts and stops of now, with the places of the last whole plan."""
-        left = {request.id for request in snapshot.pending}
-        left -= {start.request_id for start in delta.starts}
-        self._waits = tuple(wait for wait in self._waits if wait.request_id in left)
+    def _partial_plan(self, snapshot: Snapshot, delta: Delta) -> Plan:
+        """Return the starts and stops of the step, with the positions of the last full plan."""
+        queued = {request.id for request in snapshot.pending}
+        queued -= {start.request_id for start in delta.starts}
+        self._waits = tuple(wait for wait in self._waits if wait.request_id in queued)
         return Plan(starts=delta.starts, waits=self._waits, stops=delta.stops)
 
 
 def changes(scheduler: SchedulerState, snapshot: Snapshot) -> Iterator[Event]:
-    """What has to be told to a standing, so that it stands for this snapshot."""
-    pending, held = scheduler.queues.pending, scheduler.state.running.allocations
-    asked = {request.id: request for request in snapshot.pending}
+    """Yield the events that bring a scheduler state up to date with a snapshot."""
+    known, held = scheduler.queues.pending, scheduler.state.running.allocations
+    pending = {request.id: request for request in snapshot.pending}
     leased = {allocation.request_id: allocation for allocation in snapshot.allocations}
     for name in held.keys() - leased.keys():
         yield AllocationEnded(request_id=name)
-    # The store hands out the same values again: thousands of them are told apart by identity.
-    for name, request in tuple(pending.items()):
-        if (now := asked.get(name)) is not request and now != request:
+    # The store returns the same objects again: with thousands of requests, the comparison by
+    # identity comes first because it is much faster.
+    for name, request in tuple(known.items()):
+        if (current := pending.get(name)) is not request and current != request:
             yield RequestWithdrawn(request_id=name)
     for name, allocation in leased.items():
         if held.get(name) != allocation:
             yield AllocationStarted(allocation=allocation)
-    for name, request in asked.items():
-        if (known := pending.get(name)) is not request and known != request:
+    for name, request in pending.items():
+        if (previous := known.get(name)) is not request and previous != request:
             yield RequestQueued(request=request)
-    yield from _uses(scheduler, snapshot.use)
-    budgets = {left.group: left.budget - left.used - left.running for left in snapshot.budgets}
+    yield from _usage_changes(scheduler, snapshot.use)
+    budgets = {b.group: b.budget - b.used - b.running for b in snapshot.budgets}
     if budgets != scheduler.state.budgets:
         yield BudgetsChanged(budgets=snapshot.budgets)
 
 
-def _uses(scheduler: SchedulerState, use: Iterable[DecayedUsage]) -> Iterator[Event]:
-    known = {(each.group, each.owner): each for each in scheduler.fair_share.uses()}
-    now = {(each.group, each.owner): each for each in use}
-    if known != now:
-        gone = (replace(known[key], device_seconds=0.0) for key in known.keys() - now.keys())
-        yield UsageChanged(use=(*now.values(), *gone))
+def _usage_changes(scheduler: SchedulerState, usage: Iterable[DecayedUsage]) -> Iterator[Event]:
+    before = {(entry.group, entry.owner): entry for entry in scheduler.fair_share.uses()}
+    after = {(entry.group, entry.owner): entry for entry in usage}
+    if before != after:
+        removed = (replace(before[key], device_seconds=0.0) for key in before.keys() - after.keys())
+        yield UsageChanged(use=(*after.values(), *removed))
 
 
 def _decided(delta: Delta) -> bool:
     return bool(delta.starts or delta.stops)
 
 
-def rest_after(deciding: float) -> float:
-    """How long to leave the processor to those who submit, after a decision that took long.
+def rest_after(seconds: float) -> float:
+    """Return the pause in seconds after a decision that took ``seconds``.
 
-    With a short queue that is nothing.
+    The pause leaves the processor to submissions; it is 0 with a short queue.
     """
-    return min(REST * deciding, LONGEST_REST) if deciding > LONG_SECONDS else 0.0
+    return min(REST * seconds, LONGEST_REST) if seconds > LONG_SECONDS else 0.0

@@ -1,7 +1,7 @@
 """Preempt requests: give notice, request a checkpoint, stop at the end of the grace period.
 
-Notices are in the store with their end, so that a service that was killed goes on from there.
-To tell an attempt twice is harmless.
+Notices are stored with their end, so that a restarted service continues from there. Delivering a
+notice to an attempt twice is harmless.
 """
 
 from __future__ import annotations
@@ -30,26 +30,27 @@ log = logging.getLogger(__name__)
 WITHDRAWAL_SECONDS = 5.0
 """How often notices are checked for withdrawal; each is checked at its end in any case."""
 
-Telling = tuple[str, "partial[None]"]
-"""An action that may take long, with the key under which it runs once at a time."""
+Delivery = tuple[str, "partial[None]"]
+"""A key, and an action that may take long; actions with the same key never overlap."""
 
 
 class PreemptionController:
-    """Called by the loop in every cycle; what it remembers may be lost."""
+    """Called by the loop in every cycle; its state may be lost."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._store = context.store
-        self._told: set[str] = set()
-        """Leases whose attempt knows of its notice."""
-        self._looked_at = -inf
+        self._delivered: set[str] = set()
+        """Leases whose attempt has received its notice."""
+        self._checked_at = -inf
+        """When notices were last checked for withdrawal."""
 
-    def ask(self, stops: Iterable[Stop], now: float) -> bool:
+    def give_notices(self, stops: Iterable[Stop], now: float) -> bool:
         """Give notice to the victims of the plan; return whether anything changed."""
         changed = False
         for stop in stops:
             before = self._store.request(stop.request_id)
-            kind = kind_of(stop)
+            kind = notice_kind(stop)
             lease = before.lease
             ends = inf if lease is None else lease.granted_at + before.seconds
             notice = StopNotice(
@@ -62,7 +63,7 @@ class PreemptionController:
             )
             if before.state is State.GRANTED:
                 after = self._store.apply(
-                    before.id, preemption.preempt, cause_of(notice), notice, now=now
+                    before.id, preemption.preempt, stop_cause(notice), notice, now=now
                 )
             else:
                 after = self._store.apply(before.id, preemption.notify, notice, now=now)
@@ -73,14 +74,14 @@ class PreemptionController:
 
     def reconcile(self, pairs: Pairs, now: float) -> bool:
         """Stop victims at the end of their grace period; withdraw notices without a preemptor."""
-        asked = {
+        victims = {
             request.id: (request, request.notice)
             for _, request in pairs
             if request.notice is not None and request.state is not State.STOPPING
         }
-        withdrawn = self._withdrawn({name: notice for name, (_, notice) in asked.items()}, now)
+        withdrawn = self._withdrawn({name: notice for name, (_, notice) in victims.items()}, now)
         changed = False
-        for request, notice in asked.values():
+        for request, notice in victims.values():
             if request.id in withdrawn:
                 after = self._store.apply(
                     request.id, preemption.withdraw_notice, withdrawn[request.id], now=now
@@ -89,10 +90,10 @@ class PreemptionController:
                 continue
             elif notice.comes_back:
                 after = self._store.apply(
-                    request.id, preemption.preempt, cause_of(notice), notice, now=now
+                    request.id, preemption.preempt, stop_cause(notice), notice, now=now
                 )
             else:
-                cause = cause_of(notice)
+                cause = stop_cause(notice)
                 after = self._store.apply(
                     request.id, lifecycle.stop, State.CANCELLED, cause, now=now
                 )
@@ -101,61 +102,68 @@ class PreemptionController:
 
     def _withdrawn(self, notices: Mapping[str, StopNotice], now: float) -> dict[str, str]:
         """Return the victims whose notice is withdrawn, with the reason."""
-        asked = {name: notice.for_request for name, notice in notices.items() if notice.for_request}
-        waits = {name for name in set(asked.values()) if self._waits(name)}
-        found = {
-            name: f"{other} does not wait for it any more."
-            for name, other in asked.items()
-            if other not in waits
+        preemptors = {
+            name: notice.for_request for name, notice in notices.items() if notice.for_request
         }
-        asked = {name: other for name, other in asked.items() if other in waits}
-        over = {name for name in asked if now >= notices[name].stops_at}
-        if asked and (over or now >= self._looked_at + WITHDRAWAL_SECONDS):
-            self._looked_at = now
+        queued = {name for name in set(preemptors.values()) if self._is_queued(name)}
+        reasons = {
+            name: f"{preemptor} is no longer queued."
+            for name, preemptor in preemptors.items()
+            if preemptor not in queued
+        }
+        preemptors = {name: p for name, p in preemptors.items() if p in queued}
+        expired = {name for name in preemptors if now >= notices[name].stops_at}
+        if preemptors and (expired or now >= self._checked_at + WITHDRAWAL_SECONDS):
+            self._checked_at = now
             may_stay = withdrawable(
-                SnapshotReader.of(self._context).snapshot(now), asked, now, expired=over
+                SnapshotReader.of(self._context).snapshot(now), preemptors, now, expired=expired
             )
-            found |= {name: f"{asked[name]} would start no sooner if it went." for name in may_stay}
-        return found
+            reasons |= {
+                name: f"Stopping it would not start {preemptors[name]} sooner." for name in may_stay
+            }
+        return reasons
 
-    def tellings(self, pairs: Pairs) -> list[Telling]:
-        """Return the notices that attempts of jobs do not know yet; a session reads its own."""
-        found: list[Telling] = []
+    def deliveries(self, pairs: Pairs) -> list[Delivery]:
+        """Return the deliveries of notices and withdrawals to attempts of jobs.
+
+        Sessions are not in the list: they read their notice from the service.
+        """
+        due: list[Delivery] = []
         jobs = [(lease, r) for lease, r in pairs if r.kind is not Kind.SESSION]
         for lease, request in jobs:
-            if request.notice is not None and lease.id not in self._told:
-                found.append((f"notice/{lease.id}", partial(self._tell, lease, request)))
-            elif request.notice is None and lease.id in self._told:
-                found.append((f"notice/{lease.id}", partial(self._untell, lease)))
-        self._told &= {lease.id for lease, _ in jobs}
-        return found
+            if request.notice is not None and lease.id not in self._delivered:
+                due.append((f"notice/{lease.id}", partial(self._deliver, lease, request)))
+            elif request.notice is None and lease.id in self._delivered:
+                due.append((f"notice/{lease.id}", partial(self._withdraw, lease)))
+        self._delivered &= {lease.id for lease, _ in jobs}
+        return due
 
-    def _tell(self, lease: LeaseRecord, request: RequestRecord) -> None:
+    def _deliver(self, lease: LeaseRecord, request: RequestRecord) -> None:
         c = self._context
         folder = c.files.attempt_folder(request.id, lease.epoch)
         if request.notice is not None:
             c.backend.request_checkpoint(
                 lease.id, lease.handle, folder, request.notice, trusted=request.trusted
             )
-        self._told.add(lease.id)
+        self._delivered.add(lease.id)
 
-    def _untell(self, lease: LeaseRecord) -> None:
+    def _withdraw(self, lease: LeaseRecord) -> None:
         c = self._context
         c.backend.withdraw_notice(c.files.attempt_folder(lease.request_id, lease.epoch))
-        self._told.discard(lease.id)
+        self._delivered.discard(lease.id)
 
-    def _waits(self, request_id: str) -> bool:
+    def _is_queued(self, request_id: str) -> bool:
         return self._store.request(request_id).state is State.QUEUED
 
 
-def kind_of(stop: Stop) -> NoticeKind:
+def notice_kind(stop: Stop) -> NoticeKind:
     """Return the kind of notice for this preemption."""
     if stop.why is not Reason.GUARANTEE:
         return NoticeKind.URGENT
     return NoticeKind.MOVED if stop.relocated else NoticeKind.GUARANTEE
 
 
-def cause_of(notice: StopNotice) -> Cause:
+def stop_cause(notice: StopNotice) -> Cause:
     """Return the cause with which a victim is stopped."""
     code = CauseCode.PREEMPTED if notice.comes_back else CauseCode.BUDGET
     return Cause(code=code, message=f"Stopped, as announced: {notice.message}")

@@ -1,7 +1,7 @@
 """Close the gap between the stored state of each lease and its processes.
 
-The backend is asked about every process. What has ended, was lost or never began is stored; the
-lease of what lives is renewed.
+The backend reports the status of every attempt. An end, a loss or a start that failed is stored;
+the lease of a live attempt is renewed.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Reconciler:
         self._memory = memory
 
     def reconcile(self, pairs: Pairs, now: float, *, busy: Collection[str]) -> bool:
-        """Store what became of each lease; return whether anything changed.
+        """Store the outcome of each lease; return whether anything changed.
 
         Args:
-            busy: leases that are being started or stopped in a thread. Whether they have a
-                process depends on chance, and the next cycle sees the result.
+            busy: leases that a thread is starting or stopping. A missing process means nothing
+                for them; the next cycle sees the result.
         """
         running = [(lease, request) for lease, request in pairs if request.state in MAY_RUN]
         handles = {
@@ -53,26 +53,28 @@ class Reconciler:
         }
         trusted = {lease.id for lease, request in running if request.trusted}
         backend = self._context.backend
-        sightings = backend.status(handles, trusted=trusted) if handles else {}
+        statuses = backend.status(handles, trusted=trusted) if handles else {}
         changed = False
         for lease, request in running:
-            if lease.id in busy and sightings[lease.id].life is ProcessState.DEAD:
+            if lease.id in busy and statuses[lease.id].life is ProcessState.DEAD:
                 continue
             try:
-                changed |= self._one(lease, request, sightings[lease.id], now)
+                changed |= self._reconcile_lease(lease, request, statuses[lease.id], now)
             except StaleEpoch:
-                changed = True  # Changed meanwhile; the next cycle sees how.
+                changed = True  # The lease was changed meanwhile; the next cycle reads it again.
         self._renew(pairs, now)
         return changed
 
-    def _one(
-        self, lease: LeaseRecord, request: RequestRecord, sighting: AttemptStatus, now: float
+    def _reconcile_lease(
+        self, lease: LeaseRecord, request: RequestRecord, status: AttemptStatus, now: float
     ) -> bool:
-        if sighting.life is ProcessState.UNKNOWN:
+        if status.life is ProcessState.UNKNOWN:
             return False
-        if sighting.life is ProcessState.ALIVE:
-            return self._alive(lease, request, sighting, now)
-        if request.state is not State.STARTING and self._faults.undecided(lease, request, now):
+        if status.life is ProcessState.ALIVE:
+            return self._alive(lease, request, status, now)
+        if request.state is not State.STARTING and self._faults.awaits_inventory(
+            lease, request, now
+        ):
             self._memory.last.pop("inventory", None)
             return False
         seen = max(lease.seen_at, self._memory.seen.get(lease.id, 0.0))
@@ -82,12 +84,12 @@ class Reconciler:
                 if not self._sessions.not_started(lease, request):
                     return False
             case State.STARTING:
-                self._jobs.not_started(lease, request, sighting.cause)
+                self._jobs.not_started(lease, request, status.cause)
             case State.RUNNING if session:
-                if not self._sessions.died(lease, request, seen, sighting.cause):
+                if not self._sessions.died(lease, request, seen, status.cause):
                     return False
             case State.RUNNING:
-                self._jobs.died(lease, request, seen, sighting.cause, sighting.exit_status)
+                self._jobs.died(lease, request, seen, status.cause, status.exit_status)
             case _:
                 last = 0.0 if session else self._jobs.collect(lease, request)
                 until = min(now, max(seen, last))
@@ -102,17 +104,13 @@ class Reconciler:
         return True
 
     def _alive(
-        self, lease: LeaseRecord, request: RequestRecord, sighting: AttemptStatus, now: float
+        self, lease: LeaseRecord, request: RequestRecord, status: AttemptStatus, now: float
     ) -> bool:
         self._memory.seen[lease.id] = now
         starting = request.state is State.STARTING and request.kind is Kind.SESSION
-        if (
-            starting
-            and sighting.handle
-            and not self._context.spawner_listeners.attached(request.id)
-        ):
+        if starting and status.handle and not self._context.spawner_listeners.attached(request.id):
             # JupyterHub died between the fork and the report: the process is adopted.
-            self._store.apply_to_lease(lease.id, lifecycle.start, sighting.handle, now=now)
+            self._store.apply_to_lease(lease.id, lifecycle.start, status.handle, now=now)
             return True
         return False
 
@@ -126,11 +124,11 @@ class Reconciler:
             and max(lease.expires_at, seen.get(lease.id, 0.0) + LEASE_SECONDS) < now
         ]
         if overdue:
-            log.warning("no sign of life from %s: suspect", ", ".join(overdue))
+            log.warning("no sign of life from %s: marked as suspect", ", ".join(overdue))
             self._store.suspect(overdue)
         if not self._memory.due("renew", RENEW_EVERY, now):
             return
-        # A lease that is granted and not launched yet is held by the service itself.
+        # The service itself holds a lease that is granted and not launched yet.
         held = [lease.id for lease, request in pairs if request.state is State.GRANTED]
         alive = [lease_id for lease_id, at in seen.items() if at == now]
         if held or alive:

@@ -15,28 +15,26 @@ from ..transitions import lifecycle
 log = logging.getLogger(__name__)
 
 MAX_ATTEMPTS = 3
-"""Starts of one request that may come to nothing before it fails."""
-
-
+"""Failed starts after which a request fails."""
 ENGINE_AWAY = "engine_away"
-"""In the history of a request whose start was not answered."""
+"""Kind of the event in the history of a request when the engine did not answer its start."""
 
 
-def give_back_or_fail(
+def requeue_or_fail(
     context: Context, lease: LeaseRecord, request: RequestRecord, why: str, details: str = ""
 ) -> None:
-    """Nothing ran: another attempt, or the end after too many."""
+    """Requeue a request whose attempt did not start, or fail it after ``MAX_ATTEMPTS``."""
     now = context.clock()
-    came_to_nothing = _came_to_nothing(context, request)
+    failed_starts = _failed_starts(context, request)
     try:
-        if came_to_nothing < MAX_ATTEMPTS:
+        if failed_starts < MAX_ATTEMPTS:
             context.store.apply_to_lease(
                 lease.id, lifecycle.give_back, now=now, charge_until=lease.granted_at
             )
         else:
             cause = Cause(
                 code=CauseCode.START_FAILED,
-                message=f"{why} ({came_to_nothing} attempts)",
+                message=f"{why} ({failed_starts} attempts)",
                 details=details,
             )
             context.store.apply(request.id, lifecycle.stop, State.FAILED, cause, now=now)
@@ -44,29 +42,29 @@ def give_back_or_fail(
                 lease.id, lifecycle.finish, now=now, charge_until=lease.granted_at
             )
     except StaleEpoch:
-        log.info("%s moved on by itself", lease.id)
+        log.info("%s changed its state meanwhile", lease.id)
     context.notifier.notify()
 
 
-def _came_to_nothing(context: Context, request: RequestRecord) -> int:
-    """How many of its attempts were started and never ran.
+def times_lost(context: Context, request: RequestRecord) -> int:
+    """Return the number of its attempts that ran and were lost."""
+    return sum(state == State.LOST for _, state in _state_changes(context, request))
 
-    Not those that were lost, which have a limit of their own, nor those whose device failed or
-    whose engine did not answer.
+
+def _failed_starts(context: Context, request: RequestRecord) -> int:
+    """Return the number of its attempts that were started and never ran.
+
+    Lost attempts are not counted, they have a limit of their own; nor are attempts whose device
+    failed or whose engine did not answer.
     """
-    moves = _moves(context, request)
-    excused = {epoch for epoch, state in moves if state in (State.LOST, State.HALTED)}
-    away = context.store.events(request.id, kinds=frozenset({ENGINE_AWAY}))
-    excused |= {event.epoch for event in away}
-    return len({epoch for epoch, state in moves if state == State.STARTING} - excused)
+    changes = _state_changes(context, request)
+    excused = {epoch for epoch, state in changes if state in (State.LOST, State.HALTED)}
+    unanswered = context.store.events(request.id, kinds=frozenset({ENGINE_AWAY}))
+    excused |= {event.epoch for event in unanswered}
+    return len({epoch for epoch, state in changes if state == State.STARTING} - excused)
 
 
-def _times_lost(context: Context, request: RequestRecord) -> int:
-    """How many of its attempts ran and were lost; those that were given back are not."""
-    return sum(state == State.LOST for _, state in _moves(context, request))
-
-
-def _moves(context: Context, request: RequestRecord) -> list[tuple[int, Json]]:
-    """What states its attempts went through, in order."""
-    found = context.store.events(request.id, kinds=frozenset({"state"}))
-    return [(event.epoch, event.data.get("state")) for event in found]
+def _state_changes(context: Context, request: RequestRecord) -> list[tuple[int, Json]]:
+    """Return the epoch and new state of each of its state changes, in order."""
+    events = context.store.events(request.id, kinds=frozenset({"state"}))
+    return [(event.epoch, event.data.get("state")) for event in events]

@@ -11,32 +11,36 @@ from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
 from ..sessions.server_start import start_server
 from ..transitions import lifecycle
-from .retries import give_back_or_fail
+from .retries import requeue_or_fail
 
 LAUNCH_GRACE = 90.0
 """Seconds that an attended session may take between ``starting`` and its first process."""
 UNATTENDED_GRACE = 3.0
 """Seconds that a session may be without a spawner at the hub before the hub is asked for one."""
-TELLING_GRACE = 3.0
-"""Seconds after the last sign of life in which a spawner says why what it brings up died."""
+SPAWNER_REPORT_GRACE = 3.0
+"""Seconds after the last sign of life in which a spawner reports why the server did not start."""
 SETTLED = 5.0
 """Seconds after which a running session must be known to the hub."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionController:
-    """Sessions: the hub's spawners run them; the service watches and asks."""
+    """Reconciles sessions, which the spawners of JupyterHub run."""
 
     context: Context
 
     def not_started(self, lease: LeaseRecord, request: RequestRecord) -> bool:
-        """``starting``, and no process. Returns whether anything was changed."""
+        """Requeue or fail a ``starting`` session without a process, after a grace period.
+
+        Returns:
+            whether anything changed.
+        """
         c = self.context
         since = c.clock() - (lease.launched_at or lease.granted_at)
         patience = LAUNCH_GRACE if c.spawner_listeners.attached(request.id) else UNATTENDED_GRACE
         if since < patience:
             return False
-        give_back_or_fail(c, lease, request, "JupyterHub could not start the session's server.")
+        requeue_or_fail(c, lease, request, "JupyterHub could not start the session's server.")
         return True
 
     def died(
@@ -46,17 +50,24 @@ class SessionController:
         seen: float,
         known: Cause | None = None,
     ) -> bool:
-        """``running``, and no process is left. ``known``: why, where the engine knows it.
+        """Store the end of a ``running`` session that has no process left.
 
-        A spawner that is just bringing it up notices too, and says why it did not start, with
-        the end of its log: it is given a moment. Returns whether anything was changed.
+        While a spawner starts the server, it reports why the server ended, with the end of its
+        log: the service waits ``SPAWNER_REPORT_GRACE`` for that report.
+
+        Args:
+            seen: the last sign of life that the service saw.
+            known: the cause, if the engine knows it.
+
+        Returns:
+            whether anything changed.
         """
         c = self.context
         now = c.clock()
         if (
             known is None
             and c.spawner_listeners.attached(request.id)
-            and now - seen < TELLING_GRACE
+            and now - seen < SPAWNER_REPORT_GRACE
         ):
             return False
         ended = Cause(code=CauseCode.SERVER_DIED, message="The session's server ended.")
@@ -65,12 +76,15 @@ class SessionController:
         c.store.apply_to_lease(lease.id, lifecycle.finish, now=now, charge_until=min(now, seen))
         return True
 
-    def tell_hub(self, request: RequestRecord) -> None:
-        """Let the hub know at once that a session ends; it would notice by itself later."""
+    def stop_server(self, request: RequestRecord) -> None:
+        """Stop the server at JupyterHub, which would notice the end of the session only later."""
         self.context.hub.stop_server(request.owner, request.server_name)
 
-    def find_orphans(self) -> None:
-        """Have the hub adopt running sessions that it does not know (it died while starting)."""
+    def adopt_orphans(self) -> None:
+        """Make JupyterHub adopt running sessions that it does not have.
+
+        JupyterHub loses a server when it dies while the server starts.
+        """
         c = self.context
         running = c.store.requests(
             RequestFilter(kind=Kind.SESSION, states=frozenset({State.RUNNING}), limit=100_000)

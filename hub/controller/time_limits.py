@@ -1,4 +1,4 @@
-"""Stop requests at their time limit, and end the hold of devices that no owner has claimed."""
+"""Stop requests at their time limit, and release held devices that their owner did not claim."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TimeLimits:
     context: Context
 
     def reconcile(self, pairs: Pairs, now: float) -> bool:
-        """Stop what is past its time; return whether anything changed."""
+        """Stop requests that are past their time limit; return whether anything changed."""
         changed = False
         for lease, request in pairs:
             held_until = claim_by(request, self.context.claim_seconds)
@@ -32,7 +32,7 @@ class TimeLimits:
             if over and request.state in (State.GRANTED, State.STARTING, State.RUNNING):
                 cause = Cause(
                     code=CauseCode.TIME_LIMIT,
-                    message=f"Its time limit of {duration(request.seconds)} is over.",
+                    message=f"It reached its time limit of {duration(request.seconds)}.",
                 )
                 self.context.store.apply(
                     request.id, lifecycle.stop, State.TIMED_OUT, cause, now=now
@@ -41,7 +41,7 @@ class TimeLimits:
         return changed
 
     def _end_hold(self, request: RequestRecord, until: float, now: float) -> bool:
-        """Release an unclaimed device; the next queued request gets it in this same cycle."""
+        """Release unclaimed devices; the next queued request gets them in the same cycle."""
         if now < until:
             return False
         message = unclaimed_sentence(self.context.claim_seconds, request.devices)

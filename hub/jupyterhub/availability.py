@@ -1,4 +1,4 @@
-"""Whether JupyterHub answers, shared by everything that asks it for a page."""
+"""Remember whether JupyterHub answers, for all pages that request data from it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Final
 from ..interfaces.clock import Instant, MonotonicClock, monotonic
 
 PAGE_SECONDS: Final = 2.0
-"""How long a page waits for JupyterHub, before it shows what is known."""
+"""How long a page waits for JupyterHub before it shows the data it has."""
 _RETRY_SECONDS: Final = 5.0
 
 
 class HubAvailability:
-    """Remembers the last failure, so that only some calls wait for a hub that hangs.
+    """Remembers the last failure, so that few calls wait for a hub that hangs.
 
     Attributes:
-        away: the last call had no answer.
+        away: the last call got no response.
     """
 
     def __init__(self, clock: MonotonicClock = monotonic) -> None:
@@ -26,7 +26,7 @@ class HubAvailability:
 
     @property
     def failed_lately(self) -> bool:
-        """Whether a page should not ask now."""
+        """Whether a page should not call JupyterHub now."""
         return self.away and self._clock() - self._failed_at < _RETRY_SECONDS
 
     def failed(self) -> None:

@@ -1,4 +1,4 @@
-"""JupyterHub's REST API behind the ``Hub`` port."""
+"""A client of JupyterHub's REST API; implements the ``Hub`` port."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from .availability import PAGE_SECONDS, HubAvailability
 _TIMEOUT_SECONDS = 10.0
 _CHECK_SECONDS = 2.0
 _PAGE = 200
-_AT_ONCE = 25
-_TRY_AGAIN = frozenset({408, 425, 429})
-"""Statuses that say "later": JupyterHub's limit of servers that start together answers 429."""
+_BATCH = 25
+"""Users per call; JupyterHub handles so many well within the timeout."""
+_RETRYABLE = frozenset({408, 425, 429})
+"""Temporary failures; JupyterHub answers 429 when too many servers start at the same time."""
 _NOTHING_READ: tuple[Instant, tuple[HubUser, ...]] = (Instant(-inf), ())
 
 
 class HubApi:
-    """Blocking calls with a time-out around each; one pooled connection set."""
+    """Makes blocking calls, each with a timeout, over one connection pool."""
 
     def __init__(
         self,
@@ -54,8 +55,8 @@ class HubApi:
 
     def user(self, name: str, *, for_page: bool = False) -> HubUser:
         missing = NotFound(
-            f"JupyterHub knows no user {name}.",
-            accepted="An administrator can make an account, or has removed this one.",
+            f"JupyterHub has no user {name}.",
+            accepted="An administrator can create the account, or has removed it.",
         )
         path = f"/users/{quote(name, safe='')}"
         return _user(self._call("GET", path, missing=missing, for_page=for_page).json())
@@ -91,42 +92,46 @@ class HubApi:
             "POST",
             _server_path(user, server),
             body={"user_options": dict(options)},
-            # 400: it is running or pending already, which is what was asked for.
-            fine=frozenset({400}),
+            # 400: the server is running or pending already.
+            accept=frozenset({400}),
         )
 
     def stop_server(self, user: str, server: str) -> None:
-        self._call("DELETE", _server_path(user, server), fine=frozenset({400, 404}))
+        self._call("DELETE", _server_path(user, server), accept=frozenset({400, 404}))
 
     def add_user(self, name: str, *, admin: bool) -> None:
         path = f"/users/{quote(name, safe='')}"
-        self._call("POST", path, body={"admin": admin}, fine=frozenset({409}))
+        self._call("POST", path, body={"admin": admin}, accept=frozenset({409}))
 
     def add_users(self, names: tuple[str, ...]) -> None:
-        for some in _parts(names):
-            body = {"usernames": list(some), "admin": False}
-            self._call("POST", "/users", body=body, fine=frozenset({409}))
+        for batch in _batches(names):
+            body = {"usernames": list(batch), "admin": False}
+            self._call("POST", "/users", body=body, accept=frozenset({409}))
 
     def remove_user(self, name: str) -> None:
-        self._call("DELETE", f"/users/{quote(name, safe='')}", fine=frozenset({404}))
+        self._call("DELETE", f"/users/{quote(name, safe='')}", accept=frozenset({404}))
 
     def add_to_group(self, group: str, users: tuple[str, ...]) -> None:
         path = f"/groups/{quote(group, safe='')}"
-        self._call("POST", path, fine=frozenset({409}))
-        for some in _parts(users):
-            self._call("POST", f"{path}/users", body={"users": list(some)})
+        self._call("POST", path, accept=frozenset({409}))
+        for batch in _batches(users):
+            self._call("POST", f"{path}/users", body={"users": list(batch)})
 
     def remove_from_group(self, group: str, users: tuple[str, ...]) -> None:
         path = f"/groups/{quote(group, safe='')}/users"
-        self._call("DELETE", path, body={"users": list(users)}, fine=frozenset({404}))
+        self._call("DELETE", path, body={"users": list(users)}, accept=frozenset({404}))
 
     def check(self) -> None:
-        """Raises Unavailable unless it answers, soon."""
+        """Check that JupyterHub answers.
+
+        Raises:
+            Unavailable: JupyterHub did not answer within ``_CHECK_SECONDS``.
+        """
         try:
-            fine = self._client.get("/", timeout=_CHECK_SECONDS).is_success
+            healthy = self._client.get("/", timeout=_CHECK_SECONDS).is_success
         except httpx.HTTPError:
-            fine = False
-        if not fine:
+            healthy = False
+        if not healthy:
             raise Unavailable("JupyterHub does not answer.")
 
     def close(self) -> None:
@@ -138,7 +143,7 @@ class HubApi:
         path: str,
         *,
         body: Mapping[str, object] | None = None,
-        fine: frozenset[int] = frozenset(),
+        accept: frozenset[int] = frozenset(),
         missing: NotFound | None = None,
         for_page: bool = False,
     ) -> httpx.Response:
@@ -146,32 +151,31 @@ class HubApi:
             raise Unavailable("JupyterHub does not answer.")
         seconds = PAGE_SECONDS if for_page else _TIMEOUT_SECONDS
         try:
-            answer = self._client.request(method, path, json=body, timeout=seconds)
+            response = self._client.request(method, path, json=body, timeout=seconds)
             self._availability.answered()
         except httpx.HTTPError as error:
             self._availability.failed()
             raise Unavailable(
                 f"JupyterHub does not answer ({type(error).__name__}).",
-                accepted="It is restarted by itself; try again in a few seconds.",
+                accepted="It restarts automatically; try again in a few seconds.",
             ) from error
         finally:
             if method != "GET":
                 self._changes += 1
                 self._users = _NOTHING_READ
-        if answer.is_success or answer.status_code in fine:
-            return answer
-        words = _words(answer)
-        if answer.status_code == HTTPStatus.NOT_FOUND:
-            raise missing or NotFound(f"JupyterHub knows no such thing: {words}")
-        if answer.is_server_error or answer.status_code in _TRY_AGAIN:
-            raise Unavailable(f"JupyterHub failed: {words}")
-        raise Refused(f"JupyterHub refused: {words}")
+        if response.is_success or response.status_code in accept:
+            return response
+        message = _message(response)
+        if response.status_code == HTTPStatus.NOT_FOUND:
+            raise missing or NotFound(f"JupyterHub found nothing at {path}: {message}")
+        if response.is_server_error or response.status_code in _RETRYABLE:
+            raise Unavailable(f"JupyterHub failed: {message}")
+        raise Refused(f"JupyterHub refused: {message}")
 
 
-def _parts(names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """So few that the hub is done with them long before it counts as away."""
-    for begin in range(0, len(names), _AT_ONCE):
-        yield names[begin : begin + _AT_ONCE]
+def _batches(names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for begin in range(0, len(names), _BATCH):
+        yield names[begin : begin + _BATCH]
 
 
 def _server_path(user: str, server: str) -> str:
@@ -179,14 +183,14 @@ def _server_path(user: str, server: str) -> str:
     return f"{base}/servers/{quote(server, safe='')}" if server else f"{base}/server"
 
 
-def _words(answer: httpx.Response) -> str:
+def _message(response: httpx.Response) -> str:
     try:
-        return str(answer.json()["message"])
+        return str(response.json()["message"])
     except (ValueError, KeyError, TypeError):
-        return f"status {answer.status_code}"
+        return f"status {response.status_code}"
 
 
-def _user(item: Any) -> HubUser:  # the hub's JSON, checked by use
+def _user(item: Any) -> HubUser:  # JSON of JupyterHub, checked by use
     name = str(item["name"])
     return HubUser(
         name=name,

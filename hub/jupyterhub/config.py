@@ -1,7 +1,8 @@
-"""JupyterHub as Carrel runs it: read with ``jupyterhub -f``, the state folder in CARREL_STATE.
+"""The JupyterHub configuration of Carrel, passed to ``jupyterhub -f``.
 
-Nothing is edited here. What differs between installations comes from the state folder: from its
-settings, and from a ``jupyterhub_config.py`` of the site's own, which has the last word.
+The environment variable CARREL_STATE names the state folder. This file is the same in every
+installation: its settings come from the state folder, and a ``jupyterhub_config.py`` there can
+override every option.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from carrel.hub.config.backend import backend_settings
 from carrel.hub.config.base_url import parse_base_url
 from carrel.hub.config.secrets import Secrets
 
-# JupyterHub executes this file by its path, so that there is no package to be relative to.
+# JupyterHub executes this file by its path, outside a package, so that imports are absolute.
 from carrel.hub.config.settings import EngineKind, Settings
 from carrel.hub.config.state_folder import StateFolder
 
@@ -37,15 +38,15 @@ settings = Settings.load(state)
 secrets = Secrets.ensure(state)
 HUB_DATABASE_SECONDS = 30.0
 
-# -- addresses: a proxy of its own, so that open sessions outlive a restart of the hub ---------
+# -- addresses: the proxy runs separately, so that sessions stay reachable while the hub restarts
 c.JupyterHub.bind_url = settings.url
 c.JupyterHub.hub_bind_url = settings.hub_url
 c.ConfigurableHTTPProxy.should_start = False
 c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{settings.proxy_api_port}"
 c.ConfigurableHTTPProxy.auth_token = secrets.proxy_token
 c.ConfigurableHTTPProxy.check_running_interval = 5
-# How often the routes of a restarted proxy are restored. The supervisor asks for it at once;
-# this is the net below that.
+# How often the hub restores the routes of a restarted proxy. The supervisor requests that at
+# once; this is the fallback.
 c.JupyterHub.last_activity_interval = 30
 
 # -- state ------------------------------------------------------------------------------------
@@ -71,7 +72,7 @@ c.JupyterHub.concurrent_spawn_limit = 0
 c.JupyterHub.tornado_settings = {"slow_spawn_timeout": 0}
 c.Spawner.start_timeout = 14 * 86400
 c.Spawner.http_timeout = 60
-# Refusals are answers, not failures of the hub: it never shuts itself down over them.
+# A refused request is not a failure of the hub: the hub must not shut itself down over it.
 c.Spawner.consecutive_failure_limit = 0
 c.LeaseMixin.service_url = settings.service_url
 c.LeaseMixin.hub_token = secrets.hub_token
@@ -82,12 +83,12 @@ c.DockerSession.site = backend_settings(state, settings, settings.simulated_devi
 c.LocalSession.homes = str(state.homes)
 c.LocalSession.logs = str(state.logs / "sessions")
 
-# -- the Carrel service, and who may do what with it -------------------------------------------
+# -- the Carrel service, and its scopes -------------------------------------------------------
 CUSTOM_SCOPES = ["custom:carrel:read", "custom:carrel:submit"]
 c.JupyterHub.custom_scopes = {
     "custom:carrel:read": {"description": "See one's own requests, their output and the pool."},
     "custom:carrel:submit": {"description": "Submit and cancel one's own jobs and sessions."},
-    # No user has it until the site grants it in a role of its own: metrics cover all users.
+    # In no default role, because metrics cover all users: a site grants it in its own role.
     "custom:carrel:metrics": {"description": "Read the metrics of the Carrel service."},
 }
 c.JupyterHub.services = [
@@ -96,7 +97,7 @@ c.JupyterHub.services = [
         "url": f"http://{settings.internal_ip}:{settings.service_port}",
         "api_token": secrets.service_token,
         "oauth_client_allowed_scopes": CUSTOM_SCOPES,
-        # It is a part of the same installation: there is nothing to consent to.
+        # The service is part of the same installation: users need not consent.
         "oauth_no_confirm": True,
         "display": False,
     }
@@ -104,17 +105,17 @@ c.JupyterHub.services = [
 c.JupyterHub.load_roles = [
     {
         "name": "carrel",
-        "description": "What the Carrel service does at the hub",
+        "description": "Permissions of the Carrel service at the hub",
         "services": ["carrel"],
         "scopes": [
             "list:users",
             "read:users",
-            # To make and remove the accounts that `carrel user` and the demo ask for.
+            # `carrel user` and the demo create and remove accounts.
             "admin:users",
             "admin:groups",
-            # To start (with its options), stop and see sessions.
+            # Start (with options), stop and list sessions.
             "servers",
-            # To restore the routes of a proxy that was restarted.
+            # Restore the routes of a restarted proxy.
             "proxy",
         ],
     },
@@ -144,7 +145,7 @@ c.JupyterHub.template_vars = {
 }
 c.Application.log_format = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
-# -- the site's own settings: the same ``c``, so that they may add to a list as well as set it ---
+# -- the site's own settings: the same ``c``, so that they can extend a list as well as replace it
 if state.jupyterhub_config.exists():
     runpy.run_path(
         str(state.jupyterhub_config),
@@ -162,8 +163,8 @@ if "base_url" in c.JupyterHub and parse_base_url(c.JupyterHub.base_url) != setti
         f"carrel up --base-url {c.JupyterHub.base_url}"
     )
 
-# Another program may lock the database for a while. Only SQLite knows these arguments, and the
-# site may have chosen another database.
+# Another program may lock the database for a while. These arguments are SQLite's, and the site
+# may have chosen another database.
 if str(c.JupyterHub.db_url).startswith("sqlite") and "db_kwargs" not in c.JupyterHub:
     c.JupyterHub.db_kwargs = {
         "connect_args": {"check_same_thread": False, "timeout": HUB_DATABASE_SECONDS}

@@ -159,7 +159,7 @@ def kept(site: Installation) -> dict[str, set[str]]:
     with Client(site.url, site.token("teacher")) as teacher:
         for receipt in teacher.receipts(COURSE, ASSIGNMENT):
             found.setdefault(receipt.person, set()).add(receipt.sha256)
-            teacher.handed_in(receipt.id)
+            teacher.submission_files(receipt.id)
     return found
 
 

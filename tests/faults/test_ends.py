@@ -87,7 +87,7 @@ def test_a_session_whose_time_is_over_is_stopped(desk: Installation) -> None:
         session = desk.start_session("student3", hours=LIMIT / 3600)["id"]
         ended = desk.wait_for(session, "timed_out", user="student3")
         known = time.time()
-        assert ended["cause"]["message"] == f"Its time limit of {LIMIT} s is over."
+        assert ended["cause"]["message"] == f"It reached its time limit of {LIMIT} s."
         assert ended["started_at"] is not None, "it ran"
         assert free(desk) == 2
         eventually(lambda: servers(desk, "student3") == {}, "the hub knows")

@@ -83,7 +83,7 @@ def fetch_command(
     with Client.from_environment(site) as client:
         name = working(client, course, assignment)
         made, notes = workspace_folder.fetch_into(
-            folder, lambda version: client.hand_out(name, assignment, version=version)
+            folder, lambda version: client.fetch_assignment(name, assignment, version=version)
         )
     if as_json:
         fetched = {"folder": str(folder), "version": made.version, "notes": list(notes)}

@@ -140,10 +140,12 @@ def extend_command(
             return
         recipient = {"section" if section else "person": whom}
         if span is None:
-            consequences = client.take_time_back(name, assignment, **recipient)
+            consequences = client.revoke_extensions(name, assignment, **recipient)
         else:
             given = {**recipient, "seconds": parsers.seconds(span), "why": why}
-            consequences = client.give_time(name, assignment, ExtensionIn.model_validate(given))
+            consequences = client.grant_extension(
+                name, assignment, ExtensionIn.model_validate(given)
+            )
     _done(consequences, as_json=as_json)
 
 
@@ -183,7 +185,7 @@ def count_command(*, submission: int, undo: bool, as_json: bool, site: str | Non
       carrel course count 17
     """
     with Client.from_environment(site) as client:
-        receipt = client.let_count(submission, undo=undo)
+        receipt = client.select_submission(submission, undo=undo)
     if as_json:
         display.as_json(receipt)
         return

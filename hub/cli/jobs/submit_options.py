@@ -196,11 +196,11 @@ def send(
 
 def _packed(place: WorkingFolder, folder: Path, *, yes: bool, ask: bool) -> dict[str, str]:
     """Return the fields of the upload; print its size, and ask for confirmation if ``ask``."""
-    if place.luggage is None:
+    if place.upload is None:
         return place.fields
     fields = place.fields
     size = units.size(len(fields["archive"]) * 3 // 4)
-    description = _described(place.luggage, folder if ask else None, size)
+    description = _described(place.upload, folder if ask else None, size)
     if yes or not ask:
         note(f"{description}.")
         return fields

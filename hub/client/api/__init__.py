@@ -1,1 +1,1 @@
-"""The calls of the client, by feature."""
+"""REST calls of the client, one module per feature."""

@@ -1,4 +1,4 @@
-"""The calls of administrators: drain, quarantine and the audit log."""
+"""Calls for administrators: drain, quarantine and the audit log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class AdminCalls(Connection):
-    """Every call raises Forbidden unless the caller is an administrator of the site."""
+    """The part of ``AsyncClient`` for administrators.
+
+    Raises:
+        Forbidden: the caller is not an administrator of the site.
+    """
 
     async def drain(
         self, target: str, *, why: str, until: float | None, dry_run: bool

@@ -44,7 +44,9 @@ _CLASS_SECONDS = 300.0
 class CourseCalls(Connection):
     """The part of ``AsyncClient`` for courses.
 
-    Raises NotFound for what the caller may not see, Forbidden for what their role may not do.
+    Raises:
+        NotFound: the course does not exist, or the caller may not see it.
+        Forbidden: the caller's role does not permit the call.
     """
 
     # -- courses --------------------------------------------------------------------------
@@ -57,7 +59,7 @@ class CourseCalls(Connection):
         return await self._get(_course(course), CourseOut)
 
     async def create_course(self, body: CourseIn) -> CourseOut:
-        return await self._sent("POST", "courses", CourseOut, body, silence=_CLASS_SECONDS)
+        return await self._send_body("POST", "courses", CourseOut, body, silence=_CLASS_SECONDS)
 
     async def preview_course(self, body: CourseIn) -> ConsequencesOut:
         """Preview ``create_course``; nothing is created."""
@@ -67,11 +69,11 @@ class CourseCalls(Connection):
         return self._read(await self._transport.send(call), ConsequencesOut)
 
     async def clone_course(self, course: str, body: CloneIn) -> CourseOut:
-        return await self._sent("POST", f"{_course(course)}/clone", CourseOut, body)
+        return await self._send_body("POST", f"{_course(course)}/clone", CourseOut, body)
 
     async def archive_course(self, course: str, *, undo: bool = False) -> CourseOut:
         call = Call(method="DELETE" if undo else "PUT", path=f"{_course(course)}/archive")
-        return await self._repeated(call, CourseOut)
+        return await self._send_repeatable(call, CourseOut)
 
     async def course_members(self, course: str) -> MembersOut:
         return await self._get(f"{_course(course)}/members", MembersOut)
@@ -79,7 +81,12 @@ class CourseCalls(Connection):
     async def set_roster(
         self, course: str, students: str, *, dry_run: bool = False
     ) -> ConsequencesOut:
-        """``students``: the CSV file of the whole class."""
+        """Replace the roster of a course.
+
+        Args:
+            students: the roster of the whole class as CSV.
+            dry_run: return the consequences without a change.
+        """
         call = Call(
             method="PUT",
             path=f"{_course(course)}/roster",
@@ -95,31 +102,36 @@ class CourseCalls(Connection):
         return (await self._get(f"{_course(course)}/assignments", AssignmentsOut)).assignments
 
     async def release(self, course: str, assignment: str, body: ReleaseIn) -> ReleasedOut:
-        """Safe to repeat, so it is retried: the same files are not a new version."""
+        """Release a new version of an assignment.
+
+        Retried after a lost connection: the same files do not create another version.
+        """
         path = f"{_assignment(course, assignment)}/release"
         call = replace(_call("POST", path, body), silence=RELEASE_SECONDS)
-        return await self._repeated(call, ReleasedOut)
+        return await self._send_repeatable(call, ReleasedOut)
 
-    async def hand_out(
+    async def fetch_assignment(
         self, course: str, assignment: str, *, version: int | None = None
     ) -> HandOutOut:
-        """Return the newest version by default."""
+        """Return the files of a released version, by default of the newest one."""
         path = f"{_assignment(course, assignment)}/hand-out"
         query = {} if version is None else {"version": version}
         call = Call(method="GET", path=path, query=query)
         return self._read(await self._transport.send(call), HandOutOut)
 
-    async def give_time(self, course: str, assignment: str, body: ExtensionIn) -> ConsequencesOut:
+    async def grant_extension(
+        self, course: str, assignment: str, body: ExtensionIn
+    ) -> ConsequencesOut:
         path = f"{_assignment(course, assignment)}/extensions"
-        return await self._sent("POST", path, ConsequencesOut, body)
+        return await self._send_body("POST", path, ConsequencesOut, body)
 
-    async def take_time_back(
+    async def revoke_extensions(
         self, course: str, assignment: str, *, person: str = "", section: str = ""
     ) -> ConsequencesOut:
         """Revoke all extensions of a student or a section."""
-        whose = {"person": person} if person else {"section": section}
+        query = {"person": person} if person else {"section": section}
         path = f"{_assignment(course, assignment)}/extensions"
-        call = Call(method="DELETE", path=path, query=whose)
+        call = Call(method="DELETE", path=path, query=query)
         return self._read(await self._transport.send(call), ConsequencesOut)
 
     async def extensions(self, course: str, assignment: str) -> list[ExtensionOut]:
@@ -129,33 +141,41 @@ class CourseCalls(Connection):
 
     # -- submissions ----------------------------------------------------------------------
 
-    async def hand_in(self, course: str, assignment: str, body: SubmitIn) -> ReceiptOut:
-        """Safe to repeat, so it is retried: the same files have the same receipt."""
+    async def submit_assignment(self, course: str, assignment: str, body: SubmitIn) -> ReceiptOut:
+        """Submit files to an assignment.
+
+        Retried after a lost connection: the same files get the same receipt.
+        """
         path = f"{_assignment(course, assignment)}/submissions"
-        return await self._repeated(_call("POST", path, body), ReceiptOut)
+        return await self._send_repeatable(_call("POST", path, body), ReceiptOut)
 
     async def receipts(self, course: str, assignment: str, *, person: str = "") -> list[ReceiptOut]:
-        """Return a student's own; for teachers and graders those of all students or of one."""
+        """Return the receipts of submissions.
+
+        Students see their own; teachers and graders see those of all students, or of ``person``.
+        """
         path = f"{_assignment(course, assignment)}/submissions"
         query = {"person": person} if person else {}
         call = Call(method="GET", path=path, query=query)
         return self._read(await self._transport.send(call), ReceiptsOut).receipts
 
-    async def handed_in(self, submission: int) -> HandedInOut:
+    async def submission_files(self, submission: int) -> HandedInOut:
         """Return a submission with its files."""
         return await self._get(f"submissions/{submission}", HandedInOut)
 
-    async def let_count(self, submission: int, *, undo: bool = False) -> ReceiptOut:
-        """Grade this submission of the student, regardless of its time."""
+    async def select_submission(self, submission: int, *, undo: bool = False) -> ReceiptOut:
+        """Select this submission of the student for grading, regardless of its time."""
         path = f"submissions/{submission}/counts"
-        return await self._repeated(Call(method="DELETE" if undo else "PUT", path=path), ReceiptOut)
+        return await self._send_repeatable(
+            Call(method="DELETE" if undo else "PUT", path=path), ReceiptOut
+        )
 
     # -- checks ---------------------------------------------------------------------------
 
     async def check(self, course: str, assignment: str, body: SubmitIn) -> CheckOut:
         """Check these files, or without files the latest submission."""
         path = f"{_assignment(course, assignment)}/checks"
-        return await self._repeated(_call("POST", path, body), CheckOut)
+        return await self._send_repeatable(_call("POST", path, body), CheckOut)
 
     async def checks(self, course: str, assignment: str) -> list[CheckOut]:
         """Return the caller's own checks of the last day, newest first."""
@@ -164,9 +184,12 @@ class CourseCalls(Connection):
     # -- grading --------------------------------------------------------------------------
 
     async def grade(self, course: str, assignment: str, body: GradeIn) -> GradingOut:
-        """Safe to repeat, so it is retried: an open run is returned."""
+        """Start a grading run.
+
+        Retried after a lost connection: an open run is returned.
+        """
         path = f"{_assignment(course, assignment)}/grading"
-        return await self._repeated(_call("POST", path, body), GradingOut)
+        return await self._send_repeatable(_call("POST", path, body), GradingOut)
 
     async def grades(self, course: str, assignment: str) -> GradesOut:
         return await self._get(f"{_assignment(course, assignment)}/grading", GradesOut)
@@ -180,10 +203,10 @@ class CourseCalls(Connection):
         call = _call(
             "POST", f"{_assignment(course, assignment)}/feedback", FeedbackIn(person=person)
         )
-        return await self._repeated(call, ConsequencesOut)
+        return await self._send_repeatable(call, ConsequencesOut)
 
     async def feedback(self, submission: int) -> FeedbackOut:
-        """Return the pages of feedback; none before feedback was released."""
+        """Return the feedback pages; none before the feedback is released."""
         return await self._get(f"submissions/{submission}/feedback", FeedbackOut)
 
     # -- outages --------------------------------------------------------------------------
@@ -192,9 +215,9 @@ class CourseCalls(Connection):
         return (await self._get("outages", OutagesOut)).outages
 
     async def record_outage(self, body: OutageIn) -> ConsequencesOut:
-        return await self._sent("POST", "outages", ConsequencesOut, body)
+        return await self._send_body("POST", "outages", ConsequencesOut, body)
 
-    async def _sent(
+    async def _send_body(
         self,
         method: str,
         path: str,

@@ -16,7 +16,11 @@ class ImageCalls(Connection):
         return await self._get("images", ImagesOut)
 
     async def images_needed(self) -> NeedsOut:
-        """Return the pinned builds. Raises Forbidden unless the caller is an administrator."""
+        """Return the pinned builds.
+
+        Raises:
+            Forbidden: the caller is not an administrator.
+        """
         return await self._get("images/needed", NeedsOut)
 
     async def pin(self, group: str, image: str, *, digest: str, until: str) -> PinOut:

@@ -1,4 +1,4 @@
-"""The calls of JupyterHub's spawners, with the hub's token, over the same connection as others."""
+"""Calls of JupyterHub's spawners, authorized by the hub's token."""
 
 from __future__ import annotations
 
@@ -17,29 +17,36 @@ from ..transport.sse import Parser
 from ..transport.transports import PooledTransport
 
 SILENCE_SECONDS = 45.0
-"""A stream without data for this long is lost; the service sends some every 15 s."""
+"""A stream without data for this long is lost; the service sends data every 15 s."""
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 1.0
 
 
 class InternalClient(Connection):
-    """The calls that only JupyterHub may make. They raise the classes of ``hub.errors``."""
+    """Makes the calls that only JupyterHub may make; they raise the classes of ``hub.errors``.
+
+    Args:
+        service_url: without a trailing slash, as in ``Settings.service_url``.
+    """
 
     def __init__(self, service_url: str, hub_token: str) -> None:
-        """``service_url``: without a trailing slash, as in ``Settings.service_url``."""
         site = SiteUrl.at(service_url)
         super().__init__(service_url, hub_token, transport=PooledTransport(site, hub_token))
 
     async def open_session(
         self, owner: str, server_name: str, options: dict[str, JsonValue]
     ) -> RequestOut:
-        """Return the live request of a server, or open a new one. Safe to repeat."""
+        """Return the live request of a server, or create one. Safe to repeat."""
         body = OpenSessionIn(owner=owner, server_name=server_name, options=options)
         call = Call(method="PUT", path="sessions", json=_json(body))
         return await self._read_call(call, RequestOut)
 
     async def request(self, request_id: str) -> RequestOut:
-        """Return a request. Raises NotFound."""
+        """Return a request.
+
+        Raises:
+            NotFound: there is no such request.
+        """
         return await self._get(f"requests/{segment(request_id)}", RequestOut)
 
     async def stop(self, request_id: str, body: StopIn) -> RequestOut:
@@ -47,7 +54,11 @@ class InternalClient(Connection):
         return await self._post(f"requests/{segment(request_id)}/stop", RequestOut, _json(body))
 
     async def launch(self, lease_id: str) -> RequestOut:
-        """Store the intent to start. Raises Conflict if the lease was lost meanwhile."""
+        """Store that the session is about to start.
+
+        Raises:
+            Conflict: the lease was lost meanwhile.
+        """
         return await self._post(f"leases/{segment(lease_id)}/launch", RequestOut)
 
     async def started(self, lease_id: str, body: StartedIn) -> RequestOut:
@@ -56,23 +67,23 @@ class InternalClient(Connection):
 
     async def graded(self, person: str) -> tuple[str, ...]:
         """Return the courses that a person teaches or grades."""
-        found = await self._get(f"people/{segment(person)}/graded", GradedOut)
-        return tuple(found.courses)
+        graded = await self._get(f"people/{segment(person)}/graded", GradedOut)
+        return tuple(graded.courses)
 
     async def statuses(self, request_id: str) -> AsyncGenerator[RequestOut | None, None]:
         """Yield the request whenever it changes, until it has ended.
 
-        Reconnects for as long as the caller listens; None: the service does not answer. Close it
+        Yields None when the service does not answer, and reconnects. Close the iterator
         (``aclosing``) to stop listening: an open stream counts as a listener of the request.
         """
         pause = FIRST_PAUSE_SECONDS
         while True:
             try:
                 async with aclosing(self._stream(request_id)) as stream:
-                    async for found in stream:
+                    async for status in stream:
                         pause = FIRST_PAUSE_SECONDS
-                        yield found
-                        if found.ended:
+                        yield status
+                        if status.ended:
                             return
             except Unavailable:
                 yield None
@@ -91,5 +102,5 @@ class InternalClient(Connection):
 
 
 def _json(body: BaseModel) -> Mapping[str, JsonValue]:
-    found: dict[str, JsonValue] = body.model_dump(mode="json")
-    return found
+    fields: dict[str, JsonValue] = body.model_dump(mode="json")
+    return fields

@@ -1,4 +1,4 @@
-"""Calls of nbgrader's exchange: ngshare's REST API."""
+"""Calls for nbgrader's exchange, in the format of ngshare's REST API."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ M = TypeVar("M", bound=BaseModel)
 class NgshareCalls(Connection):
     """The part of ``AsyncClient`` below ``…/exchange``; a path is given by its parts."""
 
-    async def from_exchange(
+    async def exchange_get(
         self, path: tuple[str, ...], model: type[M], query: Mapping[str, str] | None = None
     ) -> M:
-        call = Call(method="GET", path=_joined(path), query=query or {})
+        call = Call(method="GET", path=_exchange_path(path), query=query or {})
         return self._read(await self._transport.send(call), model)
 
-    async def to_exchange(
+    async def exchange_post(
         self,
         path: tuple[str, ...],
         model: type[M],
@@ -30,15 +30,15 @@ class NgshareCalls(Connection):
         *,
         silence: float | None = None,
     ) -> M:
-        """For calls that are safe to repeat: retried after a lost connection."""
-        call = Call(method="POST", path=_joined(path), form=form, silence=silence)
-        return await self._repeated(call, model)
+        """Send a call that is safe to repeat; retried after a lost connection."""
+        call = Call(method="POST", path=_exchange_path(path), form=form, silence=silence)
+        return await self._send_repeatable(call, model)
 
-    async def out_of_exchange(self, path: tuple[str, ...], model: type[M]) -> M:
+    async def exchange_delete(self, path: tuple[str, ...], model: type[M]) -> M:
         return self._read(
-            await self._transport.send(Call(method="DELETE", path=_joined(path))), model
+            await self._transport.send(Call(method="DELETE", path=_exchange_path(path))), model
         )
 
 
-def _joined(path: tuple[str, ...]) -> str:
+def _exchange_path(path: tuple[str, ...]) -> str:
     return "/".join(["exchange", *map(segment, path)])

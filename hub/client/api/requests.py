@@ -14,19 +14,19 @@ PAGE = 200
 
 
 class RequestCalls(Connection):
-    """Submit, find, read and cancel."""
+    """The part of ``AsyncClient`` for requests: submit, find, read and cancel."""
 
     async def submit(self, job: JobIn) -> RequestOut:
         """Submit a job.
 
-        With an idempotency key it is retried after a lost connection: the service returns the first
-        request with the same key.
+        With an idempotency key the call is retried after a lost connection: the service returns
+        the first request with the same key.
         """
         # Defaults are not sent, so that an older service understands the request.
         body = {"kind": job.kind} | job.model_dump(mode="json", exclude_unset=True)
         call = Call(method="POST", path="requests", json=body)
         if job.idempotency_key:
-            return await self._repeated(call, RequestOut)
+            return await self._send_repeatable(call, RequestOut)
         return self._read(await self._transport.send(call), RequestOut)
 
     async def page(
@@ -41,14 +41,18 @@ class RequestCalls(Connection):
         limit: int = PAGE,
         cursor: str = "",
     ) -> RequestsOut:
-        """Return one page, newest first; its ``next`` is the ``cursor`` of the next page.
+        """Return one page of requests, newest first.
 
-        Without ``mine`` it includes the groups that the caller teaches. Any of several ``states``
-        matches; all of several ``labels`` must match.
+        Args:
+            states: a request matches if it is in any of them.
+            labels: a request matches if it has all of them.
+            mine: False includes the requests of groups that the caller teaches.
+            limit: the most requests on the page.
+            cursor: ``next`` of the previous page; empty for the first page.
         """
         query: dict[str, str | int | list[str]] = {"limit": limit, "mine": str(mine).lower()}
-        if wanted := sorted(states):
-            query["state"] = wanted
+        if state_names := sorted(states):
+            query["state"] = state_names
         if labels:
             query["label"] = [f"{key}={value}" for key, value in sorted(labels.items())]
         query |= {
@@ -77,69 +81,74 @@ class RequestCalls(Connection):
         mine: bool = True,
         limit: int | None = PAGE,
     ) -> list[RequestOut]:
-        """Return the newest requests of ``page``, from as many pages as needed.
+        """Return the newest requests that match, from as many pages as needed.
 
-        ``limit=None`` returns all.
+        Args:
+            limit: the most requests to return; None for all. For the others see ``page``.
         """
-        wanted = tuple(states)
-        found: list[RequestOut] = []
+        state_names = tuple(states)
+        requests: list[RequestOut] = []
         cursor = ""
-        while limit is None or len(found) < limit:
-            left = PAGE if limit is None else min(PAGE, limit - len(found))
+        while limit is None or len(requests) < limit:
+            page_size = PAGE if limit is None else min(PAGE, limit - len(requests))
             page = await self.page(
                 kind=kind,
-                states=wanted,
+                states=state_names,
                 labels=labels,
                 owner=owner,
                 text=text,
                 mine=mine,
-                limit=left,
+                limit=page_size,
                 cursor=cursor,
             )
-            found += page.requests
+            requests += page.requests
             cursor = page.next
             if not cursor:
                 break
-        return found
+        return requests
 
     async def request(self, request_id: str) -> RequestOut:
         return await self._get(f"requests/{segment(request_id)}", RequestOut)
 
     async def cancel(self, request_id: str, reason: str = "") -> RequestOut:
-        """Cancel it; an ended request does not change. Its owner sees the reason."""
+        """Cancel a request; the owner sees the reason. A request that has ended does not change."""
         query = {"reason": reason} if reason else {}
         call = Call(method="DELETE", path=f"requests/{segment(request_id)}", query=query)
         return self._read(await self._transport.send(call), RequestOut)
 
     async def log(self, request_id: str, offset: int = 0) -> LogPart:
-        """Return its log from a byte offset on."""
+        """Return a part of the log, from a byte offset on."""
         path = f"requests/{segment(request_id)}/log"
-        answer = await self._transport.send(Call(method="GET", path=path, query={"offset": offset}))
-        return LogPart.of(answer, offset)
+        call = Call(method="GET", path=path, query={"offset": offset})
+        return LogPart.of(await self._transport.send(call), offset)
 
     async def whole_log(self, request_id: str) -> AsyncGenerator[bytes, None]:
-        """Yield the complete log so far, in parts."""
+        """Yield the log up to now, in parts."""
         part = await self.log(request_id)
         while part.content:
             yield part.content
             part = await self.log(request_id, part.next_offset)
 
     async def output(self, request_id: str) -> OutputFile:
-        """Return the output notebook; NotFound before there is one."""
+        """Return the output notebook.
+
+        Raises:
+            NotFound: there is no output yet.
+        """
         path = f"requests/{segment(request_id)}/output"
-        answer = await self._transport.send(Call(method="GET", path=path))
-        return OutputFile.of(answer, request_id)
+        response = await self._transport.send(Call(method="GET", path=path))
+        return OutputFile.of(response, request_id)
 
     async def files(self, request_id: str) -> FilesOut:
-        """Return the list of its files in ``$CARREL_OUTPUT_DIR``."""
+        """Return the list of the job's files in ``$CARREL_OUTPUT_DIR``."""
         return await self._get(f"requests/{segment(request_id)}/files", FilesOut)
 
     async def file(self, request_id: str, name: str) -> AsyncGenerator[bytes, None]:
-        """Yield the content of one of its files, in parts."""
-        inner = "/".join(segment(part) for part in name.split("/"))
+        """Yield the content of one of the job's files, in parts."""
+        quoted = "/".join(segment(part) for part in name.split("/"))
         call = Call(
             method="GET",
-            path=f"requests/{segment(request_id)}/files/{inner}",
+            path=f"requests/{segment(request_id)}/files/{quoted}",
             headers={"Accept": "*/*"},
         )
         async with aclosing(self._transport.parts(call)) as parts:

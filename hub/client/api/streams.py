@@ -1,4 +1,4 @@
-"""Event streams and logs as iterators that survive restarts of service and proxy."""
+"""Event streams and logs as iterators that continue after restarts of service and proxy."""
 
 from __future__ import annotations
 
@@ -14,80 +14,80 @@ from ..transport.sse import Message, Parser
 from .requests import RequestCalls
 
 KEEP_ALIVE_SECONDS = 15
-"""How often a silent stream sends a comment."""
+"""Interval at which the service sends a comment on an idle stream."""
 PATIENCE_SECONDS = 300.0
-"""How long a follower waits for a service that is away."""
+"""How long an iterator retries while the service does not respond."""
 _LOG_PAUSE_SECONDS = 0.5
 
 
 class StreamCalls(RequestCalls):
-    """Follow one request, its log, or everything that the caller may see."""
+    """The part of ``AsyncClient`` for streams: of a request, its log, and all visible changes."""
 
     async def follow(
         self, request_id: str, after: int = 0
     ) -> AsyncGenerator[RequestOut | EventOut, None]:
         """Yield the request whenever it changes, and its events, until it has ended.
 
-        Continues after restarts of the service and of the proxy; nothing is yielded twice. Closing
-        the client (from another thread or task) ends it too.
+        Continues after restarts of the service and of the proxy; nothing is yielded twice. Also
+        ends when the client is closed, from another thread or task.
 
         Raises:
-            Unavailable: the service was away for ``PATIENCE_SECONDS``.
+            Unavailable: the service did not respond for ``PATIENCE_SECONDS``.
         """
         last: RequestOut | None = None
-        patience = RetryPolicy(seconds=PATIENCE_SECONDS)
+        retries = RetryPolicy(seconds=PATIENCE_SECONDS)
         while not self._transport.closed:
             try:
                 async with aclosing(self._stream(request_id, after)) as messages:
                     async for message in messages:
-                        patience.well()
+                        retries.succeeded()
                         if message.event == "end":
                             return
                         if message.event != "status":
                             event = self._parse(message, EventOut)
                             after = max(after, event.id)
                             yield event
-                        elif (now := self._parse(message, RequestOut)) != last:
-                            last = now
-                            yield now
-                pause = patience.pause()
+                        elif (status := self._parse(message, RequestOut)) != last:
+                            last = status
+                            yield status
+                pause = retries.pause()
             except Unavailable as error:
-                pause = patience.lost(error, self._transport.now())
+                pause = retries.failed(error, self._transport.now())
             await self._transport.pause(pause)
 
     async def changes(self) -> AsyncGenerator[None, None]:
-        """Yield immediately, and whenever what the caller may see of pool, queue and requests
-        changed.
+        """Yield once at the start, and at every change of the pool, queue and requests.
 
-        Continues after restarts, as ``follow`` does. Never ends by itself.
+        Only changes that the caller may see count. Continues after restarts, as ``follow`` does;
+        ends only when the client is closed.
 
         Raises:
-            Unavailable: the service was away for ``PATIENCE_SECONDS``.
+            Unavailable: the service did not respond for ``PATIENCE_SECONDS``.
         """
-        patience = RetryPolicy(seconds=PATIENCE_SECONDS)
+        retries = RetryPolicy(seconds=PATIENCE_SECONDS)
         while not self._transport.closed:
             try:
                 async with aclosing(self._messages("events")) as messages:
                     async for message in messages:
-                        patience.well()
+                        retries.succeeded()
                         if message.event == "changed":
                             yield None
-                pause = patience.pause()
+                pause = retries.pause()
             except Unavailable as error:
-                pause = patience.lost(error, self._transport.now())
+                pause = retries.failed(error, self._transport.now())
             await self._transport.pause(pause)
 
     async def follow_log(self, request_id: str, offset: int = 0) -> AsyncGenerator[bytes, None]:
-        """Yield the log as it grows, until the request has ended and everything was read."""
-        patience = RetryPolicy(seconds=PATIENCE_SECONDS)
+        """Yield the log as it grows, until the request has ended and its log is complete."""
+        retries = RetryPolicy(seconds=PATIENCE_SECONDS)
         while True:
             try:
                 ended = (await self.request(request_id)).ended
                 part = await self.log(request_id, offset)
             except Unavailable as error:
-                await self._transport.pause(patience.lost(error, self._transport.now()))
+                await self._transport.pause(retries.failed(error, self._transport.now()))
                 continue
-            patience.well()
+            retries.succeeded()
             offset = part.next_offset
             if part.content:
                 yield part.content

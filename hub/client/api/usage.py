@@ -1,4 +1,4 @@
-"""Calls for the past: device-seconds with their ledger, and the history of the pool."""
+"""Calls for usage reports and the history of the pool."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from ..transport.connection import Connection
 
 
 class UsageCalls(Connection):
-    """Users see their own usage, teachers that of their groups, administrators all."""
+    """The part of ``AsyncClient`` for usage.
+
+    Users see their own usage, teachers that of their groups, administrators all.
+    """
 
     async def usage(
         self,
@@ -20,8 +23,14 @@ class UsageCalls(Connection):
         by: str = "owner",
         mine: bool | None = None,
     ) -> UsageReport:
-        """Report device-seconds with their ledger; ``mine`` None: unless a group is given."""
-        asked = {
+        """Return the device-seconds and the ledger entries of a period.
+
+        Args:
+            since: start of the period, in seconds since the epoch.
+            until: end of the period, in seconds since the epoch.
+            mine: only the caller's own usage; None: only if no group is given.
+        """
+        parameters = {
             "group": group,
             "since": "" if since is None else f"{since:.0f}",
             "until": "" if until is None else f"{until:.0f}",
@@ -29,10 +38,10 @@ class UsageCalls(Connection):
             "by": "" if by == "owner" else by,
             "mine": "" if mine is None else str(mine).lower(),
         }
-        query = {name: value for name, value in asked.items() if value}
+        query = {name: value for name, value in parameters.items() if value}
         return await self._read_call(Call(method="GET", path="usage", query=query), UsageReport)
 
     async def history(self, span: str, group: str = "") -> HistoryOut:
-        """Report utilization and wait times over a day, a week or a term."""
+        """Return the utilization and wait times of a day, a week or a term."""
         query = {"span": span, "group": group}
         return await self._read_call(Call(method="GET", path="history", query=query), HistoryOut)

@@ -1,1 +1,1 @@
-"""How a call travels: connection, credentials, retries and event streams."""
+"""HTTP transport of the client: connection, credentials, retries and event streams."""

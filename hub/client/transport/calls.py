@@ -1,7 +1,7 @@
-"""Calls, responses and transports, without any input or output.
+"""Calls, responses and the ``Transport`` protocol; performs no I/O.
 
-A transport sends a ``Call`` and returns an ``HttpAnswer``; there is one for threads and one for an
-event loop. Everything else that the client knows about the service is above it, once.
+A transport sends a ``Call`` and returns an ``HttpResponse``; one implementation blocks a thread,
+another runs in an event loop. The code above the transport is the same for both.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from typing import Protocol, TypeAlias
 import httpx
 
 from ...errors import CarrelError, InvalidArgument, InvalidInput, Unavailable
-from .error_map import AWAY, failure, no_carrel
+from .error_map import AWAY, failure, site_unreachable
 from .site_url import SiteUrl
 
 Query: TypeAlias = Mapping[str, str | int | Sequence[str]]
 
-
 RELEASE_SECONDS = 3600.0
-"""A release is validated in the grading sandbox before the response."""
+"""Timeout of a release, which the grading sandbox validates before the response."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +31,7 @@ class Call:
         json: the body; None for none.
         form: the fields of a form body.
         silence: seconds without data after which the connection counts as lost; None for the
-            time-out of the client.
+            timeout of the client.
     """
 
     method: str
@@ -45,15 +44,15 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HttpAnswer:
-    """A successful response; all others raise."""
+class HttpResponse:
+    """A successful response; all other responses raise an error."""
 
     headers: Mapping[str, str]
     content: bytes
 
 
 class Transport(Protocol):
-    """Sends calls. Raises the classes of ``hub.errors`` and nothing of the library below.
+    """Sends calls; raises only the classes of ``hub.errors``.
 
     Attributes:
         reached: whether a service, or a proxy in front of it, has ever responded.
@@ -66,7 +65,7 @@ class Transport(Protocol):
     @property
     def closed(self) -> bool: ...
 
-    async def send(self, call: Call) -> HttpAnswer: ...
+    async def send(self, call: Call) -> HttpResponse: ...
 
     def lines(self, call: Call) -> AsyncGenerator[str, None]:
         """Yield the lines of a response as they arrive."""
@@ -77,13 +76,17 @@ class Transport(Protocol):
     async def pause(self, seconds: float) -> None: ...
 
     def now(self) -> float:
-        """A monotonic clock."""
+        """Return the time of a monotonic clock, in seconds."""
 
     async def close(self) -> None: ...
 
 
-def built(http: httpx.Client | httpx.AsyncClient, call: Call) -> httpx.Request:
-    """Raises InvalidArgument if HTTP or JSON cannot carry a value of the call."""
+def build_request(http: httpx.Client | httpx.AsyncClient, call: Call) -> httpx.Request:
+    """Return the HTTP request of a call.
+
+    Raises:
+        InvalidArgument: HTTP or JSON cannot represent a value of the call.
+    """
     timeout = http.timeout
     if call.silence is not None:
         timeout = httpx.Timeout(timeout.connect, read=call.silence)
@@ -91,7 +94,7 @@ def built(http: httpx.Client | httpx.AsyncClient, call: Call) -> httpx.Request:
         return http.build_request(
             call.method,
             call.path,
-            params={name: _plain(value) for name, value in call.query.items()},
+            params={name: _parameter(value) for name, value in call.query.items()},
             json=call.json,
             data=call.form,
             headers=dict(call.headers),
@@ -107,42 +110,41 @@ def built(http: httpx.Client | httpx.AsyncClient, call: Call) -> httpx.Request:
         ) from None
 
 
-def _plain(value: str | int | Sequence[str]) -> str | int | list[str]:
+def _parameter(value: str | int | Sequence[str]) -> str | int | list[str]:
     return value if isinstance(value, str | int) else list(value)
 
 
-def settled(site: SiteUrl, answer: httpx.Response) -> HttpAnswer:
-    """Return a complete response, or raise the error that it stands for."""
-    if not answer.is_success:
-        raise failure(site.base, answer.status_code, answer.content)
-    return HttpAnswer(headers=answer.headers, content=answer.content)
+def successful(site: SiteUrl, response: httpx.Response) -> HttpResponse:
+    """Return a response that was read completely; raises the error of an error response."""
+    if not response.is_success:
+        raise failure(site.base, response.status_code, response.content)
+    return HttpResponse(headers=response.headers, content=response.content)
 
 
-def shows_a_service(answer: httpx.Response) -> bool:
-    """Return whether Carrel sent this, not a proxy that waits for it."""
-    return answer.status_code in AWAY or answer.is_success
+def is_from_site(response: httpx.Response) -> bool:
+    """Whether the response shows that a Carrel, or its proxy, is at this address."""
+    return response.status_code in AWAY or response.is_success
 
 
-def broken(site: SiteUrl, error: httpx.TransportError) -> CarrelError:
+def connection_error(site: SiteUrl, error: httpx.TransportError) -> CarrelError:
     """Return the error for a connection that failed or was lost."""
     if isinstance(error, httpx.ConnectError):
-        return no_carrel(site.base, str(error))
+        return site_unreachable(site.base, str(error))
     return Unavailable(
-        f"The connection to the Carrel at {site.base} was lost: "
-        f"{str(error) or type(error).__name__}.",
+        f"The connection to Carrel at {site.base} was lost: {str(error) or type(error).__name__}.",
         accepted="It may be restarting: try again in a moment.",
     )
 
 
-def options_for(site: SiteUrl, token: str) -> tuple[str, dict[str, str]]:
-    """Base URL and headers of all calls to a site.
+def client_options(site: SiteUrl, token: str) -> tuple[str, dict[str, str]]:
+    """Return the base URL and the headers of all calls to a site.
 
     Raises:
         InvalidInput: no header can contain the token.
     """
     if not (token.isascii() and token.isprintable()):
         raise InvalidInput(
-            f"The token for {site.base} contains characters that no token has.",
+            f"The token for {site.base} contains characters that are not allowed in a token.",
             accepted=f"Sign in again with: carrel login {site.base}",
         )
     return (

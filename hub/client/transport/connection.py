@@ -1,4 +1,4 @@
-"""The connection to one site for one user: send calls, and read responses."""
+"""Send calls to one site for one user, and validate the responses."""
 
 from __future__ import annotations
 
@@ -10,33 +10,38 @@ from urllib.parse import quote
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from ...errors import InvalidArgument, Unavailable
-from .calls import Call, HttpAnswer, Transport
-from .credentials import credentials_here
-from .error_map import no_carrel
+from .calls import Call, HttpResponse, Transport
+from .credentials import current_credentials
+from .error_map import site_unreachable
 from .retry import RetryPolicy
 from .site_url import SiteUrl
 from .sse import Message
 from .transports import LoopTransport
 
 M = TypeVar("M", bound=BaseModel)
-REPEATED_SECONDS = 20.0
+RETRY_SECONDS = 20.0
+"""How long calls that are safe to repeat are retried."""
 
 
 class Connection:
-    """The base of ``AsyncClient``: sends its calls."""
+    """Base class of the clients; sends their calls.
+
+    Args:
+        url: any address of the site.
+        timeout: of a call, in seconds.
+    """
 
     def __init__(
         self, url: str, token: str, *, timeout: float = 30.0, transport: Transport | None = None
     ) -> None:
-        """``url``: any address of the site."""
         self.site = SiteUrl.at(url)
         self._transport = transport or LoopTransport(self.site, token, timeout)
 
     @classmethod
     def from_environment(cls, url: str | None = None) -> Self:
-        """Return the client of the current user: see ``credentials_here``."""
-        found = credentials_here(url)
-        return cls(found.url, found.token)
+        """Return the client of the current user: see ``current_credentials``."""
+        credentials = current_credentials(url)
+        return cls(credentials.url, credentials.token)
 
     async def __aenter__(self) -> Self:
         return self
@@ -52,8 +57,8 @@ class Connection:
     async def close(self) -> None:
         await self._transport.close()
 
-    async def send(self, call: Call) -> HttpAnswer:
-        """Send any other call."""
+    async def send(self, call: Call) -> HttpResponse:
+        """Send a call that has no method of its own."""
         return await self._transport.send(call)
 
     async def _get(self, path: str, model: type[M]) -> M:
@@ -67,31 +72,31 @@ class Connection:
     ) -> M:
         return await self._read_call(Call(method="POST", path=path, json=body), model)
 
-    async def _repeated(self, call: Call, model: type[M]) -> M:
-        """Send a call that is safe to repeat: retried after a lost connection."""
-        patience = RetryPolicy(seconds=REPEATED_SECONDS)
+    async def _send_repeatable(self, call: Call, model: type[M]) -> M:
+        """Send a call that is safe to repeat; retry it after a lost connection."""
+        retries = RetryPolicy(seconds=RETRY_SECONDS)
         while True:
             try:
                 return self._read(await self._transport.send(call), model)
             except Unavailable as error:
-                # No retry if nothing ever responded: the address may be wrong.
+                # Without any response so far, the address may be wrong.
                 if not self._transport.reached:
                     raise
-                pause = patience.lost(error, self._transport.now())
+                pause = retries.failed(error, self._transport.now())
             await self._transport.pause(pause)
 
-    def _read(self, answer: HttpAnswer, model: type[M]) -> M:
-        return self._understood(answer.content, model.model_validate_json)
+    def _read(self, response: HttpResponse, model: type[M]) -> M:
+        return self._validated(response.content, model.model_validate_json)
 
     def _parse(self, message: Message, model: type[M]) -> M:
-        return self._understood(message.data, model.model_validate_json)
+        return self._validated(message.data, model.model_validate_json)
 
-    def _understood(self, content: str | bytes, read: Callable[[str | bytes], M]) -> M:
+    def _validated(self, content: str | bytes, read: Callable[[str | bytes], M]) -> M:
         try:
             return read(content)
         except ValidationError as error:
-            raise no_carrel(
-                self.site.base, "what answered there does not speak Carrel's language"
+            raise site_unreachable(
+                self.site.base, "the response is not in the format of Carrel's API"
             ) from error
 
 
@@ -99,7 +104,7 @@ def segment(text: str) -> str:
     """Quote text as one path segment of a URL.
 
     Raises:
-        InvalidArgument: addresses cannot contain it, since it is empty, a dot or no Unicode text.
+        InvalidArgument: the text is empty, ``.``, ``..`` or not Unicode, and cannot be a segment.
     """
     try:
         quoted = quote(text, safe="")

@@ -33,34 +33,37 @@ class Credentials:
     expires_at: float | None = None
 
 
-def credentials_here(url: str | None = None) -> Credentials:
+def current_credentials(url: str | None = None) -> Credentials:
     """Return the credentials of the current user.
 
     1. ``CARREL_TOKEN`` with ``url``, ``CARREL_URL`` or the default site
     2. inside a session: ``CARREL_URL`` and ``JUPYTERHUB_API_TOKEN``
-    3. elsewhere: what ``carrel login`` stored for ``url`` or the default site
+    3. elsewhere: the credentials that ``carrel login`` stored for ``url`` or the default site
 
     Raises:
-        Forbidden: not signed in; the message says how to.
+        Forbidden: not signed in; the message names the command to sign in.
     """
     here = os.environ.get("CARREL_URL")
     if token := os.environ.get("CARREL_TOKEN"):
-        address = url or here or CredentialsFile.of_this_account().find().url
+        address = url or here or CredentialsFile.of_current_user().find().url
         return Credentials(url=address, user="", token=token)
     token = os.environ.get("JUPYTERHUB_API_TOKEN")
     if here and token and _is_session_of(here, url):
         return Credentials(url=here, user="", token=token)
-    return CredentialsFile.of_this_account().find(url or here)
+    return CredentialsFile.of_current_user().find(url or here)
 
 
 def session_home(url: str | None = None) -> Path | None:
-    """Return the home folder, inside a session of that site: jobs see it too."""
+    """Return the home folder, which jobs see too; None outside of a session of that site."""
     here, token = os.environ.get("CARREL_URL"), os.environ.get("JUPYTERHUB_API_TOKEN")
     return Path.home().resolve() if here and token and _is_session_of(here, url) else None
 
 
 def public_site(site: SiteUrl) -> SiteUrl:
-    """Return the address of the site for browsers: a session in a container uses another one."""
+    """Return the address of the site for browsers.
+
+    A session in a container reaches the site at another address.
+    """
     here, public = os.environ.get("CARREL_URL"), os.environ.get("CARREL_PUBLIC_URL")
     return SiteUrl.at(public) if here and public and SiteUrl.at(here) == site else site
 
@@ -71,12 +74,12 @@ def _is_session_of(here: str, url: str | None) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CredentialsFile:
-    """The stored sites, one of them the default (the last sign-in)."""
+    """The file of stored sites; the site of the last sign-in is the default."""
 
     path: Path
 
     @classmethod
-    def of_this_account(cls) -> Self:
+    def of_current_user(cls) -> Self:
         home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
         return cls(path=Path(home) / "carrel" / "credentials.json")
 
@@ -87,22 +90,22 @@ class CredentialsFile:
             Forbidden: not signed in there.
         """
         default, sites = self._read()
-        wanted = SiteUrl.at(url).base if url else default
-        if wanted and wanted in sites:
-            return sites[wanted]
-        known = ", ".join(sorted(sites))
+        site = SiteUrl.at(url).base if url else default
+        if site and site in sites:
+            return sites[site]
+        signed_in = ", ".join(sorted(sites))
         raise Forbidden(
-            f"You are not signed in to {wanted}." if wanted else "You are not signed in.",
-            accepted=f"Sign in with: carrel login {wanted or 'URL'}"
-            + (f" (signed in to: {known})." if known else ""),
+            f"You are not signed in to {site}." if site else "You are not signed in.",
+            accepted=f"Sign in with: carrel login {site or 'URL'}"
+            + (f" (signed in to: {signed_in})." if signed_in else ""),
         )
 
-    def keep(self, credentials: Credentials) -> None:
+    def add(self, credentials: Credentials) -> None:
         """Store credentials and make their site the default."""
         _, sites = self._read()
         self._write(credentials.url, sites | {credentials.url: credentials})
 
-    def forget(self, url: str) -> None:
+    def remove(self, url: str) -> None:
         """Remove a site, if it is stored; another one becomes the default."""
         default, sites = self._read()
         sites.pop(url, None)
@@ -110,9 +113,9 @@ class CredentialsFile:
 
     def _read(self) -> tuple[str, dict[str, Credentials]]:
         try:
-            found = json.loads(self.path.read_text())
-            sites = {url: Credentials(url=url, **site) for url, site in found["sites"].items()}
-            return str(found["default"]), sites
+            stored = json.loads(self.path.read_text())
+            sites = {url: Credentials(url=url, **site) for url, site in stored["sites"].items()}
+            return str(stored["default"]), sites
         except FileNotFoundError:
             return "", {}
         except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -123,8 +126,9 @@ class CredentialsFile:
 
     def _write(self, default: str, sites: dict[str, Credentials]) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        plain = {
+        entries = {
             url: {name: value for name, value in asdict(site).items() if name != "url"}
             for url, site in sites.items()
         }
-        write_private(self.path, json.dumps({"default": default, "sites": plain}, indent=2) + "\n")
+        content = json.dumps({"default": default, "sites": entries}, indent=2)
+        write_private(self.path, content + "\n")

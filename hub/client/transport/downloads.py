@@ -1,4 +1,4 @@
-"""Responses that are files."""
+"""Read files and parts of logs from responses."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Self
 from urllib.parse import unquote
 
-from .calls import HttpAnswer
+from .calls import HttpResponse
 
-# The encoded name is the real one; the other is for programs that do not know it (RFC 6266).
+# The encoded name takes precedence; the plain name is for older programs (RFC 6266).
 _ENCODED_NAME = re.compile(r"filename\*=UTF-8''([^;]+)", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"filename=\"([^\"]+)\"", re.IGNORECASE)
 
@@ -22,26 +22,26 @@ class LogPart:
     next_offset: int
 
     @classmethod
-    def of(cls, answer: HttpAnswer, offset: int) -> Self:
-        """``offset``: the requested offset."""
-        until = answer.headers.get("X-Carrel-Offset", "")
-        following = int(until) if until.isdecimal() else offset + len(answer.content)
-        return cls(content=answer.content, next_offset=following)
+    def of(cls, response: HttpResponse, offset: int) -> Self:
+        """Return the part in a response to a call with this ``offset``."""
+        header = response.headers.get("X-Carrel-Offset", "")
+        next_offset = int(header) if header.isdecimal() else offset + len(response.content)
+        return cls(content=response.content, next_offset=next_offset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputFile:
-    """The executed notebook, complete or so far."""
+    """The executed notebook; partial while the job runs."""
 
     name: str
     content: bytes
 
     @classmethod
-    def of(cls, answer: HttpAnswer, request_id: str) -> Self:
-        header = answer.headers.get("Content-Disposition", "")
+    def of(cls, response: HttpResponse, request_id: str) -> Self:
+        header = response.headers.get("Content-Disposition", "")
         if encoded := _ENCODED_NAME.search(header):
             name = unquote(encoded[1])
         else:
             plain = _PLAIN_NAME.search(header)
             name = plain[1] if plain else f"{request_id}.ipynb"
-        return cls(name=name, content=answer.content)
+        return cls(name=name, content=response.content)

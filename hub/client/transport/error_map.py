@@ -54,7 +54,7 @@ class _Problem(Out):
     field: str = ""
 
 
-class _Older(Out):
+class _LegacyError(Out):
     """The error format of older services."""
 
     error: ErrorBody
@@ -62,20 +62,20 @@ class _Older(Out):
 
 def failure(url: str, status: int, body: bytes) -> CarrelError:
     """Return the error of a response, with the service's own message if it has one."""
-    error, field = _said(body)
+    error, field = _service_error(body)
     if error is None:
-        return _unspoken(url, status)
-    by_code = {each.code: each for each in _classes(CarrelError)}
+        return _foreign_error(url, status)
+    by_code = {error_class.code: error_class for error_class in _classes(CarrelError)}
     kind = by_code.get(error.code) or _BY_STATUS.get(status, CarrelError)
     accepted = error.accepted
     if status == HTTPStatus.UNAUTHORIZED:
-        # The message of the service is for all programs; users of the command line need a command.
+        # The service's hint is for all programs; users of the command line need a command.
         accepted = f"Sign in again with: carrel login {url}"
     return kind(error.message, accepted=accepted, field=field)
 
 
-def _said(body: bytes) -> tuple[ErrorBody | None, str]:
-    """Return what was wrong, and in which field."""
+def _service_error(body: bytes) -> tuple[ErrorBody | None, str]:
+    """Return the error in a response of Carrel and the field it is about; None for others."""
     try:
         problem = _Problem.model_validate_json(body)
         error = ErrorBody(code=problem.code, message=problem.detail, accepted=problem.accepted)
@@ -83,34 +83,38 @@ def _said(body: bytes) -> tuple[ErrorBody | None, str]:
     except ValidationError:
         pass  # the older format, or not from Carrel
     try:
-        return _Older.model_validate_json(body).error, ""
+        return _LegacyError.model_validate_json(body).error, ""
     except ValidationError:
         return None, ""
 
 
-def _unspoken(url: str, status: int) -> CarrelError:
+def _foreign_error(url: str, status: int) -> CarrelError:
     """Return the error for a response that is not from Carrel: from the proxy, JupyterHub or
     another server.
     """
     if status in AWAY:
         return Unavailable(
-            f"The Carrel at {url} is not responding (status {status}).",
+            f"Carrel at {url} is not responding (status {status}).",
             accepted="It may be restarting: try again in a moment.",
         )
     if status in {401, 403}:
         return Forbidden(
-            f"The Carrel at {url} does not accept this token.",
+            f"Carrel at {url} does not accept this token.",
             accepted=f"Sign in again with: carrel login {url}",
         )
     if status in {301, 302, 303, 307, 308, 404, 405, 424}:
-        return no_carrel(url, f"what is there answered with status {status}")
+        return site_unreachable(url, f"the server there answered with status {status}")
     return _BY_STATUS.get(status, CarrelError)(
-        f"The Carrel at {url} answered with status {status} and no explanation."
+        f"Carrel at {url} answered with status {status} without a message."
     )
 
 
-def no_carrel(url: str, why: str) -> Unavailable:
-    """Also while the proxy restarts without its routes, so that followers retry."""
+def site_unreachable(url: str, why: str) -> Unavailable:
+    """Return the error for an address where Carrel does not answer.
+
+    It is Unavailable because the proxy also answers like this while it restarts without its
+    routes: followers then retry.
+    """
     return Unavailable(
         f"No Carrel answers at {url}: {_ERRNO.sub('', why)}.",
         accepted="Check that it is running, and use the address that you open in the browser.",

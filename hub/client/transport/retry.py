@@ -1,4 +1,4 @@
-"""How long and how often a client retries while the service is away."""
+"""Retry with exponential backoff while the service does not respond."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _DEFAULT_SECONDS = 1.0
 _SHORTEST_SECONDS = 0.1
 
 
-def retry_after(answer: httpx.Response) -> float | None:
-    """Return how long the service asks to wait; None unless it refused one call too many.
+def retry_after(response: httpx.Response) -> float | None:
+    """Return the seconds to wait before the call is repeated; None unless the status is 429.
 
-    Such a call has had no effect, whatever its method.
+    A call with status 429 had no effect, whatever its method.
     """
-    if answer.status_code != httpx.codes.TOO_MANY_REQUESTS:
+    if response.status_code != httpx.codes.TOO_MANY_REQUESTS:
         return None
     try:
-        seconds = float(answer.headers.get("Retry-After", ""))
-    except ValueError:  # a date, which our service never sends, or nothing
+        seconds = float(response.headers.get("Retry-After", ""))
+    except ValueError:  # missing, or a date, which the service never sends
         return _DEFAULT_SECONDS
     return max(seconds, _SHORTEST_SECONDS) if seconds < PATIENCE_SECONDS else PATIENCE_SECONDS
 
 
 def pauses() -> Iterator[float]:
-    """Doubles, up to the longest pause."""
+    """Yield pauses in seconds that double up to ``LONGEST_PAUSE_SECONDS``."""
     pause = FIRST_PAUSE_SECONDS
     while True:
         yield pause
@@ -45,28 +45,29 @@ class RetryPolicy:
     """The retries of one caller.
 
     Attributes:
-        seconds: how long the service may be away at a time.
+        seconds: how long to retry without any response.
     """
 
     seconds: float
-    _away_since: float | None = None
+    _failing_since: float | None = None
     _pauses: Iterator[float] = field(default_factory=pauses)
 
-    def well(self) -> None:
-        """Note that the service responded."""
-        self._away_since, self._pauses = None, pauses()
+    def succeeded(self) -> None:
+        """Record that the service responded."""
+        self._failing_since, self._pauses = None, pauses()
 
-    def lost(self, error: Unavailable, now: float) -> float:
-        """Note that the service did not respond; return the pause before the next attempt.
+    def failed(self, error: Unavailable, now: float) -> float:
+        """Record that the service did not respond; return the pause before the next attempt.
 
         Raises:
-            Unavailable: ``error``, if it has been away for too long.
+            Unavailable: ``error``, if there was no response for ``seconds``.
         """
-        if self._away_since is None:
-            self._away_since = now
-        if now - self._away_since > self.seconds:
+        if self._failing_since is None:
+            self._failing_since = now
+        if now - self._failing_since > self.seconds:
             raise error
         return self.pause()
 
     def pause(self) -> float:
+        """Return the pause in seconds before the next attempt."""
         return next(self._pauses)

@@ -1,4 +1,4 @@
-"""The address of a site, from any of its pages in the browser."""
+"""Derive the address of a site from the URL of any of its pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BELOW_BASE = re.compile(r"/(?:hub|services|user)(?:/|$)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteUrl:
-    """One site.
+    """The address of a site.
 
     Attributes:
         base: JupyterHub's base URL with a trailing slash (``https://host/jupyter/``).
@@ -31,12 +31,12 @@ class SiteUrl:
 
     @classmethod
     def at(cls, url: str) -> Self:
-        """Accept the base URL and everything below it (``…/hub/home``, ``…/user/anna/lab``).
+        """Parse the base URL, or any URL below it (``…/hub/home``, ``…/user/anna/lab``).
 
         Without a scheme, ``http`` is assumed for this machine and ``https`` for any other.
 
         Raises:
-            InvalidInput: this is not an address.
+            InvalidInput: the text is not a web address.
         """
         parts = _web_address(url.strip())
         if parts is None:
@@ -47,7 +47,7 @@ class SiteUrl:
 
     @property
     def service(self) -> str:
-        """The service, without a trailing slash."""
+        """URL of the Carrel service, without a trailing slash."""
         return self.base + "services/carrel"
 
     @property
@@ -56,7 +56,7 @@ class SiteUrl:
 
     @property
     def trusts_environment(self) -> bool:
-        """Whether to use a proxy from the environment: not for this machine."""
+        """Whether to use a proxy from the environment; False for addresses of this machine."""
         return not is_loopback(urlsplit(self.base).hostname or "")
 
 

@@ -1,4 +1,4 @@
-"""Parse server-sent events from bytes (the part of the standard that Carrel uses)."""
+"""Parse server-sent events (the part of the standard that Carrel uses)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Message:
 
 @dataclass(slots=True)
 class Parser:
-    """Collects lines; an empty line completes a message. Comments are ignored."""
+    """Assembles messages from lines: an empty line ends a message, comments are ignored."""
 
     _event: str = ""
     _id: str = ""
     _data: list[str] = field(default_factory=list)
 
     def feed(self, line: str) -> Message | None:
-        """Take one line without its end; return the message that it completes, if any."""
+        """Add a line without its line end; return the message that it completes, if any."""
         if not line:
             return self._complete()
         name, _, value = line.partition(":")
@@ -45,7 +45,7 @@ class Parser:
 
 @dataclass(slots=True)
 class LineSplitter:
-    """Splits a stream into lines at line feeds alone.
+    """Splits a stream into lines at line feeds only.
 
     ``iter_lines`` of httpx also splits at U+2028, U+0085 and others, which JSON may contain.
     """
@@ -53,6 +53,6 @@ class LineSplitter:
     _rest: bytes = b""
 
     def feed(self, part: bytes) -> list[str]:
-        """Take the next bytes; return the lines that they complete, without their ends."""
+        """Add bytes; return the lines that they complete, without their line ends."""
         *whole, self._rest = (self._rest + part).split(b"\n")
         return [line.removesuffix(b"\r").decode("utf-8", "replace") for line in whole]

@@ -1,4 +1,4 @@
-"""The transports of calls: in an event loop, and blocking a thread."""
+"""Implementations of ``Transport``: in an event loop, and blocking a thread."""
 
 from __future__ import annotations
 
@@ -11,13 +11,21 @@ from weakref import WeakKeyDictionary
 import httpx
 
 from ...errors import CarrelError, Unavailable
-from .calls import Call, HttpAnswer, broken, built, options_for, settled, shows_a_service
+from .calls import (
+    Call,
+    HttpResponse,
+    build_request,
+    client_options,
+    connection_error,
+    is_from_site,
+    successful,
+)
 from .retry import PATIENCE_SECONDS, retry_after
 from .site_url import SiteUrl
 from .sse import LineSplitter
 
 POOLED_SECONDS = 15.0
-"""Time-out of one call of a spawner."""
+"""Timeout of a call of a spawner."""
 
 _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], httpx.AsyncClient]] = (
     WeakKeyDictionary()
@@ -25,9 +33,9 @@ _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], httpx
 
 
 def pooled_http(base: str = "", headers: Mapping[str, str] | None = None) -> httpx.AsyncClient:
-    """Return the connection pool of this event loop for one address and its headers.
+    """Return the connection pool of this event loop for an address and a token.
 
-    The number of connections is not limited: every spawner that waits holds a stream.
+    The number of connections is not limited, because every waiting spawner keeps a stream open.
     """
     pools = _pools.setdefault(asyncio.get_running_loop(), {})
     key = base, (headers or {}).get("Authorization", "")
@@ -43,12 +51,12 @@ def pooled_http(base: str = "", headers: Mapping[str, str] | None = None) -> htt
 
 
 class LoopTransport:
-    """For programs with an event loop."""
+    """Sends calls in an event loop."""
 
     def __init__(self, site: SiteUrl, token: str, timeout: float) -> None:
         self.site = site
         self.reached = False
-        base, headers = options_for(site, token)
+        base, headers = client_options(site, token)
         self._client = httpx.AsyncClient(
             base_url=base, headers=headers, timeout=timeout, trust_env=site.trusts_environment
         )
@@ -57,21 +65,21 @@ class LoopTransport:
     def closed(self) -> bool:
         return self._client.is_closed
 
-    async def send(self, call: Call) -> HttpAnswer:
-        async with self._answer(call) as answer:
-            await answer.aread()
-            return settled(self.site, answer)
+    async def send(self, call: Call) -> HttpResponse:
+        async with self._response(call) as response:
+            await response.aread()
+            return successful(self.site, response)
 
     async def lines(self, call: Call) -> AsyncGenerator[str, None]:
-        async with self._answer(call) as answer:
+        async with self._response(call) as response:
             splitter = LineSplitter()
-            async for part in answer.aiter_bytes():
+            async for part in response.aiter_bytes():
                 for line in splitter.feed(part):
                     yield line
 
     async def parts(self, call: Call) -> AsyncGenerator[bytes, None]:
-        async with self._answer(call) as answer:
-            async for part in answer.aiter_bytes():
+        async with self._response(call) as response:
+            async for part in response.aiter_bytes():
                 yield part
 
     async def pause(self, seconds: float) -> None:
@@ -84,48 +92,48 @@ class LoopTransport:
         await self._client.aclose()
 
     @asynccontextmanager
-    async def _answer(self, call: Call) -> AsyncIterator[httpx.Response]:
+    async def _response(self, call: Call) -> AsyncIterator[httpx.Response]:
         try:
-            answer = await self._admitted(call)
+            response = await self._send_admitted(call)
             try:
-                self.reached = self.reached or shows_a_service(answer)
-                if not answer.is_success:
-                    await answer.aread()
-                    settled(self.site, answer)
-                yield answer
+                self.reached = self.reached or is_from_site(response)
+                if not response.is_success:
+                    await response.aread()
+                    successful(self.site, response)
+                yield response
             finally:
-                await answer.aclose()
+                await response.aclose()
         except httpx.TransportError as error:
             self.reached = self.reached or not isinstance(error, httpx.ConnectError)
-            raise self._broken(error) from error
+            raise self._connection_error(error) from error
 
-    async def _admitted(self, call: Call) -> httpx.Response:
-        """Send the call again for as long as the service refuses it as one too many."""
+    async def _send_admitted(self, call: Call) -> httpx.Response:
+        """Send the call; repeat it while the service answers 429 (too many requests)."""
         waited, http = 0.0, self._http()
         while True:
-            answer = await http.send(built(http, call), stream=True)
-            pause = retry_after(answer)
+            response = await http.send(build_request(http, call), stream=True)
+            pause = retry_after(response)
             if pause is None or waited >= PATIENCE_SECONDS:
-                return answer
-            await answer.aread()
-            await answer.aclose()
+                return response
+            await response.aread()
+            await response.aclose()
             await self.pause(pause)
             waited += pause
 
     def _http(self) -> httpx.AsyncClient:
         return self._client
 
-    def _broken(self, error: httpx.TransportError) -> CarrelError:
-        return broken(self.site, error)
+    def _connection_error(self, error: httpx.TransportError) -> CarrelError:
+        return connection_error(self.site, error)
 
 
 class PooledTransport(LoopTransport):
-    """For JupyterHub's spawners: all of one event loop share a pool, which lives as long."""
+    """Sends the calls of JupyterHub's spawners, which share one pool per event loop."""
 
     def __init__(self, site: SiteUrl, token: str) -> None:
         self.site = site
         self.reached = False
-        self._base, self._headers = options_for(site, token)
+        self._base, self._headers = client_options(site, token)
 
     @property
     def closed(self) -> bool:
@@ -137,7 +145,7 @@ class PooledTransport(LoopTransport):
     def _http(self) -> httpx.AsyncClient:
         return pooled_http(self._base, self._headers)
 
-    def _broken(self, error: httpx.TransportError) -> CarrelError:
+    def _connection_error(self, error: httpx.TransportError) -> CarrelError:
         return Unavailable(
             "The Carrel service is not responding.",
             accepted=f"({str(error) or type(error).__name__})",
@@ -145,9 +153,11 @@ class PooledTransport(LoopTransport):
 
 
 class ThreadTransport:
-    """For programs without an event loop: its coroutines block and never suspend.
+    """Sends calls in programs without an event loop: its coroutines block and never suspend.
 
-    ``sleep`` and ``clock`` time the retries.
+    Args:
+        sleep: pauses between retries.
+        clock: a monotonic clock, for the limit of the retries.
     """
 
     def __init__(
@@ -161,7 +171,7 @@ class ThreadTransport:
         self.site = site
         self.reached = False
         self._sleep, self._clock = sleep, clock
-        base, headers = options_for(site, token)
+        base, headers = client_options(site, token)
         self._http = httpx.Client(
             base_url=base, headers=headers, timeout=timeout, trust_env=site.trusts_environment
         )
@@ -170,21 +180,21 @@ class ThreadTransport:
     def closed(self) -> bool:
         return self._http.is_closed
 
-    async def send(self, call: Call) -> HttpAnswer:
-        with self._answer(call) as answer:
-            answer.read()
-            return settled(self.site, answer)
+    async def send(self, call: Call) -> HttpResponse:
+        with self._response(call) as response:
+            response.read()
+            return successful(self.site, response)
 
     async def lines(self, call: Call) -> AsyncGenerator[str, None]:
-        with self._answer(call) as answer:
+        with self._response(call) as response:
             splitter = LineSplitter()
-            for part in answer.iter_bytes():
+            for part in response.iter_bytes():
                 for line in splitter.feed(part):
                     yield line
 
     async def parts(self, call: Call) -> AsyncGenerator[bytes, None]:
-        with self._answer(call) as answer:
-            for part in answer.iter_bytes():
+        with self._response(call) as response:
+            for part in response.iter_bytes():
                 yield part
 
     async def pause(self, seconds: float) -> None:
@@ -197,30 +207,30 @@ class ThreadTransport:
         self._http.close()
 
     @contextmanager
-    def _answer(self, call: Call) -> Iterator[httpx.Response]:
+    def _response(self, call: Call) -> Iterator[httpx.Response]:
         try:
-            answer = self._admitted(call)
+            response = self._send_admitted(call)
             try:
-                self.reached = self.reached or shows_a_service(answer)
-                if not answer.is_success:
-                    answer.read()
-                    settled(self.site, answer)
-                yield answer
+                self.reached = self.reached or is_from_site(response)
+                if not response.is_success:
+                    response.read()
+                    successful(self.site, response)
+                yield response
             finally:
-                answer.close()
+                response.close()
         except httpx.TransportError as error:
             self.reached = self.reached or not isinstance(error, httpx.ConnectError)
-            raise broken(self.site, error) from error
+            raise connection_error(self.site, error) from error
 
-    def _admitted(self, call: Call) -> httpx.Response:
-        """Send the call again for as long as the service refuses it as one too many."""
+    def _send_admitted(self, call: Call) -> httpx.Response:
+        """Send the call; repeat it while the service answers 429 (too many requests)."""
         waited = 0.0
         while True:
-            answer = self._http.send(built(self._http, call), stream=True)
-            pause = retry_after(answer)
+            response = self._http.send(build_request(self._http, call), stream=True)
+            pause = retry_after(response)
             if pause is None or waited >= PATIENCE_SECONDS:
-                return answer
-            answer.read()
-            answer.close()
+                return response
+            response.read()
+            response.close()
             self._sleep(pause)
             waited += pause

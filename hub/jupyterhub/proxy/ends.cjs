@@ -1,13 +1,13 @@
-// Loaded into the proxy, so that no client waits for a connection that has ended.
+// Preloaded into the proxy: close connections in time.
 //
-// An answer whose server died in the middle of it ends for its reader too. The proxy pipes what a
-// server sends into what a browser reads, and a pipe whose source breaks off leaves its target
-// open. A page that listens to a stream of a service that was killed would listen for ever; cut
-// off, it connects again by itself.
+// A response whose server died is closed for the browser too. The proxy pipes the response of a
+// server into the response to the browser, and Node leaves the target of a pipe open when the
+// source is cut off: a page with an event stream would wait for ever. After the close, it
+// reconnects.
 //
-// And a connection that has been idle is let go before the service closes it, after 30 seconds
-// (hub/web/app.py). The proxy keeps connections and asks again on them: a question that
-// meets the closing would be answered with "503 Service Unavailable".
+// The proxy reuses idle connections to the service, which closes them after 30 seconds
+// (hub/web/app.py). A request sent while the service closes the connection would fail with
+// "503 Service Unavailable", so the proxy closes idle connections earlier.
 "use strict";
 const http = require("node:http");
 const { IncomingMessage, ServerResponse } = http;

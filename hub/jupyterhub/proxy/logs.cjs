@@ -1,9 +1,8 @@
-// Loaded into the proxy, so that a log that cannot be written ends nothing.
+// Preloaded into the proxy: keep serving when the log cannot be written.
 //
 // Node writes to a file synchronously. On a full disk the first error destroys the stream, every
-// further line is an error as well, the proxy logs that error, and so on: it would spin, and no
-// page would be answered. What cannot be written is dropped here; later lines are written again as
-// soon as there is space.
+// further line fails as well, the proxy logs that error, and so on: it would spin and answer no
+// request. Lines that cannot be written are dropped; logging resumes as soon as there is space.
 "use strict";
 const fs = require("node:fs");
 

@@ -162,7 +162,7 @@ class Service:
     """What is yielded of a followed request."""
     followed: list[str] = field(default_factory=list)
 
-    async def tell_kernels(self, request_id: str, kernels: KernelsIn) -> WatchOut:
+    async def report_kernels(self, request_id: str, kernels: KernelsIn) -> WatchOut:
         self.asked.append(kernels)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):

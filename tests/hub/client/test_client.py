@@ -330,16 +330,16 @@ class TestCredentials:
     def test_several_sites_are_kept_privately_and_the_last_is_the_default(
         self, tmp_path: Path
     ) -> None:
-        stored = CredentialsFile.of_this_account()
+        stored = CredentialsFile.of_current_user()
         first = Credentials(url="http://one/", user="anna", token="t1")
         second = Credentials(url="http://two/", user="anna", token="t2", expires_at=5.0)
-        stored.keep(first)
-        stored.keep(second)
+        stored.add(first)
+        stored.add(second)
         assert stored.path == tmp_path / "carrel" / "credentials.json"
         assert stat.S_IMODE(os.stat(stored.path).st_mode) == 0o600
         assert stored.find() == second
         assert stored.find("http://one/hub/home") == first
-        stored.forget("http://two/")
+        stored.remove("http://two/")
         assert stored.find() == first
 
     def test_without_sign_in_it_says_how_to_sign_in(self) -> None:
@@ -347,7 +347,7 @@ class TestCredentials:
             Client.from_environment()
 
     def test_a_broken_file_says_what_to_do(self) -> None:
-        path = CredentialsFile.of_this_account().path
+        path = CredentialsFile.of_current_user().path
         path.parent.mkdir()
         path.write_text(json.dumps({"sites": 3}))
         with pytest.raises(InvalidInput, match="Remove it and sign in again"):
@@ -356,7 +356,7 @@ class TestCredentials:
     def test_the_environment_decides_in_the_order_that_is_documented(
         self, service: FakeService, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        CredentialsFile.of_this_account().keep(
+        CredentialsFile.of_current_user().add(
             Credentials(url=service.site, user="anna", token="of-the-file")
         )
         used = []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.client import job_builder
-from carrel.hub.client.work_archive import of_folder, packed, safe_target, with_inputs
+from carrel.hub.client.work_archive import add_inputs, collect, pack, safe_target
 from carrel.hub.errors import InvalidInput, TooLarge
 from carrel.hub.schemas import parsers
 
@@ -26,7 +26,7 @@ def test_ignored_files_are_not_uploaded(tmp_path: Path) -> None:
          ".git/config", "__pycache__/x.pyc", "venv/bin/python")  # fmt: skip  # grouped by meaning
     (tmp_path / ".carrelignore").write_text("*.bin\n*.log\n!keep.log\n# a comment\n!venv/\n")
     (tmp_path / "link").symlink_to("/etc/passwd")
-    found = of_folder(tmp_path)
+    found = collect(tmp_path)
     assert [item.name for item in found.items] == [
         "a/keep.log", "data/small.csv", "train.py", "venv/bin/python",
     ]  # fmt: skip  # grouped by meaning
@@ -36,7 +36,7 @@ def test_ignored_files_are_not_uploaded(tmp_path: Path) -> None:
 def test_a_byte_order_mark_hides_no_pattern_of_the_ignore_file(tmp_path: Path) -> None:
     fill(tmp_path, "secret.txt", "train.py")
     (tmp_path / ".carrelignore").write_bytes(b"\xef\xbb\xbfsecret.txt\r\n*.bin\r\n")
-    assert [item.name for item in of_folder(tmp_path).items] == ["train.py"]
+    assert [item.name for item in collect(tmp_path).items] == ["train.py"]
 
 
 def test_files_that_macos_and_windows_add_are_not_uploaded(tmp_path: Path) -> None:
@@ -49,25 +49,25 @@ def test_files_that_macos_and_windows_add_are_not_uploaded(tmp_path: Path) -> No
         "desktop.ini",
         "a/x.py",
     )
-    assert [item.name for item in of_folder(tmp_path).items] == ["a/x.py"]
+    assert [item.name for item in collect(tmp_path).items] == ["a/x.py"]
 
 
 def test_the_archive_contains_no_user_names(tmp_path: Path) -> None:
     fill(tmp_path, "train.py", "run.sh")
     (tmp_path / "run.sh").chmod(0o777)
-    with tarfile.open(fileobj=io.BytesIO(packed(of_folder(tmp_path)))) as archive:
+    with tarfile.open(fileobj=io.BytesIO(pack(collect(tmp_path)))) as archive:
         entries = [(m.name, m.mode, m.uid, m.uname) for m in archive.getmembers()]
     assert entries == [("run.sh", 0o755, 0, ""), ("train.py", 0o644, 0, "")]
 
 
 def test_inputs_with_the_same_name_are_refused(tmp_path: Path) -> None:
     fill(tmp_path, "one/data.csv", "two/data.csv", "work/train.py")
-    found = with_inputs(of_folder(tmp_path / "work"), [tmp_path / "one/data.csv"])
+    found = add_inputs(collect(tmp_path / "work"), [tmp_path / "one/data.csv"])
     assert [item.name for item in found.items] == ["train.py", "data.csv"]
     with pytest.raises(InvalidInput, match="has the same name as"):
-        with_inputs(found, [tmp_path / "two/data.csv"])
+        add_inputs(found, [tmp_path / "two/data.csv"])
     with pytest.raises(InvalidInput, match="is not a file"):
-        with_inputs(found, [tmp_path / "one"])
+        add_inputs(found, [tmp_path / "one"])
 
 
 def test_too_many_files_are_refused_before_they_are_packed(
@@ -76,7 +76,7 @@ def test_too_many_files_are_refused_before_they_are_packed(
     monkeypatch.setattr("carrel.hub.client.work_archive.MAX_ENTRIES", 1)
     fill(tmp_path, "a", "b")
     with pytest.raises(TooLarge, match="more than a job can upload"):
-        of_folder(tmp_path)
+        collect(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../x", "", "a\0b", "out/x", "."])

@@ -126,5 +126,5 @@ def test_a_withdrawn_notice_has_a_reason(world: World, borrowed: list[RequestOut
     (stays,) = (each for each in asked if not world.see(each).warning)
     events = world.context.store.events(stays.id, kinds=frozenset({"notice_over"}))
     assert [event.data["why"] for event in events] == [
-        f"{wants.id} would start no sooner if it went."
+        f"Stopping it would not start {wants.id} sooner."
     ]

@@ -16,7 +16,7 @@ from ..doubles import Stopwatch
 def test_an_error_about_a_missing_user_has_the_name() -> None:
     """The hub's own response says only ``None``."""
     gone = httpx.MockTransport(lambda _: httpx.Response(404, json={"message": None}))
-    with pytest.raises(NotFound, match=r"^JupyterHub knows no user ben\. An administrator can"):
+    with pytest.raises(NotFound, match=r"^JupyterHub has no user ben\. An administrator can"):
         HubApi("http://hub/api", "token", transport=gone).user("ben")
 
 
