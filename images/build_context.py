@@ -67,8 +67,8 @@ def _copy_wheels(wheelhouse: Path, target: Path) -> None:
         raise InvalidInput(
             f"There is no wheel in {wheelhouse}.", accepted="A folder with files named *.whl."
         )
-    for each in found:
-        shutil.copyfile(each, target / each.name)
+    for file in found:
+        shutil.copyfile(file, target / file.name)
 
 
 def wheel_of_carrel(target: Path) -> Path:

@@ -45,7 +45,7 @@ class Docker:
         if not names:
             return []
         found = json.loads(self.ask("image", "inspect", *names))
-        return [ListedImage.read(each) for each in found]
+        return [ListedImage.read(item) for item in found]
 
     def has(self, reference: str) -> bool:
         """Whether the image of this name and tag exists."""
@@ -109,17 +109,17 @@ class Docker:
         secrets.
         """
         found = [Path(folder) / "docker" for folder in self.path.split(os.pathsep) if folder]
-        found = [each for each in dict.fromkeys(found) if os.access(each, os.X_OK)]
-        for each in found:
+        found = [program for program in dict.fromkeys(found) if os.access(program, os.X_OK)]
+        for program in found:
             output = subprocess.run(
-                [each, "build", "--help"],
+                [program, "build", "--help"],
                 env={**os.environ, **_BUILDKIT},
                 capture_output=True,
                 text=True,
                 check=False,
             )
             if output.returncode == 0 and "--secret" in output.stdout:
-                return str(each)
+                return str(program)
         if not found:
             raise ImageFailed(
                 "The program docker was not found on this machine.",

@@ -71,8 +71,8 @@ class Recipe:
         texts = {key: table.pop(key, None) for key in _TEXTS}
         lists = {key: table.pop(key, []) for key in _LISTS}
         valid = all(isinstance(text, str) and text for text in texts.values()) and all(
-            isinstance(each, list) and all(isinstance(word, str) for word in each)
-            for each in lists.values()
+            isinstance(words, list) and all(isinstance(word, str) for word in words)
+            for words in lists.values()
         )
         if table or not valid:
             raise InvalidInput(
@@ -85,7 +85,7 @@ class Recipe:
             title=texts["title"],
             summary=texts["summary"],
             base=texts["from"],
-            **{key: tuple(each) for key, each in lists.items()},
+            **{key: tuple(words) for key, words in lists.items()},
         )
 
     def lock(self, variant: str = "") -> Path:
@@ -134,7 +134,7 @@ def chain(recipe: Recipe) -> tuple[Recipe, ...]:
     bases, current = [recipe], recipe
     while (HERE / current.base / "image.toml").is_file() and _NAME.fullmatch(current.base):
         current = find(current.base)
-        if any(current.name == each.name for each in bases):
+        if any(current.name == base.name for base in bases):
             raise InvalidInput(f"The image {recipe.name} is its own base image.")
         bases.append(current)
     return tuple(reversed(bases))
@@ -143,10 +143,10 @@ def chain(recipe: Recipe) -> tuple[Recipe, ...]:
 def locked(recipe: Recipe, variant: str = "") -> dict[str, str]:
     """Return the version of every package that the image must have, by normalised name."""
     found: dict[str, str] = {}
-    for each in _locks(recipe, variant):
+    for lock in _locks(recipe, variant):
         found |= {
             normalised(pin["name"]): pin["version"]
-            for pin in _PIN.finditer(each.read_text(encoding="utf-8"))
+            for pin in _PIN.finditer(lock.read_text(encoding="utf-8"))
         }
     return found
 
@@ -154,14 +154,14 @@ def locked(recipe: Recipe, variant: str = "") -> dict[str, str]:
 def fingerprint(recipe: Recipe, variant: str = "") -> str:
     """Return the SHA-256 of all its lock files: equal lock files give equal packages."""
     digest = hashlib.sha256()
-    for each in _locks(recipe, variant):
-        digest.update(hashlib.sha256(each.read_bytes()).digest())
+    for lock in _locks(recipe, variant):
+        digest.update(hashlib.sha256(lock.read_bytes()).digest())
     return digest.hexdigest()
 
 
 def _locks(recipe: Recipe, variant: str) -> list[Path]:
     *bases, _ = chain(recipe)
-    return [*(each.lock() for each in bases), recipe.lock(variant)]
+    return [*(base.lock() for base in bases), recipe.lock(variant)]
 
 
 def normalised(name: str) -> str:

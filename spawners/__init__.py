@@ -1,3 +1,3 @@
-"""Turn a lease into a running process: devices, session spawners, job backends, the runner."""
+"""Run sessions and jobs on their leases: devices, session spawners, job backends, the runner."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A backend in memory, whose processes live and die as a test or a simulation says.
+"""A backend in memory, whose processes start and end under the control of a test or a simulation.
 
 It passes the same contract suite as the real backends.
 """
@@ -30,11 +30,11 @@ from .devices.simulated import simulated_devices
 
 @dataclass(slots=True, kw_only=True)
 class FakeAttempt:
-    """The state of one started attempt.
+    """The state of a started attempt.
 
     Attributes:
         cause: why it ended, if the engine knows.
-        stubborn: not even SIGKILL ends it (a process that hangs in a driver).
+        stubborn: even SIGKILL does not end it (a process that hangs in a driver).
     """
 
     order: LaunchOrder
@@ -50,19 +50,19 @@ class FakeBackend:
     """A pool without processes (``hub.interfaces.backend.Backend``).
 
     Attributes:
-        devices: what ``inventory`` returns; replace it, or use ``set_health``.
-        clock: gives the start times.
-        refuse_starts: the message with which every start fails, while it is not empty.
-        silent: the engine does not answer: ``inventory`` raises, ``status`` knows nothing and
-            ``stop`` confirms nothing.
-        attempts: every start so far, by lease id.
-        cpu_seconds: what ``activity`` returns for living attempts, by lease id; 0 by default.
-        notices: the notices that attempts got, by folder.
-        uses: what ``activity`` returns for devices; any other device is simulated.
-        machines: what ``nodes`` returns.
-        built: the images it has; None for an engine without images.
-        warm_releases: how often ``release_warm`` was called.
-        keeps_inside: whether it claims to keep jobs from the internet.
+        devices: the result of ``inventory``; replace it, or use ``set_health``.
+        clock: returns the start times.
+        refuse_starts: unless empty, every start fails with this message.
+        silent: the engine does not answer: ``inventory`` raises, ``status`` is unknown and ``stop``
+            returns False.
+        attempts: all started attempts, by lease id.
+        cpu_seconds: CPU seconds in ``activity`` for live attempts, by lease id; 0 by default.
+        notices: the delivered notices, by folder.
+        uses: activity of devices in ``activity``; all other devices are simulated.
+        machines: the result of ``nodes``.
+        built: the result of ``images``; None for an engine without images.
+        warm_releases: number of calls of ``release_warm``.
+        keeps_inside: whether it claims to be able to cut jobs off from the internet.
     """
 
     devices: tuple[Device, ...] = field(default_factory=lambda: simulated_devices("node", 2))
@@ -80,7 +80,7 @@ class FakeBackend:
     warm_releases: int = 0
     _events: dict[Path, list[NewEvent]] = field(default_factory=dict)
 
-    # -- what the service calls -----------------------------------------------------------
+    # -- called by the service ------------------------------------------------------------
 
     def nodes(self) -> tuple[NodeState, ...]:
         return self.machines
@@ -105,7 +105,7 @@ class FakeBackend:
             raise BackendFailed(self.refuse_starts)
         earlier = self.attempts.get(order.lease_id)
         if earlier is not None and not earlier.alive:
-            raise BackendFailed(f"Attempt {order.lease_id} has been run before and has ended.")
+            raise BackendFailed(f"Attempt {order.lease_id} has run before and has ended.")
         if earlier is not None:
             earlier.order = order
             return earlier.handle
@@ -135,8 +135,8 @@ class FakeBackend:
             return ActivitySample(cpu_seconds={}, devices={})
         alive = [lease for lease in leases if self._status(lease).life is ProcessState.ALIVE]
         simulated = {
-            each.id: DeviceActivity(name=each.id, use=ActivityLevel.NOT_MEASURED)
-            for each in self.devices
+            device.id: DeviceActivity(name=device.id, use=ActivityLevel.NOT_MEASURED)
+            for device in self.devices
         }
         return ActivitySample(
             cpu_seconds={lease: self.cpu_seconds.get(lease, 0.0) for lease in alive},
@@ -188,12 +188,12 @@ class FakeBackend:
     def journal(self, folder: Path) -> Sequence[NewEvent]:
         return tuple(self._events.get(folder, ()))
 
-    # -- what a test or a simulation calls ------------------------------------------------
+    # -- called by tests and simulations --------------------------------------------------
 
     def end(
         self, lease_id: str, *, exit_status: int | None = None, cause: Cause | None = None
     ) -> None:
-        """Let the attempt's processes end by themselves."""
+        """End the attempt's processes, as if they had ended by themselves."""
         attempt = self.attempts[lease_id]
         attempt.alive = False
         attempt.exit_status = exit_status
@@ -206,7 +206,7 @@ class FakeBackend:
         return events[-1]
 
     def set_health(self, device_id: str, health: Health, why: str = "") -> None:
-        """Set what the next inventory reports of a device."""
+        """Set the health of a device in the next inventory."""
         self.devices = tuple(
             replace(device, health=health, why=why) if device.id == device_id else device
             for device in self.devices

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...hub.client.work_archive import IGNORE_FILE, WorkArchive, of_folder, safe_target
+from ...hub.client.work_archive import IGNORE_FILE, WorkArchive, collect, safe_target
 from ...hub.errors import InvalidInput, NotFound, TooLarge
 from ...hub.files.filenames import draft_beside
 from ...hub.schemas.courses import ContentOut, FileIn, HandOutOut
@@ -65,7 +65,7 @@ def read(folder: Path) -> FolderContent:
     """
     if not folder.is_dir():
         raise _no_folder(folder)
-    return _content(of_folder(folder))
+    return _content(collect(folder))
 
 
 def files_to_submit(folder: Path) -> FolderContent:
@@ -78,7 +78,7 @@ def files_to_submit(folder: Path) -> FolderContent:
     if not folder.is_dir():
         raise _no_folder(folder)
     try:
-        found = of_folder(folder)
+        found = collect(folder)
     except TooLarge as error:  # of the larger limits of a job
         raise _too_large(folder) from error
     if len(found.items) > MAX_FILES or found.size_bytes > MAX_BYTES:

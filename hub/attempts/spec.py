@@ -23,7 +23,7 @@ PROGRESS: Final = "progress.json"
 NOTICE: Final = "notice.json"
 SAVED: Final = "saved"
 WORK: Final = "work"
-BELL: Final = "bell"
+WAKE_PIPE: Final = "bell"
 """The named pipe next to the attempt folder that wakes a waiting runner."""
 _KEPT_BY_SERVICE: Final = frozenset({"archive", "retries", "internet", "notes"})
 """Fields of a job that service and backend implement; they are not part of the file."""

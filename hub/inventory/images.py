@@ -214,7 +214,7 @@ class ImageCatalogue:
         for reference, uses in self.store.image_uses().items():
             living = next((use.request_id for use in uses if not use.ended), None)
             if living is not None:
-                yield reference, f"{living} waits or runs in it."
+                yield reference, f"{living} is queued or running in it."
                 continue
             kept = next((use.request_id for use in uses if files.keeps(use.request_id)), None)
             if kept is not None:

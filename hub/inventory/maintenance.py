@@ -51,9 +51,9 @@ class NodeMaintenance(AuditTrail):
             )
         self._check_unchanged(AuditAction.DRAIN, target, who)
         name, found = self.named(target), self.running_on(target)
-        said = (f"Nothing new starts on {name}.", *_what_runs(found, until))
+        sentences = (f"Nothing new starts on {name}.", *_what_runs(found, until))
         if dry_run:
-            return said
+            return sentences
         mark = Mark(target=target, kind=MarkKind.DRAIN, since=now, why=why, by=who, until=until)
         after: dict[str, Json] = {} if until is None else {"until": until}
         change = self._change(AuditAction.DRAIN, target, who, why=why, after=after)
@@ -64,7 +64,7 @@ class NodeMaintenance(AuditTrail):
             for request in warned:
                 self.store.apply(request.id, lifecycle.record_event, DRAIN_EVENT, warning, now=now)
         self.notifier.notify()
-        return said
+        return sentences
 
     def undrain(self, target: str, *, who: str) -> tuple[str, ...]:
         """End a drain. Raises NotFound, or Conflict if the target itself is not drained."""

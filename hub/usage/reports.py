@@ -156,13 +156,13 @@ class UsageReports:
         return sorted(self.store.taught_by(who.name))
 
     def _which(self, who: Identity, asked: UsageQuery) -> LedgerFilter:
-        mine = not asked.group if asked.mine is None else asked.mine
+        own = not asked.group if asked.mine is None else asked.mine
         teaches = self.store.taught_by(who.name)
         viewer = Viewer(identity=who, teaches=teaches)
         return LedgerFilter(
-            owner=who.name if mine else None,
+            owner=who.name if own else None,
             groups=self._with_those_below(asked.group) if asked.group else None,
-            reader=None if mine or viewer.sees_all else who.name,
+            reader=None if own or viewer.sees_all else who.name,
             reader_groups=teaches,
             since=asked.since,
             until=asked.until,

@@ -1,8 +1,8 @@
 """Link the folders of courses into the homes of their graders: ``~/courses/NAME``.
 
-Each link leads to the folder as the session sees it: in the state folder for a local session, at
-its mount point in a container. The environment names the course that formgrader opens: that of the
-session's group, or else the first one.
+A link points to the folder as the session sees it: in the state folder for a local session, at its
+mount point in a container. The environment names the course that formgrader opens: the course of
+the session's group, or else the first one.
 """
 
 from __future__ import annotations
@@ -42,15 +42,23 @@ async def graded_by(link: InternalClient, person: str) -> tuple[str, ...] | None
 
 
 def environment(home: str, graded: Sequence[str], group: str) -> dict[str, str]:
-    """Name the course that formgrader opens. ``home`` is the home as the session sees it."""
+    """Return the variable that names the course for formgrader; empty without a course.
+
+    Args:
+        home: path of the home as the session sees it.
+        group: the group of the session.
+    """
     if not graded:
         return {}
-    shown = group if group in graded else graded[0]
-    return {COURSE_FOLDER: f"{home}/{FOLDER}/{safe_name(shown)}"}
+    course = group if group in graded else graded[0]
+    return {COURSE_FOLDER: f"{home}/{FOLDER}/{safe_name(course)}"}
 
 
 def course_data(state: Path, group: str) -> dict[str, str]:
-    """Name the folder with the data of the group's course, for a process of this machine."""
+    """Return the variable with the data folder of the group's course, for a local process.
+
+    Empty if the course has no data.
+    """
     data = StateFolder(root=state).course_data(group)
     return {COURSE_DATA: str(data)} if data.is_dir() else {}
 
@@ -60,33 +68,33 @@ def link_into(
 ) -> None:
     """Link the folders of these courses into a home, and remove links to other courses.
 
-    Only links that Carrel made are removed, and no link inside the home is followed.
+    Only links that Carrel created are removed, and no link inside the home is followed.
 
     Args:
-        formerly: the folder that links of another engine lead to.
+        formerly: the folder to which links of another engine point.
 
     Raises:
         OSError: the home is not writable, or ``courses`` exists and is not a folder.
     """
-    wanted = {safe_name(name) for name in graded}
-    if wanted:
+    names = {safe_name(name) for name in graded}
+    if names:
         add_folder(home, FOLDER)
     try:
         with opened_folder(home, FOLDER) as folder:
-            _unlink_others(folder, {f"{courses}/{name}" for name in wanted}, {courses, formerly})
-            for name in wanted:
+            _unlink_others(folder, {f"{courses}/{name}" for name in names}, {courses, formerly})
+            for name in names:
                 with suppress(FileExistsError):
                     os.symlink(courses / name, name, dir_fd=folder)
     except OSError:
-        if wanted:
+        if names:
             raise
 
 
-def _unlink_others(folder: int, wanted: Collection[str], ours: Collection[Path]) -> None:
+def _unlink_others(folder: int, targets: Collection[str], parents: Collection[Path]) -> None:
     for name in os.listdir(folder):
         try:
             target = os.readlink(name, dir_fd=folder)
         except OSError:
-            continue  # Not a link.
-        if Path(target).parent in ours and target not in wanted:
+            continue  # not a link
+        if Path(target).parent in parents and target not in targets:
             os.unlink(name, dir_fd=folder)

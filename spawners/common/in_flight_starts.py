@@ -1,4 +1,4 @@
-"""Track starts that are in flight: until they return, an absent process proves nothing."""
+"""Track starts in flight: while one runs, a missing process does not mean a dead attempt."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...hub.errors import BackendFailed
 
 
 class InFlightStarts:
-    """The leases that are being started, from any thread."""
+    """The leases that are being started; safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -18,10 +18,14 @@ class InFlightStarts:
 
     @contextmanager
     def busy_with(self, lease_id: str) -> Iterator[None]:
-        """Mark a lease as starting. Raises BackendFailed if it is being started already."""
+        """Mark a lease as starting within the block.
+
+        Raises:
+            BackendFailed: another thread is starting it.
+        """
         with self._lock:
             if lease_id in self._leases:
-                raise BackendFailed(f"Attempt {lease_id} is being started already.")
+                raise BackendFailed(f"Attempt {lease_id} is already being started.")
             self._leases.add(lease_id)
         try:
             yield
@@ -32,8 +36,7 @@ class InFlightStarts:
     def now(self) -> frozenset[str]:
         """Return the leases that are starting.
 
-        Call this before listing processes: a start that has returned by then is listed, any other
-        is named here.
+        Call this before listing processes: the process of any other start is then in the list.
         """
         with self._lock:
             return frozenset(self._leases)

@@ -1,3 +1,3 @@
-"""Detect a machine's devices, their health and activity, and form a lease's environment."""
+"""Devices of a machine: inventory, health and activity, and the environment of a lease."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Measure the activity of leases and devices: CPU time of processes, utilization of devices.
 
-CPU time is summed by process, so that the total does not fall when a process ends: by then its
-parent's account of waited-for children includes it.
+CPU time is summed by process, and a process counts the time of children that it has waited for: the
+total does not fall when a process ends.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ class CpuTimes:
 
 
 def cpu_seconds_between(before: Mapping[Handle, CpuTimes], now: Mapping[Handle, CpuTimes]) -> float:
-    """Return the CPU seconds that a changing set of processes used.
+    """Return the CPU seconds that a changing set of processes used between two readings.
 
     A new process counts from its start.
     """
     nothing = CpuTimes(own=0.0, children=0.0)
-    own = sum(each.own - before.get(handle, nothing).own for handle, each in now.items())
+    own = sum(times.own - before.get(handle, nothing).own for handle, times in now.items())
     waited_for = sum(
-        each.children - before.get(handle, nothing).children for handle, each in now.items()
+        times.children - before.get(handle, nothing).children for handle, times in now.items()
     )
-    gone = sum(each.own + each.children for handle, each in before.items() if handle not in now)
+    gone = sum(times.own + times.children for handle, times in before.items() if handle not in now)
     return max(0.0, own) + max(0.0, waited_for - gone)
 
 
 class ProcessCpuMeter:
-    """Sum the CPU seconds of each lease from call to call; usable from any thread."""
+    """Sums the CPU seconds of leases over successive readings; safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -81,16 +81,16 @@ class ProcessCpuMeter:
     def forget_others(self, leases: Collection[str]) -> None:
         """Forget all leases but these."""
         with self._lock:
-            for known in (self._last, self._total):
-                for lease_id in set(known) - set(leases):
-                    del known[lease_id]
+            for by_lease in (self._last, self._total):
+                for lease_id in set(by_lease) - set(leases):
+                    del by_lease[lease_id]
 
 
 def device_activity(found: DetectedDevice) -> DeviceActivity:
-    """Return what the driver reports about a real device.
+    """Return the activity of a real device.
 
-    A process that merely holds memory is not activity: a kernel holds memory long after its last
-    cell. If the driver cannot measure a device, it is quiet only while no process uses it.
+    A process that only holds memory is not activity: a kernel holds memory long after its last
+    cell. A device that the driver cannot measure is quiet only while no process uses it.
     """
     if found.utilization is None:
         use = ActivityLevel.UNKNOWN if found.pids else ActivityLevel.QUIET

@@ -1,6 +1,6 @@
 """Query the NVIDIA driver and print its devices as one line of JSON; any call may hang.
 
-``nvml.read()`` runs this module as a program and explains why.
+``nvml.read()`` runs this module in a child process; its module explains why.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def main() -> int:
 def _print(units: list[_Unit], reason: str) -> int:
     print(json.dumps({"reason": reason, "units": [asdict(unit) for unit in units]}))
     sys.stdout.flush()
-    # No shutdown of NVML and no interpreter exit: both may hang in a sick driver.
+    # NVML is not shut down and the interpreter does not exit normally: both may hang in a driver
+    # that fails.
     os._exit(0)
 
 
@@ -69,7 +70,7 @@ def _list_units() -> tuple[list[_Unit], list[str]]:
             gpu = pynvml.nvmlDeviceGetHandleByIndex(number)
             parts = list(_mig_instances(gpu)) if _has_mig(gpu) else [gpu]
         except pynvml.NVMLError as error:
-            # Without a handle there is no UUID: the GPU cannot be listed, only reported.
+            # Without a handle there is no UUID: the GPU is reported, but cannot be listed.
             reasons.append(f"GPU {number} cannot be opened: {error}.")
             position += 1
             continue
@@ -86,10 +87,10 @@ def _list_units() -> tuple[list[_Unit], list[str]]:
 
 
 def _describe(unit: Unit, index: int, health: Health, why: str) -> _Unit:
-    """Describe a device: its UUID is enough to list it, even if nothing else can be read.
+    """Describe a device; only its UUID is required.
 
-    A reading that the driver does not offer is no fault: integrated GPUs have no memory of their
-    own, and MIG instances and accounts without permission lack several readings.
+    A reading that the driver does not offer is not a fault: integrated GPUs have no memory of their
+    own, and several readings are missing for MIG instances and without permission.
     """
     identity = pynvml.nvmlDeviceGetUUID(unit)
     model, memory, used = "NVIDIA GPU", 0, 0
@@ -164,14 +165,14 @@ def _health(gpu: Unit) -> tuple[Health, str]:
 
     try:
         if _if_supported(lambda: pynvml.nvmlDeviceGetRetiredPagesPendingStatus(gpu)):
-            return Health.SICK, "Memory pages wait to be retired: the device needs a reset."
+            return Health.SICK, "Retirement of memory pages is pending: the device needs a reset."
         rows = _if_supported(lambda: pynvml.nvmlDeviceGetRemappedRows(gpu))
         if rows:
             _, _, pending, failed = rows
             if failed:
-                return Health.SICK, "Broken memory rows could not be replaced by spare ones."
+                return Health.SICK, "Remapping of defective memory rows failed."
             if pending:
-                return Health.SICK, "Memory rows wait to be replaced: the device needs a reset."
+                return Health.SICK, "Remapping of memory rows is pending: the device needs a reset."
         count = _if_supported(errors)
         if count:
             return Health.SICK, (f"{count} uncorrected memory errors since the driver was loaded.")
@@ -180,9 +181,9 @@ def _health(gpu: Unit) -> tuple[Health, str]:
     return Health.OK, ""
 
 
-def _if_supported(ask: Callable[[], T]) -> T | None:
+def _if_supported(query: Callable[[], T]) -> T | None:
     try:
-        return ask()
+        return query()
     except (
         pynvml.NVMLError_NotSupported,
         pynvml.NVMLError_FunctionNotFound,

@@ -1,6 +1,6 @@
-"""Form the environment variables that name the devices of a lease.
+"""Build the environment variables that name the devices of a lease.
 
-They replace values set by users or images: ``NVIDIA_VISIBLE_DEVICES=all`` would open every device
+They replace values set by users or images: ``NVIDIA_VISIBLE_DEVICES=all`` would expose every device
 of the machine.
 """
 
@@ -19,7 +19,7 @@ def readable(device: Device) -> str:
 
 
 def device_environment(devices: Sequence[Device]) -> dict[str, str]:
-    """Grant exactly these devices, or none if the sequence is empty.
+    """Return the variables that expose exactly these devices, or none if the sequence is empty.
 
     Devices are named by UUID, because an index depends on the enumeration. The NVIDIA container
     runtime rejects unknown ids, so simulated devices are left out of its variable.

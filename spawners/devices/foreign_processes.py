@@ -1,4 +1,4 @@
-"""Mark devices as busy that are in use by processes outside Carrel."""
+"""Mark devices that processes outside of Carrel use as busy."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from .nvml import DetectedDevice
 
 
 class ForeignProcesses:
-    """Check the processes on this machine's devices, repeatedly."""
+    """Detects processes on this machine's devices that belong to no lease."""
 
     def __init__(self) -> None:
         self._unseen: frozenset[int] = frozenset()
 
-    def marked(self, found: Iterable[DetectedDevice]) -> tuple[Device, ...]:
-        """Return the devices; those with a foreign process are busy."""
-        known = tuple(found)
-        foreign = self._among({pid for each in known for pid in each.pids})
-        return tuple(_mark_busy(each, foreign) for each in known)
+    def with_busy_marked(self, found: Iterable[DetectedDevice]) -> tuple[Device, ...]:
+        """Return the devices; a device with a foreign process is busy."""
+        devices = tuple(found)
+        foreign = self._among({pid for detected in devices for pid in detected.pids})
+        return tuple(_mark_busy(detected, foreign) for detected in devices)
 
     def _among(self, pids: set[int]) -> dict[int, str]:
         """Return the pids that belong to no lease, with their process names.
 
-        A pid that cannot be found has just ended, or belongs to another pid namespace: it counts
-        the second time that it is seen.
+        A pid without a process has just ended, or belongs to another pid namespace: it counts from
+        the second time on.
         """
         unseen: set[int] = set()
         foreign: dict[int, str] = {}

@@ -1,9 +1,9 @@
 """Read the NVIDIA devices of this machine from the driver's management library (NVML).
 
-``read()`` asks in a child process (``python -m carrel.spawners.devices.driver``), because a thread
-that is stuck in a driver call can neither be killed nor be waited for with a time-out, and would
-block the interpreter's exit. Even SIGKILL may not reach a child that hangs in the kernel: then it
-is remembered, and the driver is not asked again until that child has ended.
+``read()`` queries the driver in a child process (``python -m carrel.spawners.devices.driver``),
+because a thread that hangs in a driver call cannot be killed and would block the interpreter's
+exit. Even SIGKILL may not end a child that hangs in the kernel: the driver is then not queried
+again until that child has ended.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KILL_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectedDevice:
-    """A device and the processes that compute on it, of Carrel or not."""
+    """A device and the processes that compute on it, whether or not Carrel started them."""
 
     device: Device
     pids: tuple[int, ...] = ()
@@ -37,7 +37,11 @@ class DetectedDevice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NvmlInventory:
-    """The devices that NVML lists; ``reason`` is a sentence that explains missing ones."""
+    """The devices that NVML lists.
+
+    Attributes:
+        reason: a sentence that explains missing devices; empty if none is missing.
+    """
 
     found: tuple[DetectedDevice, ...] = ()
     reason: str = ""
@@ -50,7 +54,7 @@ _stuck: list[subprocess.Popen[str]] = []
 def read(node: str, *, timeout: float = TIMEOUT_SECONDS) -> NvmlInventory:
     """Return the devices of this machine, listed under the name of ``node``.
 
-    A machine without a driver is not an error: its inventory is empty and gives the reason.
+    A machine without a driver is not an error: its inventory is empty and has a reason.
 
     Raises:
         Unavailable: the driver fails or does not answer in time.
@@ -64,10 +68,10 @@ def read(node: str, *, timeout: float = TIMEOUT_SECONDS) -> NvmlInventory:
                 "The NVIDIA driver hangs: an earlier query "
                 f"(process {_stuck[0].pid}) has not returned yet."
             )
-        return parse(_ask(timeout), node)
+        return parse(_query(timeout), node)
 
 
-def _ask(timeout: float) -> str:
+def _query(timeout: float) -> str:
     child = subprocess.Popen(
         [sys.executable, "-P", "-m", f"{__package__}.driver"],
         stdin=subprocess.DEVNULL,
@@ -78,7 +82,7 @@ def _ask(timeout: float) -> str:
     try:
         output, errors = child.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        _give_up(child)
+        _kill(child)
         raise Unavailable(f"The NVIDIA driver did not answer within {timeout:g} s.") from None
     if child.returncode != 0:
         last = errors.strip().splitlines()[-1:] or [f"exit status {child.returncode}"]
@@ -86,7 +90,8 @@ def _ask(timeout: float) -> str:
     return output
 
 
-def _give_up(child: subprocess.Popen[str]) -> None:
+def _kill(child: subprocess.Popen[str]) -> None:
+    """Kill a child that did not answer; a child that survives counts as stuck."""
     child.kill()
     for pipe in (child.stdout, child.stderr):
         if pipe is not None:

@@ -1,9 +1,9 @@
-"""Run attempts in containers, found by their labels on every node.
+"""Run attempts in Docker containers, on one or several machines.
 
-Several machines with a Docker engine form one pool. Each device names its node, and a lease is
-looked up on the nodes that may have it. A later service finds an attempt by the labels of its
-container and by its folder. An attempt is dead when its engine says so: all processes end with the
-container.
+Several machines with a Docker engine form one pool. A device has the name of its node, and a lease
+is looked up on the nodes that may have it. A restarted service finds an attempt by the labels of
+its container and by its folder. An attempt is dead when its engine reports that: all processes end
+with the container.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def create(settings: BackendSettings) -> DockerBackend:
 
 
 class DockerBackend:
-    """Run jobs in containers, on one machine or several (``hub.interfaces.backend.Backend``).
+    """Runs jobs in containers, on one machine or several (``hub.interfaces.backend.Backend``).
 
     Attributes:
-        warm: warm containers on this machine.
+        warm: the warm containers on this machine.
     """
 
     name = "docker"
@@ -65,7 +65,7 @@ class DockerBackend:
 
     def __init__(self, settings: BackendSettings, *, limits: OutputLimits | None = None) -> None:
         if settings.docker is None:
-            raise BackendFailed("The Docker engine was chosen without its options.")
+            raise BackendFailed("The options of the Docker engine are missing.")
         options = settings.docker
         self._settings = settings
         self._memory = options.memory
@@ -86,9 +86,9 @@ class DockerBackend:
         self._lock = threading.Lock()
         self._starting = InFlightStarts()
         self._node_of_lease: dict[str, str] = {}
-        """The node on which a lease was seen, by lease id."""
+        """The node on which a lease was last seen, by lease id."""
         self._final_statuses: dict[str, AttemptStatus] = {}
-        """The final status of leases whose containers are removed, as far as it was seen."""
+        """The final status of leases whose container was removed, by lease id."""
 
     # -- the pool -------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ class DockerBackend:
         """Start at most one container per lease: a running one is adopted and gets the new token.
 
         Raises:
-            BackendFailed: with what the engine said; nothing runs then.
+            BackendFailed: the engine refused, and nothing runs.
             Unavailable: the engine does not answer, or its firewall rules are not set yet.
         """
         if order.trusted:
@@ -142,9 +142,7 @@ class DockerBackend:
                 if running is not None:
                     return running
                 if was_claimed(order.folder):
-                    raise BackendFailed(
-                        f"Attempt {order.lease_id} has been run before and has ended."
-                    )
+                    raise BackendFailed(f"Attempt {order.lease_id} has run before and has ended.")
                 for seen in before:
                     node.engine.remove(seen.id)
                 return self._launch(node, order)
@@ -165,9 +163,9 @@ class DockerBackend:
         return self._create(node, order, image, network)
 
     def _can_be_warm(self, node: Node, order: LaunchOrder) -> bool:
-        """Whether a warm container will do: its devices and its DNS cannot be changed."""
-        ours = node.engine is self.warm.engine
-        return ours and not order.devices and order.job.internet
+        """Whether a warm container can run the job: its devices and its DNS cannot be changed."""
+        local = node.engine is self.warm.engine
+        return local and not order.devices and order.job.internet
 
     def _create(self, node: Node, order: LaunchOrder, image: str, network: str) -> Handle:
         if node.engine is self.warm.engine:
@@ -184,16 +182,16 @@ class DockerBackend:
             raise
         if found is None:
             raise BackendFailed(f"The container of {order.lease_id} was removed as it started.")
-        # A container that has ended already has no process; its status tells how it ended.
+        # A container that has ended already has no process; its status says how it ended.
         return found.handle or Handle(pid=0, started_at=0.0)
 
     def _node_for(self, order: LaunchOrder) -> Node:
-        wanted = order.devices[0].node if order.devices else order.node
-        if not wanted:
+        name = order.devices[0].node if order.devices else order.node
+        if not name:
             return next(iter(self._nodes.values()))
-        if wanted not in self._nodes:
-            raise BackendFailed(f"The node {wanted} has no Docker engine any more.")
-        return self._nodes[wanted]
+        if name not in self._nodes:
+            raise BackendFailed(f"The node {name} no longer has a Docker engine.")
+        return self._nodes[name]
 
     def status(
         self, leases: Mapping[str, Handle | None], *, trusted: Collection[str] = ()
@@ -201,34 +199,34 @@ class DockerBackend:
         starting = self._starting.now()
         surveys = self._surveys()
         unknown = AttemptStatus(life=ProcessState.UNKNOWN)
-        seen = {
+        in_containers = {
             lease: unknown if lease in starting else self._attempt_status(lease, surveys)
             for lease in leases
             if lease not in trusted
         }
-        beside = {lease: handle for lease, handle in leases.items() if lease in trusted}
-        return {**seen, **self._local.status(beside)}
+        local = {lease: handle for lease, handle in leases.items() if lease in trusted}
+        return {**in_containers, **self._local.status(local)}
 
     def _surveys(self) -> dict[str, Survey | None]:
-        """Return the survey of each node; None for a node that does not answer."""
-        found: dict[str, Survey | None] = {}
+        """Return the surveys by node; None for a node that does not answer."""
+        surveys: dict[str, Survey | None] = {}
         for node in self._nodes.values():
             try:
-                found[node.name] = node.survey()
+                surveys[node.name] = node.survey()
             except Unavailable as error:
                 log.warning("%s", error)
-                found[node.name] = None
+                surveys[node.name] = None
         with self._lock:
-            for name, survey in found.items():
+            for name, survey in surveys.items():
                 self._node_of_lease.update(dict.fromkeys(survey or (), name))
-        return found
+        return surveys
 
     def _attempt_status(self, lease: str, surveys: Mapping[str, Survey | None]) -> AttemptStatus:
         for survey in surveys.values():
-            several = survey.get(lease, ()) if survey is not None else ()
-            if several:
-                return container_exit.attempt_status(several[0], self._memory)
-        # A lease that was never seen may be on any node that does not answer.
+            containers = survey.get(lease, ()) if survey is not None else ()
+            if containers:
+                return container_exit.attempt_status(containers[0], self._memory)
+        # The container of a lease that was never seen may be on any node that does not answer.
         node = self._node_of_lease.get(lease)
         candidates = [node] if node is not None and node in surveys else [*surveys]
         if any(surveys[name] is None for name in candidates):

@@ -1,7 +1,7 @@
 """Write a course's gradebook in a container that sees only the folder of this course.
 
-The container is made by the template, without a network, for one grading run. It runs the code of
-this installation; only nbgrader is the base image's.
+The container is built from the template, without a network, for one grading run. It runs the code
+of this installation; only nbgrader comes from the base image.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from .engine.images import images_on, tools_image
 from .engine.stdio import container_body, start
 
 LABEL: Final = "carrel.books"
-"""Label of the container, under its old name; its value is the installation."""
-_PLACE: Final = "/carrel/course"
+"""Label of the container, kept for compatibility; its value is the installation."""
+_COURSE: Final = "/carrel/course"
 _CODE: Final = "/carrel/code"
 _PACKAGE: Final = Path(writer_process.__file__).parents[2]
 _PACKAGES: Final = ("__init__.py", "courses", "hub")
@@ -36,8 +36,8 @@ def create(settings: GradebookSettings) -> GradebookProcess:
     """Entry point (group ``carrel.gradebooks``).
 
     Raises:
-        BackendFailed: the folder or the container cannot be made.
-        Unavailable: the engine does not answer.
+        BackendFailed: the container cannot be created.
+        Unavailable: the engine does not answer, or the folder cannot be created.
     """
     options = settings.docker
     if options is None:
@@ -45,7 +45,7 @@ def create(settings: GradebookSettings) -> GradebookProcess:
     try:
         course_folder.make(settings.folder, settings.course, options.owner)
     except OSError as error:
-        raise Unavailable(f"The folder of {settings.course} cannot be made: {error}.") from error
+        raise Unavailable(f"The folder of {settings.course} cannot be created: {error}.") from error
     host = options.hosts[0]
     engine = DockerClient(host)
     image = tools_image(images_on(engine, options.image), node=host.node)
@@ -68,7 +68,7 @@ def body(settings: GradebookSettings, options: DockerOptions, image: str) -> dic
         owner="",
         kind="book",
         image=image,
-        command=("python", "-P", "-m", writer_process.__name__, _PLACE, settings.course),
+        command=("python", "-P", "-m", writer_process.__name__, _COURSE, settings.course),
         uid=options.uid,
         network="none",
         outside=False,
@@ -76,6 +76,6 @@ def body(settings: GradebookSettings, options: DockerOptions, image: str) -> dic
             memory=options.memory, cpus=options.cpus, pids=_PROCESSES, tmp=_TMP_BYTES
         ),
         environment={"PYTHONPATH": _CODE, "HOME": "/tmp"},  # noqa: S108  # its own
-        mounts=(*course_mounts(settings.folder, _PLACE), *code),
+        mounts=(*course_mounts(settings.folder, _COURSE), *code),
     )
     return container_body(container(task), LABEL, settings.installation)

@@ -27,7 +27,7 @@ from .nodes.orphans import keep_log
 log = logging.getLogger(__name__)
 
 _STEPS: Final = ((signal.SIGINT, 1.5), (signal.SIGTERM, 1.5), (signal.SIGKILL, 5.0))
-_ASK_SECONDS: Final = 0.1
+_POLL_SECONDS: Final = 0.1
 
 
 def create(settings: BackendSettings) -> DockerHostSetup:
@@ -37,7 +37,7 @@ def create(settings: BackendSettings) -> DockerHostSetup:
 
 
 class DockerHostSetup:
-    """The hosts of an installation's engines."""
+    """Prepares and clears the hosts of an installation's engines."""
 
     def __init__(self, settings: BackendSettings, options: DockerOptions) -> None:
         self._settings = settings
@@ -63,25 +63,25 @@ class DockerHostSetup:
         return tuple(sorted(lease for lease, _, _ in self._running_leases()))
 
     def stop(self, lease_ids: Iterable[str]) -> tuple[str, ...]:
-        wanted = frozenset(lease_ids)
+        stopping = frozenset(lease_ids)
         for number, seconds in _STEPS:
-            left = [one for one in self._running_leases() if one[0] in wanted]
+            left = [lease for lease in self._running_leases() if lease[0] in stopping]
             for _, engine, container in left:
                 engine.kill(container.id, number.name)
             deadline = time.monotonic() + seconds
             while left and time.monotonic() < deadline:
-                time.sleep(_ASK_SECONDS)
-                left = [one for one in self._running_leases() if one[0] in wanted]
+                time.sleep(_POLL_SECONDS)
+                left = [lease for lease in self._running_leases() if lease[0] in stopping]
             if not left:
                 return ()
         return tuple(sorted(lease for lease, _, _ in left))
 
     def clear(self) -> None:
         for engine, host in zip(self._engines, self._options.hosts, strict=True):
-            for each in engine.containers({LABEL: self._settings.installation}):
-                if not each.running or not lease_of(each.name, each.labels):
-                    keep_log(engine, each, self._settings.state)
-                    engine.remove(each.id)
+            for container in engine.containers({LABEL: self._settings.installation}):
+                if not container.running or not lease_of(container.name, container.labels):
+                    keep_log(engine, container, self._settings.state)
+                    engine.remove(container.id)
             for network in engine.networks(f"{LABEL}={self._settings.installation}"):
                 engine.remove_network(network.id)
             self._remove_firewall(engine, host)
@@ -93,22 +93,23 @@ class DockerHostSetup:
             yield from Doctor(engine=engine, host=host, settings=self._settings).findings()
 
     def _remove_firewall(self, engine: DockerClient, host: DockerHost) -> None:
-        """Remove the firewall last: until then something behind it may still have run."""
+        """Remove the firewall; call it last, when no container is left."""
         default = self._options.image
         rules = firewall_rules(self._settings.installation, self._options, host)
         try:
             image = tools_image(images_on(engine, default), node=engine.node)
             Firewall(engine=engine, rules=rules).remove(image)
         except BackendFailed as error:
-            # If it cannot be removed, it could not be set; rules that are left match nothing.
+            # Rules that are left match no network. (Where they cannot be removed, they usually
+            # could not be set.)
             log.warning(
                 "The table inet %s on %s was not removed: %s", rules.table, engine.node, error
             )
 
     def _running_leases(self) -> Iterator[tuple[str, DockerClient, ListedContainer]]:
-        """Yield the running containers that have a lease, the lease first."""
+        """Yield lease id, engine and container for every running container with a lease."""
         for engine in self._engines:
-            for each in engine.containers({LABEL: self._settings.installation}):
-                lease = lease_of(each.name, each.labels)
-                if lease and each.running:
-                    yield lease, engine, each
+            for container in engine.containers({LABEL: self._settings.installation}):
+                lease = lease_of(container.name, container.labels)
+                if lease and container.running:
+                    yield lease, engine, container

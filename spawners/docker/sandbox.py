@@ -1,8 +1,8 @@
-"""Run submissions in containers of the course's image: one new container for each submission.
+"""Run submissions in containers of the course's image: one new container per submission.
 
-Containers are opened by the template, without a network, and used once. The slow parts, start and
-imports, are done ahead: some containers wait, ready, for the next submissions. What runs guest is
-the code of this installation, so that it works with images built long ago.
+Containers are built from the template, without a network, and used once. The slow parts, start and
+imports, are done in advance: some containers are kept ready for the next submissions. The
+supervisor inside is the code of this installation, so that old images work too.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from .engine.client import DockerClient
 from .engine.stdio import ContainerStdio, container_body, start
 
 LABEL: Final = "carrel.cages"
-"""Label of the containers, under its old name; its value is the installation."""
+"""Label of the containers, kept for compatibility; its value is the installation."""
 HOME: Final = "/home/student"
 _GUEST: Final = "/carrel/guest"
 _HIDDEN: Final = "/opt/carrel/lib/python3.11/site-packages/carrel"
-"""Path in the image that is hidden: the sample course with solutions and hidden tests."""
+"""Path in the image that is hidden, because it has the sample course with its hidden tests."""
 _BEGIN: Final = (
     "import sys, runpy; sys.path.insert(0, '/carrel'); "
     "runpy.run_module('guest', run_name='__main__', alter_sys=True)"
@@ -56,7 +56,7 @@ class _OpenContainer:
 
 
 class DockerSandboxes:
-    """Opens sandboxes on the first engine of the installation, this machine's."""
+    """Opens sandboxes on the first engine of the installation, the one of this machine."""
 
     def __init__(self, settings: SandboxSettings, options: DockerOptions) -> None:
         self._settings, self._options = settings, options
@@ -84,21 +84,21 @@ class DockerSandboxes:
         self._workers.shutdown(wait=True)
 
     def _next(self, limits: SandboxLimits) -> _OpenContainer:
-        """Return a container that is ready, or made now, and have others made for later."""
+        """Return a ready container, or create one; create others in the background for later."""
         with self._lock:
             if self._closed:
                 raise Unavailable("The grading sandbox has been closed.")
-            of_others = [future for kind, future in self._ahead if kind != limits]
-            mine = deque(each for each in self._ahead if each[0] == limits)
-            while len(mine) < self._settings.ahead + 1:
-                mine.append((limits, self._workers.submit(self._make, limits)))
-            _, future = mine.popleft()
-            self._ahead = mine
-        for other in of_others:
+            others = [future for kind, future in self._ahead if kind != limits]
+            matching = deque(item for item in self._ahead if item[0] == limits)
+            while len(matching) < self._settings.ahead + 1:
+                matching.append((limits, self._workers.submit(self._create, limits)))
+            _, future = matching.popleft()
+            self._ahead = matching
+        for other in others:
             self._discard(other)
         return future.result()
 
-    def _make(self, limits: SandboxLimits) -> _OpenContainer:
+    def _create(self, limits: SandboxLimits) -> _OpenContainer:
         name = f"carrel-{self._settings.installation}-sandbox-{secrets.token_hex(6)}"
         opened, stdio = start(self._engine, self._options.hosts[0], name, self._body(limits))
         return _OpenContainer(container=opened, stdio=stdio)
@@ -113,9 +113,7 @@ class DockerSandboxes:
         future.add_done_callback(remove)
 
     def _body(self, limits: SandboxLimits) -> Mapping[str, Json]:
-        """Return the template's body with what a sandbox adds: attached streams and a working
-        folder.
-        """
+        """Return the template's body with attached streams and a working folder."""
         task = Task(
             installation=self._settings.installation,
             lease_id="",
@@ -151,7 +149,7 @@ class DockerSandboxes:
         body["HostConfig"] = {
             **host,
             "Tmpfs": {**tmpfs, HOME: home, _HIDDEN: "ro,size=4k,mode=555"},
-            # The supervisor is the init itself, which no process of its container can kill.
+            # The supervisor runs as init, which no process of its container can kill.
             "Init": False,
         }
         return container_body(body, LABEL, self._settings.installation)
@@ -172,7 +170,7 @@ class _ContainerKeeper:
         return None
 
     def end(self) -> None:
-        """Remove the container in the background: the next submission need not wait for it."""
+        """Remove the container in the background, so that the next submission need not wait."""
         if not self._ended:
             self._ended = True
             self._workers.submit(self._engine.remove, self._container)

@@ -1,8 +1,8 @@
 """Run sessions in containers, each on a lease: DockerSpawner with Carrel's template.
 
-The options of DockerSpawner apply (volumes, limits, environment, hooks, …); what keeps a session
-home_path its container and on its lease takes precedence. A container is named after its lease, so
-that no other start finds it, and carries the lease as a label, by which a restarted hub finds it.
+The options of DockerSpawner apply (volumes, limits, environment, hooks, …); options that isolate a
+session or bind it to its lease take precedence. A container is named after its lease, so that no
+other start finds it, and has the lease as a label, by which a restarted hub finds it.
 """
 
 from __future__ import annotations
@@ -57,17 +57,17 @@ def engine_of(host: DockerHost) -> DockerClient:
 
 @cache
 def running_on(host: DockerHost, installation: str) -> RunningContainers:
-    """Return the cache of an installation's running containers there, of plain servers too."""
+    """Return the cache of an installation's running containers on a host."""
 
-    def ask() -> frozenset[str]:
-        seen = engine_of(host).containers({LABEL: installation})
-        return frozenset(each.id for each in seen if each.running)
+    def query() -> frozenset[str]:
+        containers = engine_of(host).containers({LABEL: installation})
+        return frozenset(container.id for container in containers if container.running)
 
-    return RunningContainers(ask)
+    return RunningContainers(query)
 
 
 class ContainerSpawner(DockerSpawner):  # type: ignore[misc]  # dockerspawner has no types
-    """``DockerSpawner`` that never takes an engine that does not answer for a dead session."""
+    """``DockerSpawner`` that does not report a session as dead when its engine does not answer."""
 
     site = Instance(
         BackendSettings,
@@ -80,7 +80,7 @@ class ContainerSpawner(DockerSpawner):  # type: ignore[misc]  # dockerspawner ha
     _host: DockerHost | None = None
     _starting = False
     _ending = False
-    """During both, a cached state is not good enough."""
+    """While the session starts or ends, a cached state is not recent enough."""
 
     @property
     def options(self) -> DockerOptions:
@@ -99,7 +99,7 @@ class ContainerSpawner(DockerSpawner):  # type: ignore[misc]  # dockerspawner ha
 
     @property
     def client(self) -> docker.APIClient:
-        """A client with time-outs; an administrator's ``client_kwargs`` take precedence."""
+        """A client with timeouts; an administrator's ``client_kwargs`` take precedence."""
         if self.host not in self._clients:
             self._clients[self.host] = connect(self.host, START_SECONDS, **self.client_kwargs)
         return self._clients[self.host]
@@ -113,7 +113,7 @@ class ContainerSpawner(DockerSpawner):  # type: ignore[misc]  # dockerspawner ha
             raise Unavailable(f"The Docker engine on {self.host.node} does not answer.") from error
 
     async def get_object(self) -> Mapping[str, Any] | None:  # Any: JSON of the engine
-        """Return the container; None only if the engine says that there is none."""
+        """Return the container; None only if the engine reports that it does not exist."""
         try:
             found = await self.docker("inspect_container", self.object_name)
         except NotFound:
@@ -123,7 +123,7 @@ class ContainerSpawner(DockerSpawner):  # type: ignore[misc]  # dockerspawner ha
         return cast(Mapping[str, Any], found)
 
     async def get_ip_and_port(self) -> tuple[str, int]:
-        """Return where the proxy finds it: in its network, or at another machine's address."""
+        """Return the address for the proxy: in the network, or published on another machine."""
         if not self.host.address:
             return cast(tuple[str, int], await super().get_ip_and_port())
         (published, *_) = await self.docker("port", self.object_id, self.port)
@@ -152,13 +152,13 @@ class ContainerSpawner(DockerSpawner):  # type: ignore[misc]  # dockerspawner ha
 class DockerSession(LeaseMixin, ContainerSpawner):
     """A session on a lease, in a container."""
 
-    # An engine that creates many containers should not be asked about each too often.
+    # Less load for an engine that creates many containers.
     poll_seconds = 1.0
     _process: StartedIn | None = None
     _log_tail = ""
     _recovery: Mapping[str, str] = {}
     _graded: tuple[str, ...] = ()
-    """The courses whose folders this session has."""
+    """The courses whose folders are mounted in this session."""
 
     @default("port")
     def _port_default(self) -> int:
@@ -170,7 +170,7 @@ class DockerSession(LeaseMixin, ContainerSpawner):
 
     @default("args")
     def _args_default(self) -> list[str]:
-        """Ask no external host for news or extensions."""
+        """Disable requests to external hosts for news and extensions."""
         return [
             "--ServerApp.terminado_settings=shell_command=['/bin/bash']",
             "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
@@ -188,7 +188,7 @@ class DockerSession(LeaseMixin, ContainerSpawner):
 
     @default("pull_policy")
     def _pull_policy_default(self) -> str:
-        """Never pull: administrators build or load images, which are named by their digest."""
+        """Never pull: administrators build or load images, which are referenced by digest."""
         return "never"
 
     @default("use_internal_ip")
@@ -229,7 +229,7 @@ class DockerSession(LeaseMixin, ContainerSpawner):
             raise translate_error(error, self.host.node) from error
         if not found["State"]["Running"] or found["Config"]["Labels"].get(LEASE) != lease.id:
             return None
-        environment = dict(each.split("=", 1) for each in found["Config"]["Env"])
+        environment = dict(entry.split("=", 1) for entry in found["Config"]["Env"])
         self.object_id, self.object_name = found["Id"], name
         self.network_name = found["HostConfig"]["NetworkMode"]
         self.api_token = environment["JUPYTERHUB_API_TOKEN"]
@@ -248,7 +248,7 @@ class DockerSession(LeaseMixin, ContainerSpawner):
             try:
                 await asyncio.to_thread(self._kill, self.object_id)
             except CarrelError as error:
-                # The service knows that the lease has ended, and removes the container.
+                # The service removes the container, because its lease has ended.
                 self.log.warning("%s was not stopped: %s", self.object_name, error)
 
     async def stop(self, now: bool = False) -> None:
@@ -261,7 +261,7 @@ class DockerSession(LeaseMixin, ContainerSpawner):
     # -- DockerSpawner ----------------------------------------------------------------------
 
     async def check_allowed(self, image: str) -> str:
-        """Accept the image: the service has checked it, and has written it into the lease."""
+        """Accept the image: the service has checked it and has stored it in the lease."""
         return str(self.image)
 
     async def remove_object(self) -> None:
@@ -279,7 +279,7 @@ class DockerSession(LeaseMixin, ContainerSpawner):
         return env | home | course | dict(self._recovery)
 
     async def docker(self, method: str, *args: object, **kwargs: object) -> Any:
-        """Make the call; the one that creates a container uses Carrel's template."""
+        """Make a call of the client; creation of a container uses Carrel's template."""
         if method == "create_container":
             name = kwargs.pop("name")
             options_body = self.client.create_container_config(**kwargs)
@@ -295,15 +295,15 @@ class DockerSession(LeaseMixin, ContainerSpawner):
 
     def _host_of(self, lease: LeaseOut) -> DockerHost:
         """Return the host of a lease."""
-        found = next((host for host in self.options.hosts if host.node == lease.node), None)
-        return found or self.options.hosts[0]
+        hosts = self.options.hosts
+        return next((host for host in hosts if host.node == lease.node), hosts[0])
 
     def _digest(self, wanted: str) -> str:
         known = images_on(self.engine, self.options.image)
         return digest_of(known, wanted, node=self.host.node)
 
     def _network(self) -> str:
-        """Return the user's network, created here if it does not exist."""
+        """Return the user's network; create it if it does not exist."""
         networks = Networks(
             engine=self.engine,
             installation=self.site.installation,
@@ -318,7 +318,7 @@ class DockerSession(LeaseMixin, ContainerSpawner):
         return recovery(homes.use(owner))
 
     def _body(self, options_body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the body of the create call; the service has checked all that users choose."""
+        """Return the body of the create call; the service has checked the user's choices."""
         options, lease, owner = self.options, self._leased(), self.user.name
         devices = devices_of(lease)
         bounds = ContainerBounds(

@@ -1,6 +1,6 @@
-"""Run each job as a runner process on this machine, in a session of its own.
+"""Run jobs as runner processes on this machine, each in its own process session.
 
-A runner outlives the service that started it. A later service finds it by the lease id in its
+A runner outlives the service that started it. A restarted service finds it by the lease id in its
 environment and by the attempt's folder.
 """
 
@@ -68,7 +68,7 @@ KEPT_VARIABLES: Final = frozenset(
         "VIRTUAL_ENV",
     }
 )
-"""What a job inherits from the service; any other variable may be a secret."""
+"""Variables that a job inherits from the service; any other may contain a secret."""
 _REMEMBERED = 1000
 
 log = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ def create(settings: BackendSettings) -> LocalBackend:
 
 
 class LocalBackend:
-    """Run jobs as processes of the service's own account (``hub.interfaces.backend.Backend``)."""
+    """Runs jobs as processes of the service's account (``hub.interfaces.backend.Backend``)."""
 
     name = "local"
     keeps_inside = False
@@ -101,14 +101,18 @@ class LocalBackend:
     # -- devices --------------------------------------------------------------------------
 
     def inventory(self) -> tuple[Device, ...]:
-        """Return this machine's devices. Raises Unavailable if the driver hangs or fails."""
+        """Return this machine's devices.
+
+        Raises:
+            Unavailable: the driver hangs or fails.
+        """
         if self._settings.simulated_devices is not None:
             return simulated_devices(self._node, self._settings.simulated_devices)
         inventory = nvml.read(self._node)
         if inventory.reason != self._reason:
             self._reason = inventory.reason
             log.info("devices: %s", inventory.reason or "all are listed again")
-        return self._foreign.marked(inventory.found)
+        return self._foreign.with_busy_marked(inventory.found)
 
     def nodes(self) -> tuple[NodeState, ...]:
         """Return none: this machine is the only node."""
@@ -123,7 +127,7 @@ class LocalBackend:
     # -- attempts -------------------------------------------------------------------------
 
     def start(self, order: LaunchOrder) -> Handle:
-        """Start at most one runner per lease: a living one is adopted and gets the new token."""
+        """Start at most one runner per lease: a live one is adopted and gets the new token."""
         with self._starting.busy_with(order.lease_id):
             try:
                 order.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -132,9 +136,7 @@ class LocalBackend:
                 if running is not None:
                     return running
                 if (order.folder / CLAIM).exists():
-                    raise BackendFailed(
-                        f"Attempt {order.lease_id} has been run before and has ended."
-                    )
+                    raise BackendFailed(f"Attempt {order.lease_id} has run before and has ended.")
                 return self._launch(order)
             except OSError as error:
                 if error.errno in DISK_FULL:
@@ -174,25 +176,25 @@ class LocalBackend:
         with self._lock:
             self._children[order.lease_id] = child
             self._forget_oldest()
-        # Readable even if the child has ended already: it is not reaped yet.
+        # Works even if the child has already ended, because it is not reaped yet.
         return lease_processes.handle_of(psutil.Process(child.pid))
 
     def status(
         self, leases: Mapping[str, Handle | None], *, trusted: Collection[str] = ()
     ) -> Mapping[str, AttemptStatus]:
-        """Cheap while the first processes live; /proc is read only for the other leases."""
+        """Return the status of leases; scans /proc only for leases whose first process ended."""
         starting = self._starting.now()
-        seen: dict[str, AttemptStatus] = {}
+        statuses: dict[str, AttemptStatus] = {}
         for lease in leases:
             handle = leases[lease]
             if lease in starting:
-                seen[lease] = AttemptStatus(life=ProcessState.UNKNOWN)
+                statuses[lease] = AttemptStatus(life=ProcessState.UNKNOWN)
             elif lease_processes.find(handle, state=self._settings.state) is not None:
-                seen[lease] = AttemptStatus(life=ProcessState.ALIVE, handle=handle)
-        missing = {lease: handle for lease, handle in leases.items() if lease not in seen}
+                statuses[lease] = AttemptStatus(life=ProcessState.ALIVE, handle=handle)
+        missing = {lease: handle for lease, handle in leases.items() if lease not in statuses}
         if missing:
-            seen.update(self._search(missing))
-        return seen
+            statuses.update(self._search(missing))
+        return statuses
 
     def _search(self, leases: Mapping[str, Handle | None]) -> dict[str, AttemptStatus]:
         try:
@@ -227,14 +229,14 @@ class LocalBackend:
 
     def _device_activity(self) -> dict[str, DeviceActivity]:
         if self._settings.simulated_devices is not None:
-            pretended = simulated_devices(self._node, self._settings.simulated_devices)
-            return {device.id: simulated_activity(device) for device in pretended}
+            simulated = simulated_devices(self._node, self._settings.simulated_devices)
+            return {device.id: simulated_activity(device) for device in simulated}
         try:
             found = nvml.read(self._node).found
         except Unavailable as error:
             log.warning("device activity is unknown: %s", error)
             return {}
-        return {each.device.id: device_activity(each) for each in found}
+        return {detected.device.id: device_activity(detected) for detected in found}
 
     def stop(
         self,
@@ -249,7 +251,7 @@ class LocalBackend:
         except OSError as error:
             log.warning("processes cannot be listed: %s", error)
             return False
-        self._exit_status(lease_id)  # reaps it
+        self._exit_status(lease_id)  # reaps the child
         return ended
 
     def request_checkpoint(
@@ -280,7 +282,7 @@ class LocalBackend:
     def journal(self, folder: Path) -> Sequence[NewEvent]:
         return read_journal(folder / EVENTS)
 
-    # -- inside ---------------------------------------------------------------------------
+    # -- private --------------------------------------------------------------------------
 
     def _oldest(self, lease_id: str) -> Handle | None:
         found = lease_processes.scan({lease_id: None}, state=self._settings.state)
@@ -298,9 +300,9 @@ class LocalBackend:
 
 
 def job_environment(order: LaunchOrder, state: Path) -> dict[str, str]:
-    """Form a clean environment that names the lease and exactly its devices."""
+    """Return a clean environment that names the lease and exactly its devices."""
     kept = {name: value for name, value in os.environ.items() if name in KEPT_VARIABLES}
-    programs = str(Path(sys.executable).parent)  # kernels lie beside this Python
+    programs = str(Path(sys.executable).parent)  # kernels are installed beside this Python
     home = str(order.home.resolve())
     return {
         **kept,

@@ -1,6 +1,6 @@
 """Find, stop and identify the Linux processes of a lease.
 
-``ask`` stays importable from here: a service runs it inside containers of older images.
+``ask`` must stay importable from here: the service calls it in containers of older images.
 """
 
 from __future__ import annotations

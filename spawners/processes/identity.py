@@ -1,4 +1,4 @@
-"""Identify a process beyond its pid, which may be recycled, and the clock, which may be set."""
+"""Identify a process independently of recycled pids and of changes of the system clock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _START_TICKS = 19
 
 
 def process_identity(pid: int) -> str:
-    """Return a lasting identity of this process, or "" if it does not exist.
+    """Return a lasting identity of this process; empty if it does not exist.
 
     It consists of the boot id and the start time in clock ticks since boot, which do not change
     when the clock is set.
@@ -25,12 +25,12 @@ def process_identity(pid: int) -> str:
         boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
     except (FileNotFoundError, ProcessLookupError):
         return ""
-    # The name may contain spaces and parentheses: parse from the last parenthesis on.
+    # The process name may contain spaces and parentheses: parse after the last parenthesis.
     return f"{boot}:{stat.rpartition(')')[2].split()[_START_TICKS]}"
 
 
 def still_alive(pid: int, identity: str) -> bool:
-    """Return whether the process with this identity still runs; a zombie does not."""
+    """Whether the process with this identity still runs; False for a zombie."""
     try:
         process = psutil.Process(pid)
     except psutil.NoSuchProcess:

@@ -1,15 +1,15 @@
 """Find the processes of a lease, stop them, and confirm that none is left.
 
-A lease owns the processes that carry its id as ``CARREL_LEASE``, the process that its handle names,
-and all their descendants. /proc shows the environment of the last exec, so descendants matter: they
-may have been started with a cleaned environment. A process that cuts both ties (a cleaned
-environment and a dead parent) could be found only by a cgroup, which this engine does not have.
+A lease owns the processes with its id in ``CARREL_LEASE``, the process of its handle, and all their
+descendants. /proc shows the environment of the last exec: a descendant may have been started with a
+cleaned environment. A process with a cleaned environment and a dead parent could be found only by a
+cgroup, which this engine does not use.
 
-A lease id is unique in one state folder. A backup restored beside the original has the same ids:
-callers that pass ``state`` see no process that carries another folder as ``CARREL_STATE``.
+A lease id is unique in a state folder. A backup restored beside the original has the same ids:
+callers that pass ``state`` see no process with another folder in ``CARREL_STATE``.
 
-A zombie is dead: it holds no device. A process that cannot be read (another system account) belongs
-to a lease only as a descendant, because only our own account starts leases.
+A zombie counts as dead: it holds no device. A process that cannot be read (of another system
+account) belongs to a lease only as a descendant, because only our own account starts leases.
 """
 
 from __future__ import annotations
@@ -33,17 +33,20 @@ _PROC = Path("/proc")
 _PREFIX = f"{LEASE_VARIABLE}=".encode()
 _STATE_PREFIX = b"CARREL_STATE="
 _SAME_SECONDS = 1.5
-"""Creation times derive from the boot time, which is known to a second only."""
+"""Tolerance of creation times, which are derived from a boot time in whole seconds."""
 _LADDER: Final = ((signal.SIGINT, 0.5), (signal.SIGTERM, 0.25), (signal.SIGKILL, 0.25))
-"""The signals in order, each with its fraction of the patience."""
+"""The signals in order, with their fraction of the patience."""
 _ROUND_SECONDS = 0.25
 """Interval at which SIGKILL is repeated for processes born meanwhile."""
 
 
 def lease_of_environment(pid: int, *, state: Path | None = None) -> str | None:
-    """Return the lease id in a process's environment; None without one, or if it is not ours."""
+    """Return the lease id in a process's environment; None without one.
+
+    Also None for a process of another state folder.
+    """
     environment = _environment(pid)
-    if state is not None and _elsewhere(environment, state):
+    if state is not None and _is_of_other_state(environment, state):
         return None
     for entry in environment:
         if entry.startswith(_PREFIX):
@@ -58,10 +61,10 @@ def _environment(pid: int) -> list[bytes]:
         return []
 
 
-def _elsewhere(environment: Iterable[bytes], state: Path) -> bool:
-    """Whether the environment names another state folder; one that names none may be ours."""
-    named = [entry for entry in environment if entry.startswith(_STATE_PREFIX)]
-    return bool(named) and named[0] != _STATE_PREFIX + os.fsencode(state)
+def _is_of_other_state(environment: Iterable[bytes], state: Path) -> bool:
+    """Whether the environment names another state folder; False if it names none."""
+    entries = [entry for entry in environment if entry.startswith(_STATE_PREFIX)]
+    return bool(entries) and entries[0] != _STATE_PREFIX + os.fsencode(state)
 
 
 def lease_of(process: psutil.Process) -> str | None:
@@ -84,7 +87,7 @@ def alive(process: psutil.Process) -> bool:
 
 
 def _has_threads(pid: int) -> bool:
-    """A zombie whose first thread has ended may still run in other threads."""
+    """Whether a zombie, whose first thread has ended, still runs in other threads."""
     try:
         return len(os.listdir(_PROC / str(pid) / "task")) > 1
     except OSError:
@@ -92,7 +95,7 @@ def _has_threads(pid: int) -> bool:
 
 
 def find(handle: Handle | None, *, state: Path | None = None) -> psutil.Process | None:
-    """Return the living process that a handle names; a recycled pid does not match."""
+    """Return the live process of a handle; a recycled pid does not match."""
     if handle is None:
         return None
     try:
@@ -100,18 +103,22 @@ def find(handle: Handle | None, *, state: Path | None = None) -> psutil.Process 
         same = abs(process.create_time() - handle.started_at) < _SAME_SECONDS
     except psutil.NoSuchProcess:
         return None
-    if not same or (state is not None and _elsewhere(_environment(handle.pid), state)):
+    if not same or (state is not None and _is_of_other_state(_environment(handle.pid), state)):
         return None
     return process if alive(process) else None
 
 
 def handle_of(process: psutil.Process) -> Handle:
-    """Return the handle of a process. Raises psutil.NoSuchProcess if it has ended."""
+    """Return the handle of a process.
+
+    Raises:
+        psutil.NoSuchProcess: the process has ended.
+    """
     return Handle(pid=process.pid, started_at=process.create_time())
 
 
 def oldest(processes: Iterable[psutil.Process]) -> Handle | None:
-    """Return the handle of the living process that was started first."""
+    """Return the handle of the live process that was started first."""
     handles = []
     for process in processes:
         try:
@@ -127,14 +134,14 @@ def scan(
     *,
     state: Path | None = None,
 ) -> dict[str, list[psutil.Process]]:
-    """Return the living processes of each lease, oldest first, in one pass over /proc.
+    """Return the live processes by lease, oldest first, in one pass over /proc.
 
     Args:
-        known: processes that belong to the only lease asked for, whatever they look like now.
-        state: only processes of this state folder.
+        known: processes that belong to the lease in any case; only with a single lease.
+        state: find only processes of this state folder.
 
     Raises:
-        OSError: /proc cannot be read, so nothing is known.
+        OSError: /proc cannot be read.
     """
     pids = [int(name) for name in os.listdir(_PROC) if name.isdigit()]
     roots: dict[str, set[int]] = {lease: set() for lease in leases}
@@ -159,7 +166,7 @@ def _parent(pid: int) -> int | None:
         status = (_PROC / str(pid) / "stat").read_bytes()
     except OSError:
         return None
-    # The name in parentheses may hold anything, parentheses too.
+    # The process name in parentheses may contain any characters, also parentheses.
     return int(status[status.rindex(b")") + 2 :].split()[1])
 
 
@@ -175,25 +182,26 @@ def _with_descendants(roots: Collection[int], children: Mapping[int, Sequence[in
 
 
 def _living(pids: Iterable[int]) -> list[psutil.Process]:
-    """Return the living processes, oldest first, without the calling process itself."""
-    found: list[tuple[float, int, psutil.Process]] = []
+    """Return the live processes, oldest first, without the calling process itself."""
+    live: list[tuple[float, int, psutil.Process]] = []
     for pid in pids:
         if pid == os.getpid():
             continue
         try:
             process = psutil.Process(pid)
-            born = process.create_time()
+            created_at = process.create_time()
         except psutil.NoSuchProcess:
             continue
         if alive(process):
-            found.append((born, pid, process))
-    return [process for _, _, process in sorted(found, key=lambda item: item[:2])]
+            live.append((created_at, pid, process))
+    return [process for _, _, process in sorted(live, key=lambda item: item[:2])]
 
 
 def wait_gone(processes: Iterable[psutil.Process], deadline: float) -> bool:
     """Wait until all have ended, or ``time.monotonic()`` reaches ``deadline``.
 
-    Nothing is reaped: the exit status of a child stays with its parent.
+    Returns whether all have ended. Nothing is reaped: the exit status of a child stays with its
+    parent.
     """
     return all(_wait_one(process, deadline) for process in processes)
 
@@ -204,7 +212,7 @@ def _wait_one(process: psutil.Process, deadline: float) -> bool:
     except ProcessLookupError:
         return True
     except OSError:
-        # No pidfd here (an old kernel, a sandbox): poll instead.
+        # Without pidfd (an old kernel, a sandbox): poll.
         while alive(process) and time.monotonic() < deadline:
             select.select([], [], [], 0.02)
         return not alive(process)
@@ -221,9 +229,9 @@ def _wait_one(process: psutil.Process, deadline: float) -> bool:
 def stop_set(
     lease_id: str, handle: Handle | None, patience: float = 4.0, *, state: Path | None = None
 ) -> bool:
-    """Send SIGINT, SIGTERM, SIGKILL to all processes of a lease, listed anew for each step.
+    """Send SIGINT, SIGTERM, SIGKILL to all processes of a lease, listed again for every step.
 
-    Returns True once no process of the lease is left: early if so, otherwise after about
+    Returns True as soon as no process of the lease is left, False if some are left after about
     ``patience`` seconds.
 
     Raises:
@@ -236,10 +244,10 @@ def stop_set(
         ends += patience * part
         signalled: set[psutil.Process] = set()
         while members and time.monotonic() < ends:
-            # Once per step, so that a process can save its work; new processes get it again.
-            fresh = [p for p in members if number == signal.SIGKILL or p not in signalled]
-            _send(fresh, number)
-            signalled.update(fresh)
+            # Once per process and step, so that a process can save its work; only SIGKILL repeats.
+            targets = [p for p in members if number == signal.SIGKILL or p not in signalled]
+            _send(targets, number)
+            signalled.update(targets)
             wait_gone(members, min(ends, time.monotonic() + _ROUND_SECONDS))
             members = scan(leases, members, state=state)[lease_id]
         if not members:
@@ -250,7 +258,7 @@ def stop_set(
 def ask(
     lease: str, handle: Handle | None, number: signal.Signals, *, state: Path | None = None
 ) -> None:
-    """Send a signal to those processes of a lease that handle it: it would kill the others.
+    """Send a signal to the processes of a lease that handle it: it would kill the others.
 
     Raises:
         OSError: /proc cannot be listed.
@@ -275,5 +283,5 @@ def _send(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
         try:
             process.send_signal(number)
         except (psutil.NoSuchProcess, psutil.AccessDenied):
-            # It ended meanwhile, or is not ours to stop: the next scan tells which.
+            # It has ended, or belongs to another account: the next scan shows which.
             continue

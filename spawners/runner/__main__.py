@@ -1,4 +1,4 @@
-"""The runner's main thread: claim the attempt, then listen, so that it can always stop."""
+"""The runner's main thread: claim the attempt, start its threads, and wait for signals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 WAIT_OPTION: Final = "--wait"
 _SPACE_SECONDS: Final = 1.0
-"""Time between two tries to save the output on a full disk."""
+"""Pause between two attempts to save the output on a full disk."""
 EXIT_SUCCEEDED: Final = 0
 EXIT_FAILED: Final = 1
 EXIT_NO_ORDER: Final = 2
@@ -55,7 +55,7 @@ _SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
 class WakeUp:
-    """Wakes the main thread: on signals, at the end of the work, when the attempt is fenced."""
+    """Wakes the main thread on a signal, at the end of the work, or when the attempt is fenced."""
 
     def __init__(self) -> None:
         self._receiver, self._sender = socket.socketpair()
@@ -65,7 +65,7 @@ class WakeUp:
         self.fenced = False
 
     def catch_signals(self) -> None:
-        """From here on SIGINT and SIGTERM wake the main thread instead of killing it."""
+        """Make SIGINT and SIGTERM wake the main thread instead of killing the process."""
         signal.set_wakeup_fd(self._sender.fileno(), warn_on_full_buffer=False)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
@@ -89,7 +89,7 @@ class WakeUp:
         return self.fenced or self.signal is not None
 
     def wait(self, seconds: float | None = None) -> None:
-        """Sleep until something happens, or for so many seconds."""
+        """Sleep until woken, or for this many seconds."""
         woken, _, _ = select.select([self._receiver], [], [], seconds)
         if woken:
             self._receiver.recv(4096)
@@ -102,7 +102,7 @@ def main(arguments: list[str]) -> int:
             f"usage: python -m carrel.spawners.runner [{WAIT_OPTION}] FOLDER", EXIT_NO_ORDER
         )
     folder = Path(arguments[-1])
-    # A parent may have left SIGINT ignored; until the claim is answered a signal ends the runner.
+    # A parent may have left SIGINT ignored. Until the claim succeeds, a signal ends the runner.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     warm = prepare_runner(folder) if waits else None
@@ -123,7 +123,7 @@ def main(arguments: list[str]) -> int:
 
 
 def take_claim(folder: Path) -> bool:
-    """Claim the attempt; True for exactly one process, ever."""
+    """Claim the attempt; returns True in exactly one process, ever."""
     try:
         descriptor = os.open(folder / CLAIM, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -136,7 +136,7 @@ def take_claim(folder: Path) -> bool:
 def run(
     order: AttemptSpec, folder: Path, service: AttemptClient, warm: WarmRunner | None = None
 ) -> int:
-    """Execute in a second thread, deliver events from a third, and wait for signals in this one."""
+    """Execute the job in a second thread and deliver events from a third; wait for signals here."""
     wake_up = WakeUp()
     wake_up.catch_signals()
     adopt_orphans()
@@ -176,8 +176,8 @@ def prepare(order: AttemptSpec, folder: Path, report: Report, warm: WarmRunner |
     reporter = EventReporter(report, order.limits)
     log = Log(sys.stdout.fileno(), order.limits, reporter.cut)
     (folder / FILES).mkdir(mode=0o700, exist_ok=True)
-    # Imported late: the claim must not wait for half a second of imports, and a command does not
-    # need papermill.
+    # Imported here, because the imports take half a second, which would delay the claim, and a
+    # command does not need papermill.
     if order.job.command:
         from .attempt.command import CommandAttempt  # noqa: PLC0415
 
@@ -227,17 +227,17 @@ def _conclude(attempt: Attempt, outcome: outcome.AttemptOutcome, wake_up: WakeUp
                 waiting = True
                 wake_up.wait(_SPACE_SECONDS)
     except (OSError, RuntimeError) as error:
-        # Or work that hangs was just changing the notebook.
+        # RuntimeError: work that hangs was changing the notebook at that moment.
         log_line(f"the outcome could not be saved in the output: {error}")
 
 
 def adopt_orphans() -> None:
-    """Become the parent of all processes that the job leaves behind, to find them in the end."""
+    """Become the parent of all processes that the job leaves behind, so that they can be found."""
     ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def end_descendants() -> None:
-    """Leave no process behind: it would hold a device that has been released."""
+    """Stop all descendants: they would hold devices that have been released."""
     left = psutil.Process().children(recursive=True)
     for number in (signal.SIGTERM, signal.SIGKILL):
         for process in left:

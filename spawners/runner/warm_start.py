@@ -1,8 +1,8 @@
 """Start a runner before there is a job, in a warm container.
 
-It does what a notebook would wait for otherwise: the imports, and the start of a kernel. It has no
-order, no home and no network yet. When the service has bound the attempt's folder into the
-container, it writes to the bell, a pipe beside the folder, and the runner continues as usual.
+The runner does the slow steps in advance: the imports, and the start of a kernel. It has no order,
+no home and no network yet. When the service has bound the attempt's folder into the container, it
+writes to the wake-up pipe beside the folder, and the runner continues as usual.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ...hub.attempts.spec import BELL, LOG, AttemptSpec
+from ...hub.attempts.spec import LOG, WAKE_PIPE, AttemptSpec
 from ...hub.interfaces.backend_settings import COURSE_DATA
 from ..processes.lease_processes import LEASE_VARIABLE
 
@@ -29,7 +29,7 @@ class WarmRunner:
     """A runner that has started.
 
     Attributes:
-        worker: one thread, in which the kernel was started and must be used.
+        worker: executor with the thread in which the kernel was started and must be used.
         spare: the kernel.
     """
 
@@ -38,23 +38,23 @@ class WarmRunner:
 
 
 def worker() -> ThreadPoolExecutor:
-    """Return an executor with the one thread that executes the job."""
+    """Return an executor with one thread, which executes the job."""
     return ThreadPoolExecutor(1, thread_name_prefix="work")
 
 
 def prepare_runner(folder: Path) -> WarmRunner:
-    """Import and start everything, and return when there is a job."""
+    """Import the notebook libraries, start a kernel, and return when there is a job."""
     from .kernels.start import Spare  # noqa: PLC0415
     from .notebook import attempt as execution  # noqa: F401, PLC0415  # imported ahead of the job
 
     executor = worker()
-    ready = WarmRunner(worker=executor, spare=executor.submit(Spare).result())
-    wait_for_job(folder.with_name(BELL))
-    return ready
+    runner = WarmRunner(worker=executor, spare=executor.submit(Spare).result())
+    wait_for_job(folder.with_name(WAKE_PIPE))
+    return runner
 
 
 def wait_for_job(pipe_path: Path) -> None:
-    """Block until a byte arrives; a check whether a runner listens writes none."""
+    """Block until a byte arrives; a check whether the runner is waiting writes none."""
     while True:
         with pipe_path.open("rb", buffering=0) as pipe:
             if pipe.read(1):
@@ -62,7 +62,7 @@ def wait_for_job(pipe_path: Path) -> None:
 
 
 def adopt_job(order: AttemptSpec, folder: Path) -> None:
-    """Set the environment and open the log that a runner otherwise starts with."""
+    """Set the environment and open the log, which other runners get at their start."""
     os.environ.update(environment(order))
     descriptor = os.open(folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for output in _OUTPUTS:

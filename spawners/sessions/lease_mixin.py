@@ -1,8 +1,8 @@
-"""A JupyterHub spawner on a lease: ask the service, wait in the queue, start, give back.
+"""A JupyterHub spawner on a lease: request a lease, wait in the queue, start, release the lease.
 
-``LeaseMixin`` goes in front of an engine's spawner (``class X(LeaseMixin, DockerSpawner)``). The
-request lives in the service, so a hub that dies during a start loses nothing: the next start of the
-same server finds the same request, and adopts a server that already runs on it.
+``LeaseMixin`` precedes an engine's spawner (``class X(LeaseMixin, DockerSpawner)``). The service
+stores the request, so that a hub that dies during a start loses nothing: the next start of the same
+server finds the same request, and adopts a server that already runs on it.
 
     open ──▶ wait for the lease ──▶ start queue ──▶ launch ──▶ report process ──▶ answers HTTP
       ▲              │ ended: refused with its cause            │ dies: refused with its log
@@ -35,30 +35,30 @@ from .start_refused import StartRefused, refused
 from .user_options import FORM, checked, from_form
 
 RELEASE_SECONDS = 0.7
-"""JupyterHub gives a cancelled start one second before it goes on without it."""
+"""JupyterHub waits one second for a cancelled start."""
 LEFT_SECONDS = 2.0
-"""Delay after a cancelled start: by then JupyterHub has begun to stop its server, or never
+"""Delay after a cancelled start; if JupyterHub has not begun to stop the server by then, it never
 will."""
 END_SECONDS = 10.0
 """How long stop() waits for the service to confirm the end; its signals take about 4 s."""
 FAILURE_SECONDS = 1.0
-"""How long a failed start tries to report to the service, which notices by itself later."""
+"""How long a failed start tries to report to the service, which would notice it later."""
 ROUNDS = 5
-"""How often one start begins again because the request that it found had ended."""
+"""How often a start begins again because the request that it found had ended."""
 
 _withdrawals: dict[tuple[str, str], asyncio.Task[None]] = {}
 """Withdrawals still in progress, by owner and server name; they outlive their spawner."""
 _cleanups: set[asyncio.Task[None]] = set()
 """Checks after cancelled starts."""
 _start_queues: defaultdict[str, StartQueue] = defaultdict(StartQueue)
-"""By node."""
+"""The start queues by node."""
 
 
 class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has no types
-    """Starts a server only on a lease of the Carrel service, and gives the lease back."""
+    """Starts a server only on a lease of the Carrel service, and releases the lease."""
 
     poll_seconds = 0.0
-    """Interval between checks that a server that has not answered yet still runs."""
+    """Interval between checks that a server still runs while it has not answered yet."""
     request_id = ""
     lease_id = ""
     _starting = False
@@ -73,7 +73,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
         if self.user is not None and self.orm_spawner is not None:
             self.oauth_client_id = oauth_client_id(self.user.name, self.name)
 
-    # -- what an engine implements ----------------------------------------------------------
+    # -- implemented by engines -------------------------------------------------------------
 
     async def start_server(self) -> Address:
         """Start the server on the lease and return its address, which need not answer yet."""
@@ -85,7 +85,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
         return None
 
     def server_process(self) -> StartedIn | None:
-        """Return the process just started, if servers are processes of this host."""
+        """Return the process that was just started, if servers are processes of this host."""
         return None
 
     def log_tail(self) -> str:
@@ -93,7 +93,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
         return ""
 
     async def kill_started(self) -> None:
-        """Kill what was started; it holds no work yet."""
+        """Kill the started server; it contains no work yet."""
         await super().stop(now=True)
 
     # -- Spawner ----------------------------------------------------------------------------
@@ -102,7 +102,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
         """Return the address of a server that answers.
 
         Raises:
-            StartRefused: not admitted, ended while queued, or died; carries the reason.
+            StartRefused: the request was not admitted, ended while queued, or its server died.
         """
         self._starting, keep, cancelled = True, False, False
         try:
@@ -111,7 +111,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
             address = await self._start_on_a_lease()
             keep = True
         except asyncio.CancelledError:
-            # If the hub itself shuts down, the request stays for the next hub, which adopts a
+            # If the hub itself shuts down, the request is kept for the next hub, which adopts a
             # server that has started.
             keep = hub_is_shutting_down()
             cancelled = not keep
@@ -141,8 +141,8 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
                     await self._lease_request.link.stop(self.request_id, StopIn(cause="stopped"))
                     await self._lease_request.end_of(self.request_id)
             except (CarrelError, TimeoutError) as error:
-                self.log.warning("Carrel did not stop %s itself: %s", self._log_name, error)
-        # Reaps what the service has stopped, and stops what the service could not.
+                self.log.warning("Carrel did not stop %s: %s", self._log_name, error)
+        # Reaps the processes that the service has stopped, and stops those that are left.
         if await self.poll() is None:
             await super().stop(now)
 
@@ -174,7 +174,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
         self.request_id = self.lease_id = ""
 
     def get_env(self) -> dict[str, str]:
-        """Set the lease's variables last, so that users cannot replace them."""
+        """Add the lease's variables last, so that users cannot replace them."""
         env: dict[str, str] = super().get_env()
         if self.lease is None:
             return env
@@ -224,7 +224,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
                     continue
                 if found is not None:
                     return await self._launch(request, request.lease, found)
-                # While this is attached, the service keeps the lease and asks for no other start.
+                # While this is attached, the service keeps the lease and requests no other start.
                 async with (
                     self._lease_request.attached(request.id),
                     self._start_slot(request.lease),
@@ -239,7 +239,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
         )
 
     def _start_slot(self, lease: LeaseOut) -> AbstractAsyncContextManager[None]:
-        """Wait in the start queue; a session that holds a device goes before those without one."""
+        """Wait in the start queue, in which sessions with devices come first."""
 
         def report(position: int) -> None:
             self._progress.say(
@@ -255,7 +255,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
     async def _open(self) -> RequestOut:
         self._progress.say(0, "Requesting the session.")
         self.request_id = ""
-        # A task of its own: a cancelled start has to know the request that it has opened.
+        # A separate task, because a cancelled start must still learn the request that it opened.
         self._opening = asyncio.create_task(
             self._lease_request.open(checked(self.user_options or {}))
         )
@@ -264,10 +264,10 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
         return request
 
     async def _find_running(self, request: RequestOut) -> Address | None:
-        """Find the server of a hub that died before it could save what it had started.
+        """Find the server of a hub that died before it could save the server's address.
 
         Raises:
-            StaleRequest: that server is dead, and the service has been told.
+            StaleRequest: that server is dead, and its request was stopped.
         """
         if request.lease is None or request.state == State.GRANTED:
             return None
@@ -275,14 +275,14 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
             self.log.info("Adopting the server of %s, lease %s", self._log_name, request.lease.id)
             return address
         if request.state == State.STARTING:
-            return None  # the intent was written but nothing started: this start does it
+            return None  # the start was recorded, but no server is running: start it now
         died = StopIn(cause="server_died", message="The server died while the hub was away.")
         await self._lease_request.stop(request.id, died, self.service_timeout)
         await self._lease_request.end_of(request.id)
         raise StaleRequest
 
     async def _launch(self, request: RequestOut, lease: LeaseOut, found: Address | None) -> Address:
-        """Start the server, unless it was found running, and wait for its answer."""
+        """Start the server, unless it is already running, and wait for its answer."""
         self.lease, self.lease_id, self._group = lease, lease.id, request.group
         self._progress.say(60, "The lease is granted; the session starts.")
         try:
@@ -300,7 +300,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
         return address
 
     def _save_state(self, address: Address) -> None:
-        """Commit at once what a later hub needs to take over if this one is killed."""
+        """Commit the state at once, so that a later hub can adopt the server."""
         if self.server is not None:
             self.server.ip, self.server.port = address
         self.orm_spawner.state = self.get_state()
@@ -322,21 +322,23 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
             reporting.cancel()
 
     async def _failure(self, request_id: str, why: str) -> StartRefused:
-        """End what was started, and return the refusal with the end of the log."""
+        """Kill the started server, and return the refusal with the end of its log."""
         await self.kill_started()
         tail = self.log_tail()
         failed = StopIn(cause="start_failed", message=why[:2000], details=tail)
         try:
             request = await self._lease_request.stop(request_id, failed, FAILURE_SECONDS)
         except CarrelError as error:
-            self.log.warning("Carrel was not told that %s failed: %s", self._log_name, error)
+            self.log.warning(
+                "The failure of %s was not reported to Carrel: %s", self._log_name, error
+            )
         else:
             if request.cause and request.cause.code != failed.cause:
-                return ended(request)  # the request was ended: that is why the server died
+                return ended(request)  # the server died because its request was ended
         return StartRefused(why, reason="start_failed", status_code=500, details=tail)
 
     async def _withdraw(self) -> None:
-        """Give the request back; continues in the background if that takes longer."""
+        """Withdraw the request; continues in the background after ``RELEASE_SECONDS``."""
         key = self.user.name, self.name
         task = asyncio.create_task(self._withdraw_request(self._opening, self.request_id))
         _withdrawals[key] = task
@@ -355,12 +357,12 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
                 cancelled = StopIn(cause="cancelled")
                 await self._lease_request.stop(request_id, cancelled, self.service_timeout)
         except CarrelError as error:
-            self.log.warning("Carrel was not message of a cancelled start: %s", error)
+            self.log.warning("A cancelled start was not reported to Carrel: %s", error)
 
     async def _remove_leftover_server(self) -> None:
         """Stop a server that JupyterHub lists as ready although its start was cancelled.
 
-        That happens when the cancelled start takes longer to end than JupyterHub waits.
+        This happens when a cancelled start takes longer to end than JupyterHub waits.
         """
         await asyncio.sleep(LEFT_SECONDS)
         known = self.user.spawners.get(self.name) is self
@@ -370,7 +372,7 @@ class LeaseMixin(LeaseOptions, Spawner):  # type: ignore[misc]  # jupyterhub has
 
 
 def oauth_client_id(owner: str, server_name: str) -> str:
-    """Return a unique name for each server's OAuth client.
+    """Return a unique name for the OAuth client of a server.
 
     JupyterHub joins user and server with one hyphen. Server b-c of user a and server c of user a-b
     would share a client: the second start would fail, or take over the first one's secret.

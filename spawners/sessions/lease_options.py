@@ -1,4 +1,4 @@
-"""Options of spawners on a lease, and the environment that a lease gives a process."""
+"""Options of spawners on a lease, and the environment variables of a lease."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..processes.lease_processes import LEASE_VARIABLE
 
 
 class LeaseOptions(Configurable):
-    """Set as ``c.LeaseMixin.service_url`` and so on, for every engine."""
+    """Options for every engine, set as ``c.LeaseMixin.service_url`` and so on."""
 
     service_url = Unicode(
         help="""URL at which the hub reaches the Carrel service, without a trailing slash, for
@@ -78,7 +78,7 @@ class LeaseOptions(Configurable):
 def lease_environment(
     lease: LeaseOut, *, request_id: str, state_root: str, carrel_url: str, public_url: str
 ) -> dict[str, str]:
-    """Form the variables that name the lease and exactly its devices."""
+    """Return the variables that name the lease and exactly its devices."""
     return device_environment(devices_of(lease)) | {
         LEASE_VARIABLE: lease.id,
         "CARREL_REQUEST": request_id,
@@ -89,7 +89,7 @@ def lease_environment(
 
 
 def devices_of(lease: LeaseOut) -> tuple[Device, ...]:
-    return tuple(_device(each) for each in lease.devices)
+    return tuple(_device(device) for device in lease.devices)
 
 
 def _device(seen: DeviceOut) -> Device:

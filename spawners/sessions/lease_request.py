@@ -1,6 +1,6 @@
-"""Talk to the service during one start: open the request, wait in the queue, report, end it.
+"""Request a lease from the service during a start: open the request, wait, report, end it.
 
-The service may restart at any moment: every call is idempotent and is retried.
+The service may restart at any time: every call is idempotent and is retried.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from .start_refused import StartRefused
 
 RETRY_SECONDS = 0.25
 REPORT_SECONDS = 20.0
-"""How long to try to report a process to the service, which finds it by its lease later."""
+"""How long to retry the report of a process; the service would find it by its lease later."""
 HAS_LEASE = frozenset({State.GRANTED, State.STARTING, State.RUNNING})
 
 Say = Callable[[int, str], None]
-"""Takes a percentage and a sentence."""
+"""Receives a percentage and a message."""
 
 
 class StaleRequest(Exception):
-    """The request belongs to a server that has ended: open a new one."""
+    """The request belongs to a server that has ended; a new request is needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRequest:
-    """Request a lease for one server.
+    """Requests a lease for one server.
 
     Attributes:
         patience: seconds for which a call is retried while the service does not answer.
-        say: gets the messages for the person process waits.
+        say: receives the messages for the waiting user.
     """
 
     link: InternalClient
@@ -53,38 +53,38 @@ class LeaseRequest:
         )
 
     async def until_granted(self, request: RequestOut) -> RequestOut:
-        """Wait in the queue; the result holds a lease.
+        """Wait in the queue; return the request with its lease.
 
         Raises:
-            StaleRequest: it was stopping when it was found, and has ended now.
+            StaleRequest: the request was stopping when it was found, and has ended.
             StartRefused: it ended while queued, or its owner chose to claim it later.
         """
-        earlier = request.state == State.STOPPING
+        was_stopping = request.state == State.STOPPING
         percent = 5
         async with aclosing(self.link.statuses(request.id)) as statuses:
-            async for found in statuses:
-                if found is None:
+            async for current in statuses:
+                if current is None:
                     self.say(
                         percent,
                         "The Carrel service does not answer. You keep your place in the queue.",
                     )
-                elif found.ended:
-                    raise StaleRequest if earlier else ended(found)
-                elif found.claim:
+                elif current.ended:
+                    raise StaleRequest if was_stopping else ended(current)
+                elif current.claim:
                     raise StartRefused(
                         "You keep your place in the queue. Claim the device when it is granted.",
                         reason="kept",
                         status_code=409,
                     )
-                elif found.lease and found.state in HAS_LEASE:
-                    return found
+                elif current.lease and current.state in HAS_LEASE:
+                    return current
                 else:
-                    percent, sentence = _waiting(found)
-                    self.say(percent, sentence)
-        raise StaleRequest  # the stream ends only after the request
+                    percent, message = _wait_message(current)
+                    self.say(percent, message)
+        raise StaleRequest  # the stream ends only after the request has ended
 
     async def launch(self, request_id: str, lease_id: str) -> None:
-        """Write the intent to start.
+        """Record that the server is about to start.
 
         Raises:
             StaleRequest: the lease was lost meanwhile, and the request is queued again.
@@ -94,16 +94,16 @@ class LeaseRequest:
             await self.retry(lambda: self.link.launch(lease_id), self.patience)
         except Conflict as error:
             async with aclosing(self.link.statuses(request_id)) as statuses:
-                async for found in statuses:
-                    if found and found.ended:
-                        raise ended(found) from error
-                    if found and found.state != State.STOPPING:
+                async for current in statuses:
+                    if current and current.ended:
+                        raise ended(current) from error
+                    if current and current.state != State.STOPPING:
                         break
             raise StaleRequest from error
 
     @asynccontextmanager
     async def attached(self, request_id: str) -> AsyncIterator[None]:
-        """Listen to the request, so that the service knows that a start attends to it."""
+        """Listen to the request in the block, so that the service counts it as attended."""
         listening = asyncio.create_task(self.end_of(request_id))
         try:
             yield
@@ -125,7 +125,7 @@ class LeaseRequest:
         return await self.retry(lambda: self.link.stop(request_id, how), patience)
 
     async def end_of(self, request_id: str) -> None:
-        """Wait until the request has ended, which is when none of its processes is left."""
+        """Wait until the request has ended, when none of its processes is left."""
         async with aclosing(self.link.statuses(request_id)) as statuses:
             async for _ in statuses:
                 pass
@@ -145,7 +145,7 @@ class LeaseRequest:
 
 
 def ended(request: RequestOut) -> StartRefused:
-    """Return a refusal that says why the request ended."""
+    """Return a refusal with the cause of the request's end."""
     cause = request.cause
     return StartRefused(
         cause.message if cause else f"The session's request is {request.state}.",
@@ -155,7 +155,7 @@ def ended(request: RequestOut) -> StartRefused:
     )
 
 
-def _waiting(request: RequestOut) -> tuple[int, str]:
+def _wait_message(request: RequestOut) -> tuple[int, str]:
     match request.state:
         case State.QUEUED if request.wait:
             return 10, request.wait.sentence

@@ -83,7 +83,7 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
 
     @default("args")
     def _args_default(self) -> list[str]:
-        """Ask no external host for news or extensions, and keep the session's PATH in terminals.
+        """Disable requests to external hosts, and keep the session's PATH in terminals.
 
         By default Jupyter starts a login shell, which would reset PATH to the system's, so that
         ``carrel`` would not be found.
@@ -97,7 +97,7 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
 
     @default("env_keep")
     def _env_keep_default(self) -> list[str]:
-        """Keep only these variables: the hub's environment contains its secrets."""
+        """Pass only these variables on, because the hub's environment contains secrets."""
         return ["PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ"]
 
     def get_args(self) -> list[str]:
@@ -110,10 +110,10 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
         own = str(Path(sys.prefix) / "bin")
         others = [part for part in env.get("PATH", os.defpath).split(os.pathsep) if part != own]
         env = env | {"PATH": os.pathsep.join([own, *others])}
-        shown = course_links.environment(self.home_dir, self._graded, self._group)
+        courses = course_links.environment(self.home_dir, self._graded, self._group)
         if self.state_root:
-            shown |= course_links.course_data(Path(self.state_root), self._group)
-        return env | jupyter_environment(env) | shown
+            courses |= course_links.course_data(Path(self.state_root), self._group)
+        return env | jupyter_environment(env) | courses
 
     def make_preexec_fn(self, name: str) -> None:
         """Run nothing between fork and exec: Popen sets the working folder."""
@@ -155,15 +155,17 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
         handle = None
         if lease.pid is not None and lease.started_at is not None:
             handle = Handle(pid=lease.pid, started_at=lease.started_at)
-        mine = scan({lease.id: handle}, state=Path(self.state_root) if self.state_root else None)
-        for process in mine[lease.id][:1]:
+        processes = scan(
+            {lease.id: handle}, state=Path(self.state_root) if self.state_root else None
+        )
+        for process in processes[lease.id][:1]:
             env = environment_of(process.pid)
-            where = urlsplit(env.get("JUPYTERHUB_SERVICE_URL", ""))
-            if where.hostname and where.port and "JUPYTERHUB_API_TOKEN" in env:
+            url = urlsplit(env.get("JUPYTERHUB_SERVICE_URL", ""))
+            if url.hostname and url.port and "JUPYTERHUB_API_TOKEN" in env:
                 self.api_token = env["JUPYTERHUB_API_TOKEN"]
-                self.proc, self.pid, self.port = None, process.pid, where.port
+                self.proc, self.pid, self.port = None, process.pid, url.port
                 self.process_identity = process_identity(process.pid)
-                return where.hostname, where.port
+                return url.hostname, url.port
         return None
 
     def server_process(self) -> StartedIn | None:
@@ -188,7 +190,7 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
         alive = proc.poll() is None if proc is not None else self._still_ours()
         if not (pid and alive):
             return
-        # The server leads its own session: its process group holds nothing of the hub.
+        # The server leads its own process session: its group has no process of the hub.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
         if proc is not None:
@@ -198,7 +200,7 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
     # -- the process ------------------------------------------------------------------------
 
     async def poll(self) -> int | None:
-        # After a restart of the hub there is no Popen object, and a pid alone proves nothing.
+        # After a restart of the hub there is no Popen object, and the pid may be recycled.
         if self.proc is None and self.pid and not self._still_ours():
             self.clear_state()
             return 0
@@ -210,8 +212,8 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
 
         A backup restored beside the original has the same processes in its database.
         """
-        of = environment_of(self.pid).get("CARREL_STATE", self.state_root)
-        return of == self.state_root and still_alive(self.pid, self.process_identity)
+        state = environment_of(self.pid).get("CARREL_STATE", self.state_root)
+        return state == self.state_root and still_alive(self.pid, self.process_identity)
 
     def get_state(self) -> dict[str, JsonValue]:
         state = super().get_state()
@@ -227,7 +229,7 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
 
     @property
     def log_path(self) -> Path:
-        """``USER.log`` or ``USER--SERVER.log``; no safe name contains two hyphens in a row."""
+        """``USER.log`` or ``USER--SERVER.log``; a safe name never contains two hyphens in a row."""
         server = f"--{safe_name(self.name)}" if self.name else ""
         return Path(self.logs) / f"{safe_name(self.user.name)}{server}.log"
 

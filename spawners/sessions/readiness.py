@@ -15,10 +15,10 @@ Address: TypeAlias = tuple[str, int]
 
 FIRST_PAUSE_SECONDS = 0.03
 GROWTH = 1.02
-"""Servers answer after one or two seconds; a whole class at once takes longer."""
+"""Servers answer after one or two seconds; longer if a whole class starts at the same time."""
 LONGEST_PAUSE_SECONDS = 0.2
 ANSWER_SECONDS = 1.0
-"""Time-out of one HTTP request: a server may have opened its port and still be loading."""
+"""Timeout of an HTTP request: a server may have opened its port and still be loading."""
 
 
 class ServerDied(Exception):
@@ -41,16 +41,16 @@ async def wait_until_ready(
         every: seconds between two calls of ``ended``, for engines where it is expensive.
 
     Raises:
-        ServerDied: with that status.
+        ServerDied: the server ended; the message has its exit status.
     """
     host, port = address
-    pause, asked = FIRST_PAUSE_SECONDS, time.monotonic() if every else 0.0
+    pause, checked_at = FIRST_PAUSE_SECONDS, time.monotonic() if every else 0.0
     while True:
-        if time.monotonic() - asked >= every:
+        if time.monotonic() - checked_at >= every:
             if (status := await ended()) is not None:
                 raise ServerDied(f"its server ended with status {status}.")
-            asked = time.monotonic()
-        # Most attempts meet a closed port: a bare connection costs a tenth of a request.
+            checked_at = time.monotonic()
+        # The port is closed in most rounds: a bare connection costs a tenth of a request.
         if await _is_open(host, port) and await _answers(f"http://{_in_url(host)}:{port}{path}"):
             return
         await asyncio.sleep(pause)

@@ -1,7 +1,7 @@
 """Choose ports for servers that begin to listen only seconds later.
 
-The system would choose from its ephemeral range, from which an outgoing connection may take the
-port before the server listens. These ports lie below that range.
+The system would choose a port of its ephemeral range, which an outgoing connection may take before
+the server listens. These ports are below that range.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def next_port() -> int:
     """Return a free port on localhost that this process has not used for a long time.
 
     Raises:
-        Unavailable: all of them are taken.
+        Unavailable: all ports are in use.
     """
     for _ in range(_TO - _FROM):
         port = _FROM + next(_counter) % (_TO - _FROM)

@@ -1,4 +1,4 @@
-"""Tell listeners how a start progresses: each message once."""
+"""Publish the progress of a start to its listeners."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ class StartMessage:
 
 
 class StartProgress:
-    """Hold the newest message and wake the listeners when it changes."""
+    """Holds the newest message and wakes the listeners when it changes."""
 
     def __init__(self) -> None:
-        self.said = StartMessage(percent=0, sentence="Requesting the session.")
-        self._news = asyncio.Event()
+        self.current = StartMessage(percent=0, sentence="Requesting the session.")
+        self._changed = asyncio.Event()
 
     def say(self, percent: int, sentence: str) -> None:
         message = StartMessage(percent=percent, sentence=sentence)
-        if message != self.said:
-            self.said, news, self._news = message, self._news, asyncio.Event()
-            news.set()
+        if message != self.current:
+            self.current, changed, self._changed = message, self._changed, asyncio.Event()
+            changed.set()
 
     async def listen(self) -> AsyncGenerator[StartMessage, None]:
         """Yield the current message, then every new one; never ends by itself."""
-        heard: StartMessage | None = None
+        last: StartMessage | None = None
         while True:
-            news = self._news
-            if self.said != heard:
-                heard = self.said
-                yield heard
+            changed = self._changed
+            if self.current != last:
+                last = self.current
+                yield last
             else:
-                await news.wait()
+                await changed.wait()

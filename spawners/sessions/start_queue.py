@@ -1,7 +1,7 @@
-"""Queue the launches of servers, so that only a few start at once on one machine.
+"""Queue the launches of servers, so that only a few start at the same time on a machine.
 
-Twenty servers that start together on two cores are all as late as the last one, late enough to be
-taken for dead. Started a few at a time, each is quick, and the first is ready soon.
+Twenty servers that start together on two cores are all as late as the last one, late enough to
+count as dead. If only a few start at a time, starts are fast and the first server is ready soon.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 Report = Callable[[int], None]
-"""Takes the position in the queue, from 1."""
+"""Receives the position in the queue, from 1."""
 
 
 @dataclass(order=True, slots=True)
@@ -39,7 +39,9 @@ class StartQueue:
     ) -> AsyncIterator[None]:
         """Wait until fewer than ``limit`` servers are starting.
 
-        ``holds_device``: go before those that hold none, because others wait for it.
+        Args:
+            report: receives the position in the queue when it changes.
+            holds_device: precede starts without a device, because the device blocks other requests.
         """
         if self._busy < limit and not self._queue:
             self._busy += 1
@@ -52,14 +54,14 @@ class StartQueue:
 
     async def _wait(self, report: Report, *, holds_device: bool) -> None:
         turn = asyncio.get_running_loop().create_future()
-        mine = _QueuedStart(not holds_device, next(self._numbers), turn, report)
-        insort(self._queue, mine)
+        entry = _QueuedStart(not holds_device, next(self._numbers), turn, report)
+        insort(self._queue, entry)
         self._report()
         try:
             await turn
         except asyncio.CancelledError:
-            if mine in self._queue:
-                self._queue.remove(mine)
+            if entry in self._queue:
+                self._queue.remove(entry)
                 self._report()
             else:
                 self._release()
@@ -67,7 +69,7 @@ class StartQueue:
 
     def _release(self) -> None:
         # A start that was just cancelled stays in the queue until its task has noticed.
-        successor = next((each for each in self._queue if not each.turn.done()), None)
+        successor = next((entry for entry in self._queue if not entry.turn.done()), None)
         if successor is None:
             self._busy -= 1
             return
@@ -76,5 +78,5 @@ class StartQueue:
         self._report()
 
     def _report(self) -> None:
-        for position, each in enumerate(self._queue, 1):
-            each.report(position)
+        for position, entry in enumerate(self._queue, 1):
+            entry.report(position)

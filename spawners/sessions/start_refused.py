@@ -10,14 +10,17 @@ from ...hub.errors import CarrelError
 
 
 class StartRefused(SpawnException):  # type: ignore[misc]  # jupyterhub has no types
-    """Counts as a failure, not as an error of the hub, however often it happens.
+    """A start that was refused or failed; JupyterHub does not count it as its own error.
 
     JupyterHub's pages and API read these attributes; without them they show the exception's
     representation.
+
+    Args:
+        reason: a label for the hub's metrics.
+        details: the end of a log.
     """
 
     def __init__(self, message: str, *, reason: str, status_code: int, details: str = "") -> None:
-        """``reason``: a label for the hub's metrics. ``details``: the tail of a log."""
         pre = f"<pre>{html.escape(details)}</pre>" if details else ""
         self.jupyterhub_html_message = f"<span>{html.escape(message)}</span>{pre}"
         self.jupyterhub_message = message
@@ -30,5 +33,5 @@ class StartRefused(SpawnException):  # type: ignore[misc]  # jupyterhub has no t
 
 
 def refused(error: CarrelError) -> StartRefused:
-    """Return a refusal with the service's message and what it would accept."""
+    """Return a refusal with the service's message and its accepted values."""
     return StartRefused(str(error), reason=error.code, status_code=error.http_status)

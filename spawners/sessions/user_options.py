@@ -37,10 +37,10 @@ FORM = """
 
 
 def checked(options: Mapping[str, object]) -> dict[str, JsonValue]:
-    """Return the options as the service takes them; the service decides whether they are allowed.
+    """Return the options in the service's format; the service decides whether they are allowed.
 
     Raises:
-        StartRefused: a type is wrong or a key is unknown; says what is accepted.
+        StartRefused: a type is wrong or a key is unknown; the message lists the accepted options.
     """
     try:
         # "hours": 2 is a whole number in JSON, and is accepted.
@@ -52,7 +52,7 @@ def checked(options: Mapping[str, object]) -> dict[str, JsonValue]:
 
 
 def from_form(form: Mapping[str, Sequence[str | bytes]]) -> dict[str, object]:
-    """Return one value per field, numbers as numbers; other text stays and is rejected later."""
+    """Return one value per field, with numbers parsed; invalid text is rejected later."""
     options: dict[str, object] = {}
     for name, values in form.items():
         if name == "_xsrf":  # custom forms may send it in the body
@@ -71,11 +71,11 @@ def _number(value: object) -> object:
     return value
 
 
-def _refusal(complaint: str) -> StartRefused:
-    # Any client may send any key: escape what cannot be displayed.
-    shown = complaint.encode(errors="backslashreplace").decode()
+def _refusal(message: str) -> StartRefused:
+    # Any client may send any key: escape characters that cannot be encoded.
+    printable = message.encode(errors="backslashreplace").decode()
     return StartRefused(
-        f"These session options cannot be used: {shown} {ACCEPTED}",
+        f"These session options cannot be used: {printable} {ACCEPTED}",
         reason="invalid",
         status_code=400,
     )

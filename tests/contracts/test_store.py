@@ -74,7 +74,7 @@ class TestGroups:
         assert store.groups() == (smaller,)
 
     def test_an_unknown_parent_is_refused_with_the_known_groups(self, store: Store) -> None:
-        with pytest.raises(InvalidInput, match=r"no group nowhere.*Groups: lab"):
+        with pytest.raises(InvalidInput, match=r"parent nowhere .*Groups: lab"):
             store.put_group(Group(name="x", parent="nowhere"))
         assert store.groups() == (LAB,)
 
@@ -82,7 +82,7 @@ class TestGroups:
     def test_a_cycle_of_groups_is_refused(self, store: Store, parent: str) -> None:
         store.put_group(Group(name="a", parent="lab"))
         store.put_group(Group(name="b", parent="a"))
-        with pytest.raises(InvalidInput, match="circle"):
+        with pytest.raises(InvalidInput, match="cycle"):
             store.put_group(replace(LAB, parent=parent))
         assert store.group("lab") == LAB
 
@@ -94,7 +94,7 @@ class TestGroups:
 
     @pytest.mark.parametrize("weight", [0.0, -1.0, float("inf"), float("nan")])
     def test_a_weight_of_zero_is_refused(self, store: Store, weight: float) -> None:
-        with pytest.raises(InvalidInput, match="no weight"):
+        with pytest.raises(InvalidInput, match="weight .* out of range"):
             store.put_group(replace(LAB, weight=weight))
         assert store.group("lab") == LAB
 
@@ -244,7 +244,7 @@ class TestRequests:
         with pytest.raises(NotFound, match="Groups: lab"):
             store.submit(replace(job("a"), group="cs999"), 100)
         store.submit(job("b"), 100)
-        with pytest.raises(Conflict, match="a request j-b already"):
+        with pytest.raises(Conflict, match="request j-b exists already"):
             store.submit(job("b", owner="bob"), 100)
         assert [r.owner for r in store.requests(RequestFilter())] == ["ada"]
 

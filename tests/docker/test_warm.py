@@ -191,7 +191,7 @@ def test_a_service_killed_before_the_wake_up_leaves_a_job_that_runs_once(
     (waiting,) = site.warm()
     order = site.order(notebook("print('once')"))
     with monkeypatch.context() as killed:
-        killed.setattr(LateMounts, "ring", lambda *_: False)
+        killed.setattr(LateMounts, "wake", lambda *_: False)
         site.backend.start(order)
     assert site.service.started == []
     anew = site.again()

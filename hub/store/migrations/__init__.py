@@ -1,8 +1,8 @@
-"""The history of the tables, one file a step in ``versions``; ``open_store`` applies it.
+"""Migrations of the database, one module per revision in ``versions``; ``open_store`` applies them.
 
-Steps lead forward only; the way back is a copy of the database from before.
+There are no downgrades: to go back, restore a backup from before.
 
-A new step, after a change of ``hub.store.tables``:
+Create a revision after a change of ``hub.store.sql.tables``:
 
     python -m carrel.hub.store.migrations "what it changes"
 """

@@ -1,4 +1,4 @@
-"""Draft the next step from the difference between the tables and the history."""
+"""Generate the next revision from the difference between the tables and the migrations."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from ..sql.database import migrations
 
 
 def main(message: str) -> None:
-    """Apply the history to an empty database and write down what is missing from it."""
+    """Migrate an empty database and write a revision with the missing changes."""
     with TemporaryDirectory() as folder:
         engine = create_engine(f"sqlite:///{Path(folder) / 'empty.db'}")
         with engine.connect() as connection:
             config = migrations(connection)
             command.upgrade(config, "head")
-            steps = list(ScriptDirectory.from_config(config).walk_revisions())
-            command.revision(config, message, autogenerate=True, rev_id=f"r{len(steps) + 1:04}")
+            revisions = list(ScriptDirectory.from_config(config).walk_revisions())
+            number = len(revisions) + 1
+            command.revision(config, message, autogenerate=True, rev_id=f"r{number:04}")
         engine.dispose()
 
 

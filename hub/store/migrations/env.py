@@ -1,4 +1,4 @@
-"""What alembic runs: the steps, on the connection and in the transaction of the caller."""
+"""Alembic environment: runs migrations on the connection and in the transaction of the caller."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ attributes = context.config.attributes
 context.configure(
     connection=attributes["connection"],
     target_metadata=attributes["metadata"],
-    # SQLite changes a table by making it anew.
+    # SQLite cannot alter most columns: Alembic copies the table.
     render_as_batch=True,
     compare_server_default=True,
 )

@@ -12,43 +12,48 @@ from ...scheduling.model.text import plural
 
 
 def check_group(group: Group, known: Mapping[str, Group]) -> None:
-    """Raises InvalidInput where the group does not fit into the tree."""
+    """Check the limits of a group and its position in the tree.
+
+    Raises:
+        InvalidInput: a limit is out of range, or the parent is missing or forms a cycle.
+    """
     if min(_limits(group)) < 0:
         raise InvalidInput(
             f"A limit of the group {group.name} is negative.", accepted="Limits are 0 or more."
         )
     if not (isfinite(group.weight) and group.weight > 0):
         raise InvalidInput(
-            f"{group.weight:g} is no weight that the group {group.name} can have.",
-            accepted="A weight is a number above 0; 1 is the ordinary one.",
+            f"The weight {group.weight:g} of the group {group.name} is out of range.",
+            accepted="A number above 0; the default is 1.",
             field="weight",
         )
     if group.budget is not None and not 0 <= group.budget.device_seconds < inf:
         raise InvalidInput(
-            f"The budget of the group {group.name} is no amount.",
+            f"The budget of the group {group.name} is out of range.",
             accepted="A number of device-hours, 0 or more.",
             field="budget",
         )
-    above, seen = group.parent, {group.name}
-    while above is not None:
-        if above in seen:
+    ancestor, visited = group.parent, {group.name}
+    while ancestor is not None:
+        if ancestor in visited:
             raise InvalidInput(
-                f"The group {group.name} cannot stand below {group.parent}: that makes a circle.",
-                accepted="A parent must not be below its own child.",
+                f"{group.parent} cannot be the parent of {group.name}: the groups would form a "
+                "cycle.",
+                accepted="A group that is not below it.",
             )
-        if above not in known:
+        if ancestor not in known:
             raise InvalidInput(
-                f"There is no group {above} to be the parent of {group.name}.",
+                f"The parent {ancestor} of the group {group.name} does not exist.",
                 accepted=f"Groups: {names(known)}.",
             )
-        seen.add(above)
-        above = known[above].parent
+        visited.add(ancestor)
+        ancestor = known[ancestor].parent
 
 
 def _limits(group: Group) -> tuple[int, ...]:
-    whole = (group.max_devices, group.max_devices_per_user, group.max_seconds, group.idle_seconds)
-    open_ended = (group.borrowing, group.lending, group.max_sessions)
-    return (*whole, group.guaranteed, *(limit for limit in open_ended if limit is not None))
+    limits = (group.max_devices, group.max_devices_per_user, group.max_seconds, group.idle_seconds)
+    optional = (group.borrowing, group.lending, group.max_sessions)
+    return (*limits, group.guaranteed, *(limit for limit in optional if limit is not None))
 
 
 def no_group(name: str, known: Iterable[str]) -> NotFound:
@@ -56,30 +61,43 @@ def no_group(name: str, known: Iterable[str]) -> NotFound:
 
 
 def check_removable(name: str, known: Mapping[str, Group], live: int) -> None:
-    """Raises Conflict where something still stands on the group."""
-    below = sorted(group.name for group in known.values() if group.parent == name)
-    if below:
+    """Check that a group can be removed.
+
+    Args:
+        live: the number of its requests that have not ended.
+
+    Raises:
+        Conflict: the group has subgroups or live requests.
+    """
+    children = sorted(group.name for group in known.values() if group.parent == name)
+    if children:
         raise Conflict(
-            f"The group {name} stands above {', '.join(below)}.",
-            accepted="Remove these first, or give them another group above.",
+            f"The group {name} has {plural(len(children), 'subgroup')}: {', '.join(children)}.",
+            accepted="Remove the subgroups first, or move them to another parent.",
         )
     if live:
         raise Conflict(
             f"The group {name} has {plural(live, 'request')} that "
-            f"{'waits or runs' if live == 1 else 'wait or run'}.",
+            f"{'is' if live == 1 else 'are'} queued or running.",
             accepted="Wait until they have ended, or cancel them.",
         )
 
 
 def check_mark(mark: Mark, devices: Iterable[Device], nodes: Collection[str]) -> None:
-    """Raises NotFound where there is nothing of this name to be marked."""
-    known = {device.id for device in devices}
-    if mark.target in known or (mark.target in nodes and mark.kind is not MarkKind.QUARANTINE):
+    """Check the target of a mark.
+
+    Raises:
+        NotFound: there is no such device or node, or the mark is for devices only.
+    """
+    device_ids = {device.id for device in devices}
+    if mark.target in device_ids:
+        return
+    if mark.target in nodes and mark.kind is not MarkKind.QUARANTINE:
         return
     if mark.target in nodes:
         raise NotFound(
             f"{mark.target} is a node.",
-            accepted="Only single devices are put into quarantine; a node can be drained.",
+            accepted="Only single devices can be quarantined; a node can be drained.",
         )
     raise NotFound(
         f"There is no device or node {mark.target[:80]}.",
@@ -88,11 +106,15 @@ def check_mark(mark: Mark, devices: Iterable[Device], nodes: Collection[str]) ->
 
 
 def check_term(term: Term, known: Iterable[Term]) -> None:
-    """Raises InvalidInput for one that ends before it begins, or that overlaps another."""
+    """Check the days of a term.
+
+    Raises:
+        InvalidInput: the term ends before it begins, or overlaps another.
+    """
     if term.last < term.first:
         raise InvalidInput(
             f"The term {term.name} ends before it begins.",
-            accepted="First the first day, then the last one.",
+            accepted="A last day that is not before the first day.",
             field="last",
         )
     for other in known:
@@ -100,7 +122,7 @@ def check_term(term: Term, known: Iterable[Term]) -> None:
             raise InvalidInput(
                 f"The term {term.name} overlaps {other.name}, which is from {other.first} "
                 f"to {other.last}.",
-                accepted="Terms follow each other.",
+                accepted="Terms cannot overlap.",
                 field="first",
             )
 
@@ -118,4 +140,5 @@ def no_lease(name: str) -> NotFound:
 
 
 def names(known: Iterable[str]) -> str:
+    """Return the sorted names as text."""
     return ", ".join(sorted(known)) or "none yet"

@@ -23,84 +23,102 @@ from ...scheduling.model.states import State
 from ...scheduling.quota import tree
 from ...scheduling.quota.headroom import limit_reached
 
-GONE = "It was there before and is not found any more."
+GONE = "The driver no longer reports this device."
 
 
-def marked(device: Device, marks: Iterable[Mark]) -> Device:
-    """The device with what is said about it and about its node."""
-    found = tuple(mark for mark in marks if mark.target in (device.id, device.node))
-    return replace(device, marks=found)
+def with_marks(device: Device, marks: Iterable[Mark]) -> Device:
+    """Return the device with its own marks and those of its node."""
+    own = tuple(mark for mark in marks if mark.target in (device.id, device.node))
+    return replace(device, marks=own)
 
 
 def takes_work(nodes: Collection[str], marks: Iterable[Mark]) -> bool:
-    """Whether any node does; an installation that knows none yet does."""
+    """Whether any node is schedulable; also true before the first node is stored."""
     return not nodes or bool(open_nodes(nodes, marks))
 
 
-class Nodes:
-    """Where work on CPU goes: of the nodes that take work, to the one on which least runs."""
+class NodeSelector:
+    """Selects nodes for requests without devices: the schedulable node with the fewest leases.
+
+    Args:
+        known: all nodes.
+        running: the number of leases by node.
+    """
 
     def __init__(
         self, known: Collection[str], marks: Iterable[Mark], running: Mapping[str, int]
     ) -> None:
-        """``running``: how many leases each node has."""
         self._known = bool(known)
         self._running = {name: running.get(name, 0) for name in open_nodes(known, marks)}
 
     def choose(self, start: Start) -> str | None:
-        """Of equals the first by name; None where it can go nowhere now. An installation that
-        knows no node yet has one without a name."""
+        """Return the node for a start; None if no node can take it now.
+
+        Ties go to the first node by name. Before the first node is stored, the name is empty.
+        """
         if not self._known:
             return ""
         fitting = [n for n in self._running if start.nodes is None or n in start.nodes]
         return min(fitting, key=lambda name: (self._running[name], name), default=None)
 
-    def take(self, node: str) -> None:
+    def add_lease(self, node: str) -> None:
+        """Count another lease of the node."""
         self._running[node] = self._running.get(node, 0) + 1
 
 
-def silences(marks: Iterable[Mark]) -> tuple[str, ...]:
-    """Why nothing can start on some nodes, in the order of their names."""
-    found = sorted((mark.target, mark.why) for mark in marks if mark.kind is MarkKind.UNREACHABLE)
-    return tuple(why for _, why in found)
+def cordon_reasons(marks: Iterable[Mark]) -> tuple[str, ...]:
+    """Return why nodes do not answer, in the order of their names."""
+    unreachable = sorted(
+        (mark.target, mark.why) for mark in marks if mark.kind is MarkKind.UNREACHABLE
+    )
+    return tuple(why for _, why in unreachable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceInventory:
-    """What has to change for a node's devices to be as they were seen."""
+class InventoryChange:
+    """The changes that bring the stored devices of a node up to date.
+
+    Attributes:
+        put: devices to add or replace.
+        remove: ids of devices to delete.
+    """
 
     put: tuple[Device, ...]
     remove: tuple[str, ...]
 
 
-def inventory(
+def inventory_change(
     node: str,
-    seen: Sequence[Device],
-    known: Mapping[str, Device],
+    reported: Sequence[Device],
+    stored: Mapping[str, Device],
     taken: Collection[str],
-) -> DeviceInventory:
-    """Compare what was seen on a node with every device known so far.
+) -> InventoryChange:
+    """Compare the devices that a node reports with the stored ones.
 
-    A simulated device goes for good once its node has none of them any more (the pool is real
-    now) and no lease holds it. Any other that is missing is kept as gone: its lease, its
-    history and its place among the tiles go on.
+    A simulated device is deleted once its node reports no simulated device (the pool is real now)
+    and no lease holds it. Any other missing device stays stored as gone, with its lease, its
+    history and its position in the pool view.
+
+    Args:
+        stored: the devices of all nodes, by id.
+        taken: ids of the devices that a lease holds.
     """
-    now = {device.id: replace(device, node=node) for device in seen}
-    put = [device for device in now.values() if known.get(device.id) != device]
+    now = {device.id: replace(device, node=node) for device in reported}
+    put = [device for device in now.values() if stored.get(device.id) != device]
     still_simulated = any(device.simulated for device in now.values())
     remove = []
-    for old in known.values():
+    for old in stored.values():
         if old.node != node or old.id in now:
             continue
         if old.simulated and not still_simulated and old.id not in taken:
             remove.append(old.id)
         elif old.health is not Health.GONE:
             put.append(replace(old, health=Health.GONE, why=GONE))
-    return DeviceInventory(put=tuple(put), remove=tuple(remove))
+    return InventoryChange(put=tuple(put), remove=tuple(remove))
 
 
-def waiting(request: RequestRecord) -> PendingRequest:
-    """A queued request as the scheduler sees it."""
+def to_pending(request: RequestRecord) -> PendingRequest:
+    """Return a queued request as a value of the scheduler."""
     return PendingRequest(
         id=request.id,
         kind=request.kind,
@@ -120,8 +138,8 @@ def waiting(request: RequestRecord) -> PendingRequest:
     )
 
 
-def holding(request: RequestRecord, lease: LeaseRecord) -> Allocation:
-    """A lease that is not released as the scheduler sees it."""
+def to_allocation(request: RequestRecord, lease: LeaseRecord) -> Allocation:
+    """Return a lease that is not released as a value of the scheduler."""
     return Allocation(
         request_id=request.id,
         owner=request.owner,
@@ -146,31 +164,34 @@ def leaving(noticed: bool, state: State) -> bool:
 
 
 def horizon(groups: Iterable[Group]) -> float:
-    """How long what starts now may run; what is reserved later is of no concern to it yet."""
+    """Return the longest time in seconds that a request may run.
+
+    Reservations that begin later do not affect requests that start now.
+    """
     return max((group.max_seconds for group in groups), default=0)
 
 
 EPSILON = 1e-6
-"""Device-seconds below which past use is none: a credit leaves a little by rounding."""
+"""Device-seconds below which past usage counts as zero: rounding leaves a little after a credit."""
+
+_DECAY_STEP_SECONDS = 60.0
 
 
-_MOMENT = 60.0
+def decay_time(now: float) -> float:
+    """Return the time to which past usage is decayed: the end of the current minute.
 
-
-def moment_of_use(now: float) -> float:
-    """What past use is decayed to: the end of this minute, so that it is the same for a while.
-
-    Nothing in the ledger lies after it, and between two moments the order does not change: all use
-    fades by the same factor.
+    The decayed values stay constant for a minute. No ledger line ends after that time, and the
+    order of the queue does not change between two steps, because all usage decays by the same
+    factor.
     """
-    return (now // _MOMENT + 1) * _MOMENT
+    return (now // _DECAY_STEP_SECONDS + 1) * _DECAY_STEP_SECONDS
 
 
-class CapacityCheck:
-    """Quota as it stands inside the transaction that grants (design: section 5, rule 2).
+class QuotaCheck:
+    """Checks quotas inside the transaction that grants (design: section 5, rule 2).
 
-    A limit may have been lowered since the plan was made; a grant that would go above it is
-    left out, and the next cycle plans anew.
+    A limit may have been lowered since the plan was made: a grant that would exceed it is left
+    out, and the next cycle plans again.
     """
 
     def __init__(self, groups: Iterable[Group], allocations: Iterable[Allocation]) -> None:
@@ -178,16 +199,17 @@ class CapacityCheck:
         self._tally = tree.Tally(self._tree, allocations)
 
     def allows(self, request: RequestRecord) -> bool:
-        return limit_reached(waiting(request), self._tree, self._tally) is None
+        return limit_reached(to_pending(request), self._tree, self._tally) is None
 
-    def take(self, request: RequestRecord) -> None:
-        asked = waiting(request)
-        sessions = int(asked.kind is Kind.SESSION and asked.devices > 0)
-        weight = tree.size(asked.devices, asked.share)
-        self._tally.add(asked.group, asked.owner, weight, sessions)
+    def add(self, request: RequestRecord) -> None:
+        """Count a request that was granted."""
+        pending = to_pending(request)
+        sessions = int(pending.kind is Kind.SESSION and pending.devices > 0)
+        weight = tree.size(pending.devices, pending.share)
+        self._tally.add(pending.group, pending.owner, weight, sessions)
 
 
 def healthy(devices: Iterable[Device]) -> int:
-    """How many devices are in order and trusted; also those that are being emptied."""
-    in_order = (Health.OK, Health.BUSY)
-    return sum(d.health in in_order and d.quarantine is None for d in devices)
+    """Return the number of working devices that are not quarantined; includes drained ones."""
+    working = (Health.OK, Health.BUSY)
+    return sum(d.health in working and d.quarantine is None for d in devices)

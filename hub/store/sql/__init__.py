@@ -1,4 +1,4 @@
-"""The store in SQL: SQLite for one machine, written so that PostgreSQL can take its place."""
+"""The SQL store: SQLite for one machine, compatible with PostgreSQL."""
 
 from .database import open_store
 from .store import SqlStore

@@ -1,4 +1,4 @@
-"""Terms, reservations and what budgets have left: each function is inside one transaction."""
+"""Terms, reservations and budget balances; functions run inside a transaction of the caller."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ...scheduling.model.snapshot import BudgetBalance, Group
 from ...usage import budget_balance
 from ...usage.budget_balance import Charged, Open
 from ..rules import checks
-from .marks_and_audit import note
+from .marks_and_audit import add_audit_entry
 from .pool import group
 from .tables.core import leases, ledger, requests, reservations, terms
 from .transactions import Transactions
-from .usage.decayed_usage import ANEW_EVERY
+from .usage.decayed_usage import REBUILD_EVERY
 
 _TERMS = select(terms).order_by(terms.c.first)
 _RESERVATIONS = select(reservations).order_by(reservations.c.first, reservations.c.id)
@@ -35,15 +35,15 @@ def read_terms(connection: Connection) -> tuple[Term, ...]:
 def put_term(connection: Connection, term: Term, change: AuditEntry | None) -> None:
     checks.check_term(term, read_terms(connection))
     columns = {"first": term.first.isoformat(), "last": term.last.isoformat()}
-    done = connection.execute(update(terms).where(terms.c.name == term.name).values(columns))
-    if not done.rowcount:
+    changed = connection.execute(update(terms).where(terms.c.name == term.name).values(columns))
+    if not changed.rowcount:
         connection.execute(insert(terms).values(name=term.name, **columns))
-    note(connection, change)
+    add_audit_entry(connection, change)
 
 
 def remove_term(connection: Connection, name: str, change: AuditEntry | None) -> bool:
     removed = connection.execute(delete(terms).where(terms.c.name == name)).rowcount
-    note(connection, change if removed else None)
+    add_audit_entry(connection, change if removed else None)
     return bool(removed)
 
 
@@ -82,34 +82,39 @@ def put_reservation(connection: Connection, new: Reservation, change: AuditEntry
             why=new.why,
         )
     )
-    note(connection, change)
+    add_audit_entry(connection, change)
 
 
 def remove_reservation(connection: Connection, name: str, change: AuditEntry | None) -> bool:
     removed = connection.execute(delete(reservations).where(reservations.c.id == name)).rowcount
-    note(connection, change if removed else None)
+    add_audit_entry(connection, change if removed else None)
     return bool(removed)
 
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """Device-seconds by group, by the beginning of a period, of the lines up to ``last``."""
+    """Device-seconds by start of a period and by group.
 
-    made: float
+    Attributes:
+        built_at: when they were last summed completely.
+        last: id of the last ledger line that is included.
+    """
+
+    built_at: float
     last: int
     since: Mapping[float, Charged]
 
 
 class SqlBudgets:
-    """What groups have left, for a reader who asks in every cycle.
+    """Reads the budget balances of groups; fast enough for every scheduling cycle.
 
-    The ledger only grows at its end: what was summed once is kept, and only newer lines are
-    added. From time to time everything is summed anew.
+    Lines are only appended to the ledger: the sums are cached, and only newer lines are added.
+    They are rebuilt every ``REBUILD_EVERY`` seconds.
     """
 
     def __init__(self) -> None:
-        # One value, replaced as a whole: several threads may read.
-        self._sums = _Sums(made=0.0, last=0, since={})
+        # The value is replaced, never changed: several threads may read.
+        self._sums = _Sums(built_at=0.0, last=0, since={})
 
     def read(
         self, connection: Connection, groups: Sequence[Group], now: float
@@ -124,45 +129,51 @@ class SqlBudgets:
         self, connection: Connection, starts: Collection[float], now: float
     ) -> Mapping[float, Charged]:
         last, before = connection.scalar(_LAST) or 0, self._sums
-        if last < before.last or not 0 <= now - before.made < ANEW_EVERY:
-            before = _Sums(made=now, last=0, since={})
-        found: dict[float, Charged] = {}
+        if last < before.last or not 0 <= now - before.built_at < REBUILD_EVERY:
+            before = _Sums(built_at=now, last=0, since={})
+        charged: dict[float, Charged] = {}
         for since in starts:
             known = before.since.get(since)
             if known is None:
-                found[since] = charged_since(connection, since)
+                charged[since] = charged_since(connection, since)
             elif last == before.last:
-                found[since] = known
+                charged[since] = known
             else:
                 newer = charged_since(connection, since, after=before.last)
                 sums = {name: known.get(name, 0.0) + amount for name, amount in newer.items()}
-                found[since] = {**known, **sums}
-        self._sums = _Sums(made=before.made, last=last, since=found)
-        return found
+                charged[since] = {**known, **sums}
+        self._sums = _Sums(built_at=before.built_at, last=last, since=charged)
+        return charged
 
 
 _LAST = select(func.max(ledger.c.id))
 
 
 def charged_since(connection: Connection, since: float, *, after: int = 0) -> Charged:
-    """Device-seconds by group; of a line that began before, what came after."""
+    """Return the device-seconds charged since then, by group.
+
+    A line that began before is counted in part.
+
+    Args:
+        after: count only lines with a greater id.
+    """
     span = ledger.c.ends_at - ledger.c.starts_at
     part = case(
         (ledger.c.ends_at <= since, 0.0),
         (ledger.c.starts_at < since, (ledger.c.ends_at - since) / span),
         else_=1.0,
     )
-    # As a column it would tempt SQLite to go through a whole index that is in its order.
-    of_group = ledger.c.group_name.concat("")
-    query = select(of_group, func.sum(ledger.c.device_seconds * part)).group_by(of_group)
-    # Asked for both, SQLite would go through all of the period to find the few newest lines.
+    # An expression, because for the plain column SQLite scans a whole index in its order.
+    group_name = ledger.c.group_name.concat("")
+    query = select(group_name, func.sum(ledger.c.device_seconds * part)).group_by(group_name)
+    # Only one of the two conditions: with both, SQLite scans the period for the few newest lines.
     newer = query.where(ledger.c.id > after if after else ledger.c.ends_at > since)
-    found: dict[str, float] = dict(connection.execute(newer).all())
-    return found
+    charged: dict[str, float] = dict(connection.execute(newer).all())
+    return charged
 
 
 def read_open(connection: Connection) -> tuple[Open, ...]:
-    """Of every lease of devices that is not released."""
+    """Return the running usage of every lease with devices that is not released."""
     return tuple(
         Open(
             group=row.group_name,
@@ -183,7 +194,7 @@ _OPEN = (
 
 
 class SqlCalendar:
-    """Each method is one transaction around one function."""
+    """The part of ``SqlStore`` for terms and reservations; every method is one transaction."""
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions

@@ -1,4 +1,4 @@
-"""One look for all who follow the store: what happened since, and how the pool stands."""
+"""Read the changes of the store since an event, in one query set for all event streams."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read_digest(connection: Connection, after: int | None, queue: Queue) -> Chan
         suspect=frozenset(connection.scalars(_SUSPECT)),
         devices=tuple(read_devices(connection, read_marks(connection)).values()),
         allocations=queries.allocations(connection),
-        waiting=sum(each.devices > 0 for each in queued),
+        waiting=sum(request.devices > 0 for request in queued),
         queued=queued,
         taught=_taught(connection),
     )
@@ -51,9 +51,9 @@ def _touched(connection: Connection, after: int) -> tuple[Touched, ...]:
 
 
 def _taught(connection: Connection) -> dict[str, frozenset[str]]:
-    found: dict[str, frozenset[str]] = {}
+    groups: dict[str, frozenset[str]] = {}
     for group, person in connection.execute(
         select(group_teachers.c.group_name, group_teachers.c.person)
     ):
-        found[person] = found.get(person, frozenset()) | {group}
-    return found
+        groups[person] = groups.get(person, frozenset()) | {group}
+    return groups

@@ -1,7 +1,7 @@
-"""Opening a database: where it may lie, and which version of the tables it has.
+"""Open a database: check its location and apply pending migrations.
 
-The tables are brought up to date here, in this process and in one transaction. Of two
-processes that open a database at once the second waits, and then finds nothing to do.
+All migrations run in this process and in one transaction. If two processes open a database at the
+same time, the second waits and then finds nothing to migrate.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from .transactions import BUSY_TIMEOUT, PATIENCE, Transactions
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 MOUNTS = Path("/proc/self/mountinfo")
-# Alembic keeps the migration at work in a global of its own.
-_ONE_AT_A_TIME = Lock()
+# Alembic keeps the running migration in a global variable.
+_MIGRATION_LOCK = Lock()
 
 NETWORK_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "fuse.sshfs", "glusterfs", "fuse.glusterfs"}
 )
-"""Where locks and shared memory do not hold what SQLite's WAL mode needs of them."""
+"""File systems whose locks and shared memory are not reliable enough for SQLite's WAL mode."""
 
 
 def open_store(
@@ -44,17 +44,18 @@ def open_store(
     busy_timeout: float = BUSY_TIMEOUT,
     half_life: float = HALF_LIFE,
 ) -> SqlStore:
-    """Open a database, make it if there is none, and bring its tables up to date.
+    """Open a database, or create it, and bring its tables up to date.
 
     Args:
         url_or_path: a file for SQLite, or a database URL.
-        mountinfo: text in the form of ``/proc/self/mountinfo``, which is read otherwise.
-        patience, busy_timeout: see ``hub.store.sql.transactions``.
-        half_life: seconds after which past use counts half.
+        mountinfo: text in the format of ``/proc/self/mountinfo``; by default that file is read.
+        patience: seconds for which a locked database is retried.
+        busy_timeout: seconds that SQLite waits for a lock in one statement.
+        half_life: seconds after which past usage counts half.
 
     Raises:
-        Refused: the file lies on a network file system, is no database of Carrel's, or was
-            written by a newer version.
+        Refused: the file is on a network file system, is not a database of Carrel, or was written
+            by a newer version.
         Unavailable: the database stayed locked.
     """
     url = _url(url_or_path)
@@ -72,7 +73,7 @@ def open_store(
         if "not a database" in str(error.orig):
             raise Refused(
                 f"The file {url.database} is not a database.",
-                accepted="Name a file that Carrel made, or one that does not exist yet.",
+                accepted="Use a database that Carrel created, or a file that does not exist yet.",
             ) from error
         if "malformed" in str(error.orig):
             raise Refused(
@@ -93,18 +94,22 @@ def _url(url_or_path: str | Path) -> URL:
 
 
 def _create_private(path: Path) -> None:
-    """SQLite gives its other files the mode of this one."""
+    """Create the file readable by its owner only; SQLite gives its other files the same mode."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
         raise Refused(
             f"The database {path} cannot be opened: {error.strerror}.",
-            accepted="Name a file in a folder that exists and can be written to.",
+            accepted="Use a file in a folder that exists and is writable.",
         ) from error
 
 
 def refuse_network_file_system(path: Path, mountinfo: str) -> None:
-    """Raises Refused where ``path`` lies on a file system that SQLite must not use."""
+    """Check the file system of a database file.
+
+    Raises:
+        Refused: it is one of ``NETWORK_FILE_SYSTEMS``.
+    """
     kind, mounted_at = "", Path("/")
     for line in mountinfo.split("\n"):
         # 36 35 98:0 /root /mount/point options [optional fields] - type source options
@@ -113,13 +118,13 @@ def refuse_network_file_system(path: Path, mountinfo: str) -> None:
         if len(fields) < 5 or not system:  # noqa: PLR2004  # proc(5): field 5
             continue
         point = Path(re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), fields[4]))
-        # Of two mounts on one point the later one hides the other.
+        # If two file systems are mounted at the same point, the later one hides the other.
         if path.is_relative_to(point) and point.is_relative_to(mounted_at):
             kind, mounted_at = system.split()[0], point
     if kind in NETWORK_FILE_SYSTEMS:
         raise Refused(
-            f"The database {path} would lie on a network file system ({kind}, mounted at"
-            f" {mounted_at}), where SQLite can lose or destroy what was written.",
+            f"The database {path} is on a network file system ({kind}, mounted at"
+            f" {mounted_at}), where SQLite can lose or corrupt data.",
             accepted="Put the state folder on a local disk.",
         )
 
@@ -136,24 +141,24 @@ def migrate(connection: Connection) -> None:
         _refuse_foreign_tables(connection)
     elif found not in known_revisions():
         raise Refused(
-            f"The database was written by a newer Carrel (tables {found}); this one knows them"
-            f" up to {head}.",
-            accepted="Start the newer Carrel, or one with another state folder.",
+            f"The database was written by a newer Carrel (schema {found}); this version supports"
+            f" schemas up to {head}.",
+            accepted="Install the newer Carrel, or use another state folder.",
         )
-    with _ONE_AT_A_TIME:
+    with _MIGRATION_LOCK:
         command.upgrade(config, "head")
 
 
 def known_revisions() -> frozenset[str]:
-    """The versions of the tables that this Carrel can open."""
+    """Return the schema revisions that this Carrel can open."""
     return frozenset(script.revision for script in ScriptDirectory(MIGRATIONS).walk_revisions())
 
 
 def migrations(connection: Connection) -> Config:
-    """Alembic's settings, for which there is no file: ``env.py`` reads the attributes."""
+    """Return the configuration of Alembic, without a file; ``env.py`` reads its attributes."""
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    # All tables are in it: those of courses were added to the others.
+    # The import of the tables of courses adds them to the metadata of the core tables.
     config.attributes.update(connection=connection, metadata=courses.metadata)
     return config
 
@@ -162,6 +167,6 @@ def _refuse_foreign_tables(connection: Connection) -> None:
     tables = sorted(inspect(connection).get_table_names())
     if tables:
         raise Refused(
-            f"The database holds tables that Carrel did not make: {', '.join(tables)}.",
-            accepted="Name a database of Carrel's own.",
+            f"The database contains tables that Carrel did not create: {', '.join(tables)}.",
+            accepted="Use a database that only Carrel uses.",
         )

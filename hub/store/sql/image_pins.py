@@ -1,4 +1,4 @@
-"""What groups have pinned, and what needs an image: functions, and the methods around them."""
+"""Image pins of groups, and the requests that use an image."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from sqlalchemy import Connection, delete, insert, or_, select
 
 from ...records.audit import AuditEntry
 from ...records.images import ImageUse, Pin
-from .marks_and_audit import note
+from .marks_and_audit import add_audit_entry
 from .pool import group
 from .tables.core import pins, requests
 from .transactions import Transactions
 
 
 class SqlImagePins:
-    """Each method is one transaction around one function."""
+    """The part of ``SqlStore`` for image pins; every method is one transaction."""
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
@@ -48,7 +48,7 @@ def read_pins(connection: Connection) -> tuple[Pin, ...]:
         )
         for row in rows
     )
-    # Not by the database: each has an order of its own for names with hyphens.
+    # Sorted here, because databases differ in how they sort names with hyphens.
     return tuple(sorted(found, key=lambda pin: (pin.group, pin.image)))
 
 
@@ -65,18 +65,18 @@ def put_pin(connection: Connection, pin: Pin, change: AuditEntry | None) -> None
             set_at=pin.set_at,
         )
     )
-    note(connection, change)
+    add_audit_entry(connection, change)
 
 
 def remove_pin(connection: Connection, name: str, image: str, change: AuditEntry | None) -> bool:
     removed = _unpin(connection, name, image)
-    note(connection, change if removed else None)
+    add_audit_entry(connection, change if removed else None)
     return removed
 
 
 def _unpin(connection: Connection, name: str, image: str) -> bool:
-    gone = connection.execute(delete(pins).where(pins.c.group_name == name, pins.c.image == image))
-    return bool(gone.rowcount)
+    query = delete(pins).where(pins.c.group_name == name, pins.c.image == image)
+    return bool(connection.execute(query).rowcount)
 
 
 def image_uses(connection: Connection) -> Mapping[str, tuple[ImageUse, ...]]:
@@ -86,8 +86,8 @@ def image_uses(connection: Connection) -> Mapping[str, tuple[ImageUse, ...]]:
         .where(or_(requests.c.kind != "session", requests.c.ended_at.is_(None)))
         .order_by(requests.c.number.desc())
     )
-    found = defaultdict[str, list[ImageUse]](list)
+    by_image = defaultdict[str, list[ImageUse]](list)
     for row in connection.execute(query):
         use = ImageUse(request_id=row.id, ended=row.ended_at is not None)
-        found[row.image].append(use)
-    return {image: tuple(uses) for image, uses in found.items()}
+        by_image[row.image].append(use)
+    return {image: tuple(uses) for image, uses in by_image.items()}

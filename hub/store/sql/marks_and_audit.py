@@ -1,4 +1,4 @@
-"""Marks and the audit list: each function is the inside of one transaction."""
+"""Marks and the audit log; functions run inside a transaction of the caller."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...scheduling.model.states import TERMINAL
 from ..rules import checks
 from .pool import group
 from .tables.core import changes, group_teachers, groups, marks, nodes, pins, requests
-from .tables.pool_rows import read_groups, read_seen
+from .tables.pool_rows import read_groups, read_unmarked_devices
 
 
 def remove_group(
@@ -29,7 +29,7 @@ def remove_group(
     connection.execute(update(groups).where(groups.c.name == name).values(removed_at=at))
     connection.execute(delete(group_teachers).where(group_teachers.c.group_name == name))
     connection.execute(delete(pins).where(pins.c.group_name == name))
-    note(connection, change)
+    add_audit_entry(connection, change)
 
 
 def node_names(connection: Connection) -> tuple[str, ...]:
@@ -37,7 +37,7 @@ def node_names(connection: Connection) -> tuple[str, ...]:
 
 
 def put_mark(connection: Connection, mark: Mark, change: AuditEntry | None) -> None:
-    checks.check_mark(mark, read_seen(connection).values(), node_names(connection))
+    checks.check_mark(mark, read_unmarked_devices(connection).values(), node_names(connection))
     _unmark(connection, mark.target, mark.kind)
     connection.execute(
         insert(marks).values(
@@ -49,7 +49,7 @@ def put_mark(connection: Connection, mark: Mark, change: AuditEntry | None) -> N
             until=mark.until,
         )
     )
-    note(connection, change)
+    add_audit_entry(connection, change)
 
 
 def remove_mark(
@@ -57,18 +57,16 @@ def remove_mark(
 ) -> bool:
     removed = _unmark(connection, target, kind)
     if removed:
-        note(connection, change)
+        add_audit_entry(connection, change)
     return removed
 
 
 def _unmark(connection: Connection, target: str, kind: MarkKind) -> bool:
-    gone = connection.execute(
-        delete(marks).where(marks.c.target == target, marks.c.kind == str(kind))
-    )
-    return bool(gone.rowcount)
+    query = delete(marks).where(marks.c.target == target, marks.c.kind == str(kind))
+    return bool(connection.execute(query).rowcount)
 
 
-def note(connection: Connection, change: AuditEntry | None) -> None:
+def add_audit_entry(connection: Connection, change: AuditEntry | None) -> None:
     """Add the audit entry of a change that this transaction makes.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What changes requests and leases: each function is the inside of one transaction."""
+"""Changes of requests and leases; functions run inside a transaction of the caller."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ...scheduling.model.plan import Start
 from ...scheduling.model.snapshot import Kind
 from ...transitions import lifecycle, owner_changes
 from ...transitions.transition import LeaseInterval, Transition, event_data
-from ..rules.conversions import CapacityCheck, Nodes
+from ..rules.conversions import NodeSelector, QuotaCheck
 from . import pool, queries
-from .marks_and_audit import note
+from .marks_and_audit import add_audit_entry
 from .tables.core import attempts, events, labels, lease_devices, leases, ledger, nodes, requests
 from .tables.pool_rows import read_devices, read_groups, read_marks
 from .tables.request_rows import (
@@ -37,36 +37,36 @@ from .tables.request_rows import (
 
 
 def submit(connection: Connection, new: NewRequest, now: float) -> RequestRecord:
-    first = _first(connection, new)
+    first = _find_repeated(connection, new)
     if first is not None:
         return first
     pool.group(connection, new.group)
     step = lifecycle.queued(new, now)
     try:
         with connection.begin_nested():
-            made = connection.execute(insert(requests).values(request_columns(step.request)))
-            _label(connection, made.inserted_primary_key, new)
+            added = connection.execute(insert(requests).values(request_columns(step.request)))
+            _add_labels(connection, added.inserted_primary_key, new)
     except IntegrityError:
-        # Another writer was quicker, where the database allows more than one.
-        first = _first(connection, new)
+        # In a database with several writers, another one stored the same request meanwhile.
+        first = _find_repeated(connection, new)
         if first is None:
-            raise Conflict(f"There is a request {new.id} already.") from None
+            raise Conflict(f"The request {new.id} exists already.") from None
         return first
-    _tell(connection, step)
+    _add_transition_events(connection, step)
     return queries.request(connection, new.id)
 
 
-def _label(connection: Connection, key: Sequence[object] | None, new: NewRequest) -> None:
-    """Its labels once more, where an index finds them."""
+def _add_labels(connection: Connection, key: Sequence[object] | None, new: NewRequest) -> None:
+    """Copy the labels into the table that has an index on them."""
     number = key[0] if key else None
     rows = [{"number": number, "name": name, "value": v} for name, v in new.labels.items()]
     if rows:
         connection.execute(insert(labels), rows)
 
 
-def _first(connection: Connection, new: NewRequest) -> RequestRecord | None:
-    """The request that ``new`` repeats."""
-    first = queries.of_key(connection, new.owner, new.idempotency_key)
+def _find_repeated(connection: Connection, new: NewRequest) -> RequestRecord | None:
+    """Return the stored request that ``new`` repeats."""
+    first = queries.request_by_key(connection, new.owner, new.idempotency_key)
     if first is None and new.kind is Kind.SESSION:
         first = queries.live_session(connection, new.owner, new.server_name)
     return first
@@ -77,24 +77,24 @@ def grant(
 ) -> tuple[LeaseRecord, ...]:
     marks = read_marks(connection)
     devices = read_devices(connection, marks)
-    room = CapacityCheck(read_groups(connection).values(), queries.allocations(connection))
+    quota = QuotaCheck(read_groups(connection).values(), queries.allocations(connection))
     known = connection.scalars(select(nodes.c.name)).all()
-    places = Nodes(known, marks, queries.held_by_node(connection))
+    selector = NodeSelector(known, marks, queries.leases_by_node(connection))
     granted = []
     for start in starts:
         request = _find(connection, start.request_id)
-        wanted = tuple(start.devices)
+        device_ids = tuple(start.devices)
         taken = pool.taken(connection)
-        if request is None or not lifecycle.grantable(request, wanted, devices, taken):
+        if request is None or not lifecycle.grantable(request, device_ids, devices, taken):
             continue
-        node = devices[wanted[0]].node if wanted else places.choose(start)
-        if node is None or not room.allows(request):
+        node = devices[device_ids[0]].node if device_ids else selector.choose(start)
+        if node is None or not quota.allows(request):
             continue
-        step = lifecycle.grant(request, wanted, node=node, now=now, until=until)
-        if step.request.lease is not None and _kept(connection, request, step):
+        step = lifecycle.grant(request, device_ids, node=node, now=now, until=until)
+        if step.request.lease is not None and _store_grant(connection, request, step):
             granted.append(step.request.lease)
-            room.take(request)
-            places.take(node)
+            quota.add(request)
+            selector.add_lease(node)
     return tuple(granted)
 
 
@@ -103,11 +103,11 @@ def _find(connection: Connection, request_id: str) -> RequestRecord | None:
     return next(iter(read_requests(connection, query)), None)
 
 
-def _kept(connection: Connection, before: RequestRecord, step: Transition) -> bool:
-    """Keep a grant unless the database itself objects: a device was taken meanwhile."""
+def _store_grant(connection: Connection, before: RequestRecord, step: Transition) -> bool:
+    """Store a grant; return False if another lease took one of its devices meanwhile."""
     try:
         with connection.begin_nested():
-            keep(connection, before, step)
+            store_transition(connection, before, step)
     except IntegrityError:
         return False
     return True
@@ -119,11 +119,11 @@ def launch(connection: Connection, lease_id: str, *, now: float, token_hash: str
     token = token_hash or None
     same = select(attempts.c.lease_id).where(attempts.c.token_hash == token)
     if token and connection.scalar(same) not in (None, lease_id):
-        raise Conflict("Another attempt has this token already.")
+        raise Conflict("Another attempt already has this token.")
     connection.execute(
         update(attempts).where(attempts.c.lease_id == lease_id).values(token_hash=token)
     )
-    return keep(connection, request, step)
+    return store_transition(connection, request, step)
 
 
 def keep_place(
@@ -139,14 +139,16 @@ def keep_place(
     name = step.request.server_name
     live = queries.live_session(connection, before.owner, name)
     owner_changes.check_name_is_free(before, name, live)
-    kept = keep(connection, before, step)
+    after = store_transition(connection, before, step)
     if desk is not None:
         submit(connection, desk, now)
-    return kept
+    return after
 
 
-def keep(connection: Connection, before: RequestRecord, step: Transition) -> RequestRecord:
-    """Write a transition: the request, its lease, the charge, the events and the audit line."""
+def store_transition(
+    connection: Connection, before: RequestRecord, step: Transition
+) -> RequestRecord:
+    """Store a transition: the request, its lease, the charge, the events and the audit entry."""
     request = step.request
     if request is before:
         return before
@@ -155,15 +157,15 @@ def keep(connection: Connection, before: RequestRecord, step: Transition) -> Req
     )
     if request.lease is not None and request.lease != before.lease:
         if lifecycle.epoch_of(before) == request.lease.epoch:
-            _change_lease(connection, request.lease)
+            _update_lease(connection, request.lease)
         else:
             _add_lease(connection, request.lease)
     if request.lease is not None and step.charge is not None:
-        _enter(connection, request, request.lease, step.charge)
+        _charge(connection, request, request.lease, step.charge)
     if request.lease is not None and step.credit:
         _credit(connection, request.lease)
-    _tell(connection, step)
-    note(connection, step.audit)
+    _add_transition_events(connection, step)
+    add_audit_entry(connection, step.audit)
     return request
 
 
@@ -178,7 +180,7 @@ def _add_lease(connection: Connection, lease: LeaseRecord) -> None:
         connection.execute(insert(lease_devices), rows)
 
 
-def _change_lease(connection: Connection, lease: LeaseRecord) -> None:
+def _update_lease(connection: Connection, lease: LeaseRecord) -> None:
     connection.execute(update(leases).where(leases.c.id == lease.id).values(lease_changes(lease)))
     connection.execute(
         update(attempts).where(attempts.c.lease_id == lease.id).values(attempt_changes(lease))
@@ -191,10 +193,10 @@ def _change_lease(connection: Connection, lease: LeaseRecord) -> None:
         )
 
 
-def _enter(
+def _charge(
     connection: Connection, request: RequestRecord, lease: LeaseRecord, interval: LeaseInterval
 ) -> None:
-    """One line of the ledger."""
+    """Add a ledger line for an interval of a lease."""
     connection.execute(
         insert(ledger).values(
             lease_id=lease.id,
@@ -211,7 +213,7 @@ def _enter(
 
 
 def _credit(connection: Connection, lease: LeaseRecord) -> None:
-    """The line that takes back everything which this lease was charged."""
+    """Add a ledger line that cancels all charges of a lease."""
     query = select(ledger).where(ledger.c.lease_id == lease.id).order_by(ledger.c.id)
     rows = connection.execute(query).all()
     if not rows:
@@ -225,8 +227,8 @@ def _credit(connection: Connection, lease: LeaseRecord) -> None:
     connection.execute(insert(ledger).values(line))
 
 
-def _tell(connection: Connection, step: Transition) -> None:
-    """One event for each state that was entered, and for what else is to be told."""
+def _add_transition_events(connection: Connection, step: Transition) -> None:
+    """Add an event for each state that was entered, and the transition's own events."""
     rows = [
         {
             "request_id": step.request.id,
@@ -268,18 +270,18 @@ def suspect(connection: Connection, lease_ids: Sequence[str]) -> None:
 
 
 def charge(connection: Connection, *, now: float) -> None:
-    # Not past ``now``: a sign of life from a clock that ran ahead is charged once it is true.
+    # Not past ``now``: a sign of life from a clock that runs ahead is charged once its time comes.
     due = LEASES.where(leases.c.released_at.is_(None), leases.c.charged_until < now)
     for lease in read_leases(connection, due):
-        upto = min(lease.seen_at, now)
-        after = lifecycle.charged(lease, upto)
+        until = min(lease.seen_at, now)
+        after = lifecycle.charged(lease, until)
         if after == lease:
             continue
-        interval = lifecycle.due(lease, upto)
-        _change_lease(connection, after)
+        interval = lifecycle.due(lease, until)
+        _update_lease(connection, after)
         if interval is not None:
             request = queries.request(connection, lease.request_id)
-            _enter(connection, request, lease, interval)
+            _charge(connection, request, lease, interval)
 
 
 def add_events(
@@ -311,7 +313,7 @@ def add_events(
     last = connection.scalar(_LAST_EVENT) or 0
     connection.execute(insert(events), rows)
     if (after := lifecycle.saved(lease, new)) != lease:
-        _change_lease(connection, after)
+        _update_lease(connection, after)
     added = (
         select(events)
         .where(events.c.lease_id == lease_id, events.c.id > last)

@@ -1,4 +1,4 @@
-"""Groups, teachers and devices: each function is the inside of one transaction."""
+"""Groups, teachers and devices; functions run inside a transaction of the caller."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from ...scheduling.model.snapshot import Device, Group, Health
 from ..rules import checks, conversions
 from .tables.core import devices, group_teachers, groups, lease_devices, nodes
-from .tables.pool_rows import device_columns, group_columns, read_groups, read_seen
+from .tables.pool_rows import device_columns, group_columns, read_groups, read_unmarked_devices
 
 
 def put_group(connection: Connection, group: Group) -> None:
@@ -45,14 +45,14 @@ def taught_by(connection: Connection, person: str) -> frozenset[str]:
     return frozenset(connection.scalars(query))
 
 
-def sync_devices(connection: Connection, node: str, seen: Sequence[Device]) -> None:
+def sync_devices(connection: Connection, node: str, reported: Sequence[Device]) -> None:
     if connection.scalar(select(nodes.c.name).where(nodes.c.name == node)) is None:
         connection.execute(insert(nodes).values(name=node))
-    known = read_seen(connection)
-    change = conversions.inventory(node, seen, known, taken(connection))
+    stored = read_unmarked_devices(connection)
+    change = conversions.inventory_change(node, reported, stored, taken(connection))
     for device in change.put:
         columns = device_columns(device)
-        if device.id in known:
+        if device.id in stored:
             connection.execute(update(devices).where(devices.c.id == device.id).values(columns))
         else:
             connection.execute(insert(devices).values(columns))
@@ -69,6 +69,6 @@ def set_health(connection: Connection, device_id: str, health: Health, why: str)
 
 
 def taken(connection: Connection) -> frozenset[str]:
-    """Devices of leases that are not released."""
+    """Return the ids of the devices of leases that are not released."""
     query = select(lease_devices.c.device_id).where(lease_devices.c.released_at.is_(None))
     return frozenset(connection.scalars(query))

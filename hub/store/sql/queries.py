@@ -1,4 +1,4 @@
-"""What can be asked: each function is the inside of one transaction and changes nothing."""
+"""Queries of requests, leases and events; functions run inside a transaction of the caller."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from .usage.ledger_sums import LedgerSums
 
 
 def request(connection: Connection, request_id: str) -> RequestRecord:
-    """The request; the row is kept from changing where the database can do that."""
+    """Return a request; its row is locked if the database supports that."""
     query = REQUESTS.where(requests.c.id == request_id).with_for_update(of=requests)
-    found = read_requests(connection, query)
-    if not found:
+    records = read_requests(connection, query)
+    if not records:
         raise checks.no_request(request_id)
-    return found[0]
+    return records[0]
 
 
 def request_of_lease(connection: Connection, lease_id: str) -> RequestRecord:
-    """The request that this lease, its newest or an older one, was granted to."""
+    """Return the request of a lease; the lease need not be its newest."""
     query = select(leases.c.request_id).where(leases.c.id == lease_id)
     request_id = connection.scalar(query)
     if request_id is None:
@@ -43,8 +43,8 @@ def request_of_lease(connection: Connection, lease_id: str) -> RequestRecord:
     return request(connection, request_id)
 
 
-def of_key(connection: Connection, owner: str, key: str) -> RequestRecord | None:
-    """The request that was made under this idempotency key."""
+def request_by_key(connection: Connection, owner: str, key: str) -> RequestRecord | None:
+    """Return the request that the owner submitted with this idempotency key."""
     query = REQUESTS.where(requests.c.owner == owner, requests.c.idempotency_key == key)
     return next(iter(read_requests(connection, query)), None)
 
@@ -64,17 +64,18 @@ def snapshot(
 ) -> Snapshot:
     nodes_now, marks = connection.scalars(select(nodes.c.name)).all(), read_marks(connection)
     groups = read_groups(connection)
-    known = tuple(groups.values())
+    all_groups = tuple(groups.values())
+    horizon = conversions.horizon(all_groups)
     return Snapshot(
         takes_work=conversions.takes_work(nodes_now, marks),
-        unreachable=conversions.silences(marks),
+        unreachable=conversions.cordon_reasons(marks),
         devices=tuple(read_devices(connection, marks).values()),
-        groups=known,
+        groups=all_groups,
         pending=queue.read(connection),
         allocations=allocations(connection),
         use=use.read(connection, now),
-        budgets=budgets.read(connection, known, now),
-        reserved=reserved(read_reservations(connection), groups, now, conversions.horizon(known)),
+        budgets=budgets.read(connection, all_groups, now),
+        reserved=reserved(read_reservations(connection), groups, now, horizon),
     )
 
 
@@ -82,12 +83,12 @@ _LIVE_LEASES = LEASES.where(leases.c.released_at.is_(None))
 
 
 def allocations(connection: Connection) -> tuple[Allocation, ...]:
-    """Every lease that is not released, oldest first."""
-    found: dict[str, Allocation] = {}
-    for row in connection.execute(_HELD):
-        before = found.get(row.id)
+    """Return every lease that is not released, oldest first."""
+    by_lease: dict[str, Allocation] = {}
+    for row in connection.execute(_ALLOCATIONS):
+        before = by_lease.get(row.id)
         held = () if row.device_id is None else (row.device_id,)
-        found[row.id] = Allocation(
+        by_lease[row.id] = Allocation(
             request_id=row.request_id,
             owner=row.owner,
             group=row.group_name,
@@ -103,11 +104,11 @@ def allocations(connection: Connection) -> tuple[Allocation, ...]:
             leaves_at=None if row.notice is None else row.notice["stops_at"],
             image=row.image or "",
         )
-    return tuple(found.values())
+    return tuple(by_lease.values())
 
 
-# A line for each device. Begun at the leases, of which few are live, and not at the queue.
-_HELD = (
+# One row per device. Starts at the leases, of which few are live, not at the queue.
+_ALLOCATIONS = (
     select(leases.c.id, leases.c.request_id, leases.c.granted_at)
     .add_columns(requests.c.owner, requests.c.group_name, requests.c.seconds)
     .add_columns(requests.c.kind, requests.c.priority, requests.c.preemptible, requests.c.expected)
@@ -121,8 +122,8 @@ _HELD = (
 )
 
 
-def held_by_node(connection: Connection) -> dict[str, int]:
-    """How many leases of each node are not released."""
+def leases_by_node(connection: Connection) -> dict[str, int]:
+    """Return the number of leases that are not released, by node."""
     counted = select(leases.c.node, func.count().label("held")).group_by(leases.c.node)
     live = connection.execute(counted.where(leases.c.released_at.is_(None)))
     return {row.node: row.held for row in live}
@@ -137,17 +138,17 @@ def _age(lease: LeaseRecord) -> tuple[float, str]:
 
 
 def lease(connection: Connection, lease_id: str) -> LeaseRecord:
-    found = read_leases(connection, LEASES.where(leases.c.id == lease_id))
-    if not found:
+    records = read_leases(connection, LEASES.where(leases.c.id == lease_id))
+    if not records:
         raise checks.no_lease(lease_id)
-    return found[0]
+    return records[0]
 
 
 def lease_of_token(connection: Connection, token_hash: str) -> LeaseRecord:
-    found = read_leases(connection, LEASES.where(attempts.c.token_hash == token_hash))
-    if not found:
+    records = read_leases(connection, LEASES.where(attempts.c.token_hash == token_hash))
+    if not records:
         raise checks.no_lease("of this token")
-    return found[0]
+    return records[0]
 
 
 def find_events(
@@ -172,28 +173,28 @@ def find_events(
 def usage(
     connection: Connection, sums: LedgerSums, *, now: float, owner: str | None
 ) -> tuple[Usage, ...]:
-    """What the ledger holds, and what live leases have used since."""
+    """Return the charged usage and the usage of live leases that is not charged yet."""
     charged = sums.by_person(connection, owner)
-    opened: dict[tuple[str, str], float] = {}
-    for who, group, charged_until in connection.execute(_RUNNING):
-        # Few leases live; asked for one owner, the database would look at all their requests.
-        if owner not in (None, who):
+    running: dict[tuple[str, str], float] = {}
+    for person, group, charged_until in connection.execute(_LIVE_USAGE):
+        # Filtered here: few leases are live, but the database would scan all requests of an owner.
+        if owner not in (None, person):
             continue
-        since = max(0.0, now - charged_until)
-        opened[who, group] = opened.get((who, group), 0.0) + since
+        seconds = max(0.0, now - charged_until)
+        running[person, group] = running.get((person, group), 0.0) + seconds
     return tuple(
         Usage(
-            owner=who,
+            owner=person,
             group=group,
-            charged=charged.get((who, group), 0.0),
-            open=opened.get((who, group), 0.0),
+            charged=charged.get((person, group), 0.0),
+            open=running.get((person, group), 0.0),
         )
-        for who, group in sorted({*charged, *opened})
+        for person, group in sorted({*charged, *running})
     )
 
 
-# A lease comes once for each of its devices.
-_RUNNING = (
+# One row per lease and device.
+_LIVE_USAGE = (
     select(requests.c.owner, requests.c.group_name, leases.c.charged_until)
     .join_from(leases, requests)
     .join(lease_devices, lease_devices.c.lease_id == leases.c.id)

@@ -1,4 +1,4 @@
-"""Everybody who waits, for a reader who asks in every cycle."""
+"""Read the queue, with a cache that makes it cheap in every scheduling cycle."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sqlalchemy import Connection, String, cast, func, select
 from ...scheduling.model.snapshot import PendingRequest
 from ...scheduling.model.states import State
 from .tables.core import CHANGED, requests
-from .tables.request_rows import MANY, WAITING, read_waiting
+from .tables.request_rows import BATCH, PENDING, read_pending
 
-# In this form it opens the index of what has not ended.
+# The first condition makes the index of requests that have not ended usable.
 QUEUED = (requests.c.ended_at.is_(None), requests.c.state == str(State.QUEUED))
 _NUMBERS = select(func.aggregate_strings(cast(requests.c.number, String), ",")).where(*QUEUED)
 _CHANGES = select(
@@ -22,44 +22,50 @@ _CHANGES = select(
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What was read last. One value, replaced as a whole: several threads may read."""
+    """The result of the last read. The value is replaced, never changed: several threads read it.
 
-    listed: str = ""
+    Attributes:
+        numbers: of the queued requests, as the database returns them.
+        changes: by number, the columns that can change while a request is queued.
+        requests: by number.
+    """
+
+    numbers: str = ""
     changes: Mapping[int, tuple[int, str, str]] = field(default_factory=dict)
-    known: Mapping[int, PendingRequest] = field(default_factory=dict)
-    waiting: tuple[PendingRequest, ...] = ()
+    requests: Mapping[int, PendingRequest] = field(default_factory=dict)
+    queue: tuple[PendingRequest, ...] = ()
 
 
 class Queue:
-    """The queue, with what was read of it before.
+    """Reads the queued requests, and caches their rows.
 
-    What a request asks for changes only where its owner says so, or where it is stopped for others;
-    whether it waits changes all the time. So a read fetches the numbers of those that wait, as one
-    value, how often the few were changed that ever were, for whom the few were stopped, and rows
-    only of those that it has not met in this form.
+    Requests enter and leave the queue all the time, but a queued request rarely changes: only when
+    its owner reduces it, or when it is stopped for another one. A read therefore fetches the
+    numbers of the queued requests as one value, the change columns of the few requests that have
+    changed, and the rows of requests that are new or changed.
     """
 
     def __init__(self) -> None:
         self._last = _Read()
 
     def read(self, connection: Connection) -> tuple[PendingRequest, ...]:
-        """In the order of submission."""
+        """Return the queued requests in the order of submission."""
         listed = connection.scalar(_NUMBERS) or ""
         rows = connection.execute(_CHANGES)
         changes = {row.number: (row.changes, row.moved_for, row.stopped_for) for row in rows}
         last = self._last
-        if (listed, changes) == (last.listed, last.changes):
-            return last.waiting
+        if (listed, changes) == (last.numbers, last.changes):
+            return last.queue
         numbers = sorted(map(int, listed.split(","))) if listed else []
         known = {
             number: request
-            for number, request in last.known.items()
+            for number, request in last.requests.items()
             if changes.get(number) == last.changes.get(number)
         }
         new = [number for number in numbers if number not in known]
-        for first in range(0, len(new), MANY):
-            some = WAITING.where(requests.c.number.in_(new[first : first + MANY]))
-            known = known | read_waiting(connection, some)
-        now = {number: known[number] for number in numbers}
-        self._last = _Read(listed, changes, now, tuple(now.values()))
-        return self._last.waiting
+        for first in range(0, len(new), BATCH):
+            batch = PENDING.where(requests.c.number.in_(new[first : first + BATCH]))
+            known = known | read_pending(connection, batch)
+        current = {number: known[number] for number in numbers}
+        self._last = _Read(listed, changes, current, tuple(current.values()))
+        return self._last.queue

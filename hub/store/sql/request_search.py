@@ -1,9 +1,8 @@
-"""Requests by a filter: SQL is made once for each form of one, rows are read once where they stay.
+"""Find requests by a filter, with caches for compiled queries and for requests that have ended.
 
-A page asks for several lists, and making the SQL of one costs more than asking it. So a form of a
-filter, which is the names of what it says, is made into SQL the first time, and asked with other
-values ever after. And most of what lists show has ended: nothing of that changes any more, so its
-rows are read once in the life of a process.
+Compiling the SQL of a list costs more than running it, and a page shows several lists. A query is
+therefore built once for each set of conditions, and run with the values of the filter. Most
+requests in a list have ended and never change again: their rows are read once per process.
 """
 
 from __future__ import annotations
@@ -30,19 +29,23 @@ from ...records.requests import RequestFilter, RequestRecord
 from ...scheduling.model.snapshot import Kind
 from ...scheduling.model.states import LIVE, TERMINAL
 from .tables.core import LIVE_SESSION, labels, leases, requests
-from .tables.owner_filter import of_whom, whom
-from .tables.request_rows import MANY, REQUESTS, read_requests
+from .tables.owner_filter import owner_conditions, owner_values
+from .tables.request_rows import BATCH, REQUESTS, read_requests
 
-_MOST_KNOWN = 10_000
+_CACHE_SIZE = 10_000
 _ESCAPE = "/"
 _ALIVE, _ENDED = requests.c.ended_at.is_(None), requests.c.ended_at.is_not(None)
 
 
 class RequestSearch:
-    """Finds requests; one is kept by each store, with what it has read of those that ended."""
+    """Finds requests, and caches those that have ended; a store has one instance.
 
-    def __init__(self, *, most: int = _MOST_KNOWN) -> None:
-        # Never another value under a number: several threads may read.
+    Args:
+        most: the most requests in the cache.
+    """
+
+    def __init__(self, *, most: int = _CACHE_SIZE) -> None:
+        # An entry is never replaced: several threads may read.
         self._known: dict[int, RequestRecord] = {}
         self._most = most
 
@@ -50,43 +53,43 @@ class RequestSearch:
         return len(self._known)
 
     def find(self, connection: Connection, which: RequestFilter) -> tuple[RequestRecord, ...]:
-        """Newest first."""
+        """Return the requests that match, newest first."""
         values = _values(which)
         if "alive" in values:
             return read_requests(connection, _query(tuple(values)), values)
         rows = connection.execute(_numbers(tuple(values)), values).all()
-        kept = self._known  # another thread may begin a new one
-        known = {number: kept[number] for number, ended in rows if ended and number in kept}
+        cache = self._known  # another thread may replace the attribute
+        known = {number: cache[number] for number, ended in rows if ended and number in cache}
         new = [number for number, _ in rows if number not in known]
-        for first in range(0, len(new), MANY):
-            some = new[first : first + MANY]  # in the order in which they are read
-            found = read_requests(connection, _OF_NUMBERS, {"numbers": some})
-            known |= zip(some, found, strict=True)
+        for first in range(0, len(new), BATCH):
+            batch = new[first : first + BATCH]  # newest first, as the query returns them
+            records = read_requests(connection, _BY_NUMBER, {"numbers": batch})
+            known |= zip(batch, records, strict=True)
         if new:
-            self._keep({number: known[number] for number, ended in rows if ended})
+            self._cache({number: known[number] for number, ended in rows if ended})
         return tuple(known[number] for number, _ in rows)
 
-    def _keep(self, ended: Mapping[int, RequestRecord]) -> None:
+    def _cache(self, ended: Mapping[int, RequestRecord]) -> None:
         if len(self._known.keys() | ended.keys()) > self._most:
             self._known = {}
         if len(ended) <= self._most:
             self._known.update(ended)
 
 
-_OF_NUMBERS = REQUESTS.where(requests.c.number.in_(bindparam("numbers", expanding=True))).order_by(
+_BY_NUMBER = REQUESTS.where(requests.c.number.in_(bindparam("numbers", expanding=True))).order_by(
     requests.c.number.desc()
 )
 
 
 @lru_cache(maxsize=500)
 def _query(names: tuple[str, ...]) -> Select[*tuple[object, ...]]:
-    """Everything of those that a filter of this form finds."""
+    """Return the query for whole requests with these conditions."""
     return REQUESTS.where(*_conditions(names)).order_by(_NEWEST_FIRST).limit(_MOST)
 
 
 @lru_cache(maxsize=500)
 def _numbers(names: tuple[str, ...]) -> Select[int, bool]:
-    """Which ones it finds, and whether they have ended."""
+    """Return the query for the numbers of requests with these conditions, and their end flag."""
     query = select(requests.c.number, _ENDED)
     if "node" in names:
         newest = (leases.c.request_id == requests.c.id) & (leases.c.epoch == requests.c.epoch)
@@ -99,14 +102,14 @@ _MOST = bindparam("most", type_=Integer)
 
 
 def _conditions(names: tuple[str, ...]) -> list[ColumnElement[bool]]:
-    conditions = of_whom(dict.fromkeys(names), requests)
-    conditions += [_SAID[name] for name in names if name in _SAID]
-    return conditions + [_labelled(name) for name in names if name.startswith(_LABEL)]
+    conditions = owner_conditions(dict.fromkeys(names), requests)
+    conditions += [_CONDITIONS[name] for name in names if name in _CONDITIONS]
+    return conditions + [_has_label(name) for name in names if name.startswith(_LABEL)]
 
 
 def _values(which: RequestFilter) -> dict[str, object]:
-    """What it says, by the names of the conditions, in whose order they are asked."""
-    values = whom(which)
+    """Return the values of a filter by condition; the order is that of the conditions in SQL."""
+    values = owner_values(which)
     if which.node is not None:
         values["node"] = which.node
     if which.ids is not None:
@@ -134,14 +137,14 @@ def _kind_and_states(which: RequestFilter) -> dict[str, object]:
     if which.states == TERMINAL:
         values["ended"] = True
     elif which.states is not None:
-        several = sorted(map(str, which.states))
-        # Of a single value an index gives the order, too.
-        if len(several) == 1:
-            values["state"] = several[0]
+        states = sorted(map(str, which.states))
+        # For a single state, an index also provides the order.
+        if len(states) == 1:
+            values["state"] = states[0]
         elif which.states == LIVE:
             values["live"] = True
         else:
-            values["states"] = several
+            values["states"] = states
         if alive:
             values["alive"] = True
     return values
@@ -156,41 +159,41 @@ def _escaped(text: str) -> str:
 _LABEL = "label"
 
 
-def _labelled(name: str) -> ColumnElement[bool]:
+def _has_label(name: str) -> ColumnElement[bool]:
     value = name.replace(_LABEL, "value")
-    labelled = select(labels.c.number).where(
+    matching = select(labels.c.number).where(
         labels.c.name == bindparam(name, type_=String),
         labels.c.value == bindparam(value, type_=String),
     )
-    return requests.c.number.in_(labelled)
+    return requests.c.number.in_(matching)
 
 
-def _says() -> ColumnElement[bool]:
-    """What has no index is looked for last, in what the other conditions have left."""
-    words = (
+def _text_matches() -> ColumnElement[bool]:
+    """Return the condition for text; it has no index and is evaluated last."""
+    columns = (
         requests.c.id,
         requests.c.server_name,
         requests.c.job["notebook_name"].as_string(),
         cast(requests.c.job["command"], String),
     )
     text = bindparam("text", type_=String)
-    return or_(*(func.lower(word).like(text, escape=_ESCAPE) for word in words))
+    return or_(*(func.lower(column).like(text, escape=_ESCAPE) for column in columns))
 
 
-_SAID: Mapping[str, ColumnElement[bool]] = {
+_CONDITIONS: Mapping[str, ColumnElement[bool]] = {
     "node": leases.c.node == bindparam("node"),
     "ids": requests.c.id.in_(bindparam("ids", expanding=True)),
     "before": requests.c.number
     < select(requests.c.number).where(requests.c.id == bindparam("before")).scalar_subquery(),
-    "text": _says(),
+    "text": _text_matches(),
     "server_name": requests.c.server_name == bindparam("server_name"),
-    "live session": literal_column(str(LIVE_SESSION), Boolean),  # opens the index of these
+    "live session": literal_column(str(LIVE_SESSION), Boolean),  # as in the partial index
     "kind": requests.c.kind == bindparam("kind"),
     "ended": _ENDED,
     "state": requests.c.state == bindparam("state"),
     "states": requests.c.state.in_(bindparam("states", expanding=True)),
-    # Written out: the index begins with the state.
+    # Literals instead of parameters, so that the index, which starts with the state, is used.
     "live": requests.c.state.in_([literal_column(f"'{state}'", String) for state in sorted(LIVE)]),
-    "alive": _ALIVE,  # opens the index of these
+    "alive": _ALIVE,  # as in the partial index
 }
-"""Those that do not depend on a number, each with the names of its values."""
+"""Conditions by name, except those for labels, of which a filter may have several."""

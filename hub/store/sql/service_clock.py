@@ -1,5 +1,7 @@
-"""The kept clock offset, and the times of running work: each function is the inside of one
-transaction."""
+"""The stored clock offset and the times of running work.
+
+Functions run inside a transaction of the caller.
+"""
 
 from __future__ import annotations
 

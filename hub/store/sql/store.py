@@ -1,4 +1,4 @@
-"""``SqlStore``: the store's methods, each of them one transaction around one function."""
+"""``SqlStore``: the SQL implementation of the store; every method is one transaction."""
 
 from __future__ import annotations
 
@@ -56,21 +56,21 @@ P = ParamSpec("P")
 
 
 class SqlStore(SqlCalendar, SqlImagePins):
-    """``hub.interfaces.store.Store`` on a database; ``open_store`` makes one.
+    """Implements ``hub.interfaces.store.Store`` on a database; created by ``open_store``.
 
-    Usable from any thread. Several processes may each have their own on the same database.
+    Safe to use from any thread. Several processes may open the same database.
     """
 
     def __init__(self, transactions: Transactions, *, half_life: float = HALF_LIFE) -> None:
         super().__init__(transactions)
-        # For what else lives in this database: courses.
+        # The course store uses the same database.
         self.transactions = transactions
         self._read = transactions.read
         self._read_once = transactions.read_once
         self._write = transactions.write
         self._close = transactions.close
         self.together = transactions.together
-        self._finding = RequestSearch()
+        self._search = RequestSearch()
         self._queue = Queue()
         self._use = DecayedUsageSums(half_life)
         self._budgets = calendar.SqlBudgets()
@@ -82,7 +82,7 @@ class SqlStore(SqlCalendar, SqlImagePins):
     def put_group(self, group: Group, *, change: AuditEntry | None = None) -> None:
         def work(connection: Connection) -> None:
             pool.put_group(connection, group)
-            marks_and_audit.note(connection, change)
+            marks_and_audit.add_audit_entry(connection, change)
 
         self._write(work)
 
@@ -100,7 +100,7 @@ class SqlStore(SqlCalendar, SqlImagePins):
     ) -> None:
         def work(connection: Connection) -> None:
             pool.set_teachers(connection, group, teachers)
-            marks_and_audit.note(connection, change)
+            marks_and_audit.add_audit_entry(connection, change)
 
         self._write(work)
 
@@ -134,7 +134,7 @@ class SqlStore(SqlCalendar, SqlImagePins):
     def remove_mark(self, target: str, kind: MarkKind, *, change: AuditEntry | None = None) -> bool:
         return self._write(lambda c: marks_and_audit.remove_mark(c, target, kind, change))
 
-    # -- who changed what -----------------------------------------------------------------
+    # -- audit log ------------------------------------------------------------------------
 
     def add_change(self, change: AuditEntry) -> None:
         self._write(lambda c: marks_and_audit.add_entry(c, change))
@@ -154,13 +154,13 @@ class SqlStore(SqlCalendar, SqlImagePins):
         return self._read(lambda c: queries.request(c, request_id))
 
     def requests(self, which: RequestFilter) -> tuple[RequestRecord, ...]:
-        return self._read(lambda c: self._finding.find(c, which))
+        return self._read(lambda c: self._search.find(c, which))
 
     def live_session(self, owner: str, server_name: str) -> RequestRecord | None:
         return self._read(lambda c: queries.live_session(c, owner, server_name))
 
     def queued(self, owner: str) -> frozenset[str]:
-        return frozenset(each.id for each in self._waiting() if each.owner == owner)
+        return frozenset(request.id for request in self._pending() if request.owner == owner)
 
     def snapshot(self, now: float) -> Snapshot:
         parts = self._queue, self._use, self._budgets
@@ -175,9 +175,9 @@ class SqlStore(SqlCalendar, SqlImagePins):
         return self._read(queries.allocations)
 
     def waiting_for_devices(self) -> int:
-        return sum(each.devices > 0 for each in self._waiting())
+        return sum(request.devices > 0 for request in self._pending())
 
-    # -- the moves of the lifecycle -------------------------------------------------------
+    # -- transitions of the lifecycle -----------------------------------------------------
 
     def grant(
         self, starts: Sequence[Start], *, now: float, lease_seconds: float
@@ -197,7 +197,8 @@ class SqlStore(SqlCalendar, SqlImagePins):
     ) -> RequestRecord:
         def work(connection: Connection) -> RequestRecord:
             before = queries.request(connection, request_id)
-            return mutations.keep(connection, before, transition(before, *args, **kwargs))
+            step = transition(before, *args, **kwargs)
+            return mutations.store_transition(connection, before, step)
 
         return self._write(work)
 
@@ -211,11 +212,11 @@ class SqlStore(SqlCalendar, SqlImagePins):
         def work(connection: Connection) -> RequestRecord:
             before = queries.request_of_lease(connection, lease_id)
             step = transition(before, lease_id, *args, **kwargs)
-            return mutations.keep(connection, before, step)
+            return mutations.store_transition(connection, before, step)
 
         return self._write(work)
 
-    # -- what people change about a request that goes on ----------------------------------
+    # -- changes by the owner -------------------------------------------------------------
 
     def keep_place(
         self, request_id: str, server_name: str, *, now: float, desk: NewRequest | None = None
@@ -279,7 +280,7 @@ class SqlStore(SqlCalendar, SqlImagePins):
     def charged(self, request_ids: Sequence[str]) -> Mapping[str, float]:
         return self._read(lambda c: read_charged(c, request_ids))
 
-    # -- looking back ---------------------------------------------------------------------
+    # -- history --------------------------------------------------------------------------
 
     def used(self, which: LedgerFilter, by: UsageBy, *, now: float) -> tuple[UsageRow, ...]:
         sums, made_of = (self._sums, self._model_sums), MADE_OF.get(by, by)
@@ -323,5 +324,5 @@ class SqlStore(SqlCalendar, SqlImagePins):
     def close(self) -> None:
         self._close()
 
-    def _waiting(self) -> tuple[PendingRequest, ...]:
-        return self._read_once("waiting", self._queue.read)
+    def _pending(self) -> tuple[PendingRequest, ...]:
+        return self._read_once("pending", self._queue.read)

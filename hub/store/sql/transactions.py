@@ -1,13 +1,13 @@
-"""Transactions on one database, from any number of threads and processes.
+"""Run transactions on one database, from any number of threads and processes.
 
-SQLite lets one writer in at a time. A write therefore says so with its first word (``BEGIN
-IMMEDIATE``): what it reads cannot change before it writes, and it never fails half way because
-another transaction wrote first. Threads of one process queue at a lock, which is fair and quick;
-other processes are waited for inside SQLite (``busy_timeout``), within a bound.
+SQLite allows one writer at a time. A write therefore starts with ``BEGIN IMMEDIATE``: the rows that
+it reads cannot change before it writes, and it never fails half way because another transaction
+wrote first. Threads of one process wait for a lock, which is fair and fast; for other processes,
+SQLite waits up to ``busy_timeout``.
 
-``synchronous`` is FULL: with less, WAL mode may lose the last commits when the power fails. A
-lease is written before anything starts under it, and a lease that came back as "never granted"
-would lend a device twice.
+``synchronous`` is FULL, because with less, WAL mode may lose the last commits when the power fails.
+A lease is stored before any work starts under it: if the lease were lost, its devices would be
+granted twice.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from ...errors import Unavailable
 T = TypeVar("T")
 
 PATIENCE = 10.0
-"""Seconds for which a locked database is tried again before it is called unavailable."""
+"""Seconds for which a locked database is retried before ``Unavailable`` is raised."""
 BUSY_TIMEOUT = 2.0
-"""Seconds that SQLite itself waits for a lock, each time it is asked."""
+"""Seconds that SQLite waits for a lock in one statement."""
 _UNWRITABLE = (
     sqlite3.SQLITE_READONLY,
     sqlite3.SQLITE_IOERR,
@@ -43,13 +43,13 @@ _UNWRITABLE = (
 )
 _RETRY_PAUSE = 0.01
 _CACHE_KIB = 16 << 10
-"""Of each connection that reads so much; 5,000 requests with all that belongs to them are less."""
+"""Largest page cache of a connection; 5,000 requests with all their rows need less."""
 _CONNECTIONS = 16
-"""At most; a thread that finds none free waits for the few milliseconds that another needs."""
+"""Most connections in the pool; a thread waits for a free one, usually a few milliseconds."""
 
 
 class Transactions:
-    """Runs functions, each in one transaction, on a connection of its own.
+    """Runs functions in transactions, each on a connection of its own.
 
     Args:
         url: of the database.
@@ -68,48 +68,48 @@ class Transactions:
             pool_size=_CONNECTIONS,
             max_overflow=0,
             pool_timeout=patience,
-            pool_use_lifo=True,  # the one that was used last has the most in its cache
+            pool_use_lifo=True,  # the connection that was used last has the fullest cache
             json_deserializer=_from_json,
         )
         if self._engine.dialect.name == "sqlite":
             self._where = url.database or self._where
-            _speak_sqlite(self._engine, busy_timeout)
+            _configure_sqlite(self._engine, busy_timeout)
         self._writing = self._engine.execution_options(carrel_writes=True)
         self._shared = _Shared()
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Run ``work`` on one consistent view of the database."""
+        """Run ``work`` on a consistent view of the database."""
         shared = self._shared.connection
         if shared is not None:
             return self._try(lambda: work(shared))
         return self._try(lambda: self._run(self._engine, work))
 
-    def read_once(self, question: Hashable, work: Callable[[Connection], T]) -> T:
-        """``read``, but within ``together`` the same question is asked only once."""
+    def read_once(self, key: Hashable, work: Callable[[Connection], T]) -> T:
+        """Run ``work`` as ``read`` does, but within ``together`` once per ``key``."""
         if self._shared.connection is None:
             return self.read(work)
-        known: dict[Hashable, T] = self._shared.known
-        if question not in known:
-            known[question] = self.read(work)
-        return known[question]
+        results: dict[Hashable, T] = self._shared.results
+        if key not in results:
+            results[key] = self.read(work)
+        return results[key]
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """All that this thread reads within is read from one view, in one transaction."""
+        """Make all reads of this thread in the block use one transaction and one view."""
         if self._shared.connection is not None:
             yield
             return
         with self._try(self._engine.connect) as connection, connection.begin():
-            self._shared.connection, self._shared.known = connection, {}
+            self._shared.connection, self._shared.results = connection, {}
             try:
                 yield
             finally:
                 self._shared.connection = None
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Run ``work`` as the only writer; whatever it raises undoes all of it."""
+        """Run ``work`` as the only writer; an exception rolls the transaction back."""
 
-        def alone() -> T:
+        def run_exclusively() -> T:
             if not self._writer.acquire(timeout=self._patience):
                 raise self._locked()
             try:
@@ -117,7 +117,7 @@ class Transactions:
             finally:
                 self._writer.release()
 
-        return self._try(alone)
+        return self._try(run_exclusively)
 
     def close(self) -> None:
         self._engine.dispose()
@@ -161,7 +161,10 @@ class Transactions:
 
 
 def _from_json(text: str) -> object:
-    """Several times quicker than the standard library, which reads what is no proper Unicode."""
+    """Parse JSON several times faster than the standard library.
+
+    The standard library is the fallback, because it accepts text that is not valid Unicode.
+    """
     try:
         return from_json(text)
     except ValueError:
@@ -169,18 +172,18 @@ def _from_json(text: str) -> object:
 
 
 class _Shared(local):
-    """The transaction that a thread reads in for a while, and what it has read in it."""
+    """The transaction of a thread within ``together``, and the results of ``read_once``."""
 
     connection: Connection | None = None
-    known: dict[Hashable, Any]
+    results: dict[Hashable, Any]
 
 
-def _speak_sqlite(engine: Engine, busy_timeout: float) -> None:
-    """Take transactions out of the driver's hands, and set what each connection needs."""
+def _configure_sqlite(engine: Engine, busy_timeout: float) -> None:
+    """Control transactions instead of the driver, and set the pragmas of every connection."""
 
     @event.listens_for(engine, "connect")
     def connected(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
-        # The driver would begin transactions by its own rules, and too late for our reads.
+        # By default, the driver begins a transaction before the first write, after our reads.
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout = {int(busy_timeout * 1000)}")
@@ -197,6 +200,9 @@ def _speak_sqlite(engine: Engine, busy_timeout: float) -> None:
 
 
 def _sqlite_code(error: DBAPIError) -> int | None:
-    """The primary result code (https://www.sqlite.org/rescode.html), None elsewhere."""
+    """Return the primary result code (https://www.sqlite.org/rescode.html).
+
+    None in other databases.
+    """
     code: int | None = getattr(error.orig, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF

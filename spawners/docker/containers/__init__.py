@@ -1,1 +1,1 @@
-"""What containers are created with: template, mounts, networks and firewall."""
+"""Configuration of containers: template, mounts, networks and firewall."""

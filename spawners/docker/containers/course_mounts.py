@@ -1,6 +1,6 @@
 """Mount the folders of courses into the containers of their graders (decision 13).
 
-The service says at each session start which courses these are; users cannot set them.
+At every session start the service returns these courses; users cannot choose them.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ async def link_courses(
 ) -> tuple[str, ...]:
     """Link a grader's courses into the home, and return those that a session on this host gets.
 
-    Returns none if the service does not answer. ``say`` gets the reason if there are none
-    otherwise.
+    Args:
+        say: receives the reason if the session gets no course folder.
+
+    Returns:
+        the courses; empty if the service does not answer.
     """
     assert site.docker is not None
     here = site.docker.hosts[0]
@@ -63,21 +66,21 @@ def _link(site: BackendSettings, person: str, graded: Collection[str]) -> None:
 def graded_mounts(site: BackendSettings, graded: Collection[str]) -> tuple[Mount, ...]:
     """Mount the folders of these courses, writable."""
     state = StateFolder(root=site.state)
-    found: list[Mount] = []
+    mounts: list[Mount] = []
     for course in graded:
         folder = state.course(course)
-        if any(each.is_symlink() or not each.is_dir() for each in (folder, folder / DATA)):
+        if any(part.is_symlink() or not part.is_dir() for part in (folder, folder / DATA)):
             log.warning("the course %s has no folder to mount", course)
             continue
-        found += course_mounts(folder, str(INSIDE / folder.name))
-    return tuple(found)
+        mounts += course_mounts(folder, str(INSIDE / folder.name))
+    return tuple(mounts)
 
 
 def course_mounts(folder: Path, target: str) -> tuple[Mount, ...]:
-    """Mount the folder of a course, and its data as a mount of their own.
+    """Mount the folder of a course, and its data folder as a separate mount.
 
-    Graders can replace any folder in it except a mount point, and the data are mounted for everyone
-    in the course: a symbolic link in their place would expose any folder of the host.
+    Graders can replace any folder of a course except a mount point, and the data folder is mounted
+    for all members: a symbolic link in its place would expose any folder of the host.
     """
     return (
         Mount(source=str(folder), target=target),

@@ -1,9 +1,9 @@
-"""Isolate the installation's networks by one nftables table, which is replaced as a whole.
+"""Isolate the installation's networks with one nftables table, which is replaced as a whole.
 
-A container reaches the hub and the service at their one address, the outside if its network allows
-it, and nothing else: no other port of its host, no other container, no cloud metadata, and no
-network that the site has blocked. A container of the base image in the host's network writes the
-table, so that it works for an engine on another machine and for a service that is not root.
+A container can reach the hub and the service at their address, the internet if its network allows
+it, and nothing else: no other port of its host, no other container, no cloud metadata service, and
+no network that the site blocks. A container of the base image in the host's network writes the
+table, so that this works for an engine on another machine and for a service that is not root.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class FirewallRules:
     Attributes:
         address: the address of the hub and the service; ``ports`` are their ports.
         blocked: networks that no container may reach.
-        guest: this machine is not the hub's; the hub reaches its sessions from ``address``.
+        guest: this is not the hub's machine; the hub connects to its sessions from ``address``.
     """
 
     installation: str
@@ -47,7 +47,7 @@ class FirewallRules:
 
 
 def ruleset(rules: FirewallRules) -> str:
-    """Return the input of ``nft``: the old table, if any, is replaced in the same step."""
+    """Return the input of ``nft``, which replaces the table in one transaction."""
     table = f"inet {rules.table}"
     open_bridges, closed_bridges = f"crl{rules.installation}*", f"crn{rules.installation}*"
     ours = f'{{ "{open_bridges}", "{closed_bridges}" }}'
@@ -78,7 +78,7 @@ def ruleset(rules: FirewallRules) -> str:
         "    ct state established,related accept",
         f"    {service}",
         '    oifname { "crl*", "crn*", "docker*", "br-*" } drop',
-        *(f"    {_family(each)} daddr {each} drop" for each in blocked),
+        *(f"    {_family(network)} daddr {network} drop" for network in blocked),
         f'    iifname "{closed_bridges}" drop',
         "  }",
         "  chain to_containers {",
@@ -97,7 +97,7 @@ def _family(network: str) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class Firewall:
-    """Set the rules on one engine's host, and check that they are unchanged."""
+    """Sets the rules on an engine's host, and checks that they are unchanged."""
 
     engine: DockerClient
     rules: FirewallRules
@@ -110,16 +110,16 @@ class Firewall:
         return bool(self._applied)
 
     def apply(self, image: str) -> None:
-        """Write all rules at once, from a container of this image.
+        """Set all rules in one transaction, from a container of this image.
 
         Raises:
-            BackendFailed: they could not be written; nothing may start then.
+            BackendFailed: the rules could not be set; no container may start.
         """
         with self._lock:
             self._applied = ""
             self._applied = _fingerprint(self._nft(image, ruleset(self.rules)))
             if not self._applied:
-                raise self._not_set("they were missing afterwards")
+                raise self._not_set("the table is empty afterwards")
 
     def is_unchanged(self, image: str) -> bool:
         """Whether the table still has the rules that were written."""
@@ -138,7 +138,7 @@ class Firewall:
             self._nft(image, f"table {table}\ndelete table {table}")
 
     def _nft(self, image: str, text: str) -> str:
-        """Run nft, and return the table as it is then."""
+        """Run nft, and return the table afterwards."""
         name = f"carrel-{self.rules.installation}-guard"
         status, output = self.engine.run_once(name, body(self.rules, image, text), seconds=_SECONDS)
         if status is None:
@@ -156,7 +156,7 @@ class Firewall:
 
 
 def body(rules: FirewallRules, image: str, text: str) -> dict[str, Json]:
-    """Form a container of the service itself, in the host's network; it runs nothing of users."""
+    """Return the body of a container of the service in the host's network; runs no user code."""
     return {
         "Image": image,
         "Entrypoint": [],

@@ -24,7 +24,7 @@ _RECOVERY_FOLDERS: Final = {
 
 
 def home_folders(settings: BackendSettings) -> HomeFolders:
-    """Return the same home folders that the service uses."""
+    """Return the home folders that the service uses too."""
     assert settings.docker is not None
     return HomeFolders(
         root=settings.state / "homes",
@@ -35,16 +35,17 @@ def home_folders(settings: BackendSettings) -> HomeFolders:
 
 
 def mounts(settings: BackendSettings, owner: str, group: str) -> tuple[Mount, ...]:
-    """Prepare the home, and return its mount and that of the group's course data, if there are any.
+    """Prepare the home; return its mount, and the mount of the group's course data if it exists.
 
     Raises:
         BackendFailed: the home cannot be prepared.
     """
-    found = [Mount(source=str(home_folders(settings).ready(owner)), target=home_path(owner))]
-    if target := course_data(settings, group).get(COURSE_DATA):
-        data = StateFolder(root=settings.state).course_data(group)
-        found.append(Mount(source=str(data), target=target, read_only=True))
-    return tuple(found)
+    home = Mount(source=str(home_folders(settings).ready(owner)), target=home_path(owner))
+    target = course_data(settings, group).get(COURSE_DATA)
+    if not target:
+        return (home,)
+    data = StateFolder(root=settings.state).course_data(group)
+    return (home, Mount(source=str(data), target=target, read_only=True))
 
 
 def course_data(settings: BackendSettings, group: str) -> dict[str, str]:
@@ -60,9 +61,9 @@ def home_path(owner: str) -> str:
 
 
 def recovery(use: HomeUse | None) -> dict[str, str]:
-    """Redirect what a Jupyter server writes if the home is full; empty otherwise.
+    """Return the variables that redirect a Jupyter server's own files if the home is full.
 
-    The user can read and delete files of the home; only the server's own files go elsewhere.
+    The user can read and delete files in the home. Empty if the home is not full.
     """
     if use is None or not use.full:
         return {}

@@ -1,4 +1,4 @@
-"""Form the container of a job's attempt: its files, its environment, its order."""
+"""Build the container of a job's attempt: files, environment and launch order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PATHS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jobs:
-    """Forms the containers of one installation's jobs."""
+    """Builds the containers of an installation's jobs."""
 
     settings: BackendSettings
     options: DockerOptions
@@ -49,13 +49,13 @@ class Jobs:
         """Prepare the attempt's folder and its inputs, readable for the user in the container.
 
         Raises:
-            OSError: something there is not what it should be.
+            OSError: the folder or an input cannot be written, or is not a regular file or folder.
         """
         order.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if self.owner is not None:
             give_folder(order.folder, self.owner)
             for path in filter(None, (order.input_path, order.archive_path)):
-                # These lie beside the attempt folders, where only the service writes.
+                # These are beside the attempt folders, where only the service can write.
                 if path.exists():
                     os.chown(path, *self.owner, follow_symlinks=False)
         self._order(order).write(order.folder, owner=self.owner)
@@ -120,12 +120,12 @@ class Jobs:
 
     def mounts(self, order: LaunchOrder) -> tuple[Mount, ...]:
         """Return the mounts of a job."""
-        found = [Mount(source=str(order.folder.resolve()), target=ATTEMPT)]
+        own = [Mount(source=str(order.folder.resolve()), target=ATTEMPT)]
         if order.input_path.exists():
-            found.append(_read_only(order.input_path, INPUT))
+            own.append(_read_only(order.input_path, INPUT))
         if order.archive_path is not None:
-            found.append(_read_only(order.archive_path, ARCHIVE))
-        return (*found, *mounts(self.settings, order.owner, order.group))
+            own.append(_read_only(order.archive_path, ARCHIVE))
+        return (*own, *mounts(self.settings, order.owner, order.group))
 
     def _order(self, order: LaunchOrder) -> AttemptSpec:
         return AttemptSpec(

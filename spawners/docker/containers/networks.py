@@ -1,8 +1,8 @@
-"""Make the installation's networks: one for the hub and the service, and one for each user.
+"""Create the installation's networks: one for the hub and the service, and one per user.
 
-Every network is a bridge with a small subnet of the installation's range. The firewall decides what
-may pass between bridges. It matches their names, which begin with ``crl`` for networks that reach
-the outside and with ``crn`` for those that do not, followed by the installation.
+Every network is a bridge with a small subnet of the installation's range. The firewall filters the
+traffic between bridges. It matches their names: ``crl`` for networks with access to the internet or
+``crn`` for those without, followed by the installation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..engine.client import DockerClient, NameTaken, Network
 from .template import LABEL, OWNER
 
 PREFIX_LENGTH: Final = 28
-"""Prefix length of one network: thirteen containers of one user."""
+"""Prefix length of a network, for at most thirteen containers of a user."""
 OUTSIDE: Final = "crl"
 INSIDE: Final = "crn"
 _TRIES = 20
@@ -31,12 +31,15 @@ _SETTLED_SECONDS = 60.0
 _IDLE_SECONDS: Final = 600.0
 
 
-_making: Final[defaultdict[tuple[str, str], threading.Lock]] = defaultdict(threading.Lock)
+_locks: Final[defaultdict[tuple[str, str], threading.Lock]] = defaultdict(threading.Lock)
 
 
-def _one_at_a_time(node: str, name: str) -> threading.Lock:
-    """Serialise creation within this process; another process's network raises ``NameTaken``."""
-    return _making[node, name]
+def _creation_lock(node: str, name: str) -> threading.Lock:
+    """Return the lock that serialises creation in this process.
+
+    If another process creates the network, the engine raises ``NameTaken``.
+    """
+    return _locks[node, name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +48,9 @@ class Networks:
 
     Attributes:
         subnets: the installation's range.
-        engine_index, engine_count: which of how many engines this is. Each begins its search for a
-            free subnet elsewhere, because engines that share a host do not see each other's
-            bridges.
+        engine_index: index of this engine.
+        engine_count: number of engines. Every engine starts its search for a free subnet at another
+            place, because engines that share a host do not see each other's bridges.
     """
 
     engine: DockerClient
@@ -60,21 +63,22 @@ class Networks:
     """When each network was last used, by name."""
 
     def ensure(self, owner: str, *, outside: bool = True) -> str:
-        """Return the name of the owner's network, and make it if needed.
+        """Return the name of the owner's network; create the network if needed.
 
         Raises:
             BackendFailed: the installation's range is exhausted.
         """
         name = self.name(owner, outside=outside)
-        # Two starts of one user share a network; networks of others are made in parallel.
-        with _one_at_a_time(self.engine.node, name):
+        # Two starts of one user share a network; networks of different users are created in
+        # parallel.
+        with _creation_lock(self.engine.node, name):
             return self._ensure(name, owner, outside=outside)
 
     def _ensure(self, name: str, owner: str, *, outside: bool) -> str:
         taken = set[int]()
         for _ in range(_TRIES):
             known = self._own()
-            if same := [each for each in known if each.name == name]:
+            if same := [network for network in known if network.name == name]:
                 self._remove_duplicates(same)
                 self._used[name] = self.clock()
                 return name
@@ -82,19 +86,19 @@ class Networks:
             try:
                 self._create(name, number, OUTSIDE if outside else INSIDE, owner)
             except NameTaken:
-                # Another process made this network or uses the number, or an engine was killed
-                # while it made a bridge with it.
+                # Another process created this network or uses the number, or an engine was killed
+                # while it created a bridge with this number.
                 taken.add(number)
-        raise BackendFailed(f"No network could be made on {self.engine.node} for {owner}.")
+        raise BackendFailed(f"No network could be created on {self.engine.node} for {owner}.")
 
     def ensure_hub(self) -> str:
-        """Make the network of the hub and the service, and return this host's address in it."""
+        """Create the network of the hub and the service; return this host's address in it."""
         name = f"carrel-{self.installation}-hub"
-        if not any(each.name == name for each in self._own()):
+        if not any(network.name == name for network in self._own()):
             try:
                 self._create(name, 0, OUTSIDE, "")
             except NameTaken:
-                if not any(each.name == name for each in self._own()):
+                if not any(network.name == name for network in self._own()):
                     raise
         return self.gateway(0)
 
@@ -104,38 +108,38 @@ class Networks:
     def remove_unused(self, now: float | None = None) -> None:
         """Remove networks that have been unused for a while; sooner if many are in use.
 
-        They are kept for a while because making one is a good part of a session's start time, and
-        because a start between two checks must not lose its network.
+        They are kept for a while because the creation takes a good part of a session's start time,
+        and because a start between two checks must not lose its network.
         """
         now = self.clock() if now is None else now
-        own = [each for each in self._own() if each.labels.get(OWNER)]
+        own = [network for network in self._own() if network.labels.get(OWNER)]
         patience = _SETTLED_SECONDS if 2 * len(own) > self._count else _IDLE_SECONDS
-        for each in own:
-            used = max(each.created, self._used.get(each.name, 0.0))
+        for network in own:
+            used = max(network.created, self._used.get(network.name, 0.0))
             if used >= now - patience:
                 continue
-            users = self.engine.users_of(each.id)
+            users = self.engine.users_of(network.id)
             if users:
-                self._used[each.name] = now
-            elif users == 0 and self.engine.remove_network(each.id):
-                self._used.pop(each.name, None)
+                self._used[network.name] = now
+            elif users == 0 and self.engine.remove_network(network.id):
+                self._used.pop(network.name, None)
 
     def gateway(self, number: int) -> str:
         """Return the host's address in a network."""
         return str(self._subnet(number)[1])
 
-    # -- inside ---------------------------------------------------------------------------
+    # -- private --------------------------------------------------------------------------
 
     def _own(self) -> tuple[Network, ...]:
         return self.engine.networks(f"{LABEL}={self.installation}")
 
     def _remove_duplicates(self, same: list[Network]) -> None:
-        """Keep one of several networks of one name.
+        """Keep one of several networks with the same name; every process keeps the same one.
 
-        They arise when a service is killed while it asks for one. An engine with two networks of
-        one name connects to neither. Every process keeps the same one.
+        Duplicates appear when a service is killed during a creation. An engine with two networks of
+        one name connects containers to neither.
         """
-        for extra in sorted(same, key=lambda each: (each.created, each.id), reverse=True):
+        for extra in sorted(same, key=lambda network: (network.created, network.id), reverse=True):
             if len(same) > 1 and self.engine.remove_network(extra.id):
                 same.remove(extra)
 
@@ -147,13 +151,13 @@ class Networks:
             subnet=str(self._subnet(number)),
             gateway=self.gateway(number),
             # Traffic to the hub's own network must keep its source address; all other traffic
-            # needs the host's address to get answers. The firewall decides what may leave.
+            # needs the host's address to get responses. The firewall filters outgoing traffic.
             outside=bool(number),
             labels={LABEL: self.installation, OWNER: owner},
         )
 
     def _free(self, name: str, known: tuple[Network, ...], taken: Set[int]) -> int:
-        used = {subnet for each in known for subnet in each.subnets}
+        used = {subnet for network in known for subnet in network.subnets}
         for number in self._numbers(name):
             if number not in taken and str(self._subnet(number)) not in used:
                 return number
@@ -163,10 +167,10 @@ class Networks:
         )
 
     def _numbers(self, name: str) -> Iterator[int]:
-        """Yield all numbers but 0, which is the hub's.
+        """Yield all numbers except 0, which is the hub's.
 
-        Each name begins elsewhere, so that users who start at the same time do not compete for one
-        number after the other.
+        The first number depends on the name, so that users who start at the same time do not
+        compete for the same numbers.
         """
         first = self._count * self.engine_index // self.engine_count + zlib.crc32(name.encode())
         yield from ((first + step) % self._count + 1 for step in range(self._count))

@@ -1,7 +1,7 @@
 """Merge an administrator's DockerSpawner options with Carrel's template, which takes precedence.
 
-An administrator may mount volumes, set limits and environment, and choose a runtime for every
-session. What keeps a session inside its container and on its lease cannot be overridden.
+An administrator may mount volumes, set limits and environment variables, and choose a runtime for
+every session. Options that isolate a session or bind it to its lease cannot be overridden.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ Body = Mapping[str, Json]
 
 _FROM_TEMPLATE: Final = ("Image", "User", "Hostname", "WorkingDir", "Healthcheck")
 _FROM_OPTIONS_IF_SET: Final = ("ShmSize", "Dns")
-"""Of HostConfig: shared memory counts as memory anyway, and a site may have its own resolver."""
+"""Options of HostConfig that a site may set: its own resolver, and the size of shared memory, which
+counts as memory.
+"""
 _FORBIDDEN_IN_HOST: Final = (
     *("CapAdd", "Devices", "DeviceCgroupRules", "Links", "VolumesFrom", "GroupAdd"),
     *("PidMode", "UTSMode", "UsernsMode", "Cgroup", "CgroupParent", "AutoRemove", "PortBindings"),
-    # Limits that the template sets by other options.
+    # The template sets these limits by other options.
     *("CpuPeriod", "CpuQuota", "CpuShares", "Memory", "MemorySwap", "MemoryReservation"),
 )
 _FORBIDDEN: Final = ("NetworkingConfig", "NetworkDisabled", "MacAddress", "StopSignal")
@@ -29,8 +31,8 @@ def overlay(options: Body, template: Body, labels: Mapping[str, str]) -> dict[st
     """Return the body of the create call.
 
     Args:
-        options: the body that DockerSpawner forms from its options.
-        template: the body that the template forms from the lease.
+        options: the body that DockerSpawner builds from its options.
+        template: the body that the template builds from the lease.
         labels: labels to add.
     """
     body = {name: value for name, value in options.items() if name not in _FORBIDDEN}
@@ -55,10 +57,10 @@ def _host(options: Body, template: Body) -> dict[str, Json]:
 
 def _environment(lower: Sequence[str], upper: Sequence[str]) -> list[Json]:
     """Keep each variable once; the last value wins."""
-    found: dict[str, Json] = {}
-    for each in (*lower, *upper):
-        found[each.partition("=")[0]] = each
-    return list(found.values())
+    variables: dict[str, Json] = {}
+    for entry in (*lower, *upper):
+        variables[entry.partition("=")[0]] = entry
+    return list(variables.values())
 
 
 def _object(value: Json) -> Mapping[str, Json]:
@@ -70,4 +72,4 @@ def _list(value: Json) -> Sequence[Json]:
 
 
 def _strings(value: Json) -> tuple[str, ...]:
-    return tuple(str(each) for each in _list(value))
+    return tuple(str(entry) for entry in _list(value))

@@ -16,16 +16,19 @@ TAIL_LINES: Final = 25
 
 
 def path_of(state: Path, owner: str, server: str) -> Path:
-    """``USER.log`` or ``USER--SERVER.log``; no safe name contains two hyphens in a row."""
+    """Return the path of a session's log: ``USER.log`` or ``USER--SERVER.log``.
+
+    Names are unambiguous, because a safe name never contains two hyphens in a row.
+    """
     name = f"{safe_name(owner)}--{safe_name(server)}" if server else safe_name(owner)
     return state / "logs" / "sessions" / f"{name}.log"
 
 
 def keep(path: Path, text: str | None) -> None:
-    """Write the log of the last session, replacing the one before.
+    """Write the log of the last session, and replace the log of the session before.
 
-    The service and the hub both remove the container of a session that ended. The second of them
-    finds no container and has no text, and must not replace what the first has kept.
+    Both the service and the hub remove the container of a session that ended. The second of them
+    finds no container and passes None, which must not replace the log.
     """
     if text is None:
         return
@@ -36,5 +39,5 @@ def keep(path: Path, text: str | None) -> None:
 
 
 def tail(text: str | None) -> str:
-    """Return the last lines, which say why the session ended."""
+    """Return the last lines, which usually show why the session ended."""
     return "\n".join((text or "").rstrip().split("\n")[-TAIL_LINES:])

@@ -18,22 +18,22 @@ _ROUTES: Final = Path("/proc/net/route")
 
 
 def used_networks(engine: DockerClient) -> tuple[ipaddress.IPv4Network, ...]:
-    """Return the networks that this host reaches already, and those of its engine."""
-    known = (subnet for network in engine.networks() for subnet in network.subnets)
-    given = (ipaddress.IPv4Network(subnet) for subnet in known if ":" not in subnet)
-    return (*given, *routes(_ROUTES.read_text()))
+    """Return the networks in this host's routing table, and those of its engine."""
+    subnets = (subnet for network in engine.networks() for subnet in network.subnets)
+    of_engine = (ipaddress.IPv4Network(subnet) for subnet in subnets if ":" not in subnet)
+    return (*of_engine, *routes(_ROUTES.read_text()))
 
 
 def routes(table: str) -> tuple[ipaddress.IPv4Network, ...]:
     """Return the networks of the kernel's routing table, without the default route."""
-    found = []
+    networks = []
     for line in table.splitlines()[1:]:
         columns = line.split()
         address, mask = (_address(columns[at]) for at in (1, 7))
         network = ipaddress.IPv4Network(f"{address}/{mask}")
         if network.prefixlen:
-            found.append(network)
-    return tuple(found)
+            networks.append(network)
+    return tuple(networks)
 
 
 def has_address(ip: str) -> bool:
@@ -47,17 +47,17 @@ def has_address(ip: str) -> bool:
 
 
 def free_range(used: Iterable[ipaddress.IPv4Network], installation: str) -> str:
-    """Return the installation's own range in the pool, or the next one that overlaps nothing.
+    """Return the installation's own range in the pool, or the next range without an overlap.
 
     Raises:
-        Unavailable: everything is used.
+        Unavailable: every range overlaps a used network.
     """
     known = tuple(used)
     candidates = tuple(POOL.subnets(new_prefix=RANGE))
     first = int(installation, 16) % len(candidates)
     for step in range(len(candidates)):
         candidate = candidates[(first + step) % len(candidates)]
-        if not any(candidate.overlaps(each) for each in known):
+        if not any(candidate.overlaps(network) for network in known):
             return str(candidate)
     raise Unavailable(
         f"Every range in {POOL} overlaps a network of this host.",

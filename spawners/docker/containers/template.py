@@ -1,9 +1,9 @@
-"""Form the body of every container of a user: pure, one template for jobs, sessions and grading.
+"""Build the body of every container of a user: one template for jobs, sessions and grading.
 
-A user's container can do nothing to its host: it has no capability, no new privileges, a read-only
-root, bounded memory, processes and temporary files, the engine's own seccomp filter, and no device
-but those of its lease. Of a user's choices only checked values arrive here: an image by its id, an
-owner, and whether to give it a network.
+A container cannot affect its host: it has no capabilities, no new privileges, a read-only root
+file system, limits for memory, processes and temporary files, the engine's seccomp filter, and only
+the devices of its lease. Users' choices arrive here only as checked values: the id of an image, the
+owner, and whether the container gets a network. The functions are pure.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REQUEST: Final = "carrel.request"
 OWNER: Final = "carrel.owner"
 KIND: Final = "carrel.kind"
 WARM: Final = "carrel.warm"
-"""The own name of a warm container, which was made before there was a lease for it."""
+"""The name of a warm container, which was created before it had a lease."""
 
 ATTEMPT: Final = "/carrel/attempt"
 INPUT: Final = "/carrel/input.ipynb"
@@ -40,7 +40,7 @@ _LOG_FILES: Final = "3"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerBounds:
-    """The resources that each container may use; memory and tmp in bytes.
+    """The resource limits of a container; memory and tmp in bytes.
 
     Attributes:
         tmp: size of /tmp, and of /dev/shm; both are memory and count as such.
@@ -54,10 +54,12 @@ class ContainerBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """A folder or file of the host that the service chose, as the container sees it.
+    """A folder or file of the host that is mounted into a container.
 
     Attributes:
-        followed: later mounts on it appear inside.
+        source: path on the host, chosen by the service.
+        target: path in the container.
+        followed: later mounts on the source appear in the container.
     """
 
     source: str
@@ -76,8 +78,8 @@ class Task:
         network: name of an existing network.
         outside: whether names of other hosts are resolved.
         cdi: names of devices as the engine lists them (CDI); empty if it lists none.
-        published: address of its machine at which a session answers, for a hub on another one.
-        warm: its own name, for a warm container; it has no lease, request or owner.
+        published: address of its machine at which a session answers, for a hub on another machine.
+        warm: name of a warm container, which has no lease, request or owner; empty otherwise.
     """
 
     installation: str
@@ -102,14 +104,15 @@ class Task:
 
 
 def name_of(installation: str, lease_id: str) -> str:
-    """Return the name of a container; lease ids are made by the service and need no escaping."""
+    """Return the name of a container; the service generates lease ids that need no escaping."""
     return f"carrel-{installation}-{lease_id}"
 
 
 def lease_of(name: str, labels: Mapping[str, str]) -> str:
-    """Return the lease of a container; empty if it has none (yet).
+    """Return the lease of a container; empty if it has none.
 
-    Labels cannot change. A warm container gets its lease by its name, which is unique in an engine.
+    Labels cannot change: a warm container gets its lease by a new name, which is unique in an
+    engine.
     """
     if WARM not in labels:
         return labels.get(LEASE, "")
@@ -134,7 +137,7 @@ def container(task: Task) -> dict[str, Json]:
     """Return the body of the engine's create call."""
     return {
         "Image": task.image,
-        # Empty, so that nothing of the image runs before the command.
+        # Empty, so that the image's entry point does not run before the command.
         "Entrypoint": [],
         "Cmd": list(task.command),
         "User": f"{task.uid}:{task.uid}",
@@ -151,7 +154,7 @@ def environment(task: Task) -> dict[str, str]:
     """Return the environment; the variables of the leased devices override any others."""
     devices = device_environment(task.devices)
     if _cdi_names(task):
-        # Granted by name below; the older hook must not grant them a second time.
+        # Requested by CDI name below; the older hook must not add them a second time.
         devices["NVIDIA_VISIBLE_DEVICES"] = "void"
     return {**task.environment, **devices}
 
@@ -160,9 +163,10 @@ def host_config(task: Task) -> dict[str, Json]:
     bounds = task.bounds
     return {
         "NetworkMode": task.network,
-        # The engine's own resolver answers; without outside access it forwards nothing.
+        # The engine's resolver answers names of containers; without outside access it forwards no
+        # other names.
         "Dns": [] if task.outside else ["127.0.0.1"],
-        "Mounts": [_mount(each) for each in task.mounts],
+        "Mounts": [_mount(mount) for mount in task.mounts],
         "Tmpfs": {
             "/tmp": f"rw,nosuid,nodev,size={bounds.tmp},mode=1777",  # noqa: S108  # its own
             "/run": f"rw,nosuid,nodev,noexec,size={_RUN_BYTES},mode=1777",
@@ -191,7 +195,7 @@ def host_config(task: Task) -> dict[str, Json]:
 
 
 def _port_bindings(task: Task) -> dict[str, Json]:
-    """Publish the port at any free port there; the engine reports which."""
+    """Publish the session's port at a free port of the machine, which the engine reports."""
     if not task.published:
         return {}
     return {f"{SESSION_PORT}/tcp": [{"HostIp": task.published, "HostPort": ""}]}
@@ -208,7 +212,7 @@ def _mount(mount: Mount) -> dict[str, Json]:
 
 
 def _device_requests(task: Task) -> list[Json]:
-    """Request devices by UUID, MIG instances too; simulated ones are unknown to the engine."""
+    """Request devices and MIG instances by UUID, without simulated ones."""
     names = _cdi_names(task)
     if names:
         return [{"Driver": "cdi", "DeviceIDs": list(names)}]
@@ -219,6 +223,6 @@ def _device_requests(task: Task) -> list[Json]:
 
 
 def _cdi_names(task: Task) -> tuple[str, ...]:
-    """Return CDI names, if the engine lists all devices by UUID."""
+    """Return the CDI names of the devices; empty unless the engine lists all of them by UUID."""
     names = tuple(f"{_GPU_CLASS}={device.id}" for device in task.devices if not device.simulated)
     return names if names and task.cdi.issuperset(names) else ()

@@ -26,7 +26,7 @@ from .engine_info import FindingFactory
 
 _SHARED: Final = ("homes", "outputs")
 _SECONDS: Final = 30.0
-_ASK_SECONDS: Final = 0.2
+_POLL_SECONDS: Final = 0.2
 # Ephemeral ports, from which Docker takes the published ports of sessions.
 _FROM, _TO = 32768, 60999
 _PROBE: Final = """
@@ -49,7 +49,7 @@ with socket.create_server((there, port)) as server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trials:
-    """Run checks on one node, in containers of this image."""
+    """Runs checks on one node, in containers of this image."""
 
     engine: DockerClient
     host: DockerHost
@@ -59,7 +59,7 @@ class Trials:
     found: FindingFactory
 
     def firewall(self) -> Finding:
-        """Check whether the rules could be set: the kernel checks them without setting them."""
+        """Check whether the rules can be set; nft validates them without setting them."""
         rules = firewall_rules(self.settings.installation, self.options, self.host)
         body = {
             **firewall.body(rules, self.image, ""),
@@ -76,12 +76,12 @@ class Trials:
         return self.found(
             "firewall",
             Severity.MISSING,
-            f"The firewall rules of containers cannot be set: {first[0]}. Nothing starts then.",
+            f"The firewall rules of containers cannot be set: {first[0]}. No container can start.",
             "Load the kernel modules of nftables: modprobe nf_tables nft_ct.",
         )
 
     def shared_folders(self) -> Finding:
-        """Check that a file written here exists there, at the same path."""
+        """Check that a file written on this machine exists on the node, at the same path."""
         state, token = self.settings.state, secrets.token_hex(16)
         probes = [state / name / f".probe-{token[:8]}" for name in _SHARED]
         try:
@@ -108,7 +108,7 @@ class Trials:
         here, there = self.options.address, self.host.address
         port = _FROM + secrets.randbelow(_TO - _FROM)
         with ExitStack() as stack:
-            ports = [_listening(stack, here, each) for each in self._ports()]
+            ports = [_listening(stack, here, port) for port in self._ports()]
             pool = stack.enter_context(ThreadPoolExecutor(1))
             probe = pool.submit(self._run, self._probe(here, ports, there, port))
             answers = _answers(there, port, probe)
@@ -137,7 +137,7 @@ class Trials:
         )
 
     def _ports(self) -> Sequence[int]:
-        """Return the ports of the hub and the service; 0 stands for any before they are chosen."""
+        """Return the ports of the hub and the service; 0 (any port) before they are chosen."""
         return self.options.hub_port, self.options.service_port
 
     def _probe(self, here: str, ports: Sequence[int], there: str, port: int) -> dict[str, Json]:
@@ -175,7 +175,7 @@ class Trials:
 
 
 def _listening(stack: ExitStack, address: str, port: int) -> int:
-    """Listen on the port unless the running Carrel does already."""
+    """Listen on the port, unless a running Carrel does; return the port."""
     with suppress(OSError):
         server = stack.enter_context(socket.create_server((address, port)))
         return int(server.getsockname()[1])
@@ -188,5 +188,5 @@ def _answers(address: str, port: int, probe: Future[tuple[int | None, str]]) -> 
         with suppress(OSError):
             socket.create_connection((address, port), timeout=1).close()
             return True
-        time.sleep(_ASK_SECONDS)
+        time.sleep(_POLL_SECONDS)
     return False

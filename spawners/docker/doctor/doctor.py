@@ -1,7 +1,7 @@
 """Check one Docker engine for ``carrel doctor``.
 
-``engine_info`` reads what the engine reports about itself; ``container_trials`` checks what only a
-container on its machine can find out.
+``engine_info`` evaluates the information that the engine returns; ``container_trials`` runs the
+checks that need a container on its machine.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Doctor:
         yield engine_info.limits(self._found, info)
         yield engine_info.isolation(self._found, info)
         yield engine_info.devices(self._found, info, driver=driver)
-        yield from engine_info.habits(self._found, info)
+        yield from engine_info.settings(self._found, info)
         yield engine_info.clock(self._found, info)
         if self._first:
             yield self._disk(info)
@@ -58,9 +58,9 @@ class Doctor:
             root = os.geteuid() == 0
             yield engine_info.homes(self._found, self._options, root=root)
             yield engine_info.warm_containers(self._found, self._options, self._ready(), root=root)
-        yield from self._tried()
+        yield from self._container_findings()
 
-    def _tried(self) -> Iterator[Finding]:
+    def _container_findings(self) -> Iterator[Finding]:
         default = self._options.image
         try:
             known = images_on(self.engine, default)
@@ -124,32 +124,35 @@ class Doctor:
         return self._found("engine's disk", verdict, what, "carrel images prune")
 
     def _ready(self) -> int:
-        """Return how many warm containers there are; the service makes them while it runs."""
-        found = self.engine.containers({LABEL: self.settings.installation, WARM: ""})
-        return sum(each.running and not lease_of(each.name, each.labels) for each in found)
+        """Return the number of warm containers; a running service creates them."""
+        containers = self.engine.containers({LABEL: self.settings.installation, WARM: ""})
+        return sum(
+            container.running and not lease_of(container.name, container.labels)
+            for container in containers
+        )
 
     def _ranges(self) -> Finding:
         if not self._options.subnets:
             what = "A free range for networks is chosen at the first start."
             return self._found("networks", Severity.FINE, what)
-        mine = ipaddress.IPv4Network(self._options.subnets)
+        own = ipaddress.IPv4Network(self._options.subnets)
         others = [
-            each
-            for each in used_networks(self.engine)
-            if each.overlaps(mine) and not each.subnet_of(mine)
+            network
+            for network in used_networks(self.engine)
+            if network.overlaps(own) and not network.subnet_of(own)
         ]
         if others:
             return self._found(
                 "networks",
                 Severity.MISSING,
-                f"The networks of this installation ({mine}) overlap {others[0]}, another "
+                f"The networks of this installation ({own}) overlap {others[0]}, another "
                 "network of this host.",
                 "carrel down; remove docker_subnets from settings.json; carrel up.",
             )
-        return self._found("networks", Severity.FINE, f"{mine} overlaps no other network.")
+        return self._found("networks", Severity.FINE, f"{own} overlaps no other network.")
 
     def _address(self) -> Iterator[Finding]:
-        """Check the address at which other machines reach this one, if there is one."""
+        """Check the address at which other machines reach this one, if it is set."""
         address = self._options.address
         if address and not has_address(address):
             what = f"This machine does not have the address {address} of carrel.toml."

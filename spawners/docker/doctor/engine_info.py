@@ -1,4 +1,4 @@
-"""Evaluate what an engine reports about itself: pure, except for the check of homes."""
+"""Evaluate the information that an engine returns; pure except for the clock and the homes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Info = Mapping[str, Json]
 
 OLDEST: Final = (20, 10)
 CDI_SINCE: Final = (28, 2)
-_APART_SECONDS: Final = 2.0
+_MAX_CLOCK_DIFFERENCE_SECONDS: Final = 2.0
 _LOOP: Final = Path("/dev/loop-control")
 _FOR_HOMES: Final = ("mkfs.ext4", "mount")
 _SEARCHED: Final = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
@@ -34,7 +34,7 @@ _LIMITS: Final = (
 
 
 class FindingFactory(Protocol):
-    """Makes a finding about the checked node."""
+    """Creates a finding about the checked node."""
 
     def __call__(self, subject: str, verdict: Severity, what: str, mend: str = "") -> Finding: ...
 
@@ -47,8 +47,8 @@ def version(found: FindingFactory, info: Info) -> Finding:
     return found("engine", Severity.FINE, what)
 
 
-def habits(found: FindingFactory, info: Info) -> Iterator[Finding]:
-    """Check settings that work but could be better; nothing if all are good."""
+def settings(found: FindingFactory, info: Info) -> Iterator[Finding]:
+    """Yield warnings about settings of the engine that work but are not recommended."""
     if not info.get("LiveRestoreEnabled"):
         yield found(
             "live-restore",
@@ -73,14 +73,16 @@ def habits(found: FindingFactory, info: Info) -> Iterator[Finding]:
 
 
 def clock(found: FindingFactory, info: Info) -> Finding:
-    apart = abs(_timestamp(str(info.get("SystemTime", ""))) - time.time())
-    what = f"The engine's clock differs from this machine's by {apart:.1f} s."
-    verdict = Severity.FINE if apart < _APART_SECONDS else Severity.WARNING
+    difference = abs(_timestamp(str(info.get("SystemTime", ""))) - time.time())
+    what = f"The engine's clock differs from this machine's by {difference:.1f} s."
+    verdict = Severity.WARNING
+    if difference < _MAX_CLOCK_DIFFERENCE_SECONDS:
+        verdict = Severity.FINE
     return found("engine's clock", verdict, what, "Run a time service on both.")
 
 
 def homes(found: FindingFactory, options: DockerOptions, *, root: bool) -> Finding:
-    """Check whether one user can fill the disk."""
+    """Check the size limit of homes."""
     if options.home_size is None:
         mend = 'home_size = "10GiB" below [docker] in carrel.toml.'
         if not root:
@@ -94,7 +96,7 @@ def homes(found: FindingFactory, options: DockerOptions, *, root: bool) -> Findi
         return found(
             "homes",
             Severity.MISSING,
-            f"The size limit of homes needs what is missing here: {', '.join(missing)}.",
+            f"Needed for the size limit of homes, but missing here: {', '.join(missing)}.",
             "Install e2fsprogs and mount; load the kernel's loop devices: modprobe loop.",
         )
     what = f"Each home holds at most {units.size(options.home_size)}."
@@ -104,10 +106,10 @@ def homes(found: FindingFactory, options: DockerOptions, *, root: bool) -> Findi
 def warm_containers(
     found: FindingFactory, options: DockerOptions, number: int, *, root: bool
 ) -> Finding:
-    """Report how many warm containers there are now."""
+    """Report the current number of warm containers."""
     if not (root and options.warm):
         why = "only root may mount their folders" if options.warm else "[docker] warm is 0"
-        return found("warm containers", Severity.FINE, f"There are none: {why}.")
+        return found("warm containers", Severity.FINE, f"Not used: {why}.")
     what = f"{units.count(number, 'container')} ready for jobs now, at most {options.warm}."
     return found("warm containers", Severity.FINE, what)
 
@@ -130,8 +132,8 @@ def limits(found: FindingFactory, info: Info) -> Finding:
 
 def isolation(found: FindingFactory, info: Info) -> Finding:
     """Check what isolates a container from its host."""
-    said = info.get("SecurityOptions")
-    options = " ".join(map(str, said)) if isinstance(said, list) else ""
+    reported = info.get("SecurityOptions")
+    options = " ".join(map(str, reported)) if isinstance(reported, list) else ""
     if "name=rootless" in options:
         return found(
             "isolation",
@@ -160,7 +162,7 @@ def isolation(found: FindingFactory, info: Info) -> Finding:
 
 def devices(found: FindingFactory, info: Info, *, driver: bool) -> Finding:
     """Check whether containers can get GPUs, if there are any."""
-    by_name = any(each.startswith(f"{cdi.GPU}=") for each in cdi.listed(info))
+    by_name = any(name.startswith(f"{cdi.GPU}=") for name in cdi.listed(info))
     runtimes = info.get("Runtimes")
     toolkit = isinstance(runtimes, Mapping) and "nvidia" in runtimes
     if by_name:
@@ -187,12 +189,12 @@ def devices(found: FindingFactory, info: Info, *, driver: bool) -> Finding:
 
 def numbers(version: str) -> tuple[int, ...]:
     """Parse a version: ``20.10.24+dfsg1`` is (20, 10)."""
-    return tuple(int(each) for each in re.findall(r"\d+", version)[:2])
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
 
 
 def _timestamp(text: str) -> float:
     """Parse a time with nanoseconds; 0 if it is malformed."""
-    found = re.fullmatch(r"(.*?)(?:\.\d+)?(Z|[+-]\d\d:\d\d)", text)
-    if found is None:
+    match = re.fullmatch(r"(.*?)(?:\.\d+)?(Z|[+-]\d\d:\d\d)", text)
+    if match is None:
         return 0.0
-    return datetime.fromisoformat(found[1] + found[2]).timestamp()
+    return datetime.fromisoformat(match[1] + match[2]).timestamp()

@@ -1,1 +1,1 @@
-"""Calls to one Docker engine, with time-outs."""
+"""Calls to a Docker engine, with timeouts."""

@@ -1,4 +1,4 @@
-"""Read which GPUs an engine can give by name (CDI, the Container Device Interface)."""
+"""Read the GPUs that an engine can assign by name (CDI, the Container Device Interface)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EVERY_GPU: Final = f"{GPU}=all"
 
 
 def names(engine: DockerClient, devices: Sequence[Device]) -> frozenset[str]:
-    """Return the names that this engine lists; it is asked only if a device is real."""
+    """Return the names that this engine lists; it is queried only if a device is real."""
     if all(device.simulated for device in devices):
         return frozenset()
     return listed(engine.info())
@@ -22,9 +22,9 @@ def names(engine: DockerClient, devices: Sequence[Device]) -> frozenset[str]:
 
 def listed(info: Mapping[str, Json]) -> frozenset[str]:
     """Return the names in an engine's info; older engines list none."""
-    found = info.get("DiscoveredDevices")
-    if not isinstance(found, list):
+    discovered = info.get("DiscoveredDevices")
+    if not isinstance(discovered, list):
         return frozenset()
     return frozenset(
-        str(each["ID"]) for each in found if isinstance(each, Mapping) and "ID" in each
+        str(device["ID"]) for device in discovered if isinstance(device, Mapping) and "ID" in device
     )

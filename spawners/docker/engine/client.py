@@ -1,7 +1,7 @@
-"""A client of one Docker engine, with time-outs; it translates errors into messages for people.
+"""A client of a Docker engine, with timeouts and errors whose messages users can act on.
 
-All calls block. An engine that is down raises ``Unavailable``, so that callers retry; an engine
-that refuses raises ``BackendFailed``, with a remedy.
+All calls block. They raise ``Unavailable`` if the engine does not answer, so that callers retry,
+and ``BackendFailed`` with a remedy if the engine refuses.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _EXIT_BY_SIGNAL: Final = 128
 _SHORT = 300
 _CONFLICT = 409
 _MOST_CLIENTS: Final = 16
-"""Clients kept, one for each time-out."""
+"""Most cached clients, one per timeout."""
 _MOST_CONNECTIONS: Final = 32
-"""Connections that one client keeps open: a class may start at once."""
+"""Connections that a client keeps open: a whole class may start at the same time."""
 
 
 class ImageMissing(BackendFailed):
@@ -40,7 +40,7 @@ class ImageMissing(BackendFailed):
 
 
 class NameTaken(BackendFailed):
-    """The name or the addresses are in use, or the object has that state already."""
+    """The name or the addresses are in use, or the object is already in that state."""
 
 
 class _Missing(BackendFailed):
@@ -49,7 +49,7 @@ class _Missing(BackendFailed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedContainer:
-    """A container as listed: enough to know what it is for, and whether it runs."""
+    """A container as listed by the engine: its identity, and whether it runs."""
 
     id: str
     name: str
@@ -60,14 +60,14 @@ class ListedContainer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    """One container in full.
+    """The details of a container.
 
     Attributes:
         handle: its init process on the host; None unless it runs.
         exit_status: negative for a signal; None until it has ended.
         out_of_memory: the engine reports that it was killed for memory.
-        error: what the engine could not do for it.
-        log_tail: the end of what a session printed; empty while it runs.
+        error: the engine's error message about it.
+        log_tail: the end of a session's output; empty while it runs.
     """
 
     id: str
@@ -89,7 +89,7 @@ class Network:
 
 
 class DockerClient:
-    """A client of one engine, usable from any thread."""
+    """A client of one engine; safe to use from any thread."""
 
     def __init__(self, host: DockerHost) -> None:
         self.node = host.node
@@ -101,19 +101,19 @@ class DockerClient:
 
     def containers(self, labels: Mapping[str, str]) -> tuple[ListedContainer, ...]:
         """Return all containers with these labels, in any state; an empty value matches any."""
-        wanted = [f"{name}={value}" if value else name for name, value in labels.items()]
+        filters = [f"{name}={value}" if value else name for name, value in labels.items()]
         with self._calling() as client:
-            found = client.containers(all=True, filters={"label": wanted})
+            found = client.containers(all=True, filters={"label": filters})
         return tuple(
             ListedContainer(
-                id=each["Id"],
-                name=each["Names"][0].removeprefix("/") if each.get("Names") else "",
-                labels=dict(each.get("Labels") or {}),
-                # A paused container holds its devices, too.
-                running=each["State"] not in ("created", "exited", "dead"),
-                created=float(each["Created"]),
+                id=item["Id"],
+                name=item["Names"][0].removeprefix("/") if item.get("Names") else "",
+                labels=dict(item.get("Labels") or {}),
+                # A paused container also holds its devices.
+                running=item["State"] not in ("created", "exited", "dead"),
+                created=float(item["Created"]),
             )
-            for each in found
+            for item in found
         )
 
     def inspect(self, name: str) -> Container | None:
@@ -129,33 +129,37 @@ class DockerClient:
         """Create a container as ``template`` describes it; return its id.
 
         Raises:
-            BackendFailed: its image is missing, the disk is full, or what the engine says.
+            BackendFailed: its image is missing, the disk is full, or the engine refuses.
         """
         with self._calling(timeout) as client:
-            made = client.create_container_from_config(dict(body), name)
-        return cast(str, made["Id"])
+            created = client.create_container_from_config(dict(body), name)
+        return cast(str, created["Id"])
 
     def start(self, container: str, *, timeout: float = START_SECONDS) -> None:
         with self._calling(timeout) as client:
             client.start(container)
 
     def rename(self, container: str, name: str) -> None:
-        """Rename a container. Raises NameTaken if another one has this name."""
+        """Rename a container.
+
+        Raises:
+            NameTaken: another container has this name.
+        """
         with self._calling() as client:
             client.rename(container, name)
 
     def kill(self, container: str, signal: str) -> None:
-        """Send a signal; a container that has ended is not an error."""
+        """Send a signal to a container; it is not an error if it has ended."""
         with _ignore_if_done(), self._calling() as client:
             client.kill(container, signal)
 
     def remove(self, container: str) -> None:
-        """Remove a container in any state; one that is gone is not an error."""
+        """Remove a container in any state; it is not an error if it is gone."""
         with _ignore_if_done(), self._calling(START_SECONDS) as client:
             client.remove_container(container, force=True, v=True)
 
     def wait(self, container: str, seconds: float) -> int | None:
-        """Return the exit status, or None if the container still runs after these seconds."""
+        """Return the exit status; None if the container still runs after these seconds."""
         try:
             with self._calling(seconds) as client:
                 return int(client.wait(container, timeout=seconds)["StatusCode"])
@@ -174,8 +178,8 @@ class DockerClient:
     def run_inside(self, container: str, command: Sequence[str]) -> None:
         """Run a program to its end in a running container, as its user.
 
-        Its output is not returned, because the client sometimes loses the beginning of it
-        (docker-py, issue 2042).
+        The output is not returned, because the client sometimes loses its beginning (docker-py,
+        issue 2042).
         """
         with self._calling() as client:
             client.exec_start(client.exec_create(container, list(command))["Id"])
@@ -220,7 +224,7 @@ class DockerClient:
         filters = {"label": [label]} if label else None
         with self._calling() as client:
             found = client.networks(filters=filters)
-        return tuple(_network(each) for each in found)
+        return tuple(_network(network) for network in found)
 
     def create_network(
         self,
@@ -232,9 +236,10 @@ class DockerClient:
         outside: bool,
         labels: Mapping[str, str],
     ) -> None:
-        """Create a bridge whose containers do not see each other.
+        """Create a bridge whose containers cannot reach each other.
 
-        ``outside``: traffic to other hosts gets the address of this host.
+        Args:
+            outside: masquerade traffic to other hosts with the address of this host.
 
         Raises:
             NameTaken: its name, its addresses or its bridge are in use.
@@ -290,9 +295,9 @@ class DockerClient:
         """Return the images with a label as the engine lists them, the newest first."""
         with self._calling() as client:
             found = client.images(filters={"label": label})
-        return tuple(sorted(found, key=lambda each: -int(each["Created"])))
+        return tuple(sorted(found, key=lambda image: -int(image["Created"])))
 
-    # -- inside ---------------------------------------------------------------------------
+    # -- private --------------------------------------------------------------------------
 
     @contextmanager
     def _calling(self, seconds: float = SECONDS) -> Iterator[docker.APIClient]:
@@ -318,9 +323,10 @@ class DockerClient:
 
 
 def connect(host: DockerHost, seconds: float, **more: object) -> docker.APIClient:
-    """Return a client with this time-out; it asks the engine for its version at once.
+    """Return a client with this timeout; requests the version of the engine.
 
-    ``more``: options of an administrator, which take precedence.
+    Args:
+        more: options of an administrator, which take precedence.
     """
     tls: docker.tls.TLSConfig | bool = False
     if host.tls_cert:
@@ -355,7 +361,7 @@ def translate_error(error: APIError, node: str) -> BackendFailed:
 
 @contextmanager
 def _ignore_if_done() -> Iterator[None]:
-    """Ignore that the object is gone, or being removed."""
+    """Ignore errors about an object that is gone or being removed."""
     try:
         yield
     except (_Missing, NameTaken):
@@ -370,13 +376,13 @@ def _explanation(error: APIError) -> str:
 def _container(found: Mapping[str, Any]) -> Container:  # Any: JSON of the engine
     state = found["State"]
     status = str(state["Status"])
-    runs = status not in ("created", "exited", "dead") and state["Pid"]
-    began = seconds_of(state["StartedAt"])
+    running = status not in ("created", "exited", "dead") and state["Pid"]
+    started_at = seconds_of(state["StartedAt"])
     ended = status in ("exited", "dead")
     return Container(
         id=found["Id"],
         state=status,
-        handle=Handle(pid=int(state["Pid"]), started_at=began) if runs else None,
+        handle=Handle(pid=int(state["Pid"]), started_at=started_at) if running else None,
         exit_status=exit_status(int(state["ExitCode"])) if ended else None,
         out_of_memory=bool(state.get("OOMKilled")) and ended,
         error=str(state.get("Error") or ""),
@@ -388,8 +394,9 @@ def exit_status(code: int) -> int:
     return -(code - _EXIT_BY_SIGNAL) if code > _EXIT_BY_SIGNAL else code
 
 
-def seconds_of(moment: str) -> float:
-    return datetime.fromisoformat(moment).timestamp()
+def seconds_of(time: str) -> float:
+    """Convert a time of the engine into seconds since the epoch."""
+    return datetime.fromisoformat(time).timestamp()
 
 
 def _network(found: Mapping[str, Any]) -> Network:  # Any: JSON of the engine

@@ -1,4 +1,4 @@
-"""Read the images of the catalogue from engines, by their labels, and by digest over all nodes."""
+"""Read the images of the catalogue from engines by their labels, and merge them by digest."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Listed = Mapping[str, Json]
 """An image as an engine lists it: ``Id``, ``Created``, ``Size`` and ``Labels``."""
 TOOLS_IMAGE: Final = "base"
 USUAL_DEFAULTS: Final = ("datascience", "base")
-"""The default image of a site that sets none: the first of these that is built."""
+"""The default image of a site that sets none is the first of these that is built."""
 
 
 def images_of(listing: Iterable[tuple[str, Iterable[Listed]]], default: str) -> tuple[Image, ...]:
-    """Return every build by name and the newest first, from the lists of all nodes.
+    """Return all builds from the lists of all nodes, sorted by name and the newest first.
 
     Images without the labels of the catalogue, or with a name that no reference can contain, are
     left out.
 
     Args:
-        default: name of the default image; empty for the usual one.
+        default: name of the default image; empty for the first of ``USUAL_DEFAULTS``.
     """
     found: dict[str, Image] = {}
     for node, images in listing:
@@ -48,16 +48,16 @@ def images_on(engine: DockerClient, default: str) -> tuple[Image, ...]:
     """Return the images of one engine.
 
     Raises:
-        Unavailable: it does not answer.
+        Unavailable: the engine does not answer.
     """
     return images_of([(engine.node, engine.images(labels.NAME))], default)
 
 
 def digest_of(images: tuple[Image, ...], wanted: str, *, node: str) -> str:
-    """Return the id of the referenced image there; of the default image if ``wanted`` is empty.
+    """Return the id of the referenced image; of the default image if ``wanted`` is empty.
 
     Raises:
-        ImageMissing: it is not there.
+        ImageMissing: the node does not have it.
     """
     if not wanted:
         return _default_of(images, node)
@@ -77,12 +77,12 @@ def digest_of(images: tuple[Image, ...], wanted: str, *, node: str) -> str:
 
 
 def tools_image(images: tuple[Image, ...], *, node: str) -> str:
-    """Return the id of the image whose programs the service itself uses there.
+    """Return the id of the image whose programs the service itself uses.
 
-    That is base: a site's default image may lack them, as grading does.
+    It is the base image, because a site's default image may lack them (the grading image does).
 
     Raises:
-        ImageMissing: there is none.
+        ImageMissing: the node has neither the base image nor the default image.
     """
     found = newest(images, TOOLS_IMAGE)
     return found.digest if found else _default_of(images, node)
@@ -100,22 +100,22 @@ def _default_of(images: tuple[Image, ...], node: str) -> str:
 
 
 def _image(listed: Listed) -> Image | None:
-    labelled = listed.get("Labels")
-    given = labelled if isinstance(labelled, Mapping) else {}
-    marks = {label: text for label, text in given.items() if isinstance(text, str)}
-    digest, name = listed.get("Id"), marks.get(labels.NAME, "")
+    value = listed.get("Labels")
+    own = value if isinstance(value, Mapping) else {}
+    texts = {label: text for label, text in own.items() if isinstance(text, str)}
+    digest, name = listed.get("Id"), texts.get(labels.NAME, "")
     reference = Reference.read(f"{name}@{digest}")
     if not isinstance(digest, str) or reference is None or reference.digest != digest:
         return None
     return Image(
         name=name,
         digest=digest,
-        title=marks.get(labels.TITLE, name),
-        summary=marks.get(labels.SUMMARY, ""),
+        title=texts.get(labels.TITLE, name),
+        summary=texts.get(labels.SUMMARY, ""),
         size_bytes=int(_number(listed.get("Size"))),
         built_at=_number(listed.get("Created")),
-        kernels=labels.words(marks.get(labels.KERNELS, "")),
-        packages=labels.words(marks.get(labels.PACKAGES, ""), ","),
+        kernels=labels.words(texts.get(labels.KERNELS, "")),
+        packages=labels.words(texts.get(labels.PACKAGES, ""), ","),
     )
 
 

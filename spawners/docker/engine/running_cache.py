@@ -1,4 +1,4 @@
-"""Cache which containers run on an engine: one call serves the polls of all sessions."""
+"""Cache the running containers of an engine, so that one call serves the polls of all sessions."""
 
 from __future__ import annotations
 
@@ -13,26 +13,29 @@ FRESH_SECONDS: Final = 1.0
 class RunningContainers:
     """The running containers of one engine, for the tasks of one event loop.
 
-    A hub polls each of its sessions every other second; with hundreds of sessions, one call each
+    A hub polls its sessions every other second; with hundreds of sessions, one call per session
     would keep the engine busy.
+
+    Args:
+        query: returns the ids of the running containers; blocks.
     """
 
     def __init__(
-        self, ask: Callable[[], frozenset[str]], clock: Callable[[], float] = time.monotonic
+        self, query: Callable[[], frozenset[str]], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._ask = ask
+        self._query = query
         self._clock = clock
-        self._asked_at = 0.0
-        self._asking: asyncio.Task[frozenset[str]] | None = None
+        self._queried_at = 0.0
+        self._task: asyncio.Task[frozenset[str]] | None = None
 
     async def has(self, container: str) -> bool:
-        """Whether the container ran a moment ago; if not, ask the engine about it alone.
+        """Whether the container was running within the last ``FRESH_SECONDS``.
 
-        Raises what asking raises.
+        If not, the caller should inspect the container. Raises the errors of the query.
         """
         now = self._clock()
-        answered = self._asking is None or self._asking.done()
-        if self._asking is None or (answered and now - self._asked_at >= FRESH_SECONDS):
-            self._asked_at = now
-            self._asking = asyncio.create_task(asyncio.to_thread(self._ask))
-        return container in await asyncio.shield(self._asking)
+        done = self._task is None or self._task.done()
+        if self._task is None or (done and now - self._queried_at >= FRESH_SECONDS):
+            self._queried_at = now
+            self._task = asyncio.create_task(asyncio.to_thread(self._query))
+        return container in await asyncio.shield(self._task)

@@ -1,4 +1,4 @@
-"""Talk to a container over its standard input and output."""
+"""Communicate with a container over its standard input and output."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _SEND_SECONDS: Final = 30.0
 
 
 class ContainerStdio:
-    """The standard streams of a container; attach before it starts, so that nothing is missed."""
+    """The standard streams of a container; attach before it starts, so that no output is lost."""
 
     def __init__(self, client: docker.APIClient, container: str) -> None:
-        wanted = {"stdin": 1, "stdout": 1, "stream": 1}
-        # Keep the response: the connection closes with it.
-        self._response = client.attach_socket(container, params=wanted)
+        streams = {"stdin": 1, "stdout": 1, "stream": 1}
+        # The response is kept, because the connection closes with it.
+        self._response = client.attach_socket(container, params=streams)
         self._socket = cast("socket.socket", getattr(self._response, "_sock", self._response))
         self._buffer = bytearray()
 
@@ -67,7 +67,7 @@ _ATTACHED: Final = ("AttachStdin", "AttachStdout", "OpenStdin", "StdinOnce")
 
 
 def container_body(body: Mapping[str, Json], label: str, installation: str) -> dict[str, Json]:
-    """Adapt the template's body for a container without a lease, which the reconciler ignores."""
+    """Adapt the template's body for a container without a lease; the reconciler ignores it."""
     host = body["HostConfig"]
     assert isinstance(host, Mapping)
     return {
@@ -75,7 +75,7 @@ def container_body(body: Mapping[str, Json], label: str, installation: str) -> d
         "Labels": {label: installation},
         "HostConfig": {
             **host,
-            # The container goes when its connection closes, even if its service has died.
+            # The container is removed when its connection closes, even if the service has died.
             "AutoRemove": True,
             "LogConfig": {"Type": "none"},
         },
@@ -91,7 +91,8 @@ def start(
     """Create and start a container; return its id and its standard streams.
 
     Raises:
-        BackendFailed, Unavailable: no container is left then.
+        BackendFailed: the engine refused; no container is left.
+        Unavailable: the engine does not answer; no container is left.
     """
     container = engine.create(name, body)
     try:

@@ -1,4 +1,4 @@
-"""Run a call that may take long with a limited wait: a slow engine delays no caller."""
+"""Limit the wait for a call that may take long, so that a slow engine does not delay callers."""
 
 from __future__ import annotations
 
@@ -14,49 +14,56 @@ T = TypeVar("T")
 
 
 class TimedCall(Generic[T]):
-    """One call, made in a thread of its own, at most once at a time.
+    """A function that is called in a thread of its own, never twice at the same time.
 
-    While an earlier call has not returned, callers get Unavailable at once, and the call is not
-    repeated: its late result would be older than their question.
+    While a call is late, other callers get Unavailable at once: the late result would be older than
+    their own call.
+
+    Args:
+        function: the function to call.
+        slow: the message of Unavailable for callers that get no result in time.
     """
 
-    def __init__(self, ask: Callable[[], T], slow: str) -> None:
-        """``slow`` is the message of Unavailable for callers that get no result in time."""
-        self._ask = ask
+    def __init__(self, function: Callable[[], T], slow: str) -> None:
+        self._function = function
         self._slow = slow
         self._turn = threading.Lock()
         self._lock = threading.Lock()
         self._late: Future[T] | None = None
 
-    def answer(self, patience: float) -> T:
-        """Return the result. Raises Unavailable if there is none within ``patience`` seconds."""
+    def result(self, patience: float) -> T:
+        """Call the function and return its result.
+
+        Raises:
+            Unavailable: there was no result within ``patience`` seconds.
+        """
         with self._lock:
             if self._late is not None and not self._late.done():
                 raise Unavailable(self._slow)
-        # Concurrent callers take turns: each gets a result that is not older than its call.
+        # Concurrent callers take turns, so that no result is older than its call.
         if not self._turn.acquire(timeout=patience):
             raise Unavailable(self._slow)
         try:
-            asked: Future[T] = Future()
-            threading.Thread(target=self._run, args=(asked,), daemon=True).start()
+            future: Future[T] = Future()
+            threading.Thread(target=self._run, args=(future,), daemon=True).start()
             try:
-                return asked.result(patience)
+                return future.result(patience)
             except NotYet:
                 with self._lock:
-                    self._late = asked
+                    self._late = future
                 raise Unavailable(self._slow) from None
         finally:
             self._turn.release()
 
     def settle(self, patience: float) -> None:
-        """Wait for a late call to return, for callers that can afford it."""
+        """Wait up to ``patience`` seconds for a late call to return."""
         with self._lock:
             late = self._late
         if late is not None:
             wait((late,), patience)
 
-    def _run(self, asked: Future[T]) -> None:
+    def _run(self, future: Future[T]) -> None:
         try:
-            asked.set_result(self._ask())
-        except BaseException as error:  # raised in answer()
-            asked.set_exception(error)
+            future.set_result(self._function())
+        except BaseException as error:  # raised in result()
+            future.set_exception(error)

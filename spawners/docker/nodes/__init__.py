@@ -1,1 +1,1 @@
-"""Docker hosts as nodes: devices, running containers, warm pool and clean-up."""
+"""Docker hosts as nodes: devices, running containers, warm pool and cleanup."""

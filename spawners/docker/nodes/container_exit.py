@@ -12,7 +12,7 @@ from ..engine.client import Container, DockerClient
 from .node import Seen
 
 _LADDER: Final = (("SIGINT", 0.5), ("SIGTERM", 0.25), ("SIGKILL", 0.25))
-"""The signals in order, each with its fraction of the patience."""
+"""The signals in order, with their fraction of the patience."""
 _SIGNAL_SCRIPT: Final = (
     "import signal, sys; from carrel.spawners.processes import ask; "
     "ask(sys.argv[1], None, signal.SIGUSR1)"
@@ -20,7 +20,11 @@ _SIGNAL_SCRIPT: Final = (
 
 
 def attempt_status(seen: Seen, limit: int) -> AttemptStatus:
-    """Return the status of a container's attempt. ``limit``: memory of a container, in bytes."""
+    """Return the status of a container's attempt.
+
+    Args:
+        limit: memory limit of the container, in bytes.
+    """
     if seen.running:
         return AttemptStatus(life=ProcessState.ALIVE, handle=seen.handle)
     if seen.idle:
@@ -37,7 +41,7 @@ def ended(container: Container, limit: int) -> AttemptStatus:
 
 
 def _cause(container: Container, limit: int) -> Cause | None:
-    """Return the cause that the container shows; a job's journal may tell more."""
+    """Return the cause that the container shows; a job's journal may have a better one."""
     if container.out_of_memory:
         return killed_for_memory(limit)
     if container.log_tail:
@@ -49,14 +53,14 @@ def _cause(container: Container, limit: int) -> Cause | None:
 def killed_for_memory(limit: int) -> Cause:
     return Cause(
         code=CauseCode.OUT_OF_MEMORY,
-        message=f"Killed for memory: its container needed more than its {memory(limit)}.",
+        message=f"Killed for memory: its container exceeded its limit of {memory(limit)}.",
     )
 
 
 def stop(engine: DockerClient, seen: Seen, limit: int, patience: float) -> AttemptStatus:
     """Send SIGINT, SIGTERM, SIGKILL within ``patience`` seconds; return the status afterwards.
 
-    The container's init forwards the first two to what it started; when the init ends, all
+    The container's init forwards the first two signals to its child; when the init ends, all
     processes end.
 
     Raises:
@@ -79,11 +83,13 @@ def stop(engine: DockerClient, seen: Seen, limit: int, patience: float) -> Attem
 
 
 def request_checkpoint(engine: DockerClient, seen: Seen, lease_id: str) -> None:
-    """Send SIGUSR1 to the processes inside that handle it: it would kill the others.
+    """Send SIGUSR1 to the processes in the container that handle it: it would kill the others.
 
     Raises:
-        BackendFailed, Unavailable: the signal could not be sent.
+        BackendFailed: the signal could not be sent.
+        Unavailable: the engine does not answer.
     """
-    # Processes of a warm container may be older than its lease, and carry its own name.
+    # Processes of a warm container may be older than its lease, and have the container's name in
+    # their environment.
     name = seen.labels.get(WARM, lease_id)
     engine.run_inside(seen.id, ("python", "-P", "-c", _SIGNAL_SCRIPT, name))

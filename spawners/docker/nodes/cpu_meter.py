@@ -1,4 +1,4 @@
-"""Measure the CPU time of leases in containers, without the server of a session itself."""
+"""Measure the CPU time of leases in containers, without that of a session's own server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .node import Seen
 
 
 class ContainerCpuMeter:
-    """Sum the CPU seconds of each lease from call to call; usable from any thread."""
+    """Measures the CPU seconds of leases over successive readings; safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -20,8 +20,8 @@ class ContainerCpuMeter:
     def read(self, lease_id: str, engine: DockerClient, seen: Seen) -> float | None:
         """Return the CPU seconds since the first reading of this lease; None if unknown.
 
-        The engine counts for the whole container. The first process under its init is the server or
-        the runner, which open tabs keep busy: its own time is subtracted.
+        The engine measures the whole container. The time of the init's children is subtracted: they
+        are the server or the runner, which open browser tabs keep busy.
         """
         total = engine.cpu_seconds(seen.id)
         if total is None or seen.handle is None:
@@ -32,13 +32,13 @@ class ContainerCpuMeter:
         with self._lock:
             now = max(0.0, total - server_seconds)
             since = now - self._first.setdefault(lease_id, now)
-            # The two readings differ in time, and one is in whole seconds.
+            # The two readings are not simultaneous, and one is in whole seconds.
             self._last[lease_id] = max(since, self._last.get(lease_id, 0.0))
             return self._last[lease_id]
 
     def forget_others(self, leases: Collection[str]) -> None:
         """Forget all leases but these."""
         with self._lock:
-            for known in (self._first, self._last):
-                for gone in known.keys() - set(leases):
-                    del known[gone]
+            for by_lease in (self._first, self._last):
+                for gone in by_lease.keys() - set(leases):
+                    del by_lease[gone]

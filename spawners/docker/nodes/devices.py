@@ -1,4 +1,4 @@
-"""Collect the devices and images of all nodes; a node that does not answer keeps its last ones."""
+"""Collect the devices and images of all nodes; the last ones of a node that does not answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .node import Node
 log = logging.getLogger(__name__)
 
 PROBE_SECONDS: Final = 60.0
-"""Interval between probes of another machine's GPUs: each starts a container there."""
+"""Interval between probes of another machine's GPUs; a probe starts a container there."""
 IMAGE_SECONDS: Final = 2.0
 
 
@@ -39,7 +39,11 @@ class Devices:
         self._images_at = -1e9
 
     def inventory(self) -> tuple[Device, ...]:
-        """Return all devices. Raises Unavailable if nothing is known and a node did not answer."""
+        """Return the devices of all nodes.
+
+        Raises:
+            Unavailable: a node did not answer, and no devices are known yet.
+        """
         failure: Unavailable | None = None
         for node in self._nodes:
             try:
@@ -55,7 +59,7 @@ class Devices:
         if self._simulated is not None:
             return simulated_devices(node.name, self._simulated)
         if node.here:
-            return self._foreign.marked(nvml.read(node.name).found)
+            return self._foreign.with_busy_marked(nvml.read(node.name).found)
         return tuple(found.device for found in self._probe(node).found)
 
     def _probe(self, node: Node) -> nvml.NvmlInventory:
@@ -73,7 +77,7 @@ class Devices:
         return found
 
     def activity(self) -> dict[str, DeviceActivity]:
-        """Return each device's activity; for another machine's GPUs, as of its last probe."""
+        """Return the activity by device; for GPUs of another machine, as of the last probe."""
         found: dict[str, DeviceActivity] = {}
         for node in self._nodes:
             if self._simulated is not None:
@@ -85,14 +89,14 @@ class Devices:
             except Unavailable as error:
                 log.warning("device activity on %s is unknown: %s", node.name, error)
                 continue
-            found |= {each.device.id: device_activity(each) for each in listed.found}
+            found |= {detected.device.id: device_activity(detected) for detected in listed.found}
         return found
 
     def images(self) -> tuple[Image, ...]:
-        """Return each build once, with the nodes that have it.
+        """Return all builds without duplicates, with the nodes that have them.
 
         Raises:
-            Unavailable: no engine has ever reported its images.
+            Unavailable: an engine did not answer, and no images are known yet.
         """
         if time.monotonic() - self._images_at > IMAGE_SECONDS:
             self._refresh_images()

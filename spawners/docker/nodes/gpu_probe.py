@@ -1,4 +1,4 @@
-"""List the GPUs of another machine by a container there; locally the driver is asked directly."""
+"""List the GPUs of another machine with a container there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RUNTIME: Final = "nvidia"
 
 
 def gpus(engine: DockerClient, installation: str, image: str) -> nvml.NvmlInventory:
-    """Return what NVML lists there.
+    """Return the devices that NVML lists on the engine's machine.
 
     Raises:
         Unavailable: the engine does not answer, or the driver fails.
@@ -42,13 +42,14 @@ def gpus(engine: DockerClient, installation: str, image: str) -> nvml.NvmlInvent
 
 
 def body(installation: str, image: str, *, by_name: bool) -> dict[str, Json]:
-    """Form a container of the service itself, which sees every GPU and nothing else.
+    """Return the body of a container of the service that sees every GPU and nothing else.
 
-    ``by_name``: request them by CDI names, which need no separate runtime.
+    Args:
+        by_name: request the GPUs by their CDI name, which needs no separate runtime.
     """
-    every: dict[str, Json] = {"Driver": "nvidia", "Count": -1, "Capabilities": [["gpu"]]}
+    all_gpus: dict[str, Json] = {"Driver": "nvidia", "Count": -1, "Capabilities": [["gpu"]]}
     if by_name:
-        every = {"Driver": "cdi", "DeviceIDs": [cdi.EVERY_GPU]}
+        all_gpus = {"Driver": "cdi", "DeviceIDs": [cdi.EVERY_GPU]}
     return {
         "Image": image,
         "Entrypoint": [],
@@ -63,6 +64,6 @@ def body(installation: str, image: str, *, by_name: bool) -> dict[str, Json]:
             "CapDrop": ["ALL"],
             "SecurityOpt": ["no-new-privileges:true"],
             "ReadonlyRootfs": True,
-            "DeviceRequests": [every],
+            "DeviceRequests": [all_gpus],
         },
     }

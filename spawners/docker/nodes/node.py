@@ -1,4 +1,4 @@
-"""One machine of the pool: its engine, its networks and firewall, and its containers."""
+"""A machine of the pool: its engine, networks, firewall and containers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..engine.timed_call import TimedCall
 log = logging.getLogger(__name__)
 
 SURVEY_SECONDS: Final = 1.0
-"""How long the scheduling loop waits for one engine's answer."""
+"""How long the scheduling loop waits for an engine."""
 FRESH_SECONDS: Final = 3.0
 FIREWALL_SECONDS: Final = 30.0
 _HERE = "unix://"
@@ -33,11 +33,11 @@ _HERE = "unix://"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A container of a lease, as a survey saw it.
+    """A container of a lease in a survey.
 
     Attributes:
-        details: what was found when the container started, or after it had ended.
-        idle: a warm container that has the lease's name, but has not got its job.
+        details: from an inspection after the container started, or after it ended.
+        idle: a warm container that has the lease's name, but has not received its job.
     """
 
     id: str
@@ -52,11 +52,11 @@ class Seen:
 
 
 Survey = Mapping[str, tuple[Seen, ...]]
-"""Containers by lease, those that run first."""
+"""Containers by lease, running ones first."""
 
 
 class Node:
-    """One machine of the pool, usable from any thread.
+    """A machine of the pool; safe to use from any thread.
 
     Attributes:
         here: whether its engine is on this machine.
@@ -89,7 +89,7 @@ class Node:
         self._engine_problem = ""
         self._firewall_problem = f"The firewall rules of containers are not set on {self.name} yet."
 
-    # -- what runs there ------------------------------------------------------------------
+    # -- containers -----------------------------------------------------------------------
 
     def survey(self, patience: float = SURVEY_SECONDS) -> Survey:
         """Return the containers of this installation.
@@ -98,17 +98,17 @@ class Node:
             Unavailable: the engine does not answer, or not in time.
         """
         try:
-            found = self._survey_call.answer(patience)
+            survey = self._survey_call.result(patience)
         except Unavailable as error:
             self._engine_problem = str(error)
             raise
         finally:
             self._surveyed_at = time.monotonic()
         self._engine_problem = ""
-        return found
+        return survey
 
     def unavailable_reason(self) -> str:
-        """Return a sentence that says why nothing can start there now; empty if it can."""
+        """Return a sentence that says why no container can start; empty if containers can start."""
         if time.monotonic() - self._surveyed_at > FRESH_SECONDS:
             try:
                 self.survey()
@@ -124,31 +124,40 @@ class Node:
     def _survey(self) -> Survey:
         found: dict[str, list[Seen]] = {}
         listed = [
-            each
-            for each in self.engine.containers(self._labels)
-            if lease_of(each.name, each.labels)
+            container
+            for container in self.engine.containers(self._labels)
+            if lease_of(container.name, container.labels)
         ]
-        started = self.late_mounts.filled() if any(WARM in each.labels for each in listed) else ()
-        for each in sorted(listed, key=lambda container: not container.running):
-            warm = each.labels.get(WARM, "")
-            idle = bool(warm) and each.running and warm not in started
-            if warm in started and (each.id, True) not in self._inspected:
-                # The service that gave it its job may have been killed before it rang.
-                self.late_mounts.ring(warm)
-            details = self._inspect_once(each)
+        started = (
+            self.late_mounts.filled()
+            if any(WARM in container.labels for container in listed)
+            else ()
+        )
+        for container in sorted(listed, key=lambda container: not container.running):
+            warm = container.labels.get(WARM, "")
+            idle = bool(warm) and container.running and warm not in started
+            if warm in started and (container.id, True) not in self._inspected:
+                # The service may have been killed after the mounts and before the wake-up.
+                self.late_mounts.wake(warm)
+            details = self._inspect_once(container)
             if details is not None:
-                running = each.running and details.handle is not None and not idle
+                running = container.running and details.handle is not None and not idle
                 seen = Seen(
-                    id=each.id, labels=each.labels, running=running, details=details, idle=idle
+                    id=container.id,
+                    labels=container.labels,
+                    running=running,
+                    details=details,
+                    idle=idle,
                 )
-                found.setdefault(lease_of(each.name, each.labels), []).append(seen)
+                found.setdefault(lease_of(container.name, container.labels), []).append(seen)
         with self._lock:
-            there = {(each.id, each.running) for each in listed}
-            self._inspected = {key: self._inspected[key] for key in there & self._inspected.keys()}
-        return {lease: tuple(several) for lease, several in found.items()}
+            current = {(container.id, container.running) for container in listed}
+            kept = current & self._inspected.keys()
+            self._inspected = {key: self._inspected[key] for key in kept}
+        return {lease: tuple(containers) for lease, containers in found.items()}
 
     def _inspect_once(self, listed: ListedContainer) -> Container | None:
-        """Inspect a container once while it runs, and once more when it has ended."""
+        """Inspect a container once while it runs, and once after it has ended."""
         key = (listed.id, listed.running)
         known = self._inspected.get(key)
         if known is None:
@@ -167,13 +176,17 @@ class Node:
         """Set the firewall rules, or set them again if they were changed."""
         self._firewall_checked_at = time.monotonic()
         try:
-            self._firewall_problem = self._firewall_check.answer(patience)
+            self._firewall_problem = self._firewall_check.result(patience)
         except Unavailable:
-            # The check continues in its thread, and records its result itself.
+            # The check continues in its thread and records its result there.
             self._firewall_checked_at -= FIREWALL_SECONDS - FRESH_SECONDS
 
     def require_firewall(self, patience: float) -> None:
-        """Raises Unavailable while the firewall rules are not set: nothing may start then."""
+        """Check that the firewall rules are set: no container may start without them.
+
+        Raises:
+            Unavailable: they are not set.
+        """
         if self._firewall_problem:
             self._firewall_check.settle(patience)
         if self._firewall_problem:
@@ -212,8 +225,8 @@ class Node:
 
 
 def firewall_rules(installation: str, options: DockerOptions, host: DockerHost) -> FirewallRules:
-    """Return the rules of one machine. Published ports of machines are for the hub alone."""
-    machines = tuple(each.address for each in options.hosts if each.address)
+    """Return the rules of a machine; containers may not reach published ports of machines."""
+    machines = tuple(machine.address for machine in options.hosts if machine.address)
     return FirewallRules(
         installation=installation,
         address=options.internal_ip,

@@ -1,7 +1,7 @@
 """Find containers that belong to no lease, by their labels.
 
-After a crash of the hub, the service or the engine, a container may run or lie there ended whose
-lease has been released. A lease is written before its container is created: a container that was
+After a crash of the hub, the service or the engine, a container may be left whose lease has been
+released, running or ended. A lease is stored before its container is created: a container that was
 listed before the leases were read, and whose lease is not among them, is an orphan.
 """
 
@@ -23,7 +23,7 @@ _SESSION: Final = "session"
 def orphan_containers(
     node: Node, live: Callable[[], Collection[str]]
 ) -> tuple[tuple[str, Seen], ...]:
-    """Return the containers without a lease, each with the id of the lease that it was made for.
+    """Return the containers without a live lease, as pairs of former lease id and container.
 
     Raises:
         Unavailable: the engine does not answer.
@@ -33,7 +33,10 @@ def orphan_containers(
         return ()
     known = live()
     return tuple(
-        (lease, seen) for lease, several in listed.items() if lease not in known for seen in several
+        (lease, container)
+        for lease, containers in listed.items()
+        if lease not in known
+        for container in containers
     )
 
 

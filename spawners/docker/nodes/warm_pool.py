@@ -1,16 +1,16 @@
-"""Keep warm containers for jobs: created ahead for the images in demand, each used once.
+"""Keep warm containers for jobs: created in advance for the images in demand, used once.
 
-A warm container is hardened like any other. It has no owner, no home and no network, only a runner
-and a Python kernel that have started. A job takes it over in four steps, each of which a crash may
-follow:
+A warm container is isolated like any other. It has no owner, no home and no network, only a runner
+and a Python kernel that have started. A job takes it over in four steps; a crash may follow any of
+them:
 
-1. the container gets the name of the lease, which is the claim: names in an engine are unique 2. it
-moves into its owner's network 3. the job's folders are bound into it, the attempt's last: from here
-on it counts as started 4. the bell, on which its runner waits, is rung; a service that finds it
-started rings again
+1. The container is renamed after the lease. This is the claim: names in an engine are unique.
+2. It is connected to its owner's network.
+3. The job's folders are bound into it, the attempt's last. From here on it counts as started.
+4. A write to its wake-up pipe wakes its runner. A service that finds it started writes again.
 
-A container that has a lease and has not started runs nothing: it counts as dead and is removed. One
-without a lease belongs to the service that made it, and a later service removes it.
+A container with a lease that has not started runs no job: it counts as dead and is removed. A
+container without a lease belongs to the service that created it; a later service removes it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import psutil
 from ....hub.errors import BackendFailed, Unavailable
 from ....hub.interfaces.backend import LaunchOrder
 from ..containers.job_spec import NO_NETWORK, Jobs
-from ..containers.late_mounts import LateMounts, appears
+from ..containers.late_mounts import LateMounts, attempt_is_visible
 from ..containers.template import LABEL, WARM, lease_of, name_of
 from ..engine.client import Container, DockerClient
 
@@ -39,8 +39,9 @@ log = logging.getLogger(__name__)
 RECENT_SECONDS: Final = 1800.0
 """How long a job counts as demand for another one."""
 AT_ONCE_SECONDS: Final = 10.0
+"""Jobs that start within this time count as started together."""
 SETTLED_SECONDS: Final = 1.0
-"""Delay after a job's start before a container is created, which would compete for CPU time."""
+"""Delay of a container's creation after a job's start: it would compete with it for CPU time."""
 WARM_BYTES: Final = 256 << 20
 """Memory that a warm container may need."""
 _RETRY_SECONDS: Final = 300.0
@@ -48,7 +49,7 @@ _RETRY_SECONDS: Final = 300.0
 
 
 class Demand:
-    """How many jobs of one image have recently started at once."""
+    """Counts how many jobs of an image have recently started together."""
 
     def __init__(self) -> None:
         self._times: deque[float] = deque()
@@ -77,11 +78,11 @@ class Demand:
 
 
 def targets(demands: Mapping[str, Demand], limit: int, now: float) -> dict[str, int]:
-    """Return how many warm containers each image gets: the last requested image first."""
-    found: dict[str, int] = {}
-    for image, demand in sorted(demands.items(), key=lambda each: -each[1].last):
-        found[image] = min(limit - sum(found.values()), demand.most_at_once(now))
-    return found
+    """Return the number of warm containers by image; the last requested image comes first."""
+    counts: dict[str, int] = {}
+    for image, demand in sorted(demands.items(), key=lambda item: -item[1].last):
+        counts[image] = min(limit - sum(counts.values()), demand.most_at_once(now))
+    return counts
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,7 +91,7 @@ class WarmContainer:
 
     Attributes:
         container: its id; empty while it is being created.
-        pid: its first process, as this host counts.
+        pid: pid of its first process on this host.
     """
 
     name: str
@@ -101,10 +102,10 @@ class WarmContainer:
 
 @dataclass(slots=True, kw_only=True)
 class WarmPool:
-    """The warm containers of the engine on this machine; usable from any thread.
+    """The warm containers of the engine on this machine; safe to use from any thread.
 
     Attributes:
-        limit: how many containers may wait.
+        limit: the most warm containers.
     """
 
     engine: DockerClient
@@ -123,10 +124,10 @@ class WarmPool:
     # -- starting a job ---------------------------------------------------------------------
 
     def start(self, order: LaunchOrder, *, image: str, network: str) -> Container | None:
-        """Start the job in a warm container; return None, with no effect, if there is none.
+        """Start the job in a warm container; return None if there is none or it fails.
 
         Raises:
-            Unavailable: the engine does not answer; a later survey tells whether the job started.
+            Unavailable: the engine does not answer; a later survey shows whether the job started.
         """
         claimed = self._claim(image)
         if claimed is None:
@@ -143,15 +144,15 @@ class WarmPool:
         finally:
             with self._lock:
                 self._busy.discard(claimed.name)
-        # A survey in the meantime may have rung already.
-        self.late_mounts.ring(claimed.name)
+        # Harmless if a survey has woken the runner meanwhile.
+        self.late_mounts.wake(claimed.name)
         return self.engine.inspect(claimed.container)
 
     def _fill(self, claimed: WarmContainer, order: LaunchOrder) -> None:
         self.late_mounts.fill(claimed.name, self.jobs.mounts(order))
-        if not appears(claimed.pid):
+        if not attempt_is_visible(claimed.pid):
             raise BackendFailed(
-                "Mounts made here do not appear in containers: the engine may not share this "
+                "Mounts of the service do not appear in containers: the engine may not share the "
                 "service's mounts."
             )
 
@@ -165,36 +166,37 @@ class WarmPool:
         now = self.clock()
         with self._lock:
             self._paused_until = max(self._paused_until, now + SETTLED_SECONDS)
-            for each in self._containers.values():
-                if each.image == image and each.container and self.late_mounts.listens(each.name):
-                    self._busy.add(each.name)
-                    return self._containers.pop(each.name)
+            for warm in self._containers.values():
+                if warm.image == image and warm.container and self.late_mounts.listens(warm.name):
+                    self._busy.add(warm.name)
+                    return self._containers.pop(warm.name)
         return None
 
     def release_memory(self) -> None:
-        """Remove as many containers as a new container needs memory."""
+        """Remove warm containers until a new container has enough memory."""
         while self.free_memory() < self.jobs.options.memory + WARM_BYTES:
             with self._lock:
-                ready = [each for each in self._containers.values() if each.container]
+                ready = [warm for warm in self._containers.values() if warm.container]
                 if not ready:
                     return
-                one = self._containers.pop(ready[-1].name)
-            log.info("removing %s: its memory is needed", one.name)
-            self._discard(one)
+                warm = self._containers.pop(ready[-1].name)
+            log.info("removing %s: its memory is needed", warm.name)
+            self._discard(warm)
 
     # -- maintenance ------------------------------------------------------------------------
 
     def ready_count(self) -> int:
-        """Return how many containers are ready."""
+        """Return the number of containers whose runner waits for a job."""
         with self._lock:
-            names = [each.name for each in self._containers.values() if each.container]
+            names = [warm.name for warm in self._containers.values() if warm.container]
         return sum(map(self.late_mounts.listens, names))
 
     def maintain(self) -> None:
         """Remove surplus and orphaned containers, and create the ones that are in demand.
 
         Raises:
-            BackendFailed, Unavailable: the engine does not do it.
+            BackendFailed: the engine refuses.
+            Unavailable: the engine does not answer.
         """
         self._remove_orphans()
         self.release_memory()
@@ -202,61 +204,63 @@ class WarmPool:
         with self._lock:
             targets_by_image = targets(self._demands, self.limit, now)
             surplus = self._surplus(targets_by_image)
-            for each in surplus:
-                del self._containers[each.name]
-            have = [each.image for each in self._containers.values()]
-        for each in surplus:
-            self._discard(each)
+            for warm in surplus:
+                del self._containers[warm.name]
+            existing = [warm.image for warm in self._containers.values()]
+        for warm in surplus:
+            self._discard(warm)
         for image, number in targets_by_image.items():
-            for _ in range(number - have.count(image)):
+            for _ in range(number - existing.count(image)):
                 if self.clock() < self._paused_until or not self._has_memory():
                     return
-                self._make(image)
+                self._create(image)
 
     def _surplus(self, targets_by_image: Mapping[str, int]) -> list[WarmContainer]:
         left = dict(targets_by_image)
         surplus = []
-        for each in self._containers.values():
-            left[each.image] = left.get(each.image, 0) - 1
-            if left[each.image] < 0:
-                surplus.append(each)
+        for warm in self._containers.values():
+            left[warm.image] = left.get(warm.image, 0) - 1
+            if left[warm.image] < 0:
+                surplus.append(warm)
         return surplus
 
     def _has_memory(self) -> bool:
         return self.free_memory() >= self.jobs.options.memory + 2 * WARM_BYTES
 
-    def _make(self, image: str) -> None:
-        one = WarmContainer(name=f"warm-{secrets.token_hex(4)}", image=image)
+    def _create(self, image: str) -> None:
+        warm = WarmContainer(name=f"warm-{secrets.token_hex(4)}", image=image)
         with self._lock:
-            self._containers[one.name] = one
+            self._containers[warm.name] = warm
         try:
-            mounts = self.late_mounts.make(one.name)
-            body = self.jobs.warm_body(one.name, image=image, mounts=mounts)
-            container = self.engine.create(name_of(self._installation, one.name), body)
+            mounts = self.late_mounts.make(warm.name)
+            body = self.jobs.warm_body(warm.name, image=image, mounts=mounts)
+            container = self.engine.create(name_of(self._installation, warm.name), body)
             self.engine.start(container)
             found = self.engine.inspect(container)
         except (BackendFailed, Unavailable, OSError) as error:
             log.warning("no warm container could be created: %s", error)
             self._pause()
             with self._lock:
-                self._containers.pop(one.name, None)  # it may have been removed meanwhile
+                self._containers.pop(warm.name, None)  # it may have been removed meanwhile
             return  # _remove_orphans() removes what was created
         if found is not None and found.handle is not None:
-            one.pid = found.handle.pid
-        one.container = container
+            warm.pid = found.handle.pid
+        warm.container = container
 
     def _remove_orphans(self) -> None:
-        """Remove an earlier service's containers, ended ones, and folders without a container."""
+        """Remove containers of an earlier service, ended ones, and folders without a container."""
         with self._lock:
             before = self._containers.keys() | self._busy
         names = self.late_mounts.names()
         listed = self.engine.containers({LABEL: self._installation, WARM: ""})
-        there = {each.labels[WARM] for each in listed}
-        for each in listed:
-            name = each.labels[WARM]
-            if lease_of(each.name, each.labels) or self._is_in_use(name, before, each.running):
+        there = {container.labels[WARM] for container in listed}
+        for container in listed:
+            name = container.labels[WARM]
+            if lease_of(container.name, container.labels) or self._is_in_use(
+                name, before, container.running
+            ):
                 continue
-            self.engine.remove(each.id)
+            self.engine.remove(container.id)
             there.discard(name)
         with self._lock:
             for name in before & self._containers.keys() - there:
@@ -266,9 +270,10 @@ class WarmPool:
             self.late_mounts.remove(name)
 
     def _is_in_use(self, name: str, before: AbstractSet[str], running: bool) -> bool:
-        """Whether a container is kept that had no lease when it was listed.
+        """Whether a container that had no lease when it was listed is kept.
 
-        ``before``: the containers known before the listing.
+        Args:
+            before: the containers known before the listing.
         """
         with self._lock:
             known = self._containers.get(name)
@@ -280,15 +285,15 @@ class WarmPool:
             return known is not None or name in before or name in self._busy
 
     def _pause(self) -> None:
-        """Create no containers for a while after a failure, which will not pass at once."""
+        """Create no containers for a while, because the failure is likely to repeat."""
         with self._lock:
             self._paused_until = self.clock() + _RETRY_SECONDS
 
-    def _discard(self, one: WarmContainer) -> None:
+    def _discard(self, warm: WarmContainer) -> None:
         try:
-            self.engine.remove(one.container)
+            self.engine.remove(warm.container)
         except (BackendFailed, Unavailable) as error:
-            log.warning("%s: %s", one.name, error)  # maintain() finds it again
+            log.warning("%s: %s", warm.name, error)  # maintain() finds it again
 
     @property
     def _installation(self) -> str:

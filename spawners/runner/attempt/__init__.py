@@ -1,1 +1,1 @@
-"""One attempt: monitor, memory, working folder, reports to the service, outcome."""
+"""The execution of an attempt: monitor, memory, working folder, reports, outcome."""

@@ -1,4 +1,4 @@
-"""The base of attempts, notebooks and commands alike, and the thread that monitors them."""
+"""Base class of notebook and command attempts, and the thread that monitors them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ MONITOR_SECONDS: Final = 0.2
 
 
 class Attempt(ABC):
-    """One execution, shared by the thread that executes and the one that monitors it.
+    """The execution of an attempt, shared by the executing and the monitoring thread.
 
     Attributes:
         folder: the attempt's folder.
-        stopping: set when nothing more may be started.
+        stopping: set when no further cell or process may be started.
         process: the kernel or the command; its exit status stays readable after its end.
         memory_used: memory of its processes in bytes when they were killed for it; 0 otherwise.
     """
@@ -47,23 +47,23 @@ class Attempt(ABC):
 
     @abstractmethod
     def execute(self) -> None:
-        """Run to the end; raises at any end but success."""
+        """Run to the end; raises an exception unless the job succeeds."""
 
     @abstractmethod
     def judge(self, error: BaseException | None) -> AttemptOutcome:
-        """Return the outcome, from the exception and the process."""
+        """Return the outcome, from the exception of ``execute`` and the exit of the process."""
 
     @property
     @abstractmethod
     def failed(self) -> bool:
-        """Whether it failed without raising."""
+        """Whether the job failed without an exception."""
 
     @abstractmethod
     def conclude(self, outcome: AttemptOutcome) -> None:
-        """Save the outcome where users look for it, beside the event."""
+        """Save the outcome in the output, in addition to the event."""
 
     def interrupt(self) -> None:
-        """Begin to stop: start nothing more, and interrupt what runs."""
+        """Start to stop: start nothing more, and interrupt the running process."""
         self.stopping.set()
         self._signal(signal.SIGINT)
 
@@ -104,7 +104,7 @@ class Attempt(ABC):
 
     @property
     def killed_by_system(self) -> bool:
-        """Whether the system's counter confirms a kill for memory: signal 9 alone does not."""
+        """Whether the kernel's counter confirms a kill for memory; signal 9 alone is no proof."""
         return self._killed_for_memory or self._was_just_killed()
 
     def _was_just_killed(self) -> bool:
@@ -143,9 +143,9 @@ _PAUSE_SECONDS: Final = 1.0
 
 
 class TouchFile:
-    """A file that the job writes or touches; ``touched`` is true once for each time.
+    """A file that the job writes or touches; ``touched`` returns True once per change.
 
-    Touching it again within a second does not count.
+    Another change within a second does not count.
     """
 
     def __init__(self, path: Path) -> None:

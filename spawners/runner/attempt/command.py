@@ -1,4 +1,4 @@
-"""Run a command job: one program with its arguments, its output in the log."""
+"""Run a command job: a program with its arguments, with its output in the log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ for number in (signal.SIGPIPE, signal.SIGXFSZ):
     signal.signal(number, signal.SIG_DFL)
 os.execvp(sys.argv[2], sys.argv[2:])
 """
-"""Makes the operating system kill the command when its runner dies, then executes the command."""
+"""Sets that the kernel kills the command when its runner dies, then executes the command."""
 
 
 class CommandAttempt(Attempt):
@@ -50,7 +50,7 @@ class CommandAttempt(Attempt):
         if self.stopping.is_set():
             self.interrupt()
         self.process.wait()
-        # A daemon that the command left behind may hold the pipe; it is stopped later.
+        # A process that the command left behind may keep the pipe open; it is stopped later.
         pipe.join(_DRAIN_SECONDS)
         self.report_step()
         self.report_saved()
@@ -85,7 +85,7 @@ class CommandAttempt(Attempt):
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            # Without a buffer, so that the log is live.
+            # Unbuffered, so that the log is live.
             env={"PYTHONUNBUFFERED": "1", **os.environ},
             process_group=0,
         )

@@ -31,7 +31,11 @@ class Log:
         self._full = False
 
     def write(self, text: str, missing: int = 0) -> None:
-        """``missing``: bytes that were left out before this text."""
+        """Write text to the log.
+
+        Args:
+            missing: number of bytes that were left out before this text.
+        """
         with self._lock:
             if missing:
                 self._append(self._lines.rest())

@@ -13,10 +13,10 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """Yield children, grandchildren and so on; processes that end meanwhile may be missing."""
-    waiting = [pid]
-    while waiting:
-        parent = waiting.pop()
+    """Yield the pids of all descendants; processes that end meanwhile may be missing."""
+    parents = [pid]
+    while parents:
+        parent = parents.pop()
         try:
             threads = list((_PROC / str(parent) / "task").iterdir())
         except OSError:
@@ -26,12 +26,12 @@ def descendants(pid: int) -> Iterator[int]:
                 children = [int(word) for word in (thread / "children").read_text().split()]
             except OSError:
                 continue
-            waiting.extend(children)
+            parents.extend(children)
             yield from children
 
 
 def resident_bytes(pid: int) -> int:
-    """Return the memory of all descendants together, without the process itself."""
+    """Return the resident memory of all descendants, without the process itself."""
     return sum(map(_resident, descendants(pid)))
 
 
@@ -43,7 +43,7 @@ def _resident(pid: int) -> int:
 
 
 class KillCounter:
-    """Counts the system's kills for memory in this process's control group.
+    """Reads the kernel's count of kills for memory in this process's control group.
 
     Attributes:
         path: the file with the count; None if the system has none.
@@ -55,7 +55,7 @@ class KillCounter:
         self.mark()
 
     def mark(self) -> None:
-        """Remember the count; the last few show whether a kill has just happened."""
+        """Record the count; the last five records show whether a kill has just happened."""
         self._marks = [*self._marks, self._read()][-5:]
 
     def has_just_killed(self) -> bool:

@@ -1,4 +1,4 @@
-"""The outcomes of an attempt, each with a message that users can act on."""
+"""The outcomes of an attempt, with messages that users can act on."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def succeeded(cells: int) -> AttemptOutcome:
 
 
 def ended_itself(place: str, cells: int) -> AttemptOutcome:
-    """The notebook ended itself, for example by ``sys.exit()``."""
+    """Return the outcome of a notebook that ended itself, for example by ``sys.exit()``."""
     return AttemptOutcome(
         code=CauseCode.SUCCEEDED, message=f"Ended itself in {place} of {cells}, without an error."
     )
@@ -61,7 +61,11 @@ def start_failed(why: str, details: str = "") -> AttemptOutcome:
 
 
 def cell_error(place: str, name: str, value: str, lines: str) -> AttemptOutcome:
-    """``place`` is ``cell 3``, counted among the code cells of the submitted notebook."""
+    """Return the outcome of a cell that raised an error.
+
+    Args:
+        place: ``cell 3``, counted among the code cells of the submitted notebook.
+    """
     if name == "StdinNotImplementedError":
         return asked_for_input(place)
     what = f"{name}: {value}" if value.strip() else name
@@ -73,10 +77,10 @@ def cell_error(place: str, name: str, value: str, lines: str) -> AttemptOutcome:
 
 
 def kernel_died(place: str, status: int | None) -> AttemptOutcome:
-    """Report only what was seen: signal 9 alone does not prove that memory ran out."""
-    seen = "" if status is None else f" ({describe_exit(status)})"
+    """Return the outcome of a dead kernel; signal 9 alone does not prove that memory ran out."""
+    exit_text = "" if status is None else f" ({describe_exit(status)})"
     where = f" in {place}" if place else ""
-    return AttemptOutcome(code=CauseCode.KERNEL_DIED, message=f"kernel died{where}{seen}")
+    return AttemptOutcome(code=CauseCode.KERNEL_DIED, message=f"kernel died{where}{exit_text}")
 
 
 def out_of_memory(used: int, limit: int) -> AttemptOutcome:
@@ -88,7 +92,7 @@ def out_of_memory(used: int, limit: int) -> AttemptOutcome:
 
 
 def out_of_system_memory(place: str) -> AttemptOutcome:
-    """Used only if the system has counted such a kill."""
+    """Return the outcome of a kill for memory that the kernel has counted."""
     where = f" in {place}" if place else ""
     return AttemptOutcome(
         code=CauseCode.OUT_OF_MEMORY,
@@ -128,7 +132,7 @@ def quote_command(command: Sequence[str]) -> str:
 
 
 def cancelled(number: int) -> AttemptOutcome:
-    """The runner knows only the signal; the service knows who stopped it, and why."""
+    """Return the outcome after a signal; the service has the real cause of the stop."""
     return AttemptOutcome(
         code=CauseCode.CANCELLED, message=f"stopped by a signal ({signal.Signals(number).name})"
     )
@@ -136,12 +140,12 @@ def cancelled(number: int) -> AttemptOutcome:
 
 def fenced() -> AttemptOutcome:
     return AttemptOutcome(
-        code=CauseCode.LOST, message="stopped: the service has given this attempt up"
+        code=CauseCode.LOST, message="stopped: the service has ended this attempt"
     )
 
 
 def runner_failed(error: BaseException | None) -> AttemptOutcome:
-    """The job is not to blame: the disk is full, or Carrel has a bug."""
+    """Return the outcome of a failure outside of the job: a full disk, or a bug in Carrel."""
     lines = "".join(traceback.format_exception(error)) if error else ""
     return AttemptOutcome(
         code=CauseCode.LOST,

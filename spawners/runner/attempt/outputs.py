@@ -1,4 +1,4 @@
-"""Bound the outputs of cells: in the notebook, and more strictly in events."""
+"""Limit the outputs of cells in the notebook, and more strictly in events."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 Cut: TypeAlias = Callable[[str, int], None]
-"""Takes the kind of what was left out, and its size in bytes."""
+"""Receives the kind of the output that was left out, and its size in bytes."""
 
 _METADATA_LIMIT: Final = 1 << 16
 _ERROR_LIMIT: Final = 1 << 16
 _LAST_PART: Final = 20
-"""One output in so many is kept for the end of a cell that has more than fit."""
+"""This fraction of a cell's outputs (1/20) is reserved for the last ones."""
 _ALWAYS: Final = frozenset({"execute_result", "error"})
 
 
@@ -35,7 +35,12 @@ class StreamOutput:
         self._kept = KeptText(limit)
 
     def add(self, text: str, dropped: Callable[[int], None], missing: int = 0) -> None:
-        """``missing``: bytes that the kernel left out before this text."""
+        """Add text.
+
+        Args:
+            dropped: receives the number of bytes that were left out.
+            missing: bytes that the kernel left out before this text.
+        """
         if missing:
             self._kept.add(self._lines.rest(), dropped)
             self._kept.skip(missing, dropped)
@@ -49,7 +54,7 @@ class CellOutputs:
     """The outputs of the running cell in nbclient's list.
 
     The text of a stream is joined only when it is needed (``settle``): joining a million small
-    pieces one by one would copy them again and again.
+    pieces one by one would take quadratic time.
     """
 
     def __init__(self, limits: OutputLimits, cut: Cut) -> None:
@@ -66,7 +71,7 @@ class CellOutputs:
         self._left_out = 0
 
     def start_cell(self) -> None:
-        """Begin another cell."""
+        """Reset the state for the next cell."""
         self._spent_before += self._spent_in_cell
         self._spent_in_cell = 0
         self._streams = {}
@@ -113,11 +118,11 @@ class CellOutputs:
     def accept(self, outputs: list[NotebookNode], output: NotebookNode) -> bool:
         """Clip a rich output or an error; return False if it is held back until the cell ends."""
         clip(output, self._limits.item, self._cut)
-        if not outputs:  # Nothing was shown yet, or the cell has cleared its outputs.
+        if not outputs:  # no output yet, or the cell has cleared its outputs
             self._last.clear()
             self._left_out = 0
         size = _size(dict(output))
-        # What comes after an output that is held back is held back too, so that the order stays.
+        # Outputs after one that is held back are held back too, so that the order is kept.
         if not self._last and not self._full(outputs) and self._fits(size):
             self._spent_in_cell += size
             return True
@@ -134,7 +139,7 @@ class CellOutputs:
         return self._spent_before + self._spent_in_cell + size <= self._limits.notebook
 
     def spend(self, size: int) -> bool:
-        """Reserve space for something else in the notebook; False if the notebook is full."""
+        """Reserve space in the notebook for other data; return False if the notebook is full."""
         if not self._fits(size):
             self._cut("output", size)
             return False
@@ -142,7 +147,7 @@ class CellOutputs:
         return True
 
     def replace(self, what: str, size: int) -> bool:
-        """Reserve space for a new version of something; only its growth counts."""
+        """Reserve space for a new version of ``what``; only its growth counts."""
         more = size - self._replaced.get(what, 0)
         if more > 0 and not self.spend(more):
             return False
@@ -154,10 +159,12 @@ class CellOutputs:
             stream.settle()
 
     def end(self, outputs: list[NotebookNode]) -> None:
-        """Add the last outputs of a cell with too many; its result and its error always fit."""
+        """Add the outputs of a cell that were held back; its result and its error always fit."""
         self.settle()
         self._spent_in_cell += sum(len(stream.output["text"]) for stream in self._streams.values())
-        always = {each.output_type: each for each in self._last if each.output_type in _ALWAYS}
+        always = {
+            output.output_type: output for output in self._last if output.output_type in _ALWAYS
+        }
         kept = []
         for output in self._last:
             size = _size(dict(output))
@@ -175,7 +182,7 @@ class CellOutputs:
 
 
 def clip(output: NotebookNode, limit: int, cut: Cut) -> None:
-    """Replace data that are too large by a note."""
+    """Replace data that is too large by a note."""
     if output.output_type == "error":
         lines = "\n".join(output.traceback)
         if len(lines) > _ERROR_LIMIT:
@@ -194,7 +201,7 @@ def clip(output: NotebookNode, limit: int, cut: Cut) -> None:
 
 
 def bounded_bundle(data: Mapping[str, Json], limit_of: Callable[[str], int]) -> dict[str, Json]:
-    """Return a MIME bundle without parts that are too large or too deep, and a note on them."""
+    """Return a MIME bundle with a note instead of parts that are too large or too deep."""
     kept: dict[str, Json] = {}
     notes = []
     for kind, value in data.items():
@@ -262,11 +269,11 @@ def shortened(text: str, limit: int) -> str:
 
 
 def _node(value: Mapping[str, Json]) -> NotebookNode:
-    # Imported late: a runner claims its job before it imports what notebooks need.
+    # Imported here, because a runner claims its job before it imports the notebook libraries.
     from nbformat.notebooknode import from_dict  # noqa: PLC0415
 
-    made: NotebookNode = from_dict(value)  # type: ignore[no-untyped-call]
-    return made
+    node: NotebookNode = from_dict(value)  # type: ignore[no-untyped-call]
+    return node
 
 
 def _size(value: object) -> int:

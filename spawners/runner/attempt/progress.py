@@ -23,7 +23,7 @@ _FACTORS: Final = {"": 1, **{letter: 1000 ** (n + 1) for n, letter in enumerate(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressStep:
-    """``done`` of ``of``, in any unit."""
+    """Progress: ``done`` of ``of``, in any unit; ``of`` is None if the total is unknown."""
 
     done: float
     of: float | None = None
@@ -48,7 +48,7 @@ def step_of_bar(printed: str) -> ProgressStep | None:
 
 
 class ProgressFile:
-    """The file that ``carrel.progress`` overwrites; ``read_new`` returns a step once."""
+    """The file that ``carrel.progress`` overwrites; ``read_new`` returns every step once."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -69,8 +69,8 @@ class ProgressFile:
 def _parse(line: bytes) -> ProgressStep | None:
     """Parse a line of the job's own file, which may contain anything."""
     try:
-        found = json.loads(line)
-        done, of, text = float(found["done"]), found.get("of"), str(found.get("text", ""))
+        step = json.loads(line)
+        done, of, text = float(step["done"]), step.get("of"), str(step.get("text", ""))
         total = None if of is None else float(of)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None

@@ -1,6 +1,6 @@
-"""Report on a running job: outputs in small pieces, progress, and what was cut.
+"""Report on a running job: outputs in small pieces, progress, and omitted output.
 
-All of it is bounded in number and size, whatever the job prints: the journal is written to the
+The reports are limited in number and size, whatever the job prints: the journal is written to the
 job's disk and read by the service.
 """
 
@@ -20,16 +20,17 @@ from .progress import ProgressStep
 from .text import KeptText, fold_continued
 
 Report: TypeAlias = Callable[[str, Mapping[str, Json]], None]
-"""Takes the kind and the data of an event."""
+"""Receives the kind and the data of an event."""
 
 MERGE_SECONDS = 0.2
 _STEP_SECONDS = 0.2
 _STEPS_AT_FULL_RATE = 1000
-"""After these the interval grows with the job's age: a day-long job reports some thousands."""
+"""After this many steps, the interval grows with the job's age: a day-long job reports some
+thousand steps."""
 
 
 class EventReporter:
-    """Reports on the running cell, from any thread. A command has no cell: its number is None."""
+    """Reports on the running cell or command; safe to use from any thread."""
 
     def __init__(
         self, report: Report, limits: OutputLimits, clock: Callable[[], float] = time.monotonic
@@ -54,7 +55,7 @@ class EventReporter:
         self._started = clock()
 
     def cell(self, index: int, number: int | None) -> None:
-        """From here on outputs belong to this cell; the injected cell has no number."""
+        """Set the cell to which the next outputs belong; the injected cell has no number."""
         with self._lock:
             self._cell = None if number is None else (index, number)
             self._cell_events = 0
@@ -62,17 +63,17 @@ class EventReporter:
             self._step = None
 
     def settle(self) -> None:
-        """Report what is held back: the cell or the command has ended."""
+        """Report all output that is held back; called when the cell or command has ended."""
         with self._lock:
             self._flush()
             self._report_step()
 
     def saved(self) -> None:
-        """The job has saved its work: a stop loses nothing of what it did until now."""
+        """Report that the job has saved its work: a stop now loses no work."""
         self._report("saved", {})
 
     def tick(self) -> None:
-        """Report what has been held back for long enough."""
+        """Report the output that has been held back for long enough."""
         with self._lock:
             now = self._clock()
             if self._printed is not None and now - self._printed_at >= MERGE_SECONDS:
@@ -81,7 +82,11 @@ class EventReporter:
                 self._report_step()
 
     def print(self, name: str, text: str, missing: int = 0) -> None:
-        """``missing``: bytes that the kernel left out before this text."""
+        """Report text of a stream.
+
+        Args:
+            missing: bytes that the kernel left out before this text.
+        """
         with self._lock:
             if self._cell is None:
                 return
@@ -107,7 +112,7 @@ class EventReporter:
             self.tick()
 
     def cut(self, what: str, size: int) -> None:
-        """Report once per kind when cutting begins, and in total at the end of the job."""
+        """Report omitted output: when it begins, once per kind, and in total at the end."""
         with self._lock:
             if what not in self._cut:
                 self._cut_first[what] = size
@@ -115,14 +120,14 @@ class EventReporter:
             self._cut[what] += size
 
     def end(self) -> None:
-        """Report the totals: the job has ended."""
+        """Report the totals of omitted output; called when the job has ended."""
         with self._lock:
             self.settle()
             for what, size in self._cut.items():
                 if size > self._cut_first[what]:
                     self._report("cut", {"what": what, "bytes": size, "all": True})
 
-    # -- inside ---------------------------------------------------------------------------
+    # -- private --------------------------------------------------------------------------
 
     def _flush(self) -> None:
         if self._printed is not None:

@@ -1,4 +1,4 @@
-"""Keep the beginning and the end of long text, and apply its carriage returns."""
+"""Shorten long text to its beginning and its end, and apply carriage returns."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _LONGEST_NOTE: Final = 32
 
 
 def fold(text: str) -> str:
-    """Return what a terminal shows: a carriage return restarts the line.
+    """Return the text as a terminal shows it: a carriage return restarts the line.
 
-    A trailing one stays, for text that may follow. (Splits by lines instead of using a pattern,
-    which would take quadratic time on a long line.)
+    A trailing carriage return is kept, for text that may follow. The text is split into lines,
+    because a pattern would take quadratic time on a long line.
     """
     if "\r" not in text:
         return text
@@ -31,8 +31,8 @@ def _fold_line(line: str) -> str:
 def fold_continued(text: str) -> str:
     """Fold a text that continues an earlier one.
 
-    A carriage return in its first line moves to the front: it also removes what the earlier text
-    has left on that line.
+    A carriage return in its first line moves to the front, because it also overwrites the end of
+    the earlier text on that line.
     """
     first, newline, rest = text.partition("\n")
     overwrites = "\r" in first.rstrip("\r")
@@ -40,7 +40,7 @@ def fold_continued(text: str) -> str:
 
 
 class Lines:
-    """Fold a text that arrives in pieces: return whole lines, hold back the last one."""
+    """Folds text that arrives in pieces: returns complete lines and holds back the last one."""
 
     def __init__(self, longest: int) -> None:
         self._longest = longest
@@ -49,11 +49,11 @@ class Lines:
         """Whether the line that is held back is being redrawn: a progress bar."""
 
     def add(self, text: str) -> str:
-        whole, newline, rest = (self.held + text).rpartition("\n")
+        complete, newline, rest = (self.held + text).rpartition("\n")
         self.redrawn = "\r" in rest or (self.redrawn and not newline)
         self.held = fold(rest)
         # A carriage return before a line end has no effect.
-        ready = "".join(fold(line).rstrip("\r") + "\n" for line in whole.split("\n"))
+        ready = "".join(fold(line).rstrip("\r") + "\n" for line in complete.split("\n"))
         ready = ready if newline else ""
         if len(self.held) > self._longest:
             ready, self.held = ready + self.held, ""
@@ -65,7 +65,7 @@ class Lines:
 
 
 class KeptText:
-    """The first three quarters of a limit, and the last quarter, with a note between them."""
+    """Text within a limit: three quarters for the beginning, one for the end, a note between."""
 
     def __init__(self, limit: int) -> None:
         limit = max(0, limit - _LONGEST_NOTE)
@@ -92,9 +92,9 @@ class KeptText:
         return head
 
     def skip(self, size: int, dropped: Callable[[int], None]) -> None:
-        """Note that bytes are missing here; later text belongs to the end.
+        """Record that bytes are missing here; later text belongs to the end.
 
-        The text has one gap: what was kept of the end before is dropped into it.
+        The text has only one gap: text that was kept for the end so far is dropped too.
         """
         self._head_left = 0
         before = sum(map(utf8_size, self._tail))
@@ -126,7 +126,7 @@ class KeptText:
 
     @property
     def end(self) -> str:
-        """What follows the beginning, headed by a note on what was left out."""
+        """The note on omitted text, if any, and the end."""
         return (left_out(self.dropped) if self.dropped else "") + "".join(self._tail)
 
     @property
@@ -137,7 +137,7 @@ class KeptText:
 
 
 def left_out(size: int) -> str:
-    """Return the line that stands for missing bytes."""
+    """Return the line that replaces missing bytes."""
     return f"\n[{format_size(size)} left out]\n"
 
 

@@ -14,11 +14,15 @@ from ....hub.attempts.spec import WORK, AttemptSpec
 from .outcome_messages import StartFailed
 
 _MAX_READ: Final = 1 << 20
-"""tarfile copies files in smaller pieces; only a malicious header needs more."""
+"""tarfile reads files in smaller pieces; only a malicious header needs more."""
 
 
 def working_folder(order: AttemptSpec, folder: Path) -> Path:
-    """Return the working folder. Raises StartFailed if the job may not use it."""
+    """Return the working folder.
+
+    Raises:
+        StartFailed: the folder is missing or not below the home, or the upload is invalid.
+    """
     if not order.archive_path:
         return below_home(Path(order.home), order.job.workdir)
     work = folder / WORK
@@ -48,9 +52,9 @@ def below_home(home: Path, workdir: str) -> Path:
 
 
 def unpack(archive: Path, target: Path, limits: OutputLimits) -> None:
-    """Unpack, checking every entry before it is written; nothing outside ``target`` is touched.
+    """Unpack an archive; every entry is checked first, and nothing outside ``target`` is written.
 
-    Declared sizes count: tarfile writes no more than that of any entry.
+    The limit applies to declared sizes: tarfile never writes more than the declared size.
     """
     total = 0
     with _BoundedGzip(archive) as stream, tarfile.open(fileobj=stream, mode="r:") as tar:
@@ -69,7 +73,7 @@ def unpack(archive: Path, target: Path, limits: OutputLimits) -> None:
 
 
 class _BoundedGzip(gzip.GzipFile):
-    """Refuses to read much into memory at once."""
+    """A gzip file that refuses to read large pieces into memory."""
 
     def read(self, size: int | None = -1) -> bytes:
         if size is None or size < 0 or size > _MAX_READ:

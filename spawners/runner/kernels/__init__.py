@@ -1,1 +1,1 @@
-"""Start kernels."""
+"""Start and manage the kernels of notebook jobs."""

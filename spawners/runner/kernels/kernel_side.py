@@ -1,9 +1,9 @@
-"""Bound the messages of a Python kernel; runs inside the kernel.
+"""Limit the messages of a Python kernel; runs inside the kernel.
 
-The runner reads this file as text and executes it in the kernel, which may be of another
-environment: it needs only the standard library. It wraps the one function through which all output
-of a cell leaves the kernel. A kernel that works differently is left unchanged: the runner bounds
-its messages anyway.
+The runner reads this file as text and executes it in the kernel, which may be in another
+environment: it needs only the standard library. It wraps the function through which all output of
+a cell leaves the kernel. A kernel without that function is left unchanged: the runner limits its
+messages anyway.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import threading
 from typing import Any
 
 FREE_MESSAGES = 2000
-"""Stream messages of one cell that are sent one by one; later ones are collected."""
+"""Stream messages of a cell that are sent individually; later ones are merged."""
 COLLECT_SECONDS = 0.2
 
 
 class MessageBounds:
-    """Wraps ``Session.send`` of the kernel."""
+    """Wraps ``Session.send`` of the kernel, to merge and shorten messages."""
 
     def __init__(self, send: Any, printed: int, shown: int) -> None:
         self._send = send
@@ -77,10 +77,10 @@ class MessageBounds:
     def _cut_text(self, body: dict[str, Any]) -> None:
         text = body["text"]
         excess = len(text) - self._printed
-        # Collected text may grow to twice the limit: it is not copied at every print.
+        # Merged text may grow to twice the limit, so that it is not copied at every print.
         if excess > (self._printed if self._pending else 0):
             half = self._printed // 2
-            # Cut at the same place as before, so that the text has one gap.
+            # Cut at the same position as before, so that the text has only one gap.
             at = body.get("carrel_at", 0)
             head, rest = text[:at], fold(text[at:])
             excess = len(head) + len(rest) - self._printed
@@ -111,7 +111,7 @@ class MessageBounds:
 
 
 def fold(text: str) -> str:
-    """Return what a terminal would show; the first line may continue an earlier message."""
+    """Return the text as a terminal shows it; the first line may continue an earlier message."""
     lines = text.split("\n")
     for number, line in enumerate(lines):
         body = line.rstrip("\r")

@@ -1,4 +1,4 @@
-"""Manage the process of a job's kernel: its command line, its folder and its sockets."""
+"""Manage the process of a job's kernel: command line, working folder and sockets."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ sys.argv[0] = ipykernel_launcher.__file__
 os.chdir(%s)
 kernelapp.launch_new_instance()
 """
-"""Does what ``ipykernel_launcher`` does, but imports before it enters the notebook's folder.
+"""Does the same as ``ipykernel_launcher``, but imports before it enters the notebook's folder.
 
-The launcher itself removes the folder from the path too late: it would import the folder's
-``re.py`` or ``types.py``.
+The launcher removes the folder from the path too late: it would import a ``re.py`` or ``types.py``
+of the folder.
 """
 _SOCKET: Final = "kernel"
 _SOCKET_NAME_BYTES: Final = len(f"/{_SOCKET}-5")
 
 
 class JobKernelManager(AsyncKernelManager):
-    """Starts IPython kernels apart from the notebook's folder, and with sockets in a private one.
+    """Starts IPython kernels outside of the notebook's folder, with sockets in a private folder.
 
     TCP ports are chosen before a kernel binds them, so that another process may take them in
-    between. Other kernels get TCP ports nevertheless: some of them know nothing else.
+    between. Kernels of other languages still get TCP ports, because some support nothing else.
     """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        # Other accounts on this machine could listen to an unencrypted connection.
+        # Other accounts on this machine could read an unencrypted connection.
         if self.has_trait("transport_encryption") and zmq.has("curve"):
             self.transport_encryption = "auto"
         self.client_factory = JobKernelClient

@@ -1,4 +1,4 @@
-"""Start kernels for notebooks, also ahead of the notebook that will use them."""
+"""Start kernels for notebooks, also before there is a notebook."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _STARTUP_FILES: Final = (
 
 
 class KernelStart(NotebookClient):
-    """Starts a kernel in the way that every notebook gets it."""
+    """Starts the kernel of a notebook."""
 
     def handle_raw_output(self, text: str) -> None:
-        """Take what the kernel's processes print directly, not as messages."""
+        """Handle output that the kernel's processes print directly, not as messages."""
         raise NotImplementedError
 
     @property
@@ -47,11 +47,11 @@ class KernelStart(NotebookClient):
         return JobKernelManager
 
     def start_new_kernel(self, **kwargs: Any) -> None:
-        # Output that does not arrive as messages counts towards the log's limit, too.
+        # Output that does not arrive as messages also counts towards the log's limit.
         inner, outer = os.pipe()
         assert isinstance(self.km, JobKernelManager)
         if self.km.is_ipython:
-            kwargs["cwd"] = os.sep  # it enters its folder later
+            kwargs["cwd"] = os.sep  # the kernel enters its folder later
         try:
             super().start_new_kernel(**kwargs, stdout=outer, stderr=outer)
         finally:
@@ -59,9 +59,9 @@ class KernelStart(NotebookClient):
             drain(inner, self.handle_raw_output)
 
     def start_new_kernel_client(self) -> KernelClient:
-        """Connect to the kernel. A kernel that never answered is started once more.
+        """Connect to the kernel; start it once more if it never answered.
 
-        The next one may fare better: it gets other ports, or a machine that is less busy.
+        The second start may succeed with other ports, or when the machine is less busy.
         """
         try:
             return self._connect()
@@ -85,13 +85,13 @@ class KernelStart(NotebookClient):
 
 
 class Spare(KernelStart):
-    """A Python kernel that has started and run nothing, for one notebook.
+    """A Python kernel that has started and executed nothing, for one notebook.
 
-    It is made and used in the same thread, because its connections belong to that thread's event
+    It is created and used in the same thread, because its connections belong to that thread's event
     loop.
 
     Attributes:
-        listener: takes what the kernel prints directly.
+        listener: receives output that the kernel prints directly.
     """
 
     def __init__(self) -> None:
@@ -109,21 +109,23 @@ class Spare(KernelStart):
         self.listener(text)
 
     def hand_over(self, client: KernelStart, environment: Mapping[str, str], cwd: str) -> None:
-        """Make it the client's kernel, with this environment and working folder."""
+        """Make this the client's kernel, with this environment and working folder."""
         self.listener = client.handle_raw_output
         client.km, client.kc = self.km, self.kc
         kernel = cast("KernelClient", self.kc)
-        # This leaves no name behind, and its reply is not waited for.
+        # The code defines no name in the notebook's namespace; its reply is not awaited.
         code = f"__import__('os').environ.update({dict(environment)!r})\n"
         code += f"__import__('os').chdir({cwd!r})"
         kernel.execute(code, silent=True, store_history=False, allow_stdin=False)
 
     def end(self) -> None:
-        """Stop the kernel: it is not needed."""
+        """Stop the kernel."""
         self.shutdown_kernel = "immediate"
         self._cleanup_kernel()
 
 
 def can_use_spare(kernel: str, home: Path) -> bool:
-    """Whether a kernel started in this home now would be the same as one started before."""
-    return kernel == DEFAULT_KERNEL and not any(any(home.glob(each)) for each in _STARTUP_FILES)
+    """Whether a kernel that was started without the home is equal to one started in it."""
+    return kernel == DEFAULT_KERNEL and not any(
+        any(home.glob(pattern)) for pattern in _STARTUP_FILES
+    )

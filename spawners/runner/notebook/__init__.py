@@ -1,1 +1,1 @@
-"""Execute a notebook, from its load to its result."""
+"""Execute notebooks."""

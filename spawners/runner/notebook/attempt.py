@@ -23,7 +23,7 @@ from .engine import ENGINE, NotebookManager, register
 from .state import NotebookState
 
 _NO_INPUT = "StdinNotImplementedError"
-"""What a Python kernel raises for ``input()`` without a frontend."""
+"""Name of the error that a Python kernel raises for ``input()`` without a frontend."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,8 @@ class NotebookAttempt(NotebookState):
             self.spare.end()
             self.spare = None
         register()
-        # A notebook in memory and no output path: papermill would format paths with parameters.
+        # The notebook is in memory, without an output path, because papermill would format paths
+        # with the parameters.
         papermill.execute_notebook(
             notebook,
             None,
@@ -66,7 +67,7 @@ class NotebookAttempt(NotebookState):
         # Papermill also raises for errors that a tag of the cell expects.
         if manager is not None and (error is None or isinstance(error, PapermillExecutionError)):
             return outcome.succeeded(manager.done)
-        # What fails afterwards, such as the return to a home that is gone, takes nothing away.
+        # A failure after the last cell, such as the return to a deleted home, does not count.
         if manager is not None and manager.numbers and manager.done == len(manager.numbers):
             return outcome.succeeded(manager.done)
         status = None if self.process is None else self.process.poll()
@@ -79,8 +80,8 @@ class NotebookAttempt(NotebookState):
                     return outcome.out_of_system_memory(place)
                 return outcome.kernel_died(place, status)
             case RuntimeError() if manager is not None and not self.ready:
-                seen = "" if status is None else f" ({outcome.describe_exit(status)})"
-                return outcome.start_failed(f"the kernel did not start{seen}: {error}")
+                exit_text = "" if status is None else f" ({outcome.describe_exit(status)})"
+                return outcome.start_failed(f"the kernel did not start{exit_text}: {error}")
         return outcome.runner_failed(error)
 
     @property
@@ -93,7 +94,11 @@ class NotebookAttempt(NotebookState):
 
 
 def load(order: AttemptSpec) -> NotebookNode:
-    """Return the notebook. Raises StartFailed if the file is not a notebook that can be read."""
+    """Return the notebook.
+
+    Raises:
+        StartFailed: the file is not a readable notebook.
+    """
     name = order.job.notebook_name
     try:
         return read_notebook(name, Path(order.input_path).read_bytes()).node
@@ -104,10 +109,10 @@ def load(order: AttemptSpec) -> NotebookNode:
 
 
 def choose_kernel(order: AttemptSpec, notebook: NotebookNode) -> ChosenKernel:
-    """Return the ordered kernel, else the notebook's own, else Python.
+    """Return the kernel of the order, else that of the notebook, else Python.
 
     Raises:
-        StartFailed: it is not installed; lists those that are.
+        StartFailed: the kernel is not installed; the message lists the installed ones.
     """
     specs = KernelSpecManager()
     installed = sorted(specs.find_kernel_specs())

@@ -1,7 +1,7 @@
-"""Papermill's engine for Carrel: its loop over the cells, with two guarantees.
+"""The papermill engine of Carrel: executes the cells of a notebook, with two guarantees.
 
-The saved notebook is always a whole file, and it never marks a cell as completed that was not.
-(Papermill's own loop marks every cell as completed after its kernel has died.)
+The saved notebook is always complete, and only completed cells are marked as completed. (After the
+kernel has died, papermill's own loop marks all cells as completed.)
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Stopped(Exception):
 
 
 class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has no types
-    """Papermill's record of an execution, with true statuses, whole files, and events."""
+    """Papermill's record of an execution, with correct statuses, atomic saves and events."""
 
     nb: NotebookNode
 
@@ -57,7 +57,7 @@ class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # paperm
         self.file = NotebookFile(attempt.output, nb)
         self._cell_started = self.now()
         self._pending_end: tuple[str, Mapping[str, Json]] | None = None
-        """The event of the last cell's end, which is not yet reported."""
+        """The event of the last cell's end, if it is not reported yet."""
 
     def place(self, index: int | None) -> str:
         """Name a cell as users count them: ``cell 3``."""
@@ -74,7 +74,7 @@ class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # paperm
         self.last_save_time = self.now()
 
     def settle(self) -> None:
-        """Save, then report how the last cell ended: what is reported is saved."""
+        """Save, then report how the last cell ended, so that a reported cell is always saved."""
         self.save()
         if self._pending_end is not None:
             self.attempt.report(*self._pending_end)
@@ -82,7 +82,7 @@ class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # paperm
 
     def notebook_start(self, **_: object) -> None:
         order = self.attempt.order
-        # Papermill puts its arguments here, which would be paths of the server.
+        # Papermill would store its arguments here, which are paths of the server.
         self.nb.metadata.papermill["input_path"] = order.job.notebook_name
         self.nb.metadata.papermill["output_path"] = order.job.output_name
         self.nb.metadata["carrel"] = {
@@ -122,7 +122,7 @@ class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # paperm
         super().cell_exception(cell, cell_index)
 
     def cell_complete(self, cell: NotebookNode, cell_index: int, **_: object) -> None:
-        """Record how the cell ended; ``settle``, which follows, saves and reports it."""
+        """Record how the cell ended; the next ``settle`` saves and reports it."""
         attempt, number, end = self.attempt, self.numbers.get(cell_index), self.now()
         seconds = (end - self._cell_started).total_seconds()
         cell.metadata.papermill.update(end_time=end.isoformat(), duration=seconds)
@@ -148,7 +148,7 @@ class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # paperm
         self.file.changed.add(index)
 
     def conclude(self, outcome: AttemptOutcome) -> None:
-        """Write the outcome into the notebook: what ran, what did not, and why it stopped."""
+        """Write the outcome and the final status of all cells into the notebook."""
         # Papermill marks an error with extra cells, which would shift every index.
         remove_error_markers(self.nb)
         self.end_time = self.now()
@@ -169,7 +169,7 @@ class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # paperm
 
 
 class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc]  # papermill has no types
-    """Talks to the kernel; keeps and reports its messages within the limits."""
+    """Communicates with the kernel; stores and reports its messages within the limits."""
 
     nb_man: NotebookManager
     clear_before_next_output: bool
@@ -209,7 +209,7 @@ class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc
         self.nb_man.settle()
 
     def _bound_kernel(self) -> None:
-        """Make a Python kernel bound its messages, without waiting for its reply."""
+        """Install message limits in a Python kernel, without waiting for its reply."""
         if not getattr(self.km, "ipykernel", False):
             return
         limits = self.nb_man.attempt.order.limits
@@ -249,7 +249,7 @@ class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc
         manager, attempt = self.nb_man, self.nb_man.attempt
         content = msg["content"]
         if self.output_hook_stack[msg["parent_header"].get("msg_id")]:
-            # An Output widget takes it into a list that only grows.
+            # An Output widget stores it in a list that only grows.
             if at := content.get("carrel_at"):
                 gap = left_out(content["carrel_cut"])
                 content["text"] = content["text"][:at] + gap + content["text"][at:]
@@ -315,13 +315,13 @@ def _in_log(output: NotebookNode) -> str:
 
 
 def _cause(raised: CellExecutionError, cell: NotebookNode) -> CellExecutionError:
-    """Return the error that the cell shows where the kernel's reply names none.
+    """Return the error in the cell's outputs if the kernel's reply has none.
 
     IPython replies "NoneType: None" if the ``_repr_html_`` of a result raises.
     """
     if (raised.ename, raised.evalue) != ("NoneType", "None"):
         return raised
-    shown = [each for each in cell.outputs if each.output_type == "error"]
+    shown = [output for output in cell.outputs if output.output_type == "error"]
     if not shown:
         return raised
     last = shown[-1]
@@ -352,7 +352,7 @@ class CarrelEngine(NBClientEngine):  # type: ignore[misc]  # papermill has no ty
             startup_timeout=START_TIMEOUT_SECONDS,
             timeout=None,
             log=logger,
-            # A flooded kernel may have dropped the message that a cell has ended.
+            # A kernel with too much output may drop the message that a cell has ended.
             raise_on_iopub_timeout=False,
         )
         if attempt.spare is not None:

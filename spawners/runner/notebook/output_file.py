@@ -1,4 +1,4 @@
-"""Save the output notebook: always a whole file; only changed cells are serialised again."""
+"""Save the output notebook atomically; only changed cells are serialised again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NotebookFile:
         self.changed = set(range(len(nb.cells)))
 
     def save(self) -> None:
-        """Replace the file by a new one; on a full disk the last one stays until the next save."""
+        """Replace the file; on a full disk, the previous version stays until the next save."""
         try:
             self._save()
         except OSError as error:
@@ -50,10 +50,10 @@ class NotebookFile:
         )
 
     def finish(self) -> None:
-        """Save all cells, formatted as Jupyter does it unless that would be slow.
+        """Save all cells, in Jupyter's format unless the file is too large for that.
 
         Raises:
-            OSError: the disk is full, for example.
+            OSError: for example because the disk is full.
         """
         self._texts = [""] * len(self._nb.cells)
         self.changed = set(range(len(self._nb.cells)))

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class NotebookState(Attempt):
-    """One execution of a notebook.
+    """The execution of a notebook.
 
     Attributes:
-        ready: the kernel has answered.
-        loop: the event loop that takes the kernel's messages while a cell runs.
-        failure: index of the cell that raised, and what it raised.
-        spare: a kernel that has started already, to be used.
+        ready: whether the kernel has answered.
+        loop: the event loop that receives the kernel's messages while a cell runs.
+        failure: index of the cell that raised an error, and the error.
+        spare: a kernel that has already been started.
     """
 
     def __init__(self, report: Report, *shared: Any) -> None:
@@ -40,7 +40,7 @@ class NotebookState(Attempt):
         self.spare: Spare | None = None
 
     def save(self) -> None:
-        """Save in the thread that changes cells and outputs, which is not the caller's."""
+        """Save in the thread that changes cells and outputs; called from another thread."""
         if self.loop is not None and self.manager is not None:
             with suppress(RuntimeError):  # the loop has just ended: the last save is in progress
                 self.loop.call_soon_threadsafe(self.manager.save)

@@ -87,8 +87,8 @@ def test_the_history_names_the_fault_and_its_evidence(world: World) -> None:
     assert [event.data["cause"] for event in halted] == [
         {
             "code": "device_fault",
-            "message": "Its device Simulated GPU #0 (simulated) of local failed. It is tried "
-            "again in its old place, and this attempt is not charged.",
+            "message": "Its device Simulated GPU #0 (simulated) of local failed. The job is "
+            "requeued in its previous position, and this attempt is not charged.",
         }
     ]
     (change,) = world.context.store.changes(EVERY)

@@ -48,7 +48,7 @@ def ask(world: World, victim: RequestOut, waits: RequestOut, *, moved: bool = Fa
         lost=1.0,
         relocated=moved,
     )
-    PreemptionController(world.context).ask([stop], world.clock())
+    PreemptionController(world.context).give_notices([stop], world.clock())
 
 
 def pair(world: World) -> tuple[RequestOut, RequestOut]:

@@ -284,7 +284,7 @@ class TestNeeded:
         assert {each.image: each.why for each in needed(context.files).needed} == {
             f"torch@{NEW}": "Pinned for cs101 until 1 February 1970.",
             f"torch@{OLD}": f"The output of {done.id} is kept, and names it.",
-            f"base@{BASE}": f"{desk.id} waits or runs in it.",
+            f"base@{BASE}": f"{desk.id} is queued or running in it.",
         }
         context.files.discard(done.id)
         RequestTermination(context).cancel(STUDENT1, desk.id)

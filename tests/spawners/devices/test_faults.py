@@ -89,8 +89,8 @@ def site(tmp_path: Path, driver: Driver) -> Iterator[Site]:
     [
         ({"LOST": "0"}, "fallen off the bus"),
         ({"ECC": "0:3"}, "3 uncorrected memory errors"),
-        ({"REMAP": "0:failed"}, "could not be replaced"),
-        ({"NO_HANDLE": "0"}, "not found any more"),
+        ({"REMAP": "0:failed"}, "defective memory rows"),
+        ({"NO_HANDLE": "0"}, "no longer reports"),
     ],
 )
 def test_the_job_of_a_failed_device_continues_on_another_uncharged(

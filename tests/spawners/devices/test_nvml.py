@@ -63,9 +63,9 @@ def test_processes_are_those_of_each_unit(driver: Driver) -> None:
 @pytest.mark.parametrize(
     ("behaviour", "health", "words"),
     [
-        ({"RETIRED": "0"}, Health.SICK, "retired"),
+        ({"RETIRED": "0"}, Health.SICK, "Retirement of memory pages"),
         ({"REMAP": "0:pending"}, Health.SICK, "needs a reset"),
-        ({"REMAP": "0:failed"}, Health.SICK, "could not be replaced"),
+        ({"REMAP": "0:failed"}, Health.SICK, "defective memory rows"),
         ({"ECC": "0:3"}, Health.SICK, "3 uncorrected memory errors"),
         ({"LOST": "0"}, Health.GONE, "fallen off the bus"),
     ],

@@ -302,7 +302,7 @@ def test_case_2_a_second_start_of_the_same_lease_adopts_the_first(desk: Desk) ->
     wait_for_end(desk, order, handle)
     assert (second.returncode, "already has a runner" in second.stdout) == (3, True)
     assert (order.home / "ran").read_text() == "x"
-    with pytest.raises(BackendFailed, match="has been run before and has ended"):
+    with pytest.raises(BackendFailed, match="has run before and has ended"):
         restarted.start(order)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from nbformat import NotebookNode
 
-from carrel.hub.attempts.spec import BELL, LOG, OUTPUT, AttemptSpec
+from carrel.hub.attempts.spec import LOG, OUTPUT, WAKE_PIPE, AttemptSpec
 from carrel.hub.records.requests import JobSpec
 
 from ...fake_service import eventually
@@ -76,7 +76,7 @@ class Seat:
 
     def _reached(self, word: bytes) -> bool:
         try:
-            pipe = os.open(self.root / BELL, os.O_WRONLY | os.O_NONBLOCK)
+            pipe = os.open(self.root / WAKE_PIPE, os.O_WRONLY | os.O_NONBLOCK)
         except OSError:
             return False  # the runner does not listen yet
         os.write(pipe, word)
@@ -88,7 +88,7 @@ class Seat:
 def seat(service: FakeService, tmp_path: Path) -> Iterator[Seat]:
     (tmp_path / "attempt").mkdir()
     (tmp_path / "homes" / "ada").mkdir(parents=True)
-    os.mkfifo(tmp_path / BELL)
+    os.mkfifo(tmp_path / WAKE_PIPE)
     environment: Mapping[str, str] = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "nobody")}
     process = subprocess.Popen(
         [sys.executable, "-m", "carrel.spawners.runner", "--wait", str(tmp_path / "attempt")],

@@ -1,1 +1,1 @@
-"""One module a step, named after its number; each knows the one before it."""
+"""The revisions, one module each, named by their number."""

@@ -1,4 +1,4 @@
-"""Sessions whose device is held until their owner comes."""
+"""Add the columns for sessions whose device is held until the owner claims it."""
 
 from __future__ import annotations
 

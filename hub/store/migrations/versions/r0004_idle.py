@@ -1,4 +1,4 @@
-"""Idle sessions: how long a group bears them, warnings, and what was kept."""
+"""Add the idle limit of groups, and idle warnings of sessions."""
 
 from __future__ import annotations
 

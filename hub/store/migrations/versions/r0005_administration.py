@@ -1,4 +1,4 @@
-"""Drains, quarantine, the audit list, groups that were removed, and credits in the ledger."""
+"""Add drains and quarantine, the audit log, removed groups, and credits in the ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many devices were healthy, for past use as a share; and an index over the ledger by time."""
+"""Add the number of healthy devices over time, and an index of the ledger by time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Indexes for what every page asks: one person's sums, and one person's requests of a kind."""
+"""Add indexes for queries of every page: usage of an owner, and requests by owner and kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lending and borrowing of quota, and whether a request may be preempted."""
+"""Add lending and borrowing of quota, preemptible requests, terms and reservations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def upgrade() -> None:
     ):
         op.add_column("requests", column)
     op.add_column("attempts", sa.Column("saved_at", sa.Double(), nullable=True))
-    # No owner chose a job that cannot be preempted: jobs are preemptible now, as new ones are.
+    # Owners could not choose before: existing jobs become preemptible, as new jobs are by default.
     op.execute("UPDATE requests SET preemptible = true WHERE kind = 'job' AND ended_at IS NULL")
     op.create_table(
         "terms",

@@ -1,4 +1,4 @@
-"""Requests that are changed while they wait; sessions go before what runs alone."""
+"""Add changes of queued requests, and the priority class of sessions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # Also of those that have ended: the simulator replays them as they would be served today.
+    # Also for requests that have ended: the simulator replays them by today's rules.
     op.execute("UPDATE requests SET priority = 'interactive' WHERE kind = 'session'")
     op.add_column(
         "requests", sa.Column("changes", sa.Integer(), nullable=False, server_default="0")

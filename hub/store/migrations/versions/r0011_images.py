@@ -1,4 +1,4 @@
-"""The image of a request, and what groups have pinned."""
+"""Add the image of a request, and the image pins of groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Courses: their people, assignments, hand-outs and submissions, and what gives more time."""
+"""Add courses: members, assignments, releases, submissions, extensions and outages."""
 
 from __future__ import annotations
 

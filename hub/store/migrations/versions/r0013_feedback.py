@@ -1,4 +1,4 @@
-"""Feedback on submissions."""
+"""Add feedback on submissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grading runs and their verdicts, and what the check before a release found."""
+"""Add grading runs and their verdicts, and the result of the check before a release."""
 
 from __future__ import annotations
 

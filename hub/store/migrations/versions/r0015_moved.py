@@ -1,4 +1,4 @@
-"""Requests that were stopped within their guarantee to make room, and go on elsewhere."""
+"""Add the request for which a request was relocated within its guaranteed quota."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For whom a request was stopped that waits in its old place again."""
+"""Add the preemptor of a request that was preempted and queued again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Name the modules that grade and check where they lie now, in requests that have not ended."""
+"""Update the module names in the commands of grading and check requests that have not ended."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def upgrade() -> None:
         sa.column("job", sa.JSON(none_as_null=True)),
         sa.column("ended_at", sa.Float),
     )
-    # Commands that users wrote are theirs: only the service makes requests of this kind.
+    # Only the service creates requests of this kind: no command of a user is changed.
     unfinished = sa.select(requests.c.number, requests.c.job).where(
         requests.c.kind == "grading", requests.c.ended_at.is_(None), requests.c.job.is_not(None)
     )

@@ -1,4 +1,4 @@
-"""Keep the offset between the clocks of the service."""
+"""Add the offset between the clocks of the service."""
 
 from __future__ import annotations
 

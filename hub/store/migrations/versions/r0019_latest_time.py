@@ -1,4 +1,4 @@
-"""Bring times after the year 2999, which pages and commands cannot show, down to that bound."""
+"""Limit stored times to the year 2999, because pages and commands cannot show later ones."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Table definitions, and rows as values."""
+"""Table definitions, and conversions between rows and values."""

@@ -1,14 +1,14 @@
-"""The tables of Carrel's database, and the rules that the database itself upholds.
+"""The tables of Carrel's database, and the constraints that the database enforces.
 
-What must never happen is forbidden here, so that no mistake above can bring it about:
+Constraints rule out the following states, whatever the code above does:
 
 * a device in two leases that are not released (``one_live_lease_per_device``),
 * two such leases of one request, two live sessions of one server,
 * two requests of one owner with one idempotency key,
-* one interval of a lease charged twice, one report of an attempt kept twice.
+* one interval of a lease charged twice, one report of an attempt stored twice.
 
-Times are seconds since the epoch. Only what SQLite and PostgreSQL both have is used; partial
-unique indexes are in both.
+Times are seconds since the epoch. Only features that both SQLite and PostgreSQL have are used,
+partial unique indexes among them.
 """
 
 from __future__ import annotations
@@ -44,11 +44,10 @@ metadata = MetaData(
     }
 )
 
-# SQLite counts by itself only in a column of its type INTEGER.
+# SQLite generates keys only in a column of its type INTEGER.
 Number = BigInteger().with_variant(Integer(), "sqlite")
 
-
-# What the partial indexes below are about; each names its condition for both databases.
+# Conditions of the partial indexes below, in SQL that both databases accept.
 LIVE_SESSION = text("kind = 'session' AND ended_at IS NULL")
 _NOT_ENDED = text("ended_at IS NULL")
 CHANGED = text("ended_at IS NULL AND (changes > 0 OR moved_for <> '' OR stopped_for <> '')")
@@ -65,7 +64,7 @@ groups = Table(
     Column("max_seconds", Integer, nullable=False),
     Column("idle_seconds", Integer, nullable=False, server_default="1800"),
     Column("guaranteed", Integer, nullable=False, server_default="0"),
-    # No limit where there is none.
+    # NULL means no limit.
     Column("borrowing", Integer),
     Column("lending", Integer),
     Column("weight", Double, nullable=False, server_default="1"),
@@ -74,7 +73,7 @@ groups = Table(
     Column("sessions_borrow", Boolean, nullable=False, server_default=false()),
     Column("budget_seconds", Double),
     Column("budget_period", String),
-    # Its requests and its ledger stay, therefore it does.
+    # A removed group stays in the table, because its requests and ledger lines refer to it.
     Column("removed_at", Double),
 )
 
@@ -86,7 +85,7 @@ group_teachers = Table(
     Index("teacher_of_groups", "person"),
 )
 
-# Days are written as dates: which moments they are is a matter of the reader.
+# Days are stored as ISO dates; their time zone is up to the reader.
 terms = Table(
     "terms",
     metadata,
@@ -110,7 +109,7 @@ reservations = Table(
     Column("why", Text, nullable=False),
 )
 
-# Which build of an image a group keeps to. The image may be gone from every engine.
+# The build of an image that a group has pinned. The image may be missing from every engine.
 pins = Table(
     "pins",
     metadata,
@@ -137,7 +136,7 @@ devices = Table(
     Column("why", Text, nullable=False),
 )
 
-# A mark may name a device or a node, and outlives both.
+# The target is a device or a node; a mark outlives both, so that there is no foreign key.
 marks = Table(
     "marks",
     metadata,
@@ -149,7 +148,7 @@ marks = Table(
     Column("until", Double),
 )
 
-# Lines are added and never changed. What they are about may be gone: no foreign keys.
+# Append-only. Targets may have been deleted, so that there are no foreign keys.
 changes = Table(
     "changes",
     metadata,
@@ -170,7 +169,7 @@ _ENDED = ", ".join(f"'{state}'" for state in sorted(TERMINAL))
 requests = Table(
     "requests",
     metadata,
-    # The order of submission, whatever the clock said at the time.
+    # The order of submission, independent of the clock.
     Column("number", Number, primary_key=True),
     Column("id", String, nullable=False, unique=True),
     Column("kind", String, nullable=False),
@@ -216,9 +215,9 @@ requests = Table(
         sqlite_where=LIVE_SESSION,
         postgresql_where=LIVE_SESSION,
     ),
-    # Keeps the queue quick to read beside any number of requests that have ended. There is no
-    # index over all states, nor over groups, on purpose: with several of them a database would
-    # sort every request it finds there, and going through the newest first is quicker.
+    # Keeps reads of the queue fast however many requests have ended. Deliberately there is no
+    # index over all states or over groups: for several of them a database would sort all matching
+    # requests, and a scan from the newest one is faster.
     Index(
         "requests_not_ended",
         "state",
@@ -226,16 +225,17 @@ requests = Table(
         sqlite_where=_NOT_ENDED,
         postgresql_where=_NOT_ENDED,
     ),
-    # Mostly empty: the cached queue reads it to see what has changed.
+    # Nearly empty: the cache of the queue reads it to detect changes.
     Index("requests_changed", "number", sqlite_where=CHANGED, postgresql_where=CHANGED),
     Index("requests_of_owner", "owner", "number"),
-    # Not of those that live, which have an index of their own to be found by.
+    # Live requests have an index of their own.
     Index("requests_by_end", "ended_at", sqlite_where=_HAS_ENDED, postgresql_where=_HAS_ENDED),
-    # A person with a thousand jobs and no session is asked for both kinds by every desk.
+    # Every desk page lists both kinds; without this index, a user with a thousand jobs and no
+    # session would make it scan all of them.
     Index("requests_of_owner_and_kind", "owner", "kind", "number"),
 )
 
-# The labels of ``requests.labels`` once more, to be found by.
+# A copy of ``requests.labels`` with an index.
 labels = Table(
     "request_labels",
     metadata,
@@ -260,7 +260,7 @@ leases = Table(
     Column("released_at", Double),
     UniqueConstraint("request_id", "epoch"),
     CheckConstraint("(released_at IS NOT NULL) = (state = 'released')", name="released"),
-    # How full the pool was is asked of the newest hours: from these it is found at once.
+    # For utilization over the last hours.
     Index("leases_by_grant", "granted_at"),
     Index("leases_by_release", "released_at"),
     Index(
@@ -272,7 +272,7 @@ leases = Table(
     ),
 )
 
-# The history of a device outlives the device, therefore no foreign key to it.
+# The history of a device outlives the device, so that there is no foreign key to it.
 lease_devices = Table(
     "lease_devices",
     metadata,
@@ -313,22 +313,22 @@ ledger = Table(
     Column("starts_at", Double, nullable=False),
     Column("ends_at", Double, nullable=False),
     Column("device_seconds", Double, nullable=False),
-    # A credit takes back what a lease was charged; there is at most one.
+    # A credit cancels the charges of a lease; a lease has at most one.
     Column("kind", String, nullable=False, server_default="charge"),
     UniqueConstraint("lease_id", "starts_at", "kind"),
     CheckConstraint("ends_at > starts_at", name="interval"),
     CheckConstraint("(device_seconds > 0) = (kind = 'charge')", name="kind"),
-    # What one person used, by group, day or request, is added up from this index alone.
+    # Covers sums of one owner by group, day or request.
     Index(
         "ledger_of_owner",
         *("owner", "ends_at", "starts_at", "group_name", "request_id", "device_seconds"),
     ),
     Index("ledger_of_request", "request_id", "device_seconds"),
-    # And those of everybody over a span of time from this one.
+    # Covers sums of all owners over a period.
     Index("ledger_of_time", "ends_at", "starts_at", "owner", "group_name", "device_seconds"),
 )
 
-# The offset between the clocks of the service, for its next life: one line.
+# The offset between the service clock and the monotonic clock, for the next start; one row.
 service_clock = Table(
     "service_clock",
     metadata,
@@ -338,7 +338,7 @@ service_clock = Table(
     CheckConstraint("id = 1", name="one"),
 )
 
-# How many devices were healthy from a moment on: a line for each change.
+# The number of healthy devices from a time on; one row per change.
 capacity = Table(
     "capacity",
     metadata,
@@ -353,7 +353,7 @@ events = Table(
     Column("id", Number, primary_key=True),
     Column("request_id", ForeignKey("requests.id"), nullable=False),
     Column("epoch", Integer, nullable=False),
-    # Of what an attempt reports; both are NULL for a change of state.
+    # Set for reports of an attempt; both are NULL for a change of state.
     Column("lease_id", ForeignKey("leases.id")),
     Column("seq", Integer),
     Column("at", Double, nullable=False),

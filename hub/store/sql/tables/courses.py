@@ -1,7 +1,7 @@
 """The tables of courses, in the same database as everything else.
 
-Submissions are never deleted: there is no cascade. The name of a course is the name of its group,
-and files are named by the SHA-256 of their contents.
+Submissions are never deleted, so that there is no cascade. The name of a course is the name of its
+group, and files are identified by the SHA-256 of their content.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ assignments = Table(
     Column("course", ForeignKey("courses.name"), primary_key=True),
     Column("name", String, primary_key=True),
     Column("due", Double),
-    # By whose clock the due time was said: a later change of its rules moves nothing.
+    # The zone in which the due date was entered. ``due`` itself is an absolute time, which a later
+    # change of the zone's rules does not move.
     Column("zone", String, nullable=False),
     Column("late", JSON, nullable=False),
     Column("devices", Integer, nullable=False),
@@ -106,7 +107,7 @@ submissions = Table(
     Column("files", JSON, nullable=False),
     Column("version", Integer, nullable=False),
     _of_an_assignment(),
-    # Also the way to a student's own ones, the newest first.
+    # Also the index for the submissions of a student, newest first.
     UniqueConstraint("course", "assignment", "person", "number"),
     CheckConstraint("number > 0", name="number"),
 )
@@ -115,7 +116,7 @@ grading_runs = Table(
     "grading_runs",
     metadata,
     Column("id", Number, primary_key=True),
-    # Of its request on the pool, which may be forgotten before what was graded is.
+    # Id of its request; the run may outlive the request, so that there is no foreign key.
     Column("request", String, nullable=False, unique=True),
     Column("course", String, nullable=False),
     Column("assignment", String, nullable=False),
@@ -130,7 +131,7 @@ grading_runs = Table(
     Index("grading_of_assignment", "course", "assignment"),
 )
 
-# Written once: a run that is interrupted goes on with what has none.
+# Written once: an interrupted run continues with the submissions that have no verdict.
 verdicts = Table(
     "verdicts",
     metadata,
@@ -143,7 +144,7 @@ verdicts = Table(
     Column("why_not", Text, nullable=False),
 )
 
-# What students got back for one, as it is now: an earlier one goes.
+# The current feedback on a submission; a new release replaces it.
 feedback = Table(
     "feedback",
     metadata,
@@ -180,7 +181,7 @@ extensions = Table(
     Index("extensions_of_assignment", "course", "assignment"),
 )
 
-# Of all courses where none is named: no foreign key.
+# An empty course means all courses, so that there is no foreign key.
 outages = Table(
     "outages",
     metadata,

@@ -1,4 +1,4 @@
-"""Days (UTC) of the ledger's lines, as SQL says them."""
+"""SQL expressions for the days (UTC) of ledger lines."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .core import ledger
 
 
 def rounded_down(dialect: str, value: ColumnElement[Any]) -> ColumnElement[int]:
-    """What is given is never negative. PostgreSQL's cast alone would round."""
+    """Round a value that is not negative down; PostgreSQL's cast alone would round to nearest."""
     down = value if dialect == "sqlite" else func.floor(value)
     return cast(down, Integer)
 
 
 def first_day(connection: Connection) -> ColumnElement[int]:
-    """The number of the day on which a line begins."""
+    """Return the number of the day on which a line begins, counted from the epoch."""
     return rounded_down(connection.dialect.name, ledger.c.starts_at / DAY)
 
 

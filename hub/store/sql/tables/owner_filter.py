@@ -1,4 +1,4 @@
-"""Whose rows a filter asks for, said the same way of requests and of the ledger."""
+"""SQL conditions on owner and group, the same for requests and for the ledger."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ....records.requests import RequestFilter
 from ....records.usage import LedgerFilter
 
 
-def whom(which: RequestFilter | LedgerFilter) -> dict[str, object]:
-    """What it says of the owner and the group; both filters mean the same by it."""
+def owner_values(which: RequestFilter | LedgerFilter) -> dict[str, object]:
+    """Return the values that a filter has for owner, groups and reader, by condition."""
     values = dict[str, object]()
     if which.owner is not None:
         values["owner"] = which.owner
@@ -24,21 +24,21 @@ def whom(which: RequestFilter | LedgerFilter) -> dict[str, object]:
     return values
 
 
-def of_whom(said: Mapping[str, object], table: Table) -> list[ColumnElement[bool]]:
-    """The conditions; other values of the same names may be sent with the question."""
+def owner_conditions(values: Mapping[str, object], table: Table) -> list[ColumnElement[bool]]:
+    """Return the conditions; the query can be run with other values of the same names."""
     columns = table.c
     conditions: list[ColumnElement[bool]] = []
-    if "owner" in said:
-        conditions.append(columns.owner == bindparam("owner", said["owner"]))
-    if "groups" in said:
-        conditions.append(columns.group_name.in_(_several("groups", said)))
-    if "reader" in said:
-        readable = columns.owner == bindparam("reader", said["reader"])
-        if "reader_groups" in said:
-            readable |= columns.group_name.in_(_several("reader_groups", said))
+    if "owner" in values:
+        conditions.append(columns.owner == bindparam("owner", values["owner"]))
+    if "groups" in values:
+        conditions.append(columns.group_name.in_(_list_parameter("groups", values)))
+    if "reader" in values:
+        readable = columns.owner == bindparam("reader", values["reader"])
+        if "reader_groups" in values:
+            readable |= columns.group_name.in_(_list_parameter("reader_groups", values))
         conditions.append(readable)
     return conditions
 
 
-def _several(name: str, said: Mapping[str, object]) -> BindParameter[object]:
-    return bindparam(name, said[name], expanding=True)
+def _list_parameter(name: str, values: Mapping[str, object]) -> BindParameter[object]:
+    return bindparam(name, values[name], expanding=True)

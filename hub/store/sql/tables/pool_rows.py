@@ -1,4 +1,4 @@
-"""Rows to groups, devices and marks, and back; nothing else knows their columns."""
+"""Convert between rows and groups, devices and marks; the only module that uses their columns."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, select
 
 from ....scheduling.model.snapshot import Budget, Device, Group, Health, Mark, MarkKind, Period
-from ...rules.conversions import marked
+from ...rules.conversions import with_marks
 from .core import devices, groups, marks
 
-# Asked by every page and cycle: made once.
+# Every page and cycle runs these queries: they are built once.
 _GROUPS = select(groups).where(groups.c.removed_at.is_(None))
 _MARKS, _DEVICES = select(marks), select(devices)
 
@@ -50,7 +50,7 @@ def device_columns(device: Device) -> dict[str, object]:
 
 
 def read_groups(connection: Connection) -> dict[str, Group]:
-    """All of them, by name."""
+    """Return all groups that are not removed, sorted by name."""
     rows = connection.execute(_GROUPS).all()
     # Sorted here: databases order text by their own locale.
     return {
@@ -77,7 +77,7 @@ def read_groups(connection: Connection) -> dict[str, Group]:
 
 
 def read_marks(connection: Connection) -> tuple[Mark, ...]:
-    """All of them, by target and kind."""
+    """Return all marks, sorted by target and kind."""
     rows = connection.execute(_MARKS).all()
     return tuple(
         Mark(
@@ -92,13 +92,14 @@ def read_marks(connection: Connection) -> tuple[Mark, ...]:
     )
 
 
-def read_devices(connection: Connection, known: Sequence[Mark]) -> dict[str, Device]:
-    """All of them, by node and index, with these marks."""
-    return {name: marked(each, known) for name, each in read_seen(connection).items()}
+def read_devices(connection: Connection, all_marks: Sequence[Mark]) -> dict[str, Device]:
+    """Return all devices with their marks, sorted by node and index."""
+    found = read_unmarked_devices(connection)
+    return {name: with_marks(device, all_marks) for name, device in found.items()}
 
 
-def read_seen(connection: Connection) -> dict[str, Device]:
-    """All devices as they were seen last: without what was said about them."""
+def read_unmarked_devices(connection: Connection) -> dict[str, Device]:
+    """Return all devices without their marks, sorted by node and index."""
     rows = connection.execute(_DEVICES).all()
     return {
         row.id: Device(

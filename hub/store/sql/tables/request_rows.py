@@ -1,4 +1,4 @@
-"""Rows to values and back; nothing else knows the columns of a request or a lease."""
+"""Convert between rows and requests, leases and events; the only module that uses their columns."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from ....scheduling.model.states import State
 from ....transitions.lifecycle import epoch_of
 from .core import attempts, lease_devices, leases, ledger, requests
 
-MANY = 500
-"""How many names one question lists; databases have a limit to it."""
-_KINDS = {str(each): each for each in Kind}  # an enumeration itself takes several times as long
-_CLASSES = {str(each): each for each in PriorityClass}
-_STATES = {str(each): each for each in State}
+BATCH = 500
+"""The most ids in one query; databases limit the number of parameters."""
+# A lookup is several times faster than the constructor of the enumeration.
+_KINDS = {str(kind): kind for kind in Kind}
+_CLASSES = {str(priority): priority for priority in PriorityClass}
+_STATES = {str(state): state for state in State}
 
-# Both sides of the join have columns of the same name: the lease's come with a prefix.
+# Both sides of the join have columns of the same name: those of the lease get a prefix.
 _LEASE = [column.label(f"lease_{column.name}") for column in leases.c]
 _ATTEMPT = [
     *(attempts.c.launched_at, attempts.c.pid, attempts.c.process_started_at),
@@ -33,7 +34,7 @@ _ATTEMPT = [
 ]
 
 LEASES: Select[*tuple[object, ...]] = select(*_LEASE, *_ATTEMPT).join_from(leases, attempts)
-"""Leases with their attempts."""
+"""Query for leases with their attempts."""
 
 REQUESTS: Select[*tuple[object, ...]] = (
     select(requests, *_LEASE, *_ATTEMPT)
@@ -44,7 +45,7 @@ REQUESTS: Select[*tuple[object, ...]] = (
     )
     .outerjoin(attempts, attempts.c.lease_id == leases.c.id)
 )
-"""Requests with the newest lease of each."""
+"""Query for requests with their newest lease."""
 
 
 def read_requests(
@@ -52,7 +53,7 @@ def read_requests(
     query: Select[*tuple[object, ...]],
     values: Mapping[str, object] | None = None,
 ) -> tuple[RequestRecord, ...]:
-    """Run a query made from ``REQUESTS``."""
+    """Run a query that is based on ``REQUESTS``."""
     rows = connection.execute(query, values).all()
     held = _devices_of(connection, [row.lease_id for row in rows if row.lease_id is not None])
     return tuple(_request(row, held) for row in rows)
@@ -61,13 +62,13 @@ def read_requests(
 def read_leases(
     connection: Connection, query: Select[*tuple[object, ...]]
 ) -> tuple[LeaseRecord, ...]:
-    """Run a query made from ``LEASES``."""
+    """Run a query that is based on ``LEASES``."""
     rows = connection.execute(query).all()
     held = _devices_of(connection, [row.lease_id for row in rows])
     return tuple(_lease(row, held) for row in rows)
 
 
-WAITING = select(
+PENDING = select(
     requests.c.number,
     requests.c.id,
     requests.c.kind,
@@ -85,13 +86,13 @@ WAITING = select(
     requests.c.moved_for,
     requests.c.stopped_for,
 )
-"""What the scheduler knows of a queued request: there may be thousands."""
+"""Query for the columns of a queued request that the scheduler needs; there may be thousands."""
 
 
-def read_waiting(
+def read_pending(
     connection: Connection, query: Select[*tuple[object, ...]]
 ) -> dict[int, PendingRequest]:
-    """Run a query made from ``WAITING``; by number."""
+    """Run a query that is based on ``PENDING``; return the requests by number."""
     return {
         row.number: PendingRequest(
             id=row.id,
@@ -116,9 +117,9 @@ def read_waiting(
 
 def _devices_of(connection: Connection, lease_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
     held: dict[str, tuple[str, ...]] = {}
-    for first in range(0, len(lease_ids), MANY):
-        some = {"leases": lease_ids[first : first + MANY]}
-        for lease_id, device_id in connection.execute(_DEVICES, some):
+    for first in range(0, len(lease_ids), BATCH):
+        batch = {"leases": lease_ids[first : first + BATCH]}
+        for lease_id, device_id in connection.execute(_DEVICES, batch):
             held[lease_id] = (*held.get(lease_id, ()), device_id)
     return held
 
@@ -194,7 +195,7 @@ def _request(row: Row[*tuple[object, ...]], held: Mapping[str, tuple[str, ...]])
 
 
 def request_columns(request: RequestRecord) -> dict[str, object]:
-    """Everything of a new request."""
+    """Return all columns of a new request."""
     return {
         "id": request.id,
         "kind": str(request.kind),
@@ -220,7 +221,7 @@ def _notice(columns: Mapping[str, Any]) -> StopNotice:
 
 
 def request_changes(request: RequestRecord) -> dict[str, object]:
-    """What moves change in a request."""
+    """Return the columns of a request that transitions change."""
     cause = request.cause
     return {
         "state": str(request.state),
@@ -249,7 +250,7 @@ def request_changes(request: RequestRecord) -> dict[str, object]:
 
 
 def lease_columns(lease: LeaseRecord) -> dict[str, object]:
-    """Everything of a new lease, without its devices and its attempt."""
+    """Return all columns of a new lease, without its devices and its attempt."""
     return {
         "id": lease.id,
         "request_id": lease.request_id,
@@ -262,7 +263,7 @@ def lease_columns(lease: LeaseRecord) -> dict[str, object]:
 
 
 def lease_changes(lease: LeaseRecord) -> dict[str, object]:
-    """What moves change in a lease."""
+    """Return the columns of a lease that transitions change."""
     return {
         "state": str(lease.state),
         "seen_at": lease.seen_at,
@@ -272,7 +273,7 @@ def lease_changes(lease: LeaseRecord) -> dict[str, object]:
 
 
 def attempt_changes(lease: LeaseRecord) -> dict[str, object]:
-    """What moves change in an attempt."""
+    """Return the columns of an attempt that transitions change."""
     return {
         "launched_at": lease.launched_at,
         "pid": None if lease.handle is None else lease.handle.pid,
@@ -282,7 +283,7 @@ def attempt_changes(lease: LeaseRecord) -> dict[str, object]:
 
 
 def to_events(rows: Iterable[Row[*tuple[object, ...]]]) -> tuple[EventRecord, ...]:
-    """Rows of ``select(events)``."""
+    """Convert rows of ``select(events)``."""
     return tuple(
         EventRecord(
             id=row.id,
@@ -297,10 +298,10 @@ def to_events(rows: Iterable[Row[*tuple[object, ...]]]) -> tuple[EventRecord, ..
 
 
 def read_charged(connection: Connection, request_ids: Sequence[str]) -> Mapping[str, float]:
-    """Device-seconds in the ledger by request."""
+    """Return the device-seconds in the ledger by request; 0 for a request without a line."""
     rows = connection.execute(_CHARGED, {"requests": list(request_ids)}).all()
-    found: dict[str, float] = dict(rows)
-    return {request_id: found.get(request_id, 0.0) for request_id in request_ids}
+    charged: dict[str, float] = dict(rows)
+    return {request_id: charged.get(request_id, 0.0) for request_id in request_ids}
 
 
 _CHARGED = (
@@ -313,7 +314,7 @@ _CHARGED = (
 def read_ledger(
     connection: Connection, owner: str | None, request_id: str | None
 ) -> tuple[LedgerEntry, ...]:
-    """Oldest first."""
+    """Return the ledger lines of an owner or a request, oldest first."""
     query = select(ledger).order_by(ledger.c.id)
     if owner is not None:
         query = query.where(ledger.c.owner == owner)

@@ -1,1 +1,1 @@
-"""Usage summed from the ledger: by day, model and group; decayed; levels of the pool."""
+"""Usage sums of the ledger by day, model and group, decayed usage, and utilization of the pool."""

@@ -1,4 +1,4 @@
-"""Device-seconds by day, owner and group, in memory: they are added to, and taken by a filter."""
+"""Sums of device-seconds by day, owner and group, in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from ....records.usage import DAY, LedgerFilter
 
 @dataclass(slots=True)
 class Sum:
-    """Device-seconds, and between which moments they were used."""
+    """Device-seconds, and the times of their first and last use.
+
+    Attributes:
+        charged: device-seconds.
+        first: start of the earliest interval.
+        last: end of the latest interval.
+    """
 
     charged: float = 0.0
     first: float = inf
@@ -24,34 +30,36 @@ class Sum:
 
 
 Person = dict[str, Sum]
-"""Of one person, by group."""
+"""The sums of one person by group."""
 
 
 @dataclass(slots=True)
 class DailySums:
-    """What some lines of the ledger add up to: by day, owner and group, and over all days."""
+    """Sums of ledger lines by day, owner and group, and over all days."""
 
     days: dict[int, dict[str, Person]] = field(default_factory=dict)
     all_days: dict[str, Person] = field(default_factory=dict)
 
     def add(self, day: int, owner: str, group: str, new: Sum) -> None:
-        of_day = self.days.setdefault(day, {}).setdefault(owner, {})
-        for people in (of_day, self.all_days.setdefault(owner, {})):
-            people.setdefault(group, Sum()).add(new)
+        by_day = self.days.setdefault(day, {}).setdefault(owner, {})
+        for by_group in (by_day, self.all_days.setdefault(owner, {})):
+            by_group.setdefault(group, Sum()).add(new)
 
-    def taken(self, which: LedgerFilter, days: range | None) -> Iterator[tuple[int, str, str, Sum]]:
-        """Day, owner, group and sum of what a filter asks for on these days; None means all."""
-        for day in self.days if days is None else _both(self.days, days):
+    def matching(
+        self, which: LedgerFilter, days: range | None
+    ) -> Iterator[tuple[int, str, str, Sum]]:
+        """Yield day, owner, group and sum for a filter on these days; None means all days."""
+        for day in self.days if days is None else _common_days(self.days, days):
             people = self.days[day]
             owners = people if which.owner is None else {which.owner} & people.keys()
             for owner in owners:
-                for group, each in people[owner].items():
+                for group, total in people[owner].items():
                     if which.takes(owner, group):
-                        yield day, owner, group, each
+                        yield day, owner, group, total
 
 
-def _both(known: Mapping[int, object], days: range) -> Iterable[int]:
-    """The days that are in both, from the shorter of the two."""
+def _common_days(known: Mapping[int, object], days: range) -> Iterable[int]:
+    """Return the days that are in both; iterates over the shorter one."""
     return (
         (day for day in days if day in known)
         if len(days) < len(known)
@@ -60,9 +68,9 @@ def _both(known: Mapping[int, object], days: range) -> Iterable[int]:
 
 
 def whole_days(which: LedgerFilter) -> range | None:
-    """The days that lie within a window with all of their hours; None where it has no end.
+    """Return the days that lie completely within a window; None for a window without bounds.
 
-    Without an end on one side, that side is as far away as makes no difference.
+    A window without a bound on one side gets a bound that no line reaches.
     """
     if which.since is None and which.until is None:
         return None

@@ -1,8 +1,8 @@
-"""Decayed use, summed inside the database; ``scheduling.accounting.decayed`` is the formula.
+"""Decayed usage, summed in the database by the formula of ``scheduling.quota.accounting``.
 
-A cycle asks for it again and again, while the ledger only grows at its end. What was summed once
-is therefore kept and fades as a whole (all of it by the same factor), and only newer lines are
-added; from time to time everything is summed anew.
+Every scheduling cycle reads it, and lines are only appended to the ledger. The sums are therefore
+cached: all of them decay by the same factor, and only newer lines are added. They are rebuilt every
+``REBUILD_EVERY`` seconds.
 """
 
 from __future__ import annotations
@@ -13,55 +13,63 @@ from math import log
 from sqlalchemy import ColumnElement, Connection, Double, Select, case, func, select, type_coerce
 
 from ....scheduling.model.snapshot import DecayedUsage
-from ...rules.conversions import EPSILON, moment_of_use
+from ...rules.conversions import EPSILON, decay_time
 from ..tables.core import ledger
 
 HALF_LIVES = 10
-"""Lines that are older count less than a thousandth, and are left out."""
-ANEW_EVERY = 3600.0
+"""Older lines count less than a thousandth and are left out."""
+REBUILD_EVERY = 3600.0
 _LEAST = -700.0
-"""The smallest exponent whose power every database can name."""
+"""The smallest exponent whose power every database can represent."""
 
 _LAST = select(func.max(ledger.c.id))
 
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """What the lines up to ``last`` count for at ``at``, by group and owner."""
+    """Decayed device-seconds of the lines up to ``last``.
+
+    Attributes:
+        at: the time to which they are decayed.
+        last: id of the last ledger line that is included.
+        began: when they were last summed completely.
+        amounts: by group and owner.
+        usage: the amounts above ``EPSILON`` as values of the scheduler.
+    """
 
     at: float
     last: int
     began: float
-    found: dict[tuple[str, str], float] = field(default_factory=dict)
-    shown: tuple[DecayedUsage, ...] = ()
+    amounts: dict[tuple[str, str], float] = field(default_factory=dict)
+    usage: tuple[DecayedUsage, ...] = ()
 
 
 class DecayedUsageSums:
-    """Of everybody, for a reader who asks in every cycle."""
+    """Reads the decayed usage of all owners; fast enough for every scheduling cycle."""
 
     def __init__(self, half_life: float) -> None:
         self._half_life = half_life
-        # One value, replaced as a whole: several threads may read.
+        # The value is replaced, never changed: several threads may read.
         self._sums: _Sums | None = None
 
     def read(self, connection: Connection, now: float) -> tuple[DecayedUsage, ...]:
-        at, last = moment_of_use(now), connection.scalar(_LAST) or 0
+        at, last = decay_time(now), connection.scalar(_LAST) or 0
         before = self._sums
         if before is not None and (before.at, before.last) == (at, last):
-            return before.shown
-        if before is None or not 0 <= at - before.began < ANEW_EVERY or last < before.last:
+            return before.usage
+        if before is None or not 0 <= at - before.began < REBUILD_EVERY or last < before.last:
             before = _Sums(at=at, last=0, began=at)
-        fading = 0.5 ** ((at - before.at) / self._half_life)
-        found = {key: amount * fading for key, amount in before.found.items()}
+        decay = 0.5 ** ((at - before.at) / self._half_life)
+        amounts = {key: amount * decay for key, amount in before.amounts.items()}
         for group, owner, amount in connection.execute(self._newer(before.last, at)):
-            found[group, owner] = found.get((group, owner), 0.0) + amount
-        shown = tuple(
-            DecayedUsage(group=group, owner=owner, device_seconds=found[group, owner])
-            for group, owner in sorted(found)
-            if found[group, owner] > EPSILON
+            amounts[group, owner] = amounts.get((group, owner), 0.0) + amount
+        usage = tuple(
+            DecayedUsage(group=group, owner=owner, device_seconds=amounts[group, owner])
+            for group, owner in sorted(amounts)
+            if amounts[group, owner] > EPSILON
         )
-        self._sums = _Sums(at=at, last=last, began=before.began, found=found, shown=shown)
-        return shown
+        self._sums = _Sums(at=at, last=last, began=before.began, amounts=amounts, usage=usage)
+        return usage
 
     def _newer(self, after: int, at: float) -> Select[str, str, float]:
         per_second = log(2) / self._half_life
@@ -70,9 +78,9 @@ class DecayedUsageSums:
         span = ledger.c.ends_at - ledger.c.starts_at
         counts = ledger.c.device_seconds / span / per_second * (newest - oldest)
         counted = type_coerce(func.sum(counts), Double)
-        # As columns they would tempt SQLite to go through a whole index that is in their order.
+        # Expressions, because for plain columns SQLite scans a whole index in their order.
         group, owner = ledger.c.group_name.concat(""), ledger.c.owner.concat("")
-        # Asked for both, SQLite would go through all of the past to find the few newest lines.
+        # Only one of the two conditions: with both, SQLite scans all lines for the few newest.
         oldest_end = at - HALF_LIVES * self._half_life
         which = ledger.c.id > after if after else ledger.c.ends_at > oldest_end
         return select(group, owner, counted).where(which).group_by(group, owner)

@@ -1,8 +1,8 @@
-"""What looks back, in SQL: sums where the database can make them, and only odd lines one by one.
+"""Usage reports, ledger lines and counts for monitoring, in SQL.
 
-Of the ledger, whole days are summed already (``sums``). At the ends of a window that has others,
-and by request, everything that lies within is added up by the database; the few lines that span
-an edge are read and split.
+Whole days are in cached sums (``LedgerSums``, ``ModelSums``). At the edges of a window, and for
+sums by request, the database adds up the lines that lie within; the few lines that cross an edge
+are read and split.
 """
 
 from __future__ import annotations
@@ -41,39 +41,46 @@ from ....scheduling.model.snapshot import Kind
 from ....usage.aggregation import UsageInterval, added_up, charged, portions
 from ..tables.core import leases, ledger, requests
 from ..tables.days import first_day, spans_midnight
-from ..tables.owner_filter import of_whom, whom
+from ..tables.owner_filter import owner_conditions, owner_values
 from ..tables.request_rows import to_ledger
-from . import model_sums
 from .daily_sums import whole_days
 from .ledger_sums import LedgerSums
-from .model_sums import ModelSums
+from .model_sums import (
+    DEVICE_LINES,
+    MODEL,
+    OPEN_DEVICES,
+    PER_DEVICE,
+    ModelSums,
+    lines_by_device,
+)
 
 
 def used(
     connection: Connection,
     sums: LedgerSums,
-    of_models: ModelSums,
+    model_sums: ModelSums,
     which: LedgerFilter,
     by: UsageBy,
     *,
     now: float,
 ) -> tuple[UsageRow, ...]:
-    open_ = _open(connection, which, now, by)
-    found = [part for each in open_ for part in portions(each, which, by)]
+    """Return the usage that matches a filter, with running leases up to ``now``."""
+    intervals = _open(connection, which, now, by)
+    rows = [part for interval in intervals for part in portions(interval, which, by)]
     days = whole_days(which)
     if by is UsageBy.REQUEST or (days is not None and not days):
-        return added_up([*found, *_of_lines(connection, which, by)], by)
+        return added_up([*rows, *_of_lines(connection, which, by)], by)
     if by is UsageBy.MODEL:
-        found += of_models.used(connection, which, days)
+        rows += model_sums.used(connection, which, days)
     else:
-        found += sums.used(connection, which, days, by)
+        rows += sums.used(connection, which, days, by)
     for edge in _edges(which, days):
-        found += _of_lines(connection, edge, by)
-    return added_up(found, by)
+        rows += _of_lines(connection, edge, by)
+    return added_up(rows, by)
 
 
 def _edges(which: LedgerFilter, days: range | None) -> Iterator[LedgerFilter]:
-    """What a window has before the first of its whole days and after the last."""
+    """Yield the parts of a window before its first whole day and after its last one."""
     if days is None:
         return
     if which.since is not None and which.since < days.start * DAY:
@@ -83,56 +90,68 @@ def _edges(which: LedgerFilter, days: range | None) -> Iterator[LedgerFilter]:
 
 
 def _of_lines(connection: Connection, which: LedgerFilter, by: UsageBy) -> Iterator[UsageRow]:
-    yield from _whole_lines(connection, which, by)
-    for interval in _odd_lines(connection, which, by):
+    yield from _inner_lines(connection, which, by)
+    for interval in _crossing_lines(connection, which, by):
         yield from portions(interval, which, by)
 
 
 def used_requests(
     connection: Connection, which: LedgerFilter, *, now: float, most: int, counted: bool
 ) -> UsedRequests:
-    """First which are the newest, then the sums of these alone."""
+    """Return the usage of the ``most`` requests that were used last.
+
+    The newest requests are found first, so that only their lines are added up.
+
+    Args:
+        counted: also count all matching requests.
+    """
     by = UsageBy.REQUEST
-    odd = (*_odd_lines(connection, which, by), *_open(connection, which, now, by))
-    parts = [part for interval in odd for part in portions(interval, which, by)]
-    inside = _whole_of(connection, which, by)
+    crossing = (*_crossing_lines(connection, which, by), *_open(connection, which, now, by))
+    parts = [part for interval in crossing for part in portions(interval, which, by)]
+    inside = _inside(connection, which, by)
     request_id = ledger.c.request_id
-    names = _newest(connection, inside, most)
-    of_odd = {part.request_id for part in parts}
-    found = list(_whole_lines(connection, which, by, sorted({*names, *of_odd})))
-    rows = added_up([*parts, *found], by)[:most]
+    ids = _newest(connection, inside, most)
+    split_ids = {part.request_id for part in parts}
+    inner = list(_inner_lines(connection, which, by, sorted({*ids, *split_ids})))
+    rows = added_up([*parts, *inner], by)[:most]
     if not counted:
         return UsedRequests(rows=rows, total=len(rows))
     total = connection.scalar(select(func.count(request_id.distinct())).where(*inside)) or 0
-    return UsedRequests(rows=rows, total=total + len(of_odd - {row.request_id for row in found}))
+    only_split = split_ids - {row.request_id for row in inner}
+    return UsedRequests(rows=rows, total=total + len(only_split))
 
 
 def _newest(
     connection: Connection, inside: Sequence[ColumnElement[bool]], most: int
 ) -> Sequence[str]:
-    """Which requests were used last: among the newest lines, unless these are of too few."""
-    request_id, walked = ledger.c.request_id, _LINES_A_REQUEST * most
+    """Return the ids of the requests that were used last.
+
+    They are taken from the newest lines; if these belong to fewer than ``most`` requests, all lines
+    are scanned.
+    """
+    request_id, limit = ledger.c.request_id, _LINES_PER_REQUEST * most
     lines = select(request_id).where(*inside).order_by(ledger.c.ends_at.desc(), request_id)
-    names = list(dict.fromkeys(connection.scalars(lines.limit(walked))))
-    if len(names) < most:
-        every = select(request_id).where(*inside).group_by(request_id)
-        names = list(connection.scalars(every.order_by(_LAST.desc(), request_id).limit(most)))
-    return names[:most]
+    ids = list(dict.fromkeys(connection.scalars(lines.limit(limit))))
+    if len(ids) < most:
+        scan = select(request_id).where(*inside).group_by(request_id)
+        ids = list(connection.scalars(scan.order_by(_LAST.desc(), request_id).limit(most)))
+    return ids[:most]
 
 
-_LINES_A_REQUEST = 4
-"""A request that ran for some minutes has about as many lines."""
+_LINES_PER_REQUEST = 4
+"""Typical number of lines of a request that ran for some minutes."""
 _LAST = func.max(ledger.c.ends_at)
 
 
-def _whole_lines(
+def _inner_lines(
     connection: Connection,
     which: LedgerFilter,
     by: UsageBy,
     request_ids: Sequence[str] | None = None,
 ) -> Iterator[UsageRow]:
-    keys, of_devices = _keys(connection, by), by is UsageBy.MODEL
-    amount = model_sums.OF_ONE_DEVICE if of_devices else ledger.c.device_seconds
+    """Add up the lines that lie completely within the window."""
+    keys, per_device = _keys(connection, by), by is UsageBy.MODEL
+    amount = PER_DEVICE if per_device else ledger.c.device_seconds
     query = (
         select(
             *keys,
@@ -140,19 +159,17 @@ def _whole_lines(
             func.min(ledger.c.starts_at).label("first"),
             _LAST.label("last"),
         )
-        .select_from(model_sums.LINES if of_devices else ledger)
-        .where(*_whole_of(connection, which, by))
+        .select_from(DEVICE_LINES if per_device else ledger)
+        .where(*_inside(connection, which, by))
     )
     if request_ids is not None:
         query = query.where(ledger.c.request_id.in_(request_ids))
-    return map(_used, connection.execute(query.group_by(*keys)))
+    return map(_usage_row, connection.execute(query.group_by(*keys)))
 
 
-def _whole_of(
-    connection: Connection, which: LedgerFilter, by: UsageBy
-) -> list[ColumnElement[bool]]:
-    # Said by both ends, so that an index is gone through from one to the other.
-    conditions = of_whom(whom(which), ledger)
+def _inside(connection: Connection, which: LedgerFilter, by: UsageBy) -> list[ColumnElement[bool]]:
+    # Conditions on both ends, so that the database scans only a range of the index.
+    conditions = owner_conditions(owner_values(which), ledger)
     if which.since is not None:
         conditions += [ledger.c.ends_at > which.since, ledger.c.starts_at >= which.since]
     if which.until is not None:
@@ -162,14 +179,14 @@ def _whole_of(
     return conditions
 
 
-def _used(row: Row[*tuple[Any, ...]]) -> UsageRow:
-    named = row._mapping
+def _usage_row(row: Row[*tuple[Any, ...]]) -> UsageRow:
+    columns = row._mapping
     return UsageRow(
-        owner=named.get("owner", ""),
-        group=named.get("group_name", ""),
-        request_id=named.get("request_id", ""),
-        day=named["day"] * DAY if "day" in named else None,
-        model=named.get("model", ""),
+        owner=columns.get("owner", ""),
+        group=columns.get("group_name", ""),
+        request_id=columns.get("request_id", ""),
+        day=columns["day"] * DAY if "day" in columns else None,
+        model=columns.get("model", ""),
         charged=row.charged,
         first=row.first,
         last=row.last,
@@ -185,21 +202,24 @@ def _keys(connection: Connection, by: UsageBy) -> Sequence[ColumnElement[Any]]:
         case UsageBy.OWNER:
             return (ledger.c.owner, ledger.c.group_name)
         case _:
-            return (model_sums.MODEL,)
+            return (MODEL,)
 
 
-def _odd_lines(connection: Connection, which: LedgerFilter, by: UsageBy) -> Iterator[UsageInterval]:
-    whose = of_whom(whom(which), ledger)
-    conditions = (*whose, _odd(connection, which, by), *_touching(which))
+def _crossing_lines(
+    connection: Connection, which: LedgerFilter, by: UsageBy
+) -> Iterator[UsageInterval]:
+    """Yield the lines that must be split."""
+    owners = owner_conditions(owner_values(which), ledger)
+    conditions = (*owners, _crossing(connection, which, by), *_touching(which))
     if by is UsageBy.MODEL:
-        return model_sums.lines(connection, *conditions)
+        return lines_by_device(connection, *conditions)
     return map(charged, to_ledger(connection.execute(select(ledger).where(*conditions))))
 
 
 def _open(
     connection: Connection, which: LedgerFilter, now: float, by: UsageBy
 ) -> Iterator[UsageInterval]:
-    query = model_sums.OPEN if by is UsageBy.MODEL else _OPEN
+    query = OPEN_DEVICES if by is UsageBy.MODEL else _OPEN
     for row in connection.execute(query, {"now": now}):
         if which.takes(row.owner, row.group_name):
             yield UsageInterval(
@@ -214,7 +234,8 @@ def _open(
             )
 
 
-# Of everybody: few leases live, but one person may have thousands of requests to begin at.
+# Of all owners, filtered afterwards: few leases are live, but an owner may have thousands of
+# requests.
 _OPEN = (
     select(requests.c.owner, requests.c.group_name, requests.c.id, requests.c.devices)
     .add_columns(leases.c.charged_until, literal("").label("model"))
@@ -224,8 +245,8 @@ _OPEN = (
 )
 
 
-def _odd(connection: Connection, which: LedgerFilter, by: UsageBy) -> ColumnElement[bool]:
-    """Lines that go beyond the window, or beyond the day that they begin on."""
+def _crossing(connection: Connection, which: LedgerFilter, by: UsageBy) -> ColumnElement[bool]:
+    """Return the condition for lines that cross an edge of the window, or midnight."""
     conditions: list[ColumnElement[bool]] = []
     if which.since is not None:
         conditions.append(ledger.c.starts_at < which.since)
@@ -248,10 +269,12 @@ def _touching(which: LedgerFilter) -> list[ColumnElement[bool]]:
 def ledger_lines(
     connection: Connection, which: LedgerFilter, *, limit: int, before: int | None
 ) -> tuple[LedgerEntry, ...]:
-    newest = select(ledger.c.id).where(*of_whom(whom(which), ledger), *_touching(which))
+    newest = select(ledger.c.id).where(
+        *owner_conditions(owner_values(which), ledger), *_touching(which)
+    )
     if before is not None:
         newest = newest.where(ledger.c.id < before)
-    # The ids come from an index alone, and only so many whole lines are read.
+    # The ids come from an index; only these lines are read as a whole.
     newest = newest.order_by(ledger.c.id.desc()).limit(max(0, limit))
     query = select(ledger).where(ledger.c.id.in_(newest)).order_by(ledger.c.id.desc())
     return tuple(to_ledger(connection.execute(query)))
@@ -266,7 +289,7 @@ def census(connection: Connection) -> Census:
         .where(requests.c.ended_at.is_not(None), requests.c.cause_code.is_not(None))
         .group_by(requests.c.kind, requests.c.cause_code)
     )
-    lent = (
+    live = (
         select(requests.c.kind, func.count())
         .join_from(leases, requests)
         .where(leases.c.released_at.is_(None))
@@ -276,7 +299,7 @@ def census(connection: Connection) -> Census:
         ends={
             (Kind(kind), CauseCode(code)): number for kind, code, number in connection.execute(ends)
         },
-        leases={Kind(kind): number for kind, number in connection.execute(lent)},
+        leases={Kind(kind): number for kind, number in connection.execute(live)},
         waits=_all_waits(connection),
         size_bytes=_size(connection),
     )

@@ -1,8 +1,8 @@
-"""Sums of the ledger by day, person and group, kept in memory: a written line never changes.
+"""Sums of the ledger by day, person and group, cached in memory.
 
-Pages show such sums again and again, of thousands of lines, while the ledger only grows at its
-end. Each line is therefore gone through once in the life of a process, and later only those
-that are newer. A line that spans midnight (UTC) belongs to two days, as in ``hub.history``.
+Pages show such sums of thousands of lines often, and lines are only appended to the ledger. Every
+line is therefore read once per process. A line that spans midnight (UTC) is split between two
+days, as in ``hub.usage.aggregation``.
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ EVERYTHING = LedgerFilter()
 
 @dataclass(slots=True)
 class _LedgerCache:
-    """What the lines up to ``last`` add up to."""
+    """The sums of the lines up to the id ``last``."""
 
     last: int = 0
     sums: DailySums = field(default_factory=DailySums)
 
 
 class LedgerSums:
-    """Right for the view that each reader has: what another reader added is not in the way."""
+    """Cached sums of the ledger, correct for the view of the reading transaction.
+
+    A reader with an older view than the cache rebuilds it.
+    """
 
     def __init__(self) -> None:
         # Readers are threads, and the sums grow in place.
@@ -44,53 +47,56 @@ class LedgerSums:
     def by_person(
         self, connection: Connection, owner: str | None
     ) -> Mapping[tuple[str, str], float]:
-        """Device-seconds of all time by owner and group; of one owner or of all."""
+        """Return the device-seconds of all time by owner and group, of one owner or of all."""
         with self._lock:
             people = self._up_to_date(connection).all_days
-            chosen = people if owner is None else {owner: people.get(owner, {})}
+            selected = people if owner is None else {owner: people.get(owner, {})}
             return {
-                (name, group): each.charged
-                for name, of_group in chosen.items()
-                for group, each in of_group.items()
+                (name, group): total.charged
+                for name, by_group in selected.items()
+                for group, total in by_group.items()
             }
 
     def used(
         self, connection: Connection, which: LedgerFilter, days: range | None, by: UsageBy
     ) -> list[UsageRow]:
-        """By day, or by owner and group, of these days; None means every day."""
-        found: dict[tuple[int | None, str, str], Sum] = {}
+        """Return the usage of these days by day, or by owner and group; None means every day."""
+        totals: dict[tuple[int | None, str, str], Sum] = {}
         with self._lock:
-            for day, owner, group, each in self._up_to_date(connection).taken(which, days):
+            for day, owner, group, part in self._up_to_date(connection).matching(which, days):
                 key = (day, "", "") if by is UsageBy.DAY else (None, owner, group)
-                found.setdefault(key, Sum()).add(each)
+                totals.setdefault(key, Sum()).add(part)
         return [
             UsageRow(
                 owner=owner,
                 group=group,
                 day=None if day is None else day * DAY,
-                charged=each.charged,
-                first=each.first,
-                last=each.last,
+                charged=total.charged,
+                first=total.first,
+                last=total.last,
             )
-            for (day, owner, group), each in found.items()
+            for (day, owner, group), total in totals.items()
         ]
 
     def _up_to_date(self, connection: Connection) -> DailySums:
         last = connection.scalar(LAST_LINE) or 0
-        if last < self._known.last:  # an older view than the last reader's, or another ledger
+        if last < self._known.last:  # an older view than that of the last reader
             self._known = _LedgerCache()
         if last > self._known.last:
-            found = list(_newer(connection, self._known.last))
-            for day, owner, group, new in found:
+            newer = list(_newer(connection, self._known.last))
+            for day, owner, group, new in newer:
                 self._known.sums.add(day, owner, group, new)
             self._known.last = last
         return self._known.sums
 
 
 def _newer(connection: Connection, after: int) -> Iterator[tuple[int, str, str, Sum]]:
-    """Sums of the lines after this one, the database's own where they lie within a day."""
+    """Yield the sums of the lines with a greater id.
+
+    The database adds up lines within one day; lines that span midnight are split here.
+    """
     spans = spans_midnight(connection)
-    # As columns they would tempt SQLite to go through a whole index that is in their order.
+    # Expressions, because for plain columns SQLite scans a whole index in their order.
     owner, group = ledger.c.owner.concat(""), ledger.c.group_name.concat("")
     day = first_day(connection)
     within = (

@@ -1,7 +1,7 @@
-"""The ledger by model of device: each device of a lease has the same part of its lines.
+"""Sums of the ledger by device model: the devices of a lease share its lines equally.
 
-A line says how many devices it is of; which ones they are stands with the lease, and their
-models with the devices. A device that the pool no longer has, has no model any more.
+A line has the number of devices; the lease has their ids, and the devices have their models. The
+usage of a device that is no longer in the pool has an empty model.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from .daily_sums import DailySums, Sum
 from .ledger_sums import EVERYTHING, LAST_LINE
 
 MODEL = func.coalesce(devices.c.model, "").label("model")
-OF_ONE_DEVICE = ledger.c.device_seconds / ledger.c.devices
-LINES = ledger.join(lease_devices, lease_devices.c.lease_id == ledger.c.lease_id).outerjoin(
+PER_DEVICE = ledger.c.device_seconds / ledger.c.devices
+DEVICE_LINES = ledger.join(lease_devices, lease_devices.c.lease_id == ledger.c.lease_id).outerjoin(
     devices, devices.c.id == lease_devices.c.device_id
 )
-"""Each line as often as its lease has devices."""
+"""One row per ledger line and device of its lease."""
 
-# Of everybody, a row for each device that is on lease.
-OPEN = (
+# One row per leased device, of all owners.
+OPEN_DEVICES = (
     select(requests.c.owner, requests.c.group_name, requests.c.id, literal(1).label("devices"))
     .add_columns(leases.c.charged_until, MODEL)
     .select_from(
@@ -44,16 +44,23 @@ OPEN = (
 _MODELS = select(devices.c.id, devices.c.model)
 
 
-def lines(connection: Connection, *conditions: ColumnElement[bool]) -> Iterator[UsageInterval]:
-    """Each line that these hold for, of each device of its lease by itself."""
-    found = connection.execute(select(ledger, MODEL).select_from(LINES).where(*conditions)).all()
-    for row, line in zip(found, to_ledger(found), strict=True):
+def lines_by_device(
+    connection: Connection, *conditions: ColumnElement[bool]
+) -> Iterator[UsageInterval]:
+    """Yield the matching lines, one interval for every device of the lease."""
+    query = select(ledger, MODEL).select_from(DEVICE_LINES).where(*conditions)
+    rows = connection.execute(query).all()
+    for row, line in zip(rows, to_ledger(rows), strict=True):
         yield of_one_device(charged(line), line.devices, row.model)
 
 
 @dataclass(slots=True)
 class _ModelCache:
-    """What the lines up to ``last`` add up to by model, while devices have these models."""
+    """The sums of the lines up to the id ``last`` by model.
+
+    Attributes:
+        models: by device id; the sums are valid as long as the devices have these models.
+    """
 
     models: Mapping[str, str] = field(default_factory=dict)
     last: int = 0
@@ -64,7 +71,7 @@ class _ModelCache:
 
 
 class ModelSums:
-    """As ``LedgerSums``. Where a device has come or gone, they are made anew."""
+    """Cached sums as in ``LedgerSums``, by model; rebuilt when the devices of the pool change."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -73,15 +80,15 @@ class ModelSums:
     def used(
         self, connection: Connection, which: LedgerFilter, days: range | None
     ) -> list[UsageRow]:
-        """By model, of these days; None means every day."""
-        found: dict[str, Sum] = {}
+        """Return the usage of these days by model; None means every day."""
+        totals: dict[str, Sum] = {}
         with self._lock:
             for model, sums in self._up_to_date(connection).items():
-                for *_, each in sums.taken(which, days):
-                    found.setdefault(model, Sum()).add(each)
+                for *_, part in sums.matching(which, days):
+                    totals.setdefault(model, Sum()).add(part)
         return [
-            UsageRow(model=model, charged=each.charged, first=each.first, last=each.last)
-            for model, each in found.items()
+            UsageRow(model=model, charged=total.charged, first=total.first, last=total.last)
+            for model, total in totals.items()
         ]
 
     def _up_to_date(self, connection: Connection) -> Mapping[str, DailySums]:
@@ -90,28 +97,31 @@ class ModelSums:
         if last < self._known.last or models != self._known.models:
             self._known = _ModelCache(models=models)
         if last > self._known.last:
-            found = list(_newer(connection, self._known.last))
-            for model, day, owner, group, new in found:
+            newer = list(_newer(connection, self._known.last))
+            for model, day, owner, group, new in newer:
                 self._known.add(model, day, owner, group, new)
             self._known.last = last
         return self._known.sums
 
 
 def _newer(connection: Connection, after: int) -> Iterator[tuple[str, int, str, str, Sum]]:
-    """Sums of the lines after this one, the database's own where they lie within a day."""
+    """Yield the sums of the lines with a greater id.
+
+    The database adds up lines within one day; lines that span midnight are split here.
+    """
     spans, day = spans_midnight(connection), first_day(connection)
-    # As columns they would tempt SQLite to go through a whole index that is in their order.
+    # Expressions, because for plain columns SQLite scans a whole index in their order.
     owner, group = ledger.c.owner.concat(""), ledger.c.group_name.concat("")
     within = (
-        select(MODEL, day, owner, group, func.sum(OF_ONE_DEVICE))
+        select(MODEL, day, owner, group, func.sum(PER_DEVICE))
         .add_columns(func.min(ledger.c.starts_at), func.max(ledger.c.ends_at))
-        .select_from(LINES)
+        .select_from(DEVICE_LINES)
         .where(ledger.c.id > after, ~spans)
         .group_by(MODEL, day, owner, group)
     )
     for model, number, person, name, *new in connection.execute(within):
         yield model, number, person, name, Sum(*new)
-    for each in lines(connection, ledger.c.id > after, spans):
-        for part in portions(each, EVERYTHING, UsageBy.DAY):
+    for line in lines_by_device(connection, ledger.c.id > after, spans):
+        for part in portions(line, EVERYTHING, UsageBy.DAY):
             new_part = Sum(part.charged, part.first, part.last)
-            yield each.model, floor(part.first / DAY), each.owner, each.group, new_part
+            yield line.model, floor(part.first / DAY), line.owner, line.group, new_part

@@ -1,4 +1,4 @@
-"""How full the pool was and how long waits were, in SQL: sums per part of a window, and waits."""
+"""Utilization and wait times of the pool over a window, in SQL."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ..tables.pool_rows import read_devices, read_marks
 
 
 def granted(connection: Connection, window: Window) -> tuple[Granted, ...]:
-    query = _granted(of_group=window.group is not None)
+    query = _grant_query(of_group=window.group is not None)
     rows = connection.execute(query, _values(window)).all()
     return tuple(Granted(_KINDS[kind], at, at - since) for kind, at, since in rows)
 
@@ -38,12 +38,12 @@ def granted(connection: Connection, window: Window) -> tuple[Granted, ...]:
 def levels(connection: Connection, window: Window) -> Levels:
     dialect, of_group = connection.dialect.name, window.group is not None
     values = _values(window)
-    begun, ended = _flows(connection, [_lent(dialect, of_group=of_group)], values)
-    queued, gone = _flows(connection, _waited(dialect, of_group=of_group), values)
-    return Levels(leased=begun, released=ended, queued=queued, left=gone)
+    leased, released = _flows(connection, [_lease_query(dialect, of_group=of_group)], values)
+    queued, left = _flows(connection, _queue_queries(dialect, of_group=of_group), values)
+    return Levels(leased=leased, released=released, queued=queued, left=left)
 
 
-# -- the questions: each is made once, and asked with the values of a window -----------------------
+# -- queries: built once, and run with the values of a window --------------------------------------
 
 _SINCE, _UNTIL, _WIDTH = (bindparam(name, type_=Double) for name in ("since", "until", "width"))
 _KINDS = {str(kind): kind for kind in Kind}
@@ -59,8 +59,8 @@ def _values(window: Window) -> dict[str, object]:
 
 
 @cache
-def _granted(*, of_group: bool) -> Select[str, float, float]:
-    # Ranks are found in Python: the database takes several times as long for them.
+def _grant_query(*, of_group: bool) -> Select[str, float, float]:
+    # Percentiles are computed in Python: the database takes several times as long.
     return (
         select(requests.c.kind, leases.c.granted_at, requests.c.submitted_at)
         .join_from(leases, requests)
@@ -70,35 +70,36 @@ def _granted(*, of_group: bool) -> Select[str, float, float]:
 
 
 @cache
-def _lent(dialect: str, *, of_group: bool) -> Select[*tuple[object, ...]]:
-    lent = select(*_moved(dialect, leases.c.granted_at, leases.c.released_at, requests.c.devices))
-    lent = lent.select_from(leases.join(requests)).where(requests.c.devices > 0)
-    lent = lent.where(*_of_group(of_group=of_group))
-    return _touching(lent, leases.c.granted_at, leases.c.released_at)
+def _lease_query(dialect: str, *, of_group: bool) -> Select[*tuple[object, ...]]:
+    start, end = leases.c.granted_at, leases.c.released_at
+    query = select(*_flow_columns(dialect, start, end, requests.c.devices))
+    query = query.select_from(leases.join(requests)).where(requests.c.devices > 0)
+    query = query.where(*_of_group(of_group=of_group))
+    return _touching(query, start, end)
 
 
 @cache
-def _waited(dialect: str, *, of_group: bool) -> Sequence[Select[*tuple[object, ...]]]:
+def _queue_queries(dialect: str, *, of_group: bool) -> Sequence[Select[*tuple[object, ...]]]:
     first = and_(leases.c.request_id == requests.c.id, leases.c.epoch == 1)
     left = func.coalesce(leases.c.granted_at, requests.c.ended_at)
-    asked = select(*_moved(dialect, requests.c.submitted_at, left, literal(1)))
-    asked = asked.select_from(requests.outerjoin(leases, first)).where(requests.c.devices > 0)
-    asked = asked.where(*_of_group(of_group=of_group))
-    # What ended before the window left before it: of that, no lease is looked for. What lives and
-    # what has ended are found by an index each.
+    query = select(*_flow_columns(dialect, requests.c.submitted_at, left, literal(1)))
+    query = query.select_from(requests.outerjoin(leases, first)).where(requests.c.devices > 0)
+    query = query.where(*_of_group(of_group=of_group))
+    # Requests that ended before the window are excluded, so that their leases are not read. Two
+    # queries, because live requests and ended ones have different indexes.
     recent = (requests.c.ended_at.is_(None), requests.c.ended_at > _SINCE)
-    return [_touching(asked.where(each), requests.c.submitted_at, left) for each in recent]
+    return [_touching(query.where(part), requests.c.submitted_at, left) for part in recent]
 
 
-def _moved(
+def _flow_columns(
     dialect: str,
     start: ColumnElement[float],
     end: ColumnElement[float | None],
     amount: ColumnElement[int],
 ) -> Sequence[ColumnElement[Any]]:
-    """What began and what ended in each part of the window.
+    """Return the sums of the amounts that began and that ended in each bucket of the window.
 
-    Added up by the two parts together: few begin in one and end in many others.
+    Rows are grouped by the pair of first and last bucket, of which there are few.
     """
     begun, gone = case((start < _SINCE, _SINCE), else_=start) - _SINCE, end - _SINCE
     return (
@@ -115,7 +116,7 @@ def _touching(
     start: ColumnElement[float],
     end: ColumnElement[float | None],
 ) -> Select[*tuple[object, ...]]:
-    # What is lent or queued of late is found by its end: the index of beginnings is not meant.
+    # ``start + 0.0``: the index on the end is to be used, not the one on the start.
     touches = (start + 0.0 < _UNTIL, or_(end.is_(None), end > _SINCE))
     return query.where(*touches).group_by("first", "last")
 
@@ -124,7 +125,7 @@ def _of_group(*, of_group: bool) -> list[ColumnElement[bool]]:
     return [requests.c.group_name == bindparam("group")] if of_group else []
 
 
-# -- their answers ---------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------
 
 
 def _flows(
@@ -132,7 +133,7 @@ def _flows(
     queries: Sequence[Select[*tuple[object, ...]]],
     values: Mapping[str, object],
 ) -> tuple[tuple[Flow, ...], tuple[Flow, ...]]:
-    """What began and what ended in each part of the window, of what touches it."""
+    """Return the amounts that began and that ended, by bucket of the window."""
     rows = [row for query in queries for row in connection.execute(query, values)]
     return (
         _flow((row.first, row.amount, row.begun) for row in rows),
@@ -140,10 +141,10 @@ def _flows(
     )
 
 
-def _flow(moved: Iterable[tuple[int, float, float]]) -> tuple[Flow, ...]:
-    """Of parts of the window, amounts and offsets."""
+def _flow(rows: Iterable[tuple[int, float, float]]) -> tuple[Flow, ...]:
+    """Add up rows of bucket, amount and offset."""
     amounts, offsets = dict[int, float](), dict[int, float]()
-    for bucket, amount, offset in moved:
+    for bucket, amount, offset in rows:
         amounts[bucket] = amounts.get(bucket, 0.0) + float(amount)
         offsets[bucket] = offsets.get(bucket, 0.0) + float(offset)
     return tuple(

@@ -256,13 +256,13 @@ class TestRefusals:
         store.close()
         _execute(database, "UPDATE alembic_version SET version_num = 'r9999'")
         before = database.read_bytes()
-        with pytest.raises(Refused, match=r"newer Carrel \(tables r9999\).*Start the newer"):
+        with pytest.raises(Refused, match=r"newer Carrel \(schema r9999\).*Install the newer"):
             open_store(database)
         assert database.read_bytes() == before
 
     def test_a_database_of_another_program_is_left_alone(self, database: Path) -> None:
         _execute(database, "CREATE TABLE recipes (name TEXT)")
-        with pytest.raises(Refused, match="tables that Carrel did not make: recipes"):
+        with pytest.raises(Refused, match="tables that Carrel did not create: recipes"):
             open_store(database)
 
     def test_a_file_that_is_not_a_database(self, database: Path) -> None:

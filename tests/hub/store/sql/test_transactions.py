@@ -240,13 +240,13 @@ class TestConstraints:
         """With several writers, the first look-up may be too early."""
         first = store.submit(_job(1), 100.0)
         looks = []
-        look = queries.of_key
+        look = queries.request_by_key
 
         def too_early(connection: sa.Connection, owner: str, key: str) -> RequestRecord | None:
             looks.append(key)
             return None if len(looks) == 1 else look(connection, owner, key)
 
-        monkeypatch.setattr(queries, "of_key", too_early)
+        monkeypatch.setattr(queries, "request_by_key", too_early)
         assert store.submit(_job(1), 101.0) == first
         assert len(store.events("j-1")) == 1
 

@@ -131,7 +131,7 @@ def test_a_group_with_live_requests_is_not_removed(site: Site) -> None:
     made = JobService(site.context).submit(STUDENT1, job())
     refused = site.api().delete(f"{API}/groups/cs101")
     assert refused.status_code == 409
-    assert "1 request that waits or runs" in refused.json()["detail"]
+    assert "1 request that is queued or running" in refused.json()["detail"]
     RequestTermination(site.context).cancel(STUDENT1, made.id)
     assert site.api().delete(f"{API}/groups/cs101").status_code == 204
     assert site.api().get(f"{API}/groups/tree").json() == {"groups": []}

@@ -14,7 +14,7 @@ SLOW = "The engine is slow."
 
 
 def test_an_answer_in_time_is_given() -> None:
-    assert TimedCall(lambda: 42, SLOW).answer(60) == 42
+    assert TimedCall(lambda: 42, SLOW).result(60) == 42
 
 
 def test_errors_are_raised_in_the_caller() -> None:
@@ -24,7 +24,7 @@ def test_errors_are_raised_in_the_caller() -> None:
     question = TimedCall(fail, SLOW)
     for _ in range(2):
         with pytest.raises(ValueError, match="no"):
-            question.answer(60)
+            question.result(60)
 
 
 def test_while_a_call_is_late_no_caller_waits_and_it_is_not_repeated() -> None:
@@ -38,14 +38,14 @@ def test_while_a_call_is_late_no_caller_waits_and_it_is_not_repeated() -> None:
 
     question = TimedCall(ask, SLOW)
     with pytest.raises(Unavailable, match=SLOW):
-        question.answer(0.01)
+        question.result(0.01)
     began = time.monotonic()
     for _ in range(50):
         with pytest.raises(Unavailable, match=SLOW):
-            question.answer(60)
+            question.result(60)
     assert time.monotonic() - began < 5
     assert len(asked) == 1
     go_on.set()
     question.settle(60)
     # The new result, not the late one.
-    assert question.answer(60) == 2
+    assert question.result(60) == 2

@@ -1,4 +1,4 @@
-"""What ended or was lent of late is found without going through all that ever was."""
+"""Add indexes by end of requests and by grant and release of leases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first tables."""
+"""Create the initial tables."""
 
 from __future__ import annotations
 

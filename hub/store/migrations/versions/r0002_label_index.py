@@ -1,4 +1,4 @@
-"""Labels to be found by."""
+"""Add an indexed table of labels."""
 
 from __future__ import annotations
 
