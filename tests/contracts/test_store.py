@@ -94,7 +94,7 @@ class TestGroups:
 
     @pytest.mark.parametrize("weight", [0.0, -1.0, float("inf"), float("nan")])
     def test_a_weight_of_zero_is_refused(self, store: Store, weight: float) -> None:
-        with pytest.raises(InvalidInput, match="weight .* out of range"):
+        with pytest.raises(InvalidInput, match=r"weight .* out of range"):
             store.put_group(replace(LAB, weight=weight))
         assert store.group("lab") == LAB
 

@@ -79,7 +79,7 @@ class TestBudgets:
         group = replace(LAB, budget=budget(300, Period.TERM))
         store.put_group(group)
         assert store.group("lab") == group
-        with pytest.raises(InvalidInput, match="budget .* out of range"):
+        with pytest.raises(InvalidInput, match=r"budget .* out of range"):
             store.put_group(replace(LAB, budget=budget(-1, Period.WEEK)))
 
     def test_a_weekly_budget_counts_subgroups_from_monday(self, store: Store) -> None:
