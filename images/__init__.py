@@ -1,1 +1,1 @@
-"""The images that sessions and jobs run in: what they are made of, and how they are built."""
+"""Recipes and builds of the container images in which sessions and jobs run."""

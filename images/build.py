@@ -1,4 +1,4 @@
-"""Build one image: start the engine's build, report its steps, write its log."""
+"""Build an image: run the engine's build, report its steps, write its log."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _REPORT_SECONDS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildOrder:
-    """What to build, and with what.
+    """The options of a build.
 
     Attributes:
-        base: another base image than the recipe's own.
-        ca_bundle: certificates of a site behind an intercepting proxy; not in any layer.
-        pip_config: a ``pip.conf`` with the site's package index; not in any layer.
-        wheelhouse: a folder of wheels that are used beside the package index.
-        network: network of the build steps: ``host`` also works on an engine without a bridge.
+        base: base image to use instead of the recipe's own; empty for the recipe's own.
+        ca_bundle: certificates of a site behind an intercepting proxy; not stored in any layer.
+        pip_config: a ``pip.conf`` with the site's package index; not stored in any layer.
+        wheelhouse: a folder of wheels that are used in addition to the package index.
+        network: network of the build steps; ``host`` also works on an engine without a bridge.
     """
 
     recipe: Recipe
@@ -54,12 +54,13 @@ def build(
     """Build the image, and tag it ``carrel/NAME:latest`` and with the beginning of its digest.
 
     Args:
-        log: gets every line of the log.
-        report: gets the steps, as text.
+        log: receives every line of the log.
+        report: receives the steps, as text.
 
     Raises:
-        ImageFailed: with the end of the log.
-        InvalidInput, Unavailable: nothing was built.
+        ImageFailed: the build failed; the message has the end of the log.
+        InvalidInput: an option is invalid; nothing was built.
+        Unavailable: the engine does not answer; nothing was built.
     """
     base_name, digest = _base_of(docker, order)
     tag = f"carrel/{order.recipe.name}:latest"
@@ -74,23 +75,23 @@ def build(
         except ImageFailed as error:
             raise ImageFailed(f"{order.recipe.name} was not built.\n{progress.end}") from error
     (built,) = docker.inspect([tag])
-    # A lasting tag: without one, `docker image prune` would remove this build after the next.
+    # A permanent tag: without one, `docker image prune` would remove this build after the next one.
     docker.ask("tag", built.digest, f"carrel/{built.name}:{built.short.partition('@')[2]}")
     return built
 
 
 def _base_of(docker: Docker, order: BuildOrder) -> tuple[str, str]:
     """Return the base image: its name for the Dockerfile, and its digest if known."""
-    wanted = order.base or order.recipe.base
-    tag = BOOTSTRAPPED if wanted == DEBIAN else f"carrel/{wanted}:latest"
-    if "/" not in wanted and docker.has(tag):
+    base = order.base or order.recipe.base
+    tag = BOOTSTRAPPED if base == DEBIAN else f"carrel/{base}:latest"
+    if "/" not in base and docker.has(tag):
         return tag, docker.inspect([tag])[0].digest
-    if wanted in recipes.names():
+    if base in recipes.names():
         raise InvalidInput(
-            f"{order.recipe.name} is built on {wanted}, which the engine does not have.",
-            accepted=f"Run first: carrel images build {wanted}.",
+            f"{order.recipe.name} is built on {base}, which the engine does not have.",
+            accepted=f"Run first: carrel images build {base}.",
         )
-    return (PULLED if wanted == DEBIAN else wanted), ""
+    return (PULLED if base == DEBIAN else base), ""
 
 
 def _command(order: BuildOrder, base_name: str, digest: str, tag: str, folder: Path) -> list[str]:
@@ -129,13 +130,14 @@ def _labels(order: BuildOrder, base_name: str, digest: str) -> dict[str, str]:
 
 @dataclass(slots=True)
 class BuildProgress:
-    """Follow BuildKit's plain log: the start and end of each step, and every ten seconds the last
-    output of a long one.
+    """Follows BuildKit's plain log.
+
+    Reports the start and end of every step, and every ten seconds the last output of a long step.
     """
 
     _steps: dict[str, str] = field(default_factory=dict)
     _reported: dict[str, int] = field(default_factory=dict)
-    """How many intervals of a step were reported."""
+    """The number of intervals that were reported, by step."""
     _tail: deque[str] = field(default_factory=lambda: deque(maxlen=_TAIL_LINES))
 
     def feed(self, line: str) -> Iterator[str]:

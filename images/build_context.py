@@ -1,7 +1,7 @@
 """Prepare the build context: the recipe, a wheel of this Carrel, and the folder ``packages``.
 
-``packages`` holds the lock file, a site's wheels, and the script that installs them. The wheel is
-reproducible: an unchanged build is answered from the engine's cache, with the same digest.
+``packages`` contains the lock file, a site's wheels, and the script that installs them. The wheel
+of Carrel is reproducible: an unchanged build comes from the engine's cache, with the same digest.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .recipes import Recipe
 ROOT: Final = Path(__file__).parents[1]
 _ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 _EPOCH = "315532800"
-"""The same date as ``SOURCE_DATE_EPOCH``: the earliest that a zip file can hold."""
+"""The same date as ``SOURCE_DATE_EPOCH``: the earliest date that a zip file can store."""
 _PACKAGES: Final = "packages"
 _INSTALL: Final = Path(__file__).with_name("install.sh")
 _WHEEL = "source=wheel,"
@@ -39,7 +39,7 @@ def context(recipe: Recipe, variant: str, wheelhouse: Path | None) -> Iterator[P
 
     Raises:
         InvalidInput: the lock file or the folder of wheels is missing.
-        ImageFailed: no wheel of this Carrel could be made.
+        ImageFailed: the wheel of Carrel could not be built.
     """
     lock = recipe.lock(variant)
     if not lock.is_file():
@@ -72,7 +72,7 @@ def _copy_wheels(wheelhouse: Path, target: Path) -> None:
 
 
 def wheel_of_carrel(target: Path) -> Path:
-    """Make a wheel of the running Carrel: from the checkout, or from the installed files."""
+    """Build a wheel of the running Carrel, from the checkout or from the installed files."""
     if (ROOT / "pyproject.toml").is_file():
         return _from_checkout(target)
     return _from_installed(target)
@@ -81,7 +81,7 @@ def wheel_of_carrel(target: Path) -> Path:
 def _from_checkout(target: Path) -> Path:
     options = ["--quiet", "--no-deps", "--no-build-isolation", "--disable-pip-version-check"]
     with tempfile.TemporaryDirectory(prefix="carrel-source-") as name:
-        # A copy, because a build leaves folders behind, and others may build here, too.
+        # In a copy, because a build leaves folders behind and may run in parallel with another.
         source = Path(name) / "carrel"
         _copy_sources(source)
         done = subprocess.run(
@@ -101,7 +101,7 @@ def _from_checkout(target: Path) -> Path:
 
 
 def _copy_sources(target: Path) -> None:
-    """Copy the packages that pyproject.toml lists, and nothing else that lies there."""
+    """Copy the packages that pyproject.toml lists, and the files of the top folder."""
     tops = {
         path.name
         for path in ROOT.iterdir()
@@ -132,7 +132,7 @@ def _from_installed(target: Path) -> Path:
 
 
 def _installed(carrel: metadata.Distribution) -> Iterator[tuple[str, bytes]]:
-    # Generated at installation, and again in the image.
+    # Generated at installation; the installation in the image generates them again.
     generated = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
     for file in carrel.files or ():
         name = PurePosixPath(file)

@@ -1,4 +1,4 @@
-"""Make Debian's image by debootstrap, for sites that cannot reach a registry."""
+"""Create a Debian image with debootstrap, for sites that cannot reach a registry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUITE = "bookworm"
 
 
 def bootstrap(docker: Docker, mirror: str, report: Callable[[str], None]) -> str:
-    """Make the image and return its digest.
+    """Create the image and return its digest.
 
     Args:
         mirror: a Debian mirror; empty for debootstrap's default.
@@ -28,7 +28,7 @@ def bootstrap(docker: Docker, mirror: str, report: Callable[[str], None]) -> str
     program = shutil.which("debootstrap", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if program is None or os.geteuid() != 0:
         raise ImageFailed(
-            "Making a Debian image needs root and the program debootstrap.",
+            "Creating a Debian image needs root and the program debootstrap.",
             accepted="On Debian: apt-get install debootstrap. If you can reach a registry, you do "
             "not need this: `carrel images build base` pulls Debian's own image.",
         )

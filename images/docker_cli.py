@@ -1,7 +1,8 @@
 """Run the program ``docker`` for builds, and read its descriptions of images.
 
-Builds use the program and not its API, because only it supports secrets that stay out of layers. A
-newer one without the plug-in ``buildx`` cannot do that, so the first capable one on PATH is used.
+Builds use the program instead of the engine's API, because only the program supports secrets that
+are not stored in layers. Newer versions without the plug-in ``buildx`` do not support them: the
+first ``docker`` on PATH that does is used.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Final
 from ..hub.errors import ImageFailed, Unavailable
 from . import labels
 
-_ASK_SECONDS = 60.0
+_COMMAND_SECONDS = 60.0
 _BUILDKIT: Final = {"DOCKER_BUILDKIT": "1", "BUILDKIT_PROGRESS": "plain"}
 
 
@@ -41,7 +42,11 @@ class Docker:
         )
 
     def inspect(self, names: Sequence[str] | Mapping[str, None]) -> list[ListedImage]:
-        """Return these images. Raises ImageFailed if one does not exist."""
+        """Return these images.
+
+        Raises:
+            ImageFailed: an image does not exist.
+        """
         if not names:
             return []
         found = json.loads(self.ask("image", "inspect", *names))
@@ -64,7 +69,7 @@ class Docker:
                 env=self.environment,
                 capture_output=True,
                 text=True,
-                timeout=_ASK_SECONDS,
+                timeout=_COMMAND_SECONDS,
                 check=False,
             )
         except subprocess.TimeoutExpired:
@@ -80,7 +85,11 @@ class Docker:
         return done.stdout
 
     def lines(self, words: Sequence[str]) -> Iterator[str]:
-        """Yield the lines of a long command as they come; raises ImageFailed if it fails."""
+        """Yield the output lines of a long command as they arrive.
+
+        Raises:
+            ImageFailed: the command failed.
+        """
         with subprocess.Popen(
             [self.program, *words],
             env=self.environment,
@@ -105,8 +114,10 @@ class Docker:
 
     @cached_property
     def program(self) -> str:
-        """The path of the program. Raises ImageFailed if no ``docker`` on PATH can build with
-        secrets.
+        """The path of the program.
+
+        Raises:
+            ImageFailed: no ``docker`` on PATH can build with secrets.
         """
         found = [Path(folder) / "docker" for folder in self.path.split(os.pathsep) if folder]
         found = [program for program in dict.fromkeys(found) if os.access(program, os.X_OK)]
@@ -138,7 +149,7 @@ class Docker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedImage:
-    """An image as an engine describes it."""
+    """An image in the engine's list."""
 
     digest: str
     name: str

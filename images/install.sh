@@ -1,9 +1,9 @@
 #!/bin/sh
-# Installs the packages of the lock file; every Dockerfile here runs it. It is mounted into the
-# build, in `packages` beside the lock file and a site's wheels, and is not in any layer.
+# Installs the packages of the lock file; run by every Dockerfile here. It is mounted into the build,
+# in `packages` beside the lock file and a site's wheels, and is not stored in any layer.
 #
 # A site's certificates and the address of its package index, which may contain a password, are
-# secrets of the build, and are not in any layer either.
+# secrets of the build, and are not stored in any layer either.
 set -eu
 
 if [ -s /run/secrets/ca ]; then export PIP_CERT=/run/secrets/ca; fi

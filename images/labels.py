@@ -1,6 +1,6 @@
 """The labels that identify an image of the catalogue on every engine.
 
-OCI's names are used where they exist; the others begin with ``org.carrel``.
+Labels of the OCI specification are used where they exist; the others begin with ``org.carrel``.
 """
 
 from __future__ import annotations
@@ -24,5 +24,5 @@ BASE_DIGEST: Final = "org.opencontainers.image.base.digest"
 
 
 def words(text: str, separator: str | None = None) -> tuple[str, ...]:
-    """Split a label that holds several values."""
+    """Split a label that contains several values."""
     return tuple(part.strip() for part in text.split(separator) if part.strip())

@@ -11,7 +11,7 @@ from . import labels, recipes
 from .docker_cli import Docker, ListedImage
 from .recipes import Recipe
 
-# Part of the environment, or made by the build: not in lock files.
+# Part of the environment or created by the build: not in lock files.
 _NOT_LOCKED: Final = frozenset({"carrel", "pip", "setuptools", "wheel"})
 _LIST_SCRIPT: Final = (
     "import importlib.metadata as m, json; "
@@ -22,7 +22,7 @@ _PYTHON: Final = "/opt/carrel/bin/python"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockCheck:
-    """The differences between one build and its lock files; empty if they agree.
+    """The differences between a build and its lock files.
 
     Attributes:
         same_lock: it was built from the current lock files.
@@ -55,7 +55,7 @@ class LockCheck:
 
 
 def verify(docker: Docker, image: ListedImage, recipe: Recipe) -> LockCheck:
-    """List what is installed, in a container without a network, and compare it with the lock files.
+    """Compare the installed packages, listed in a container without a network, with the lock files.
 
     Raises:
         ImageFailed: the packages could not be listed.

@@ -1,7 +1,7 @@
 """Recipes of images: folders with a Dockerfile, an ``image.toml`` and lock files.
 
-Carrel's own recipes lie beside this module. A site can keep recipes in any folder, and gives its
-path instead of an image's name: ``carrel images build ./our-image``.
+Carrel's own recipes are beside this module. A site can keep recipes in any folder and use its path
+instead of an image's name: ``carrel images build ./our-image``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LISTS = ("kernels", "packages", "variants")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """One image before it is built.
+    """The recipe of an image.
 
     Attributes:
         base: name of another image of the catalogue, ``debian``, or any reference.
@@ -46,7 +46,11 @@ class Recipe:
 
     @classmethod
     def read(cls, folder: Path) -> Recipe:
-        """Read a recipe. Raises InvalidInput if the folder is not a recipe."""
+        """Read a recipe.
+
+        Raises:
+            InvalidInput: the folder does not contain a valid recipe.
+        """
         name = folder.resolve().name
         if not _NAME.fullmatch(name):
             raise InvalidInput(
@@ -95,7 +99,7 @@ class Recipe:
             InvalidInput: there is no such variant.
         """
         if variant and variant not in self.variants:
-            known = f"One of: {', '.join(self.variants)}." if self.variants else "Leave it out."
+            known = f"One of: {', '.join(self.variants)}." if self.variants else "Omit it."
             raise InvalidInput(f"{self.name} has no variant {variant!r}.", accepted=known)
         chosen = variant or next(iter(self.variants), "")
         return self.folder / (f"requirements-{chosen}.txt" if chosen else "requirements.txt")
@@ -111,8 +115,8 @@ def find(name: str) -> Recipe:
     """Return a recipe by name, or by the path of its folder.
 
     Raises:
-        NotFound: there is none; the message lists the existing ones.
-        InvalidInput: the folder is not a recipe.
+        NotFound: there is no such recipe; the message lists the existing ones.
+        InvalidInput: the folder does not contain a valid recipe.
     """
     if "/" in name or name.startswith("."):
         return Recipe.read(Path(name))
@@ -126,10 +130,10 @@ def find(name: str) -> Recipe:
 
 
 def chain(recipe: Recipe) -> tuple[Recipe, ...]:
-    """Return its base images of Carrel, the lowest first, and the recipe itself.
+    """Return the recipes of its base images, the lowest first, and the recipe itself.
 
     Raises:
-        InvalidInput: it is its own base.
+        InvalidInput: the image is its own base.
     """
     bases, current = [recipe], recipe
     while (HERE / current.base / "image.toml").is_file() and _NAME.fullmatch(current.base):
@@ -141,18 +145,18 @@ def chain(recipe: Recipe) -> tuple[Recipe, ...]:
 
 
 def locked(recipe: Recipe, variant: str = "") -> dict[str, str]:
-    """Return the version of every package that the image must have, by normalised name."""
-    found: dict[str, str] = {}
+    """Return the versions of the packages that the image must have, by normalised name."""
+    versions: dict[str, str] = {}
     for lock in _locks(recipe, variant):
-        found |= {
+        versions |= {
             normalised(pin["name"]): pin["version"]
             for pin in _PIN.finditer(lock.read_text(encoding="utf-8"))
         }
-    return found
+    return versions
 
 
 def fingerprint(recipe: Recipe, variant: str = "") -> str:
-    """Return the SHA-256 of all its lock files: equal lock files give equal packages."""
+    """Return the SHA-256 of all lock files of the image: equal values mean equal packages."""
     digest = hashlib.sha256()
     for lock in _locks(recipe, variant):
         digest.update(hashlib.sha256(lock.read_bytes()).digest())

@@ -1,4 +1,4 @@
-"""Decide which builds may be removed: none that is needed, and not the newest of a name."""
+"""Decide which builds may be removed: needed builds and the newest build of a name are kept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from .docker_cli import Docker, ListedImage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionDecision:
-    """The decision on one build: ``why`` it is kept, empty if it may be removed."""
+    """The decision on a build.
+
+    Attributes:
+        why: the reason to keep it; empty if it may be removed.
+    """
 
     image: ListedImage
     why: str = ""
@@ -20,12 +24,11 @@ class RetentionDecision:
 def retention_decisions(
     images: Sequence[ListedImage], needed: Mapping[str, str]
 ) -> list[RetentionDecision]:
-    """Decide about each image.
+    """Return the decision on every image.
 
     Args:
         images: of one engine, newest first.
-        needed: reasons by reference, as the service gives them. The digest counts, whatever the
-            name.
+        needed: reasons by reference, from the service; only the digest of a reference counts.
     """
     reasons = {reference.rpartition("@")[2]: why for reference, why in needed.items()}
     newest: dict[str, str] = {}
@@ -33,15 +36,15 @@ def retention_decisions(
         newest.setdefault(image.name, image.digest)
     kept = {i.digest for i in images if i.digest in reasons or newest[i.name] == i.digest}
     bases_in_use = _bases_of(images, kept)
-    found = []
+    decisions = []
     for image in images:
         why = reasons.get(image.digest, "")
         if not why and newest[image.name] == image.digest:
             why = f"It is the newest build of {image.name}."
         if not why and image.digest in bases_in_use:
             why = "It is the base of an image that is kept."
-        found.append(RetentionDecision(image=image, why=why))
-    return found
+        decisions.append(RetentionDecision(image=image, why=why))
+    return decisions
 
 
 def _bases_of(images: Sequence[ListedImage], kept: Collection[str]) -> set[str]:
@@ -56,11 +59,11 @@ def _bases_of(images: Sequence[ListedImage], kept: Collection[str]) -> set[str]:
 
 
 def remove(docker: Docker, image: ListedImage) -> None:
-    """Remove an image; layers that other images use stay.
+    """Remove an image; layers that other images use are kept.
 
-    It is removed by digest, because a tag may belong to a newer build by now.
+    It is removed by digest, because its tag may belong to a newer build by now.
 
     Raises:
-        ImageFailed: a container uses it, or it has a name outside of the catalogue.
+        ImageFailed: a container uses it, or it has a tag outside of the catalogue.
     """
     docker.ask("image", "rm", image.digest)

@@ -103,7 +103,7 @@ class CourseAdministration:
     def clone(self, who: Identity, source: str, body: CloneIn) -> CourseOut:
         """Create a course with the quota, image and assignments of another, without members.
 
-        Its assignments are hidden and have no due time until they are released again.
+        Its assignments are hidden and have no due date until they are released again.
         """
         require_admin(who)
         old = self.access.store.course(source)

@@ -18,7 +18,7 @@ from ..submissions.receipts import SubmissionReceipts
 
 @dataclass(frozen=True, slots=True)
 class AssignmentOverview:
-    """Assignments with due times, submissions and points."""
+    """Assignments with due dates, submissions and points."""
 
     access: CourseAccess
     delivery: FeedbackDelivery
@@ -28,7 +28,7 @@ class AssignmentOverview:
         return AssignmentsOut(assignments=self._assignments(self.access.membership(who, course)))
 
     def own_assignments(self, who: Identity) -> list[AssignmentOut] | None:
-        """The assignments of all courses that the user takes, the next due time first.
+        """The assignments of all courses that the user takes, the earliest due date first.
 
         None where the user is not a student of any course.
         """

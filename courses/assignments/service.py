@@ -42,7 +42,7 @@ class AssignmentService:
         *,
         stripped: FileBundle | None = None,
     ) -> ReleasedOut:
-        """Release a version, or change the due time and rules of the released one.
+        """Release a version, or change the due date and rules of the released one.
 
         Nothing is stored unless all of it is accepted. The files of the newest version again are
         not a new version.

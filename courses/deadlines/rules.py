@@ -1,7 +1,8 @@
-"""Compute due times, lateness and late penalties.
+"""Compute due dates, lateness and late penalties.
 
-A due time is typed in local time with its time zone and stored as a moment: later changes of zone
-rules do not move it. Extensions of a student and of the section add up; then each outage moves it.
+A due date is entered in local time with its time zone and stored as an absolute time: later changes
+of zone rules do not move it. Extensions of a student and of the section add up; then outages move
+it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ..model.records import Assignment, Extension, LateRule, LateStep, Member, O
 DUE_HELP = "2027-02-01 18:00 Europe/Berlin"
 LATE_HELP = "24h:-10%, or 1h:-5%,24h:-20%; 'none' counts nothing that is late"
 OUTAGE_REACH = 24 * 3600.0
-"""Seconds after an outage in which due times are moved, too: the last day of work was lost."""
+"""Due dates within this many seconds after an outage are moved too: students lost the last day."""
 MOST_STEPS = 10
 _WHOLE = 100
 _DUE = re.compile(
@@ -44,7 +45,7 @@ class LatenessState(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lateness:
     """Attributes:
-    seconds: after the due time; 0 if on time.
+    seconds: after the due date; 0 if on time.
     penalty: the part of the points that it costs, from 0 to 1.
     """
 
@@ -69,7 +70,7 @@ def read_due(text: str) -> tuple[float, str]:
     """
     found = _DUE.fullmatch(text.strip())
     if found is None:
-        raise _no_due(f"{text[:80]!r} is not a due time.")
+        raise _no_due(f"{text[:80]!r} is not a due date.")
     try:
         wall = datetime.fromisoformat(f"{found['day']} {found['clock']:0>5}")
     except ValueError:
@@ -153,7 +154,7 @@ def _span(seconds: int) -> str:
     return f"{seconds // _UNITS[unit]}{unit}"
 
 
-# -- due times --------------------------------------------------------------------------------
+# -- due dates --------------------------------------------------------------------------------
 
 
 def due_for(
@@ -162,7 +163,10 @@ def due_for(
     extensions: Iterable[Extension],
     outages: Iterable[Outage],
 ) -> float | None:
-    """When an assignment is due for one person, at ``LATEST`` the latest; None for no due time."""
+    """Return the due date of an assignment for one person, at most ``LATEST``.
+
+    None if the assignment has no due date.
+    """
     if assignment.due is None:
         return None
     more = sum(each.seconds for each in extensions_of(assignment, member, extensions))
@@ -182,7 +186,7 @@ def extensions_of(
 
 
 def after_outages(due: float, course: str, outages: Iterable[Outage]) -> float:
-    """A due time, moved by the length of each outage that it fell into or followed soon.
+    """Return a due date, moved by the length of each outage in it or shortly before it.
 
     Overlapping outages count as one.
     """

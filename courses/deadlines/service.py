@@ -27,7 +27,7 @@ LONGEST_OUTAGE = 31 * 86400.0
 
 @dataclass(frozen=True, slots=True)
 class DeadlineService:
-    """Extensions of students and sections, and outages that move due times."""
+    """Extensions of students and sections, and outages that move due dates."""
 
     access: CourseAccess
     class_list: ClassList
@@ -61,13 +61,13 @@ class DeadlineService:
         """Give a student or a section more time; several extensions add up.
 
         Raises:
-            InvalidInput: it names neither or both, or the assignment has no due time.
+            InvalidInput: it names neither or both, or the assignment has no due date.
             NotFound: the course has no such student or section.
         """
         assignment = self._assignment(who, course, name)
         _check_one(body.person, body.section)
         if assignment.due is None:
-            raise InvalidInput(f"{name} is never due.", accepted="An assignment with a due time.")
+            raise InvalidInput(f"{name} is never due.", accepted="An assignment with a due date.")
         if body.person:
             self.class_list.member(course, body.person)
         else:
@@ -130,7 +130,7 @@ class DeadlineService:
         return ConsequencesOut(sentences=[said], saved=True)
 
     def record_outage(self, who: Identity, body: OutageIn) -> ConsequencesOut:
-        """Move every due time in an outage, or within a day after it, by its length.
+        """Move every due date in an outage, or within a day after it, by its length.
 
         Raises:
             Forbidden: the user is not an administrator.
@@ -210,7 +210,7 @@ class DeadlineService:
                 if now > was:
                     more = units.duration(now - was)
                     said.append(f"{each.name} of {course.name} is due {more} later.")
-        return said or ["It moves no due time of a class; extended ones may move."]
+        return said or ["It moves no due date of a class; extended ones may move."]
 
 
 def _check_one(person: str, section: str) -> None:

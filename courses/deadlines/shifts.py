@@ -1,4 +1,4 @@
-"""Compute due times and late penalties of one course, with its extensions and outages."""
+"""Compute due dates and late penalties of one course, with its extensions and outages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import rules as deadline_rules
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadlineShifts:
-    """What moves due times in one course."""
+    """What moves due dates in one course."""
 
     extensions: tuple[Extension, ...]
     outages: tuple[Outage, ...]

@@ -71,8 +71,8 @@ class LateRule:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
     """Attributes:
-    due: None for no due time.
-    zone: time zone of the due time, such as ``Europe/Berlin``.
+    due: None for no due date.
+    zone: time zone of the due date, such as ``Europe/Berlin``.
     devices: needed to grade one submission.
     seconds: time limit of grading one submission.
     version: the newest released one; 0 before the first release.

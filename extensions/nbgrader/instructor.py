@@ -21,7 +21,7 @@ _DUE = "%Y-%m-%d %H:%M UTC"
 class ExchangeReleaseAssignment(Exchange, abc.ExchangeReleaseAssignment):  # type: ignore[misc]
     """Release what ``nbgrader generate_assignment`` made, with the source for grading.
 
-    A due time in the gradebook becomes Carrel's.
+    A due date in the gradebook becomes Carrel's.
     """
 
     def init_src(self) -> None:
@@ -55,7 +55,7 @@ class ExchangeReleaseAssignment(Exchange, abc.ExchangeReleaseAssignment):  # typ
         return Path(self.coursedir.format_path(step, ".", self.assignment))
 
     def _due(self) -> str:
-        """Return the due time; empty if the gradebook has none, or does not exist yet."""
+        """Return the due date; empty if the gradebook has none, or does not exist yet."""
         url = self.coursedir.db_url
         if url.startswith(_SQLITE) and not Path(url.removeprefix(_SQLITE)).exists():
             return ""

@@ -100,11 +100,11 @@ class ImageCatalogue:
             return ImagesOut(choice=False, images=[], pins=[])
         tree = GroupTree(self.store.groups())
         taught = self.store.taught_by(who.name)
-        mine = {above.name for name in {*groups, *taught} for above in tree.ancestry(name)}
+        visible = {group.name for name in {*groups, *taught} for group in tree.ancestry(name)}
         pins = [
             _pin_out(pin, images, self.clock())
             for pin in self.store.pins()
-            if who.admin or pin.group in mine
+            if who.admin or pin.group in visible
         ]
         return ImagesOut(
             choice=True,
@@ -233,8 +233,8 @@ def _check_devices(
     raise InvalidInput(
         f"{units.short_reference(image.reference)} is not on {there}, where "
         f"{units.devices(wanted)} can be had.",
-        accepted=f"What is there: {', '.join(others) or 'no image yet'}. An administrator can "
-        "load it there.",
+        accepted=f"Images there: {', '.join(others) or 'none yet'}. An administrator can load it "
+        "there.",
         field="image",
     )
 

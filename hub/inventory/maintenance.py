@@ -175,19 +175,19 @@ def _what_runs(found: tuple[RequestRecord, ...], until: float | None) -> tuple[s
     if not found:
         return ("Nothing runs there.",)
     if until is None:
-        runs_on = "runs on to its own end" if len(found) == 1 else "run on to their own ends"
-        return (f"{count(len(found), 'request')} there {runs_on}.",)
+        continues = "runs on to its own end" if len(found) == 1 else "run on to their own ends"
+        return (f"{count(len(found), 'request')} there {continues}.",)
     warned = sum(_runs_at(request, until) for request in found)
     ends = len(found) - warned
-    said = []
+    sentences = []
     if warned:
         end = (
             "is warned, and stopped at the date unless it ends before"
             if warned == 1
             else "are warned, and those that are left are stopped at the date"
         )
-        said.append(f"{count(warned, 'request')} there {end}.")
+        sentences.append(f"{count(warned, 'request')} there {end}.")
     if ends:
         end = "reaches its time limit" if ends == 1 else "reach their time limits"
-        said.append(f"{count(ends, 'request')} there {end} before the date.")
-    return tuple(said)
+        sentences.append(f"{count(ends, 'request')} there {end} before the date.")
+    return tuple(sentences)

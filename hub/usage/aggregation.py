@@ -107,7 +107,7 @@ def added_up(found: Iterable[UsageRow], by: UsageBy) -> tuple[UsageRow, ...]:
     for used in found:
         key = (used.day, used.week, used.term, used.owner, used.group, used.request_id, used.model)
         rows.setdefault(key, []).append(used)
-    made = [
+    totals = [
         parts[0]
         if len(parts) == 1
         else replace(
@@ -120,10 +120,10 @@ def added_up(found: Iterable[UsageRow], by: UsageBy) -> tuple[UsageRow, ...]:
         for parts in rows.values()
     ]
     if by is UsageBy.REQUEST:
-        return tuple(sorted(made, key=lambda row: (-row.last, row.request_id)))
+        return tuple(sorted(totals, key=lambda row: (-row.last, row.request_id)))
     if by in (UsageBy.DAY, UsageBy.WEEK, UsageBy.TERM):
-        return tuple(sorted(made, key=lambda row: row.first))
-    return tuple(sorted(made, key=lambda row: (row.owner, row.group, row.model)))
+        return tuple(sorted(totals, key=lambda row: row.first))
+    return tuple(sorted(totals, key=lambda row: (row.owner, row.group, row.model)))
 
 
 def every_day(rows: Sequence[UsageRow], since: float, until: float) -> tuple[UsageRow, ...]:
@@ -149,8 +149,8 @@ def waits_of_parts(window: Window, granted: Iterable[Granted]) -> list[dict[Kind
     for kind, at, waited in granted:
         parts[min(int((at - since) / width), last)].setdefault(kind, []).append(waited)
     for part in parts:
-        for several in part.values():
-            several.sort()
+        for waits_of_kind in part.values():
+            waits_of_kind.sort()
     return parts
 
 
@@ -161,8 +161,8 @@ def ranked(parts: Iterable[Mapping[Kind, Sequence[float]]]) -> Waits:
         for kind in sorted(part):
             rows.append(_wait_row(bucket, kind, part[kind]))
             whole.setdefault(kind, []).extend(part[kind])
-    together = [_wait_row(0, kind, sorted(whole[kind])) for kind in sorted(whole)]
-    return Waits(parts=tuple(rows), whole=tuple(together))
+    overall = [_wait_row(0, kind, sorted(whole[kind])) for kind in sorted(whole)]
+    return Waits(parts=tuple(rows), whole=tuple(overall))
 
 
 def waits(window: Window, granted: Iterable[Granted]) -> Waits:
@@ -237,6 +237,6 @@ def share(leased: Sequence[float], healthy: Sequence[float | None]) -> tuple[flo
     A device that fails under a lease is still on lease, so the fraction is capped at 1.
     """
     return tuple(
-        min(1.0, used / there) if there else None
-        for used, there in zip(leased, healthy, strict=True)
+        min(1.0, used / available) if available else None
+        for used, available in zip(leased, healthy, strict=True)
     )

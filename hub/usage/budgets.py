@@ -46,12 +46,12 @@ class BudgetQueries:
             if group:
                 names &= {group}
             now = self.clock()
-            lefts, terms = self.store.budgets(now), self.store.terms()
-            return budgets_out(lefts, self.store.groups(), terms, names, now)
+            balances, terms = self.store.budgets(now), self.store.terms()
+            return budgets_out(balances, self.store.groups(), terms, names, now)
 
 
 def budgets_out(
-    lefts: Iterable[BudgetBalance],
+    balances: Iterable[BudgetBalance],
     groups: Sequence[Group],
     terms: Sequence[Term],
     names: Iterable[str],
@@ -60,28 +60,28 @@ def budgets_out(
     """Return the budgets that bind in the groups of these names."""
     tree = GroupTree(groups)
     binding = {above.name for name in names for above in tree.ancestry(name)}
-    found = []
-    for left in lefts:
-        budget = next(g.budget for g in groups if g.name == left.group)
-        if left.group not in binding or budget is None:
+    entries = []
+    for balance in balances:
+        budget = next(g.budget for g in groups if g.name == balance.group)
+        if balance.group not in binding or budget is None:
             continue
         span = span_of(budget.period, terms, now)
-        found.append(
+        entries.append(
             BudgetOut(
-                group=left.group,
+                group=balance.group,
                 period=budget.period.value,
-                device_seconds=left.budget,
-                used=round(left.used, 3),
-                running=round(left.running, 3),
-                left=round(max(0.0, left.budget - left.used), 3),
+                device_seconds=balance.budget,
+                used=round(balance.used, 3),
+                running=round(balance.running, 3),
+                left=round(max(0.0, balance.budget - balance.used), 3),
                 starts_at=span[0] if span else None,
                 ends_at=span[1] if span else None,
                 warning=budget_warning(
-                    left.group,
+                    balance.group,
                     budget.period.value,
-                    left.used / left.budget if left.budget else None,
+                    balance.used / balance.budget if balance.budget else None,
                     early=EARLY,
                 ),
             )
         )
-    return found
+    return entries

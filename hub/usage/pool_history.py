@@ -76,6 +76,6 @@ class PoolHistoryCache:
         queued = aggregation.mean_levels(rest, levels.queued, levels.left, now)
         waits = aggregation.waits_of_parts(rest, granted)
         return [
-            HistoryBucket(leased=lent, queued=waited, waits=of_part)
-            for lent, waited, of_part in zip(leased, queued, waits, strict=False)
+            HistoryBucket(leased=leased_mean, queued=queued_mean, waits=of_part)
+            for leased_mean, queued_mean, of_part in zip(leased, queued, waits, strict=False)
         ]

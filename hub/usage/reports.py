@@ -79,7 +79,7 @@ class UsageReports:
         )
 
     def report(
-        self, who: Identity, asked: UsageQuery, *, groups_of: Collection[str] | None = None
+        self, who: Identity, query: UsageQuery, *, groups_of: Collection[str] | None = None
     ) -> UsageReport:
         """Return sums of device-seconds, their parts, and the ledger entries.
 
@@ -89,45 +89,45 @@ class UsageReports:
             InvalidInput: the span ends before it begins.
             NotFound: an administrator names a group that never existed.
         """
-        _check_span(asked.since, asked.until)
+        _check_span(query.since, query.until)
         store, now = self.store, self.clock()
-        which = self._which(who, asked)
-        budgets = self.budgets.budgets(who, asked.group, groups_of=groups_of)
+        which = self._which(who, query)
+        budgets = self.budgets.budgets(who, query.group, groups_of=groups_of)
         with store.together():
             by_owner = store.used(which, UsageBy.OWNER, now=now)
-            if asked.group and not by_owner and who.admin:
-                store.group(asked.group)
-            match asked.by:
+            if query.group and not by_owner and who.admin:
+                store.group(query.group)
+            match query.by:
                 case UsageBy.REQUEST:
                     found = store.used_requests(
-                        which, now=now, most=asked.rows + 1, counted=asked.counted
+                        which, now=now, most=query.rows + 1, counted=query.counted
                     )
                     rows, total = found.rows, found.total
                 case UsageBy.OWNER | UsageBy.USER | UsageBy.GROUP as by:
                     rows = regrouped(by_owner, which, by, groups=store.groups, terms=store.terms)
                     total = len(rows)
                 case _:
-                    rows = store.used(which, asked.by, now=now)
+                    rows = store.used(which, query.by, now=now)
                     total = len(rows)
             # Without requested entries, the ledger is not read at all.
-            most = asked.lines + 1 if asked.lines else 0
-            lines = store.ledger_lines(which, limit=most, before=asked.before) if most else ()
+            most = query.lines + 1 if query.lines else 0
+            lines = store.ledger_lines(which, limit=most, before=query.before) if most else ()
         return UsageReport(
             device_seconds=sum(used.total for used in by_owner),
             by_group=[usage_out(used) for used in by_owner],
-            by=asked.by.value,
-            since=asked.since,
-            until=asked.until,
-            rows=[row_out(used) for used in rows[: asked.rows]],
+            by=query.by.value,
+            since=query.since,
+            until=query.until,
+            rows=[row_out(used) for used in rows[: query.rows]],
             budgets=budgets,
-            rows_left_out=max(0, total - asked.rows),
-            ledger=[ledger_out(line) for line in reversed(lines[: asked.lines])],
-            ledger_complete=0 < most > len(lines) and asked.before is None,
+            rows_left_out=max(0, total - query.rows),
+            ledger=[ledger_out(line) for line in reversed(lines[: query.lines])],
+            ledger_complete=0 < most > len(lines) and query.before is None,
         )
 
-    def used(self, who: Identity, asked: UsageQuery, by: UsageBy) -> tuple[UsageRow, ...]:
+    def used(self, who: Identity, query: UsageQuery, by: UsageBy) -> tuple[UsageRow, ...]:
         """Return the same device-seconds as ``report``, summed by another key."""
-        which = self._which(who, asked)
+        which = self._which(who, query)
         return self.store.used(which, by, now=self.clock())
 
     def pool(self, who: Identity, span: str, group: str = "") -> HistoryOut:
@@ -155,17 +155,17 @@ class UsageReports:
     def teaches(self, who: Identity) -> list[str]:
         return sorted(self.store.taught_by(who.name))
 
-    def _which(self, who: Identity, asked: UsageQuery) -> LedgerFilter:
-        own = not asked.group if asked.mine is None else asked.mine
+    def _which(self, who: Identity, query: UsageQuery) -> LedgerFilter:
+        own = not query.group if query.mine is None else query.mine
         teaches = self.store.taught_by(who.name)
         viewer = Viewer(identity=who, teaches=teaches)
         return LedgerFilter(
             owner=who.name if own else None,
-            groups=self._with_those_below(asked.group) if asked.group else None,
+            groups=self._with_those_below(query.group) if query.group else None,
             reader=None if own or viewer.sees_all else who.name,
             reader_groups=teaches,
-            since=asked.since,
-            until=asked.until,
+            since=query.since,
+            until=query.until,
         )
 
     def _with_those_below(self, group: str) -> frozenset[str]:
@@ -241,11 +241,11 @@ def _check_span(since: float | None, until: float | None) -> None:
         raise InvalidInput("The span ends before it begins.", accepted="A 'since' before 'until'.")
 
 
-def _span(given: str) -> Span:
+def _span(text: str) -> Span:
     for span in get_args(Span):
-        if given == span:
+        if text == span:
             found: Span = span
             return found
     raise InvalidInput(
-        f"There is no span {given[:40]!r}.", accepted=f"One of: {', '.join(get_args(Span))}."
+        f"There is no span {text[:40]!r}.", accepted=f"One of: {', '.join(get_args(Span))}."
     )

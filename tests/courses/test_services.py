@@ -287,7 +287,7 @@ class TestReleasing:
             with pytest.raises(NotFound):
                 call()
 
-    def test_a_new_due_time_needs_no_files_and_the_same_files_are_not_a_new_version(
+    def test_a_new_due_date_needs_no_files_and_the_same_files_are_not_a_new_version(
         self, course: CourseSite
     ) -> None:
         body = ReleaseIn(due="2027-01-21 18:00 Europe/Berlin")
@@ -522,7 +522,7 @@ class TestMoreTime:
         with pytest.raises(NotFound):
             course.services.deadlines.extensions(TEACHER, "cs101", "ps9")
 
-    def test_an_outage_moves_the_due_times_of_all_courses(self, course: CourseSite) -> None:
+    def test_an_outage_moves_the_due_dates_of_all_courses(self, course: CourseSite) -> None:
         course.clock.now = DUE_AT + 2 * HOUR
         late = course.submit("x")
         assert late.standing == "late"

@@ -43,8 +43,8 @@ BODIES: dict[str, dict[str, dict[str, Any]]] = {
                 "seconds": 600,
             },
         },
-        "due time": {
-            "summary": "Another due time for a released assignment",
+        "due date": {
+            "summary": "Another due date for a released assignment",
             "value": {"due": "2027-02-03 18:00 Europe/Berlin"},
         },
     },

@@ -1,4 +1,4 @@
-"""Due times, extensions, outages and late rules."""
+"""Due dates, extensions, outages and late rules."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class TestReading:
             ("  2027-02-01  9:05   Asia/Kolkata ", "2027-02-01 03:35"),
         ],
     )
-    def test_a_due_time_is_a_moment(self, text: str, moment: str) -> None:
+    def test_a_due_date_is_a_moment(self, text: str, moment: str) -> None:
         found, zone = deadline_rules.read_due(text)
         assert found == at(moment)
         assert zone == text.rsplit(maxsplit=1)[-1]
@@ -83,21 +83,21 @@ class TestReading:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ("tomorrow", "'tomorrow' is not a due time."),
-            ("2027-02-01 18:00", "is not a due time."),
+            ("tomorrow", "'tomorrow' is not a due date."),
+            ("2027-02-01 18:00", "is not a due date."),
             ("2027-02-30 18:00 UTC", "is not in the calendar."),
             ("2027-02-01 25:00 UTC", "is not in the calendar."),
             ("2027-02-01 18:00 Mars/Olympus", "There is no zone Mars/Olympus."),
             ("9999-12-31 23:59 Etc/GMT-14", "9999-12-31 is not between the years 1970 and 2999."),
             ("3000-01-01 00:00 UTC", "is not between the years 1970 and 2999."),
             ("0001-01-01 00:00 UTC", "is not between the years 1970 and 2999."),
-            ("2027-02-01 18:00 ../../etc/passwd", "is not a due time."),
+            ("2027-02-01 18:00 ../../etc/passwd", "is not a due date."),
             ("2027-02-01 18:00 /etc/passwd", "There is no zone /etc/passwd."),
             ("2027-03-28 02:30 Europe/Berlin", "Europe/Berlin shows 02:30 never."),
             ("2026-10-25 02:30 Europe/Berlin", "Europe/Berlin shows 02:30 twice."),
         ],
     )
-    def test_a_malformed_due_time_is_refused_with_an_example(self, text: str, said: str) -> None:
+    def test_a_malformed_due_date_is_refused_with_an_example(self, text: str, said: str) -> None:
         with pytest.raises(InvalidInput) as refused:
             deadline_rules.read_due(text)
         assert refused.value.message.endswith(said)
@@ -168,7 +168,7 @@ class TestDue:
         alone = Member(course="cs101", person="ben")
         assert deadline_rules.due_for(PS1, alone, [extension(1, person="ada")], []) == 100 * DAY
 
-    def test_an_assignment_without_due_time_is_not_extended(self) -> None:
+    def test_an_assignment_without_due_date_is_not_extended(self) -> None:
         never = Assignment(course="cs101", name="ps1")
         assert (
             deadline_rules.due_for(never, ADA, [extension(1, person="ada")], [outage(0, DAY)])
@@ -194,7 +194,7 @@ class TestDue:
         was = outage(base + starts * HOUR, base + ends * HOUR, course)
         assert deadline_rules.due_for(PS1, ADA, [], [was]) == base + more * HOUR
 
-    def test_an_outage_after_an_extension_moves_only_the_extended_due_time(self) -> None:
+    def test_an_outage_after_an_extension_moves_only_the_extended_due_date(self) -> None:
         later = 101.5 * DAY
         was = [outage(later, later + HOUR)]
         assert deadline_rules.due_for(PS1, ADA, [], was) == 100 * DAY
@@ -230,7 +230,7 @@ class TestLateness:
         found = deadline_rules.lateness(1000.0 + after, 1000.0, TENTH)
         assert (found.standing, found.penalty, found.seconds) == (standing, penalty, max(0, after))
 
-    def test_without_due_time_no_submission_is_late(self) -> None:
+    def test_without_due_date_no_submission_is_late(self) -> None:
         assert deadline_rules.lateness(1e12, None, LateRule()).counts
 
     @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_an_image_only_on_machines_without_devices_is_refused_at_admission(world
         asked(world, "torch", NEW)
     assert str(refused.value) == (
         "torch@bbbbbbbbbbbb is not on far and local, where 1 device can be had. "
-        "What is there: base, torch. An administrator can load it there."
+        "Images there: base, torch. An administrator can load it there."
     )
 
 

@@ -335,7 +335,7 @@ def test_refusals_are_sentences(course: Carrel) -> None:
         (STUDENT1, ("fetch", "ps9"), "has no assignment ps9"),
         (STUDENT1, ("submit", "ps1"), "ps1 is not a folder"),
         (STUDENT1, ("release", "ps1"), "You do not teach a course."),
-        (TEACHER, ("release", "ps1", "--due", "soon"), "'soon' is not a due time."),
+        (TEACHER, ("release", "ps1", "--due", "soon"), "'soon' is not a due date."),
         (TEACHER, ("release", "ps9"), "has no assignment ps9"),
         (STUDENT1, ("show", "cs999"), "There is no course cs999."),
         (

@@ -313,7 +313,7 @@ def test_a_folder_is_uploaded_as_one_archive(course: Site) -> None:
     assert "data/x.csv (1 bytes)" in page or "data/x.csv (1 byte)" in page
 
 
-def test_a_due_time_changes_without_a_new_version(course: Site) -> None:
+def test_a_due_date_changes_without_a_new_version(course: Site) -> None:
     changed = FORM | {"assignment": "ps1", "due": "", "late": "none"}
     shown(send(course, RELEASE, **changed, files=[("", b"")]))
     made = released(course, "ps1")
