@@ -129,5 +129,5 @@ def test_an_unknown_recipe_is_refused_with_the_existing_ones(tmp_path: Path) -> 
         recipes.find(str(own(tmp_path, name="Ours Too")))
     with pytest.raises(InvalidInput, match="One of: cpu, cuda"):
         recipes.find("torch").lock("tpu")
-    with pytest.raises(InvalidInput, match="Leave it out"):
+    with pytest.raises(InvalidInput, match="Omit it"):
         recipes.find("base").lock("cuda")
