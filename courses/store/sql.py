@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, insert, select, update
 
 from ...hub.records.audit import AuditEntry
-from ...hub.store.sql.marks_and_audit import add_audit_entry
+from ...hub.store.sql.marks_and_audit import record_change
 from ...hub.store.sql.pool import group
 from ...hub.store.sql.tables import courses as tables_courses
 from ...hub.store.sql.transactions import Transactions
@@ -52,7 +52,7 @@ class SqlCourseStore:
         def work(connection: Connection) -> None:
             group(connection, course.name)
             _put(connection, tables_courses.courses, asdict(course), "name")
-            add_audit_entry(connection, change)
+            record_change(connection, change)
 
         self._write(work)
 
@@ -78,7 +78,7 @@ class SqlCourseStore:
             for member in members:
                 values = asdict(member) | {"role": str(member.role)}
                 _put(connection, tables_courses.course_members, values, "course", "person")
-            add_audit_entry(connection, change)
+            record_change(connection, change)
 
         self._write(work)
 
@@ -97,7 +97,7 @@ class SqlCourseStore:
     def put_assignment(self, assignment: Assignment, *, change: AuditEntry | None = None) -> None:
         def work(connection: Connection) -> None:
             _put_assignment(connection, assignment)
-            add_audit_entry(connection, change)
+            record_change(connection, change)
 
         self._write(work)
 
@@ -106,7 +106,7 @@ class SqlCourseStore:
     ) -> ReleasedVersion:
         def work(connection: Connection) -> ReleasedVersion:
             kept = _put_assignment(connection, assignment)
-            add_audit_entry(connection, change)
+            record_change(connection, change)
             known = _released_version(connection, kept, kept.version) if kept.version else None
             if known and (known.files, known.source) == (version.files, version.source):
                 return _tried_again(connection, known, version.tried)
@@ -198,7 +198,7 @@ class SqlCourseStore:
                 _put(connection, table, whose | {"number": submission.number}, *whose)
             else:
                 connection.execute(delete(table).where(*_same(table, whose)))
-            add_audit_entry(connection, change)
+            record_change(connection, change)
 
         self._write(work)
 
@@ -214,7 +214,7 @@ class SqlCourseStore:
         def work(connection: Connection) -> None:
             _assignment(connection, run.course, run.assignment)
             connection.execute(insert(tables_courses.grading_runs).values(asdict(run)))
-            add_audit_entry(connection, change)
+            record_change(connection, change)
 
         self._write(work)
 
@@ -256,7 +256,7 @@ class SqlCourseStore:
         def work(connection: Connection) -> None:
             _submission(connection, feedback.submission)
             _put(connection, tables_courses.feedback, rows.feedback_data(feedback), "submission")
-            add_audit_entry(connection, change)
+            record_change(connection, change)
 
         self._write(work)
 
@@ -275,7 +275,7 @@ class SqlCourseStore:
         def work(connection: Connection) -> None:
             _assignment(connection, extension.course, extension.assignment)
             connection.execute(insert(tables_courses.extensions).values(asdict(extension)))
-            add_audit_entry(connection, change)
+            record_change(connection, change)
 
         self._write(work)
 
@@ -293,7 +293,7 @@ class SqlCourseStore:
 
         def work(connection: Connection) -> None:
             connection.execute(delete(table).where(*_same(table, whose)))
-            add_audit_entry(connection, change)
+            record_change(connection, change)
 
         self._write(work)
 
@@ -305,7 +305,7 @@ class SqlCourseStore:
     def add_outage(self, outage: Outage, *, change: AuditEntry | None = None) -> None:
         def work(connection: Connection) -> None:
             connection.execute(insert(tables_courses.outages).values(asdict(outage)))
-            add_audit_entry(connection, change)
+            record_change(connection, change)
 
         self._write(work)
 

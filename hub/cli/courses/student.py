@@ -145,14 +145,16 @@ def submit_command(
 def _submitted(client: Client, course: str, assignment: str, body: SubmitIn) -> ReceiptOut:
     """Submit; ask before files that lack a notebook replace what was submitted before."""
     try:
-        return client.hand_in(course, assignment, body)
+        return client.submit_assignment(course, assignment, body)
     except Conflict as error:
         if error.field != "incomplete":
             raise
         if not confirmed(f"{plain(error.message)} Submit without?"):
             error.accepted = f"{error.accepted} (--incomplete)"
             raise
-    return client.hand_in(course, assignment, body.model_copy(update={"incomplete": True}))
+    return client.submit_assignment(
+        course, assignment, body.model_copy(update={"incomplete": True})
+    )
 
 
 def _receipt(receipt: ReceiptOut) -> None:

@@ -14,7 +14,7 @@ from ...scheduling.model.snapshot import BudgetBalance, Group
 from ...usage import budget_balance
 from ...usage.budget_balance import Charged, Open
 from ..rules import checks
-from .marks_and_audit import add_audit_entry
+from .marks_and_audit import record_change
 from .pool import group
 from .tables.core import leases, ledger, requests, reservations, terms
 from .transactions import Transactions
@@ -38,12 +38,12 @@ def put_term(connection: Connection, term: Term, change: AuditEntry | None) -> N
     changed = connection.execute(update(terms).where(terms.c.name == term.name).values(columns))
     if not changed.rowcount:
         connection.execute(insert(terms).values(name=term.name, **columns))
-    add_audit_entry(connection, change)
+    record_change(connection, change)
 
 
 def remove_term(connection: Connection, name: str, change: AuditEntry | None) -> bool:
     removed = connection.execute(delete(terms).where(terms.c.name == name)).rowcount
-    add_audit_entry(connection, change if removed else None)
+    record_change(connection, change if removed else None)
     return bool(removed)
 
 
@@ -82,12 +82,12 @@ def put_reservation(connection: Connection, new: Reservation, change: AuditEntry
             why=new.why,
         )
     )
-    add_audit_entry(connection, change)
+    record_change(connection, change)
 
 
 def remove_reservation(connection: Connection, name: str, change: AuditEntry | None) -> bool:
     removed = connection.execute(delete(reservations).where(reservations.c.id == name)).rowcount
-    add_audit_entry(connection, change if removed else None)
+    record_change(connection, change if removed else None)
     return bool(removed)
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, insert, or_, select
 
 from ...records.audit import AuditEntry
 from ...records.images import ImageUse, Pin
-from .marks_and_audit import add_audit_entry
+from .marks_and_audit import record_change
 from .pool import group
 from .tables.core import pins, requests
 from .transactions import Transactions
@@ -65,12 +65,12 @@ def put_pin(connection: Connection, pin: Pin, change: AuditEntry | None) -> None
             set_at=pin.set_at,
         )
     )
-    add_audit_entry(connection, change)
+    record_change(connection, change)
 
 
 def remove_pin(connection: Connection, name: str, image: str, change: AuditEntry | None) -> bool:
     removed = _unpin(connection, name, image)
-    add_audit_entry(connection, change if removed else None)
+    record_change(connection, change if removed else None)
     return removed
 
 

@@ -29,7 +29,7 @@ def remove_group(
     connection.execute(update(groups).where(groups.c.name == name).values(removed_at=at))
     connection.execute(delete(group_teachers).where(group_teachers.c.group_name == name))
     connection.execute(delete(pins).where(pins.c.group_name == name))
-    add_audit_entry(connection, change)
+    record_change(connection, change)
 
 
 def node_names(connection: Connection) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ def put_mark(connection: Connection, mark: Mark, change: AuditEntry | None) -> N
             until=mark.until,
         )
     )
-    add_audit_entry(connection, change)
+    record_change(connection, change)
 
 
 def remove_mark(
@@ -57,7 +57,7 @@ def remove_mark(
 ) -> bool:
     removed = _unmark(connection, target, kind)
     if removed:
-        add_audit_entry(connection, change)
+        record_change(connection, change)
     return removed
 
 
@@ -66,7 +66,7 @@ def _unmark(connection: Connection, target: str, kind: MarkKind) -> bool:
     return bool(connection.execute(query).rowcount)
 
 
-def add_audit_entry(connection: Connection, change: AuditEntry | None) -> None:
+def record_change(connection: Connection, change: AuditEntry | None) -> None:
     """Add the audit entry of a change that this transaction makes.
 
     Raises:

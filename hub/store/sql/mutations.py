@@ -19,7 +19,7 @@ from ...transitions import lifecycle, owner_changes
 from ...transitions.transition import LeaseInterval, Transition, event_data
 from ..rules.conversions import NodeSelector, QuotaCheck
 from . import pool, queries
-from .marks_and_audit import add_audit_entry
+from .marks_and_audit import record_change
 from .tables.core import attempts, events, labels, lease_devices, leases, ledger, nodes, requests
 from .tables.pool_rows import read_devices, read_groups, read_marks
 from .tables.request_rows import (
@@ -165,7 +165,7 @@ def store_transition(
     if request.lease is not None and step.credit:
         _credit(connection, request.lease)
     _add_transition_events(connection, step)
-    add_audit_entry(connection, step.audit)
+    record_change(connection, step.audit)
     return request
 
 

@@ -82,7 +82,7 @@ class SqlStore(SqlCalendar, SqlImagePins):
     def put_group(self, group: Group, *, change: AuditEntry | None = None) -> None:
         def work(connection: Connection) -> None:
             pool.put_group(connection, group)
-            marks_and_audit.add_audit_entry(connection, change)
+            marks_and_audit.record_change(connection, change)
 
         self._write(work)
 
@@ -100,7 +100,7 @@ class SqlStore(SqlCalendar, SqlImagePins):
     ) -> None:
         def work(connection: Connection) -> None:
             pool.set_teachers(connection, group, teachers)
-            marks_and_audit.add_audit_entry(connection, change)
+            marks_and_audit.record_change(connection, change)
 
         self._write(work)
 
