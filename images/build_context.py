@@ -35,7 +35,7 @@ _WHEEL = "source=wheel,"
 
 @contextmanager
 def context(recipe: Recipe, variant: str, wheelhouse: Path | None) -> Iterator[Path]:
-    """Yield a temporary folder with everything that the Dockerfile may use.
+    """Yield a temporary folder with all files that the Dockerfile may use.
 
     Raises:
         InvalidInput: the lock file or the folder of wheels is missing.

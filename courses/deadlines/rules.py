@@ -211,7 +211,7 @@ def _merged(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def lateness(at: float, due: float | None, rule: LateRule) -> Lateness:
-    """The lateness of a submission; the due moment itself is on time."""
+    """Return the lateness of a submission; at the due date itself it is on time."""
     if due is None or at <= due:
         return Lateness(standing=LatenessState.ON_TIME)
     late = at - due

@@ -142,7 +142,7 @@ class CourseStore(Protocol):
     ) -> dict[int, Feedback]:
         """The feedback, by submission."""
 
-    # -- deadlines ------------------------------------------------------------------------
+    # -- due dates ------------------------------------------------------------------------
 
     def extend(self, extension: Extension, *, change: AuditEntry | None = None) -> None:
         """Raises NotFound where there is no such assignment."""

@@ -1,8 +1,8 @@
 """Enforce budgets on running requests: warn once, then give notice and stop.
 
-A running request gets one event in its history when little of its budget is left. When the
-budget is used up, it gets a notice and the grace period, and is stopped. Queued requests stay
-queued. Between two terms nothing starts on a budget per term, and running requests go on.
+A running request gets a single event in its history when little of its budget is left. When the
+budget is used up, the request gets a notice, and is stopped after the grace period. Queued requests
+stay queued. Between two terms no request starts on a per-term budget, and running ones continue.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOW_EVENT = "budget_low"
 
 
 class BudgetEnforcement:
-    """Called by the loop; what it remembers may be lost."""
+    """Called by the loop; its state may be lost."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

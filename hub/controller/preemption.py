@@ -28,7 +28,7 @@ from .loop_memory import Pairs
 log = logging.getLogger(__name__)
 
 WITHDRAWAL_SECONDS = 5.0
-"""How often notices are checked for withdrawal; each is checked at its end in any case."""
+"""Seconds between checks of notices for withdrawal; a notice is also checked at its end."""
 
 Delivery = tuple[str, "partial[None]"]
 """A key, and an action that may take long; actions with the same key never overlap."""

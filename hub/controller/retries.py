@@ -65,6 +65,6 @@ def _failed_starts(context: Context, request: RequestRecord) -> int:
 
 
 def _state_changes(context: Context, request: RequestRecord) -> list[tuple[int, Json]]:
-    """Return the epoch and new state of each of its state changes, in order."""
+    """Return the epoch and the new state of its state changes, in order."""
     events = context.store.events(request.id, kinds=frozenset({"state"}))
     return [(event.epoch, event.data.get("state")) for event in events]

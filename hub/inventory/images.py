@@ -45,7 +45,7 @@ class ImageCatalogue:
             devices: number of requested devices.
 
         Raises:
-            InvalidInput: no engine has the image, or none with so many devices; the message lists
+            InvalidInput: no engine has the image, or none with enough devices; the message lists
                 the available images.
             Unavailable: no engine has reported its images yet.
         """
@@ -224,7 +224,7 @@ class ImageCatalogue:
 def _check_devices(
     image: Image, images: Sequence[Image], pool: Collection[Device], wanted: int
 ) -> None:
-    """Raise InvalidInput if no node with so many devices has the image."""
+    """Raise InvalidInput if no node with enough devices has the image."""
     able = {node for node, count in Counter(d.node for d in pool).items() if count >= wanted}
     if not able or able.intersection(image.nodes):
         return

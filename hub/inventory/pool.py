@@ -84,7 +84,7 @@ def device_out(device: Device, holding: Allocation | None, viewer: Viewer) -> De
 
 
 def why_not_lent(device: Device) -> str:
-    """Say why it takes no new requests; empty if it does."""
+    """Return why the device accepts no new requests; empty if it does."""
     if device.quarantine is not None:
         return f"In quarantine: {device.quarantine.why}"
     if device.health is not Health.OK:

@@ -20,7 +20,7 @@ _TIMEOUT_SECONDS = 10.0
 _CHECK_SECONDS = 2.0
 _PAGE = 200
 _BATCH = 25
-"""Users per call; JupyterHub handles so many well within the timeout."""
+"""Users per call; JupyterHub handles this number well within the timeout."""
 _RETRYABLE = frozenset({408, 425, 429})
 """Temporary failures; JupyterHub answers 429 when too many servers start at the same time."""
 _NOTHING_READ: tuple[Instant, tuple[HubUser, ...]] = (Instant(-inf), ())

@@ -1,4 +1,4 @@
-"""A cache of utilization and wait times in past periods, which do not change any more.
+"""A cache of utilization and wait times in past periods, which no longer change.
 
 Views of the pool's history repeat the same weeks except for the newest hours. Only periods that
 are not cached or not over are read from the store.

@@ -97,7 +97,7 @@ def check_unchanged(connection: Connection, change: AuditEntry) -> None:
 
 
 def add_entry(connection: Connection, change: AuditEntry) -> None:
-    """Add a line to the audit list; there is no other way to write to it."""
+    """Append an entry to the audit log; all writes to the log go through here."""
     made = connection.execute(
         insert(changes).values(
             at=change.at,

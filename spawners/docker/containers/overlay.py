@@ -56,7 +56,7 @@ def _host(options: Body, template: Body) -> dict[str, Json]:
 
 
 def _environment(lower: Sequence[str], upper: Sequence[str]) -> list[Json]:
-    """Keep each variable once; the last value wins."""
+    """Merge two lists of variables; ``upper`` takes precedence."""
     variables: dict[str, Json] = {}
     for entry in (*lower, *upper):
         variables[entry.partition("=")[0]] = entry

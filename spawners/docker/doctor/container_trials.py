@@ -32,11 +32,11 @@ _FROM, _TO = 32768, 60999
 _PROBE: Final = """
 import json, socket, sys
 here, ports, there, port = json.loads(sys.argv[1])
-for each in ports:
+for hub_port in ports:
     try:
-        socket.create_connection((here, each), timeout=3).close()
+        socket.create_connection((here, hub_port), timeout=3).close()
     except OSError as error:
-        print(f"Port {each} of {here} is not reachable: {error}.")
+        print(f"Port {hub_port} of {here} is not reachable: {error}.")
 print("tried", flush=True)
 with socket.create_server((there, port)) as server:
     server.settimeout(5)

@@ -30,7 +30,7 @@ class AttemptOutcome:
 
 
 class StartFailed(Exception):
-    """Nothing was executed; the text gives the reason and a remedy."""
+    """The job could not start; the text says why and what to do."""
 
 
 def plain(text: str) -> str:

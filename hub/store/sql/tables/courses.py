@@ -1,4 +1,4 @@
-"""The tables of courses, in the same database as everything else.
+"""The tables of courses, in the same database as the core tables.
 
 Submissions are never deleted, so that there is no cascade. The name of a course is the name of its
 group, and files are identified by the SHA-256 of their content.
