@@ -232,8 +232,8 @@ class CourseCalls(Connection):
 
 def _call(method: str, path: str, body: BaseModel) -> Call:
     # Defaults are not sent, so that an older service understands the request.
-    given: Mapping[str, object] = body.model_dump(mode="json", exclude_unset=True)
-    return Call(method=method, path=path, json=given)
+    fields: Mapping[str, object] = body.model_dump(mode="json", exclude_unset=True)
+    return Call(method=method, path=path, json=fields)
 
 
 def _course(course: str) -> str:

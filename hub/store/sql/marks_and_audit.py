@@ -98,7 +98,7 @@ def check_unchanged(connection: Connection, change: AuditEntry) -> None:
 
 def add_entry(connection: Connection, change: AuditEntry) -> None:
     """Append an entry to the audit log; all writes to the log go through here."""
-    made = connection.execute(
+    added = connection.execute(
         insert(changes).values(
             at=change.at,
             who=change.who,
@@ -110,8 +110,8 @@ def add_entry(connection: Connection, change: AuditEntry) -> None:
         )
     )
     version = edits.current()
-    if version is not None and made.inserted_primary_key is not None:
-        version.own.add(made.inserted_primary_key[0])
+    if version is not None and added.inserted_primary_key is not None:
+        version.own.add(added.inserted_primary_key[0])
 
 
 def find_changes(connection: Connection, which: ChangeFilter) -> tuple[AuditEntry, ...]:
