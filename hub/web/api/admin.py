@@ -77,13 +77,13 @@ def people(web: Carrel, who: Reader) -> PeopleOut:
 def add_person(
     web: Carrel, who: Writer, body: Annotated[PersonIn, Depends(json_body(PersonIn))]
 ) -> PasswordOut:
-    """With a random password, which only this answer contains."""
+    """The account gets a random password, which only this response contains."""
     return web.administration.add_person(who, body)
 
 
 @router.post("/people/{name}/password", summary="Reset a password")
 def reset_password(web: Carrel, who: Writer, name: Person) -> PasswordOut:
-    """A random password, which only this answer contains. It also ends the delay after failed
+    """Sets a random password, which only this response contains. Also ends the delay after failed
     sign-ins.
     """
     return web.administration.reset_password(who, name)
@@ -131,7 +131,7 @@ def quarantine(
     target: Target,
     body: Annotated[QuarantineIn, Depends(json_body(QuarantineIn))],
 ) -> ConsequencesOut:
-    """No new work starts on it until it is released, whatever state it reports; running work
+    """No new work starts on it until it is released, even if it reports no error; running work
     continues.
     """
     return web.administration.quarantine(who, target, body)

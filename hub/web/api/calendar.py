@@ -63,5 +63,5 @@ def reserve(
 
 @router.delete("/reservations/{name}", status_code=204, summary="Remove a reservation")
 def unreserve(web: Carrel, who: Writer, name: Name) -> None:
-    """Its devices become available to all groups again."""
+    """The reserved devices become available to all groups again."""
     web.administration.unreserve(who, name)

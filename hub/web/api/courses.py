@@ -233,7 +233,7 @@ def submit(
     assignment: AssignmentName,
     body: Annotated[SubmitIn, Depends(json_body(SubmitIn))],
 ) -> ReceiptOut:
-    """For students. The answer comes after all files are stored; a refused submission stores
+    """For students. The response comes after all files are stored; a refused submission stores
     nothing.
 
     The time of the server counts. Sending the files of the last submission again returns the same
@@ -255,7 +255,7 @@ def receipts(
     return web.courses.submissions.receipts(who, course, assignment, person=person)
 
 
-@router.get("/submissions/{submission}", summary="The submissions")
+@router.get("/submissions/{submission}", summary="One submission")
 def handed_in(web: Carrel, who: Reader, submission: SubmissionId) -> HandedInOut:
     """A submission with its files, for its student, teachers and graders."""
     return web.courses.submissions.files(who, submission)
@@ -288,8 +288,8 @@ def grade(
     assignment: AssignmentName,
     body: Annotated[GradeIn, Depends(json_body(GradeIn))],
 ) -> GradingOut:
-    """For teachers and graders: a request on the pool. Returns the open run for the same work, if
-    any.
+    """For teachers and graders: runs as a request on the pool. Returns the open run for the same
+    work, if any.
     """
     return web.courses.grading.start(who, course, assignment, body)
 
@@ -312,7 +312,7 @@ def release_feedback(
     assignment: AssignmentName,
     body: Annotated[FeedbackIn, Depends(json_body(FeedbackIn))],
 ) -> ConsequencesOut:
-    """For teachers and graders: one student. Replaces earlier feedback."""
+    """For teachers and graders: releases the feedback of one student. Replaces earlier feedback."""
     return web.courses.feedback.release(who, course, assignment, body.person)
 
 
@@ -327,7 +327,7 @@ def feedback(web: Carrel, who: Reader, submission: SubmissionId) -> FeedbackOut:
 
 @router.get("/outages", summary="Outages")
 def outages(web: Carrel, who: Reader) -> OutagesOut:
-    """Those of all courses, and of the caller's courses."""
+    """Outages that apply to all courses, and those of the caller's courses."""
     return web.courses.deadlines.outages(who)
 
 

@@ -233,9 +233,9 @@ def read_file(
 def quotes(
     web: Carrel, who: Reader, body: Annotated[QuotesIn, Depends(json_body(QuotesIn))]
 ) -> QuotesOut:
-    """One answer for each question, in order, each as if it alone were submitted now.
+    """One quote for each request, in order, as if that request alone were submitted now.
 
-    Nothing is reserved. For a request that would be refused, `admitted` is false and the answer
+    Nothing is reserved. For a request that would be refused, `admitted` is false and the quote
     contains the refusal; `expected_at` is known for requests on the first page of the queue.
     """
     return QuotesOut(quotes=web.quotes.quotes(who, body.quotes))

@@ -25,5 +25,5 @@ def me(web: Carrel, who: Reader) -> MeOut:
 
 @router.get("/groups", tags=["service"], summary="The groups I may use")
 def groups(web: Carrel, who: Reader) -> GroupsOut:
-    """With the limits that apply to the caller now."""
+    """The caller's groups, with the limits that apply to the caller now."""
     return web.membership.groups(who)
