@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..hub.accounts.store import Accounts
 from ..hub.files.safe_fs import Owner
 from ..hub.runtime.context import Context
 from .administration.folders import CourseFolders
@@ -19,6 +20,7 @@ from .grading_runs.service import GradingService
 from .model.interfaces import Blobs, CourseStore
 from .roster.access import CourseAccess
 from .roster.class_list import ClassList
+from .roster.missing_accounts import MissingAccounts
 from .roster.service import RosterService
 from .sandbox.interface import SandboxFactory
 from .submissions.service import SubmissionService
@@ -36,6 +38,7 @@ class CourseServices:
     class_list: ClassList
     administration: CourseAdministration
     roster: RosterService
+    missing_accounts: MissingAccounts
     assignments: AssignmentService
     overview: AssignmentOverview
     deadlines: DeadlineService
@@ -56,6 +59,7 @@ class CourseServices:
         sandboxes: SandboxFactory | None = None,
         root: Path | None = None,
         owner: Owner | None = None,
+        accounts: Accounts | None = None,
     ) -> CourseServices:
         """Connect the services.
 
@@ -63,9 +67,11 @@ class CourseServices:
             sandboxes: in which releases are checked; None to check none.
             root: the folder of all courses; None where nothing is graded.
             owner: the account that sessions run as, where that is not the service's.
+            accounts: Carrel's own accounts; None where the site uses another authenticator.
         """
         access, class_list = CourseAccess(context, store), ClassList(context, store)
-        roster = RosterService(access, class_list)
+        missing_accounts = MissingAccounts(access, class_list, accounts)
+        roster = RosterService(access, class_list, missing_accounts)
         grading = GradingService(access, class_list, blobs, root)
         delivery = FeedbackDelivery(access, blobs)
         return cls(
@@ -73,6 +79,7 @@ class CourseServices:
             class_list=class_list,
             administration=CourseAdministration(access, class_list, roster),
             roster=roster,
+            missing_accounts=missing_accounts,
             assignments=AssignmentService(access, blobs, sandboxes),
             overview=AssignmentOverview(access, delivery),
             deadlines=DeadlineService(access, class_list),

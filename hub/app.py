@@ -107,6 +107,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
         sandboxes=partial(plugins.load_sandbox, state, settings),
         root=state.courses,
         owner=homes.owner,
+        accounts=accounts,
     )
 
     @contextlib.asynccontextmanager

@@ -22,6 +22,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from carrel.courses.files.blobs import FolderBlobs
 from carrel.courses.services import CourseServices
 from carrel.courses.store import SqlCourseStore
+from carrel.hub.accounts.store import Accounts
 from carrel.hub.interfaces.store import Store
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.quota.accounting import HALF_LIFE
@@ -39,9 +40,10 @@ def new_course_store(store: Store) -> SqlCourseStore:
     return SqlCourseStore(cast(SqlStore, store).transactions)
 
 
-def new_courses(context: Context) -> CourseServices:
+def new_courses(context: Context, accounts: Accounts | None = None) -> CourseServices:
     """Return the services of courses over the store of ``context``."""
-    return CourseServices.build(context, new_course_store(context.store), TemporaryBlobs())
+    store = new_course_store(context.store)
+    return CourseServices.build(context, store, TemporaryBlobs(), accounts=accounts)
 
 
 class TemporaryTransactions(Transactions):

@@ -98,7 +98,8 @@ class CourseAdministration:
         known = self.access.store.members(body.name)
         unlisted = self.class_list.unlisted(body.name, known, fresh=bool(rows))
         roster = roster_change(body.name, rows, known, unlisted=unlisted)
-        return group, roster, [*consequences, *self._notes(body, roster)]
+        missing = self.roster.missing_accounts.sentences(row.person for row in rows)
+        return group, roster, [*consequences, *self._notes(body, roster), *missing]
 
     def clone(self, who: Identity, source: str, body: CloneIn) -> CourseOut:
         """Create a course with the quota, image and assignments of another, without members.

@@ -14,6 +14,7 @@ from ..model.records import CourseRole
 from .access import GRADERS, TEACHERS, CourseAccess, check_not_archived
 from .class_list import ClassList, member_out
 from .csv_import import RosterChange, read_roster, roster_change
+from .missing_accounts import MissingAccounts
 
 _UNCHANGED = "Nothing changes."
 
@@ -24,14 +25,18 @@ class RosterService:
 
     access: CourseAccess
     class_list: ClassList
+    missing_accounts: MissingAccounts
 
     def members(self, who: Identity, course: str) -> MembersOut:
         """All members by name, also those who have left. For teachers and graders."""
         context = self.access.context
         self.access.membership(who, course, GRADERS)
+        members, teachers = self.class_list.members(course), context.store.teachers(course)
+        here = [each.person for each in members if each.left_at is None]
         return MembersOut(
-            teachers=list(context.store.teachers(course)),
-            members=[member_out(each) for each in self.class_list.members(course)],
+            teachers=list(teachers),
+            members=[member_out(each) for each in members],
+            without_account=self.missing_accounts.of((*here, *teachers)),
         )
 
     def update(
@@ -41,14 +46,16 @@ class RosterService:
         membership = self.access.membership(who, course, TEACHERS)
         check_not_archived(membership.course)
         known = self.access.store.members(course)
+        rows = read_roster(students)
         change = roster_change(
             course,
-            read_roster(students),
+            rows,
             known,
             unlisted=self.class_list.unlisted(course, known, fresh=True),
             teachers=self.access.context.store.teachers(course),
         )
         sentences = list(change.sentences()) or [_UNCHANGED]
+        sentences += self.missing_accounts.sentences(row.person for row in rows)
         if not change.empty:
             self.access.check_unchanged(who, AuditAction.ROSTER_SET, course)
         if not (dry_run or change.empty):

@@ -155,6 +155,7 @@ class Client:
     archive_course = _blocking(AsyncClient.archive_course)
     course_members = _blocking(AsyncClient.course_members)
     set_roster = _blocking(AsyncClient.set_roster)
+    create_accounts = _blocking(AsyncClient.create_accounts)
     assignments = _blocking(AsyncClient.assignments)
     release = _blocking(AsyncClient.release)
     fetch_assignment = _blocking(AsyncClient.fetch_assignment)

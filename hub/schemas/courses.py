@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from .admin import PasswordOut
 from .base import LARGEST, In, Moment, Out
 from .calendar import BudgetIn
 from .names import USER_LENGTH
@@ -184,8 +185,25 @@ class MemberOut(Out):
 
 
 class MembersOut(Out):
+    """The people of a course, including members who have left.
+
+    ``without_account`` are those who cannot sign in yet; empty where the site's accounts are not
+    Carrel's own.
+    """
+
     teachers: list[str]
     members: list[MemberOut]
+    without_account: list[str] = []
+
+
+class NewAccountsOut(Out):
+    """New accounts of a class with their passwords, which are shown only once.
+
+    ``remaining`` is the number of members who still have none: repeat the call.
+    """
+
+    created: list[PasswordOut]
+    remaining: int = 0
 
 
 class FileRefOut(Out):

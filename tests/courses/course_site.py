@@ -8,6 +8,7 @@ from pathlib import Path
 
 from carrel.courses.sandbox.interface import SandboxFactory
 from carrel.courses.services import CourseServices
+from carrel.hub.accounts.store import Accounts
 from carrel.hub.files.safe_fs import Owner
 from carrel.hub.records.audit import ChangeFilter
 from carrel.hub.records.identity import Identity
@@ -58,6 +59,7 @@ def build_site(
     sandboxes: SandboxFactory | None = None,
     root: Path | None = None,
     owner: Owner | None = None,
+    accounts: Accounts | None = None,
 ) -> CourseSite:
     clock, hub, backend = Clock(START), FakeHub(), FakeBackend()
     hub.people.add("gus")
@@ -69,6 +71,7 @@ def build_site(
         sandboxes=sandboxes,
         root=root,
         owner=owner,
+        accounts=accounts,
     )
     return CourseSite(services, clock, hub, backend)
 

@@ -8,9 +8,10 @@ import click
 
 from ...client import Client
 from ...errors import InvalidInput
+from ...messages import units
 from ...schemas import parsers
-from ...schemas.admin import ConsequencesOut
-from ...schemas.courses import CloneIn, CourseIn, CourseOut
+from ...schemas.admin import ConsequencesOut, PasswordOut
+from ...schemas.courses import CloneIn, CourseIn, CourseOut, NewAccountsOut
 from ..common import display
 from ..common.client_command import ClientCommand, ListOptions, json_option, site_option
 from ..common.notes import confirmed, note
@@ -260,6 +261,44 @@ def roster_command(
         display.as_json(shown)
     elif shown.changes:
         click.echo("The roster is applied." if shown.saved else "Nothing was changed.")
+
+
+@course_command.command("accounts", cls=ClientCommand)
+@click.argument("course")
+@click.option("--create", is_flag=True, help="Create them, and print their passwords once.")
+@json_option
+@site_option
+def accounts_command(*, course: str, create: bool, as_json: bool, site: str | None) -> None:
+    """List the members of a course without an account, or create their accounts (teachers).
+
+    For sites whose accounts are Carrel's own. With --create, one line for each new account is
+    printed: its name and its random password, separated by a comma.
+
+    \b
+    Examples:
+      carrel course accounts cs101
+      carrel course accounts cs101 --create > passwords.csv
+    """
+    with Client.from_environment(site) as client:
+        if not create:
+            missing = client.course_members(course).without_account
+            if as_json:
+                display.as_json(missing)
+            else:
+                click.echo("\n".join(missing) or f"Every member of {course} has an account.")
+            return
+        created: list[PasswordOut] = []
+        while (found := client.create_accounts(course)).created:
+            created.extend(found.created)
+            if not as_json:
+                for each in found.created:
+                    click.echo(f"{each.name},{each.password}")
+    if as_json:
+        display.as_json(NewAccountsOut(created=created, remaining=found.remaining))
+    elif found.remaining:
+        note(f"{units.count(found.remaining, 'member')} could not get an account.")
+    elif not created:
+        note(f"Every member of {course} has an account.")
 
 
 def _show_class(client: Client, course: str, *, as_json: bool) -> None:

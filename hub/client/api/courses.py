@@ -23,6 +23,7 @@ from ...schemas.courses import (
     HandedInOut,
     HandOutOut,
     MembersOut,
+    NewAccountsOut,
     OutageIn,
     OutageOut,
     OutagesOut,
@@ -95,6 +96,11 @@ class CourseCalls(Connection):
             silence=_CLASS_SECONDS,
         )
         return self._read(await self._transport.send(call), ConsequencesOut)
+
+    async def create_accounts(self, course: str) -> NewAccountsOut:
+        """Create missing accounts of a class, as many as fit into one call."""
+        call = Call(method="POST", path=f"{_course(course)}/accounts", silence=_CLASS_SECONDS)
+        return self._read(await self._transport.send(call), NewAccountsOut)
 
     # -- assignments ----------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from ...schemas.courses import (
     HandedInOut,
     HandOutOut,
     MembersOut,
+    NewAccountsOut,
     OutageIn,
     OutagesOut,
     ReceiptOut,
@@ -105,6 +106,12 @@ def roster(
 ) -> ConsequencesOut:
     """For teachers. Students who are not listed leave the course; their submissions are kept."""
     return web.courses.roster.update(who, course, body.students, dry_run=dry_run)
+
+
+@router.post("/courses/{course}/accounts", summary="Create the missing accounts of a class")
+def create_accounts(web: Carrel, who: Writer, course: CourseName) -> NewAccountsOut:
+    """For teachers, where accounts are Carrel's own. Repeat the call while some remain."""
+    return web.courses.missing_accounts.create(who, course)
 
 
 @router.post(

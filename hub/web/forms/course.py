@@ -200,7 +200,9 @@ def person_or_section(fields: Mapping[str, str]) -> tuple[str, str]:
     """Return either a student or a section. Raises InvalidInput if neither is selected."""
     whom = fields.get("whom", "").strip()
     if not whom:
-        raise InvalidInput("For whom?", accepted="A section or a student.", field="person")
+        raise InvalidInput(
+            "No student or section is selected.", accepted="A student or a section.", field="person"
+        )
     if whom.startswith(_SECTION):
         return "", whom.removeprefix(_SECTION).strip()[:200]
     return whom[:USER_LENGTH], ""

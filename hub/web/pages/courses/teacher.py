@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from ....errors import CarrelError, InvalidInput
 from ....records.edits import ChangedMeanwhile
 from ....schemas.admin import ConsequencesOut
-from ....schemas.courses import MemberOut
+from ....schemas.courses import MemberOut, NewAccountsOut
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
 from ...dependencies.course_paths import CourseName
@@ -141,12 +141,23 @@ def roster(web: Carrel, visitor: Guest, course: CourseName, sent: Uploads) -> Re
     return _people(web, visitor, course, effect=effect, table=table, filled=sent.fields)
 
 
+@router.post("/people/accounts")
+def create_accounts(web: Carrel, visitor: Guest, course: CourseName, _: Form) -> Response:
+    """Create the missing accounts of the class, and show their passwords once."""
+    try:
+        created = web.courses.missing_accounts.create(visitor.identity, course)
+    except CarrelError as error:
+        return _people(web, visitor, course, error=error)
+    return _people(web, visitor, course, created=created)
+
+
 def _people(
     web: WebContext,
     visitor: Visitor,
     course: str,
     *,
     effect: ConsequencesOut | None = None,
+    created: NewAccountsOut | None = None,
     table: str = "",
     error: CarrelError | None = None,
     filled: Mapping[str, str] | None = None,
@@ -158,6 +169,8 @@ def _people(
         version=version,
         course=web.courses.administration.show(who, course),
         teachers=found.teachers,
+        without_account=found.without_account,
+        created=created,
         sections=by_section([each for each in found.members if each.left_at is None]),
         left=[each for each in found.members if each.left_at is not None],
         effect=effect,

@@ -72,6 +72,7 @@ def course(carrel: Carrel) -> Carrel:
     assert made.output == (
         "Created the course cs101: 2 students, taught by teacher, image local.\n"
         "Warning: There is no current term: requests of cs101 wait for the next one.\n"
+        "Warning: 2 users have no account yet: student1, student2.\n"
     ), made.output
     due = ("--due", "2027-02-01 18:00 Europe/Berlin", "--late", "24h:-10%", "--time", "10m")
     released = carrel(TEACHER, "release", "ps1", *due, "--devices", "0")
@@ -100,6 +101,7 @@ def test_a_preview_of_a_course_creates_nothing(carrel: Carrel) -> None:
         "cs101 becomes the group of a course, with at most 4 devices.\n"
         "grce teaches it.\n"
         "JupyterHub does not know grce yet: is the name right?\n"
+        "2 users have no account yet: student1, student2.\n"
         "student1 (Ada L.) was in the group already, section blue.\n"
         "student2 was in the group already.\n"
         "Nothing was created.\n"
@@ -278,6 +280,17 @@ def test_a_roster_is_applied_after_the_preview(course: Carrel, tmp_path: Path) -
     shown = course(TEACHER, "roster", "cs101").output
     assert "Teachers: teacher." in shown
     assert shown.count("left") == 1
+
+
+def test_missing_accounts_are_listed_and_created(course: Carrel, site: Site) -> None:
+    assert course(TEACHER, "accounts", "cs101").output == "student1\nstudent2\nteacher\n"
+    lines = course(TEACHER, "accounts", "cs101", "--create").stdout.splitlines()
+    made = dict(line.split(",") for line in lines)
+    assert sorted(made) == ["student1", "student2", "teacher"]
+    assert site.accounts.sign_in("student2", made["student2"]) is not None
+    again = course(TEACHER, "accounts", "cs101", "--create")
+    assert (again.stdout, again.stderr) == ("", "Every member of cs101 has an account.\n")
+    assert json.loads(course(TEACHER, "accounts", "cs101", "--json").output) == []
 
 
 def test_courses_are_listed_cloned_and_archived(course: Carrel) -> None:

@@ -86,17 +86,20 @@ def test_a_course_has_a_preview_before_it_is_created(site: Site) -> None:
     strangers = "JupyterHub does not know grce yet: is the name right?"
     staying = shown.json()["sentences"][3]
     assert staying.startswith("In the group already, and not on the roster: student2. They stay")
+    missing = "2 users have no account yet: student1, zoe."
     assert shown.json() == {
         "sentences": [
             "cs101 becomes the group of a course, with at most 4 devices.",
-            *("grce teaches it.", strangers, staying),
+            *("grce teaches it.", strangers, staying, missing),
             *("zoe is new.", "student1 was in the group already."),
         ],
         "saved": False,
         "changes": True,
     }
     assert site.api().get(f"{API}/courses").json()["courses"] == []
-    assert site.api().post(f"{API}/courses", json=body).json()["notes"] == [strangers, staying]
+    assert site.api().post(f"{API}/courses", json=body).json()["notes"] == [
+        *(strangers, staying, missing),
+    ]
 
 
 def test_a_roster_is_shown_before_it_is_applied(course: Site) -> None:
@@ -105,6 +108,7 @@ def test_a_roster_is_shown_before_it_is_applied(course: Site) -> None:
     assert shown.json()["sentences"] == [
         "student2 leaves; the submissions are kept.",
         "student1: section blue → none.",
+        "1 user has no account yet: student1.",
     ]
     assert ask(course, "PUT", f"{COURSE}/roster", body, STUDENT1) == 403
     assert ask(course, "PUT", f"{COURSE}/roster", body, TEACHER) == 200

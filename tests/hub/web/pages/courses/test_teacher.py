@@ -377,6 +377,19 @@ def test_a_group_without_a_course_has_no_course_pages(site: Site) -> None:
     assert site.page(TEACHER).get(f"{PREFIX}course/lab").status_code == 200
 
 
+def test_accounts_of_a_class_are_created_and_their_passwords_shown_once(course: Site) -> None:
+    assert "3 members cannot sign in yet: student1, student2, teacher." in shown(
+        course.page(TEACHER).get(PEOPLE)
+    )
+    created = shown(send(course, f"{PEOPLE}/accounts"))
+    (password,) = re.findall(r"^student2,(\S+)$", created, re.MULTILINE)
+    assert course.accounts.sign_in("student2", password) is not None
+    page = shown(course.page(TEACHER).get(PEOPLE))
+    assert password not in page
+    assert "cannot sign in" not in page
+    assert send(course, f"{PEOPLE}/accounts", STUDENT1).status_code == 403
+
+
 # -- names of other sign-in systems -----------------------------------------------------------
 
 NAMES = ["a+b@x.edu", "o'brien", "_x", "ünal", "ada lovelace"]
