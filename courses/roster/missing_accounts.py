@@ -29,8 +29,7 @@ _SHOWN = 10
 class MissingAccounts:
     """The members of courses who cannot sign in yet.
 
-    ``accounts`` is None where the site uses another authenticator: then nobody is known to be
-    without an account.
+    ``accounts`` is None where the site uses another authenticator, which alone knows its users.
     """
 
     access: CourseAccess
@@ -75,7 +74,7 @@ class MissingAccounts:
 
         def create(name: str) -> PasswordOut | None:
             if time.monotonic() < until and is_valid(name):
-                # A Conflict: somebody else created it meanwhile, and knows its password.
+                # A Conflict: another teacher created it meanwhile, and knows its password.
                 with suppress(Conflict):
                     password = users.add(name, admin=False, groups=(), who=who.name)
                     return PasswordOut(name=name, password=password)
