@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
+from collections.abc import Callable
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -15,8 +17,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ...config.base_url import SERVICE_PREFIX
 from ...errors import TooManyCalls
 from ...interfaces.clock import Instant, monotonic
-from ..security.call_budgets import ProcessorShares, retry_after
-from .context import WebContext, web_of
+from ..security.call_budgets import CallQueues, ProcessorShares, retry_after
+from .context import web_of
 from .errors import API_PREFIX, answer
 
 _log = logging.getLogger(__name__)
@@ -31,7 +33,7 @@ _FREE = tuple(
 )
 """They cost next to nothing, and parts of Carrel ask for them without a sign-in."""
 REFUSAL_SECONDS = 1.0
-"""How long a refusal takes: clients that try again at once would keep the service busy with it."""
+"""How long a refusal takes on average: else clients that try again at once keep the service busy."""
 _LOG_SECONDS = 60.0
 _MOST_LOGGED = 1000
 
@@ -42,6 +44,7 @@ class CallLimit:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._shares = ProcessorShares()
+        self._queues = CallQueues()
         self._logged: dict[str, Instant] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,24 +57,32 @@ class CallLimit:
         wait = 0.0 if account is None else web.call_budgets.admit(account)
         if account is not None and wait > 0:
             self._log_refusal(account)
-            await asyncio.sleep(REFUSAL_SECONDS)
+            # Not all of them at once afterwards.
+            await asyncio.sleep(REFUSAL_SECONDS * random.uniform(0.5, 1.5))  # noqa: S311  # no secret
             refused = await answer(request, too_many_calls(wait))
             await refused(scope, receive, send)
+        elif account is None:
+            await self._metered(_free, scope, receive, send)
         else:
-            await self._metered(web, account, scope, receive, send)
+            async with self._queues.turn(account) as end_turn:
+
+                def settle(used: float) -> None:
+                    end_turn()
+                    web.call_budgets.charge(account, used)
+
+                await self._metered(settle, scope, receive, send)
 
     async def _metered(
-        self, web: WebContext, account: str | None, scope: Scope, receive: Receive, send: Send
+        self, settle: Callable[[float], None], scope: Scope, receive: Receive, send: Send
     ) -> None:
-        """Charge until the response begins: what follows are streams and downloads."""
+        """Settle when the response begins: what follows are streams and downloads."""
         begun: float | None = self._shares.begin()
 
         def end() -> None:
             nonlocal begun
             if begun is not None:
                 used, begun = self._shares.end(begun), None
-                if account is not None:
-                    web.call_budgets.charge(account, used)
+                settle(used)
 
         async def send_counted(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -93,6 +104,10 @@ class CallLimit:
             self._logged.clear()
         self._logged[account] = now
         _log.warning("Too many calls by %s: refused with 429", account)
+
+
+def _free(used: float) -> None:
+    """Settle the call of a part of Carrel: it costs nothing."""
 
 
 def too_many_calls(wait: float) -> TooManyCalls:

@@ -7,6 +7,7 @@ proxies keep the connection open.
 from __future__ import annotations
 
 import asyncio
+import random
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
@@ -116,9 +117,12 @@ class EventStream(StreamingResponse):
 
             async def until_signed_out() -> None:
                 nonlocal signed_out
+                # JupyterHub is asked each time: streams that opened together take turns.
+                pause = SIGN_IN_CHECK_SECONDS * random.random()  # noqa: S311  # no secret
                 while not signed_out:
-                    await asyncio.sleep(SIGN_IN_CHECK_SECONDS)
+                    await asyncio.sleep(pause)
                     signed_out = not await self._signed_in()
+                    pause = SIGN_IN_CHECK_SECONDS
                 group.cancel_scope.cancel()
 
             group.start_soon(until_gone)

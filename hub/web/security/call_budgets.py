@@ -3,15 +3,17 @@
 A bucket holds ten seconds of calls and is refilled at a constant rate. A call takes one token, and
 more if it uses more than 10 ms of the service's processor time: the bucket may then be in debt. So
 one user cannot take more than a fixed part of the processor from the others, by many small calls or
-by few large ones.
+by few large ones. Calls that arrive together are worked on a few at a time.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -27,6 +29,9 @@ _ADDRESS_FACTOR = 5.0
 _LARGEST_COST = 50.0
 """The most tokens of one call: a transfer to a slow client also pays a part of what others use."""
 _REMEMBERED = 10_000
+AT_ONCE = 2
+"""How many calls of one user the service works on at the same time."""
+LONGEST_WAIT_SECONDS = 1.0
 ADDRESS = "address "
 """The accounts of callers who are not signed in begin with this."""
 
@@ -84,6 +89,50 @@ class CallBudgets:
         while len(self._buckets) > _REMEMBERED:
             self._buckets.popitem(last=False)
         return bucket, rate
+
+
+@dataclass(slots=True)
+class _Queue:
+    slots: asyncio.Semaphore
+    calls: int = 0
+
+
+class CallQueues:
+    """Work on a few calls of every account at a time, so that a burst leaves others their share.
+
+    A call waits a second at most: slow uploads, and calls that wait for other services, do not
+    block the pages of their user. Used in the event loop only.
+    """
+
+    def __init__(self, *, at_once: int = AT_ONCE, longest: float = LONGEST_WAIT_SECONDS) -> None:
+        self._at_once = at_once
+        self._longest = longest
+        self._queues: dict[str, _Queue] = {}
+
+    @asynccontextmanager
+    async def turn(self, account: str) -> AsyncIterator[Callable[[], None]]:
+        """Wait for a turn; it ends with the context, or when the returned function is called."""
+        factor = int(_ADDRESS_FACTOR) if account.startswith(ADDRESS) else 1
+        queue = self._queues.setdefault(account, _Queue(asyncio.Semaphore(factor * self._at_once)))
+        queue.calls += 1
+        held = False
+
+        def end() -> None:
+            nonlocal held
+            if held:
+                held = False
+                queue.slots.release()
+
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._longest):
+                    held = await queue.slots.acquire()
+            yield end
+        finally:
+            end()
+            queue.calls -= 1
+            if not queue.calls:
+                del self._queues[account]
 
 
 class ProcessorShares:

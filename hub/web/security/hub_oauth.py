@@ -115,6 +115,7 @@ class HubSignIn:
         self._clock = clock
         self._known: OrderedDict[tuple[str, str], _Answer] = OrderedDict()
         self._failures: OrderedDict[tuple[str, str], Instant] = OrderedDict()
+        self._asking: dict[tuple[str, str], asyncio.Task[TokenHolder | None]] = {}
 
     @classmethod
     def of(cls, settings: Settings, service_token: str, availability: HubAvailability) -> Self:
@@ -130,10 +131,18 @@ class HubSignIn:
         failed_now = now - self._failures.get(key, _NEVER) < _CALL_SECONDS
         if failed_now or (known is not None and self._availability.failed_lately):
             return self._remembered(key, None)
+        if key not in self._asking:
+            self._asking[key] = asyncio.create_task(self._ask(key, token))
+            self._asking[key].add_done_callback(lambda _: self._asking.pop(key, None))
+        # Shielded: calls that arrive together wait for the same answer.
+        return await asyncio.shield(self._asking[key])
+
+    async def _ask(self, key: tuple[str, str], token: str) -> TokenHolder | None:
+        now = self._clock()
         try:
             async with asyncio.timeout(PAGE_SECONDS):
                 model = await self._oauth.user_for_token(
-                    token, use_cache=False, session_id=session_id, sync=False
+                    token, use_cache=False, session_id=key[0], sync=False
                 )
         except (HTTPError, TimeoutError) as error:
             self._availability.failed()

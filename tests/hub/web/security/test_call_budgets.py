@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from carrel.hub.config.settings import CALLS_PER_SECOND, Settings
@@ -11,6 +13,7 @@ from carrel.hub.web.security.call_budgets import (
     BURST_SECONDS,
     CALL_SECONDS,
     CallBudgets,
+    CallQueues,
     ProcessorShares,
     retry_after,
 )
@@ -142,3 +145,47 @@ def test_the_calls_in_progress_share_the_processor_time() -> None:
 @pytest.mark.parametrize(("seconds", "header"), [(0.01, 1), (1.0, 1), (1.2, 2), (40.0, 40)])
 def test_the_header_has_whole_seconds(seconds: float, header: int) -> None:
     assert retry_after(seconds) == header
+
+
+def test_a_burst_of_one_user_is_worked_on_a_few_at_a_time() -> None:
+    async def burst() -> list[int]:
+        queues, working, most = CallQueues(at_once=2, longest=60.0), 0, list[int]()
+
+        async def call(account: str, begun: asyncio.Event | None = None) -> None:
+            nonlocal working
+            async with queues.turn(account):
+                working += 1
+                most.append(working)
+                if begun is not None:
+                    await begun.wait()
+                await asyncio.sleep(0)
+                working -= 1
+
+        await asyncio.gather(*(call("user ada") for _ in range(12)))
+        alone, begun = max(most), asyncio.Event()
+        held = [asyncio.ensure_future(call("user ada", begun)) for _ in range(12)]
+        await asyncio.sleep(0)
+        await call("user ben")
+        other = working
+        begun.set()
+        await asyncio.gather(*held)
+        return [alone, other, working]
+
+    assert asyncio.run(burst()) == [2, 2, 0]
+
+
+def test_a_turn_may_end_before_its_call_and_none_is_waited_for_long() -> None:
+    async def calls() -> None:
+        queues = CallQueues(at_once=1, longest=0.01)
+        async with queues.turn("user ada") as end:
+            async with queues.turn("user ada"):
+                """A stuck call does not block its user."""
+            end()
+            end()
+            patient = CallQueues(at_once=1, longest=60.0)
+            async with patient.turn("user ada") as end_first:
+                end_first()
+                async with patient.turn("user ada"):
+                    """The response of the first, such as a stream, has begun."""
+
+    asyncio.run(calls())
