@@ -33,7 +33,7 @@ _FREE = tuple(
 )
 """They cost next to nothing, and parts of Carrel ask for them without a sign-in."""
 REFUSAL_SECONDS = 1.0
-"""How long a refusal takes on average: else clients that try again at once keep the service busy."""
+"""Mean duration of a refusal: clients that try again at once would keep the service busy."""
 _LOG_SECONDS = 60.0
 _MOST_LOGGED = 1000
 

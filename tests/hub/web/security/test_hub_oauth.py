@@ -210,3 +210,24 @@ def test_the_browser_is_sent_with_a_challenge_and_no_verifier(hub: ThreadingHTTP
         "code_challenge": "sP6XQ2T7IHwj7eBkdcI9xyC8WxEik0RMQk0tVGDKZPI",
         "code_challenge_method": "S256",
     }
+
+
+def test_calls_that_arrive_together_ask_jupyterhub_once(
+    hub: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many streams and calls of one user check the same token at the same moment."""
+    sign_in, asked = sign_in_at(hub), list[str]()
+    answer = Hub.do_GET
+
+    def do_get(self: Hub) -> None:
+        asked.append(self.path)
+        answer(self)
+
+    monkeypatch.setattr(Hub, "do_GET", do_get)
+
+    async def together() -> list[TokenHolder | None]:
+        return await asyncio.gather(*(sign_in.person("ada") for _ in range(50)))
+
+    found = asyncio.run(together())
+    assert all(person and person.identity.name == "ada" for person in found)
+    assert len(asked) == 1
