@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ...hub.attempts.notebook_format import read_notebook
 from ...hub.errors import Conflict, Forbidden, InvalidInput
 from ...hub.records.audit import AuditAction
 from ...hub.records.identity import Identity
@@ -14,7 +15,6 @@ from ..files.bundle import FileBundle
 from ..files.transfer import bundle_of_body, content_out, store_bundle
 from ..model.interfaces import Blobs
 from ..model.records import CourseRole, NewSubmission
-from ..notebooks import document
 from ..roster.access import TEACHERS, CourseAccess, check_not_archived
 from ..roster.class_list import ClassList
 from .receipts import NOTEBOOK, SubmissionReceipts
@@ -125,7 +125,7 @@ def _check_complete(bundle: FileBundle, released: Iterable[str]) -> None:
     problems += [
         f"{name} cannot be read as a notebook"
         for name in wanted
-        if name in bundle.files and document.read(bundle.files[name]) is None
+        if name in bundle.files and not _can_be_graded(name, bundle.files[name])
     ]
     if problems:
         raise Conflict(
@@ -134,3 +134,11 @@ def _check_complete(bundle: FileBundle, released: Iterable[str]) -> None:
             "submit without them. It would be graded instead of what you submitted before.",
             field="incomplete",
         )
+
+
+def _can_be_graded(name: str, data: bytes) -> bool:
+    try:
+        read_notebook(name, data)
+    except InvalidInput:
+        return False
+    return True

@@ -26,6 +26,7 @@ from carrel.hub.schemas.courses import CloneIn, CourseIn, ExtensionIn, OutageIn,
 
 from ..hub.doubles import ADMIN, STRANGER, STUDENT1, STUDENT2, TEACHER
 from ..hub.images import CATALOGUE, NEW
+from ..odd_notebooks import ODD
 from ..stores import TemporaryBlobs
 from .course_site import DUE_AT, GRADER, START, CourseSite, build_site, files
 from .notebook_samples import SOURCE, source
@@ -407,6 +408,14 @@ class TestSubmitting:
         assert kept.counts
         body = SubmitIn(files=files(sent), incomplete=True)
         assert submissions.submit(STUDENT1, "cs101", "ps1", body).counts
+
+    @pytest.mark.parametrize("case", ODD)
+    def test_a_notebook_that_grading_repairs_is_complete(
+        self, course: CourseSite, case: str
+    ) -> None:
+        """Item 30 of issue 28: submission and grading have one notion of a valid notebook."""
+        body = SubmitIn(files=files({"ps1.ipynb": ODD[case][0].encode()}))
+        assert course.services.submissions.submit(STUDENT1, "cs101", "ps1", body).counts
 
     @pytest.mark.parametrize(
         ("body", "error"),

@@ -94,7 +94,7 @@ def test_mistakes_of_a_release_are_reported(
 def test_an_assignment_without_a_notebook_is_refused() -> None:
     with pytest.raises(InvalidInput, match="has no notebook"):
         prepare("empty", {"data.csv": b"1"})
-    with pytest.raises(InvalidInput, match="cannot be read"):
+    with pytest.raises(InvalidInput, match="is not a notebook: it is not JSON"):
         prepare("broken", {"x.ipynb": b"{"})
 
 

@@ -13,6 +13,7 @@ from carrel.hub.web.forms.job import JobForm
 from carrel.hub.web.html.cell_output import content, settle, shown
 from carrel.hub.web.pages.jobs.timeline import JobTimeline
 
+from .....odd_notebooks import ODD
 from ...fakes import NOW, PREFIX, World, device, job, lease, session, waiting
 from ...page_checks import Page, check_page, text_of
 from .samples import chosen
@@ -46,6 +47,16 @@ def test_a_selected_notebook_adds_a_typed_field_per_parameter(world: World) -> N
     html = world.own_page().post(f"{PREFIX}submit/inspect", files=chosen()).text
     for expected in ("parameter-lr", "learning rate", "whole number", "yes or no", "2 * 3"):
         assert expected in html, expected
+
+
+def test_the_form_and_the_job_say_what_is_repaired_in_a_notebook(world: World) -> None:
+    """Item 30."""
+    content, repairs = ODD["collapsed in a code cell"]
+    form = world.own_page().post(f"{PREFIX}submit/inspect", files=chosen(content)).text
+    assert f"train.ipynb is repaired when you submit it: {repairs[0]}" in text_of(form)
+    world.service.put(job(notes=list(repairs)))
+    page = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa").text
+    assert f"Repaired {repairs[0]}" in text_of(page)
 
 
 def test_a_submitted_notebook_becomes_a_job_with_what_was_changed(world: World) -> None:
