@@ -18,6 +18,7 @@ from carrel.extensions.nbgrader import configure
 from carrel.hub.records.identity import Identity
 
 from ...hub.doubles import STUDENT1, STUDENT2, TEACHER
+from ...hub.notebooks import notebook
 from ...hub.web.api.ngshare_site import Site
 from ...ports import free_port
 
@@ -153,20 +154,21 @@ def test_collect_takes_the_submission_that_counts_or_the_last_on_time(
     site: Site, ask: Ask, work: Path
 ) -> None:
     ask(TEACHER, "ReleaseAssignment", force=True)
-    for number in (1, 2):
+    versions = notebook("1"), notebook("2")
+    for version in versions:
         site.clock.now += 60
-        (work / "ps1.ipynb").write_text(f"[{number}]")
+        (work / "ps1.ipynb").write_text(version)
         ask(STUDENT1, "Submit")
     first, second = site.store.submissions("cs101")
     collected = work.parents[1] / "teacher" / "submitted" / "student1" / "ps1"
     site.services.submissions.choose(TEACHER, first.id, counts=True)
     ask(TEACHER, "Collect")
-    assert (collected / "ps1.ipynb").read_text() == "[1]"
+    assert (collected / "ps1.ipynb").read_text() == versions[0]
     site.services.submissions.choose(TEACHER, first.id, counts=False)
     ask(TEACHER, "Collect")
-    assert (collected / "ps1.ipynb").read_text() == "[1]"
+    assert (collected / "ps1.ipynb").read_text() == versions[0]
     ask(TEACHER, "Collect", update=True)
-    assert (collected / "ps1.ipynb").read_text() == "[2]"
+    assert (collected / "ps1.ipynb").read_text() == versions[1]
     assert not list(collected.parent.glob(".*"))
     assert second.number == 2
 
