@@ -60,7 +60,7 @@ def test_a_container_that_is_killed_for_memory_says_so(site: Site) -> None:
     cause = site.backend.status({order.lease_id: None})[order.lease_id].cause
     assert cause is not None
     assert cause.code is CauseCode.OUT_OF_MEMORY
-    assert cause.message == "Killed for memory: its container needed more than its 512 MiB."
+    assert cause.message == "Killed for memory: its container exceeded its limit of 512 MiB."
 
 
 def test_a_container_removed_by_hand_is_dead_at_once(site: Site) -> None:
