@@ -7,7 +7,7 @@ from email.message import Message
 
 import pytest
 
-from carrel.hub.client.transport.calls import HttpAnswer
+from carrel.hub.client.transport.calls import HttpResponse
 from carrel.hub.client.transport.downloads import OutputFile
 from carrel.hub.web.html.downloads import attachment
 
@@ -32,14 +32,14 @@ def test_a_download_has_its_name_and_a_fallback(name: str, plain: str) -> None:
     parsed = Message()
     parsed["Content-Disposition"] = header
     assert parsed.get_filename() in (name, plain)
-    answer = HttpAnswer(headers={"Content-Disposition": header}, content=b"")
-    assert OutputFile.of(answer, "j-1").name == name
+    response = HttpResponse(headers={"Content-Disposition": header}, content=b"")
+    assert OutputFile.of(response, "j-1").name == name
 
 
 def test_the_fallback_is_used_where_there_is_no_other() -> None:
     for header, name in (('attachment; filename="a.ipynb"', "a.ipynb"), ("inline", "j-1.ipynb")):
-        answer = HttpAnswer(headers={"Content-Disposition": header}, content=b"")
-        assert OutputFile.of(answer, "j-1").name == name
+        response = HttpResponse(headers={"Content-Disposition": header}, content=b"")
+        assert OutputFile.of(response, "j-1").name == name
 
 
 def test_one_function_writes_the_header() -> None:
