@@ -313,6 +313,8 @@ class GradingService:
         ended, now = record.state in TERMINAL, self.context.clock()
         began = now if record.started_at is None else record.started_at
         left = duration.left(run.expected, total, tuple(times), began=began, now=now)
+        least, most = duration.bounds(left, len(times))
+        known = left > 0 and not ended
         return GradingOut(
             request=run.request,
             course=run.course,
@@ -324,7 +326,9 @@ class GradingService:
             done=len(times),
             total=total,
             expected=run.expected,
-            seconds_left=None if ended else left or None,
+            seconds_left=left if known else None,
+            least_seconds_left=least if known else None,
+            most_seconds_left=most if known else None,
             asked_at=run.asked_at,
             asked_by=run.asked_by,
             cause=record.cause.message if ended and record.cause else "",

@@ -63,6 +63,12 @@ def duration(seconds: float) -> str:
     return " ".join(filter(None, parts)) or "0 s"
 
 
+def remaining(least: float, most: float) -> str:
+    """``about 2 min left``, or ``1 min to 2 min left`` for bounds that differ."""
+    low, high = duration(max(1.0, _rounded(least))), duration(max(1.0, _rounded(most)))
+    return f"about {high} left" if low == high else f"{low} to {high} left"
+
+
 def coming(seconds: float) -> str:
     """Return how far ahead an estimated time is: ``in about 2 h``, or ``HERE``."""
     if seconds < _HERE_BELOW:

@@ -86,8 +86,9 @@ class GradeOut(Out):
 class GradingOut(Out):
     """A grading run; ``request`` is the id of the job that runs it.
 
-    ``seconds_left`` is null before the first estimate and after the end. ``cause`` describes the
-    end in a sentence.
+    ``seconds_left`` is null before the first estimate and after the end; its bounds,
+    ``least_seconds_left`` and ``most_seconds_left``, differ while little is known. ``cause``
+    describes the end in a sentence.
     """
 
     request: str
@@ -101,6 +102,8 @@ class GradingOut(Out):
     total: int
     expected: float
     seconds_left: float | None = None
+    least_seconds_left: float | None = None
+    most_seconds_left: float | None = None
     asked_at: float
     asked_by: str
     cause: str = ""

@@ -98,9 +98,9 @@ def _until_done(client: Client, course: str, assignment: str, request: str) -> I
 
 def _progress(run: GradingOut) -> str:
     progress = f"{run.done} of {units.count(run.total, 'submission')}, {run.state} ({run.request})"
-    if run.seconds_left is None:
+    if run.least_seconds_left is None or run.most_seconds_left is None:
         return f"{progress}."
-    return f"{progress}, about {units.duration(max(1.0, run.seconds_left))} left."
+    return f"{progress}, {units.remaining(run.least_seconds_left, run.most_seconds_left)}."
 
 
 @click.command("grades", cls=ClientCommand)

@@ -6,6 +6,7 @@ import pytest
 
 from carrel.courses.grading import duration
 from carrel.courses.model.records import GradingPace
+from carrel.hub.messages import units
 
 PACE = GradingPace(start=1.0, each=0.5)
 BEGIN = 1000.0
@@ -60,3 +61,10 @@ def test_two_simultaneous_verdicts_are_not_a_pace() -> None:
 
 def test_a_finished_run_has_no_time_left() -> None:
     assert left(30, 2, 1.0, 2.0, now=2.0) == 0
+
+
+def test_the_remaining_time_is_a_range_while_little_is_known() -> None:
+    assert duration.bounds(60.0, done=3) == (40.0, 90.0)
+    assert duration.bounds(60.0, done=duration.ENOUGH) == (60.0, 60.0)
+    assert units.remaining(40.0, 90.0) == "40 s to 1 min 30 s left"
+    assert units.remaining(60.0, 60.0) == "about 1 min left"
