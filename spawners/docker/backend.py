@@ -40,7 +40,7 @@ from .engine.client import START_SECONDS
 from .nodes import container_exit, orphans
 from .nodes.cpu_meter import ContainerCpuMeter
 from .nodes.devices import Devices
-from .nodes.node import Node, Seen, Survey
+from .nodes.node import Node, Survey, SurveyedContainer
 from .nodes.warm_pool import WarmPool
 
 log = logging.getLogger(__name__)
@@ -252,7 +252,9 @@ class DockerBackend:
                 gone = self._stop_container(self._nodes[name], lease_id, seen, patience) and gone
         return gone
 
-    def _stop_container(self, node: Node, lease_id: str, seen: Seen, patience: float) -> bool:
+    def _stop_container(
+        self, node: Node, lease_id: str, seen: SurveyedContainer, patience: float
+    ) -> bool:
         try:
             ended = container_exit.stop(node.engine, seen, self._memory, patience)
             if ended.life is not ProcessState.DEAD:
@@ -302,7 +304,7 @@ class DockerBackend:
                 cpu_seconds[lease] = used
         return ActivitySample(cpu_seconds=cpu_seconds, devices=self._devices.activity())
 
-    def _running(self, leases: Collection[str]) -> Iterator[tuple[Node, str, Seen]]:
+    def _running(self, leases: Collection[str]) -> Iterator[tuple[Node, str, SurveyedContainer]]:
         for name, survey in self._surveys().items():
             for lease in survey or ():
                 if lease in leases and survey is not None and survey[lease][0].running:

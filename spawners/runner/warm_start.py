@@ -19,7 +19,7 @@ from ...hub.interfaces.backend_settings import COURSE_DATA
 from ..processes.lease_processes import LEASE_VARIABLE
 
 if TYPE_CHECKING:
-    from .kernels.start import Spare
+    from .kernels.start import SpareKernel
 
 _OUTPUTS: Final = (1, 2)
 
@@ -34,7 +34,7 @@ class WarmRunner:
     """
 
     worker: ThreadPoolExecutor
-    spare: Spare
+    spare: SpareKernel
 
 
 def worker() -> ThreadPoolExecutor:
@@ -44,11 +44,11 @@ def worker() -> ThreadPoolExecutor:
 
 def prepare_runner(folder: Path) -> WarmRunner:
     """Import the notebook libraries, start a kernel, and return when there is a job."""
-    from .kernels.start import Spare  # noqa: PLC0415
+    from .kernels.start import SpareKernel  # noqa: PLC0415
     from .notebook import attempt as execution  # noqa: F401, PLC0415  # imported ahead of the job
 
     executor = worker()
-    runner = WarmRunner(worker=executor, spare=executor.submit(Spare).result())
+    runner = WarmRunner(worker=executor, spare=executor.submit(SpareKernel).result())
     wait_for_job(folder.with_name(WAKE_PIPE))
     return runner
 

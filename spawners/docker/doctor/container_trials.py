@@ -56,7 +56,7 @@ class Trials:
     settings: BackendSettings
     options: DockerOptions
     image: str
-    found: FindingFactory
+    finding: FindingFactory
 
     def firewall(self) -> Finding:
         """Check whether the rules can be set; nft validates them without setting them."""
@@ -68,12 +68,12 @@ class Trials:
         try:
             status, output = self._run(body)
         except BackendFailed as error:
-            return self.found("firewall", Severity.MISSING, error.message, error.accepted)
+            return self.finding("firewall", Severity.MISSING, error.message, error.accepted)
         if status == 0:
             what = "The firewall rules of containers can be set (nftables)."
-            return self.found("firewall", Severity.FINE, what)
+            return self.finding("firewall", Severity.FINE, what)
         first = output.strip().splitlines()[:1] or ["nft printed nothing"]
-        return self.found(
+        return self.finding(
             "firewall",
             Severity.MISSING,
             f"The firewall rules of containers cannot be set: {first[0]}. No container can start.",
@@ -95,8 +95,8 @@ class Trials:
                 probe.unlink(missing_ok=True)
         if not missing:
             what = f"Homes and outputs in {state} are shared with this machine."
-            return self.found("shared folders", Severity.FINE, what)
-        return self.found(
+            return self.finding("shared folders", Severity.FINE, what)
+        return self.finding(
             "shared folders",
             Severity.MISSING,
             f"Files written here are missing there, in {' and '.join(map(str, missing))}.",
@@ -119,7 +119,7 @@ class Trials:
         errors, tried, rest = output.partition("tried\n")
         both = " and ".join(map(str, ports))
         reached = tried and not errors
-        yield self.found(
+        yield self.finding(
             "way to the hub",
             Severity.FINE if reached else Severity.MISSING,
             f"The hub and the service are reachable at {here}, ports {both}."
@@ -127,7 +127,7 @@ class Trials:
             else " ".join(errors.split()),
             f"Allow {there} to connect to TCP ports {both} of this machine.",
         )
-        yield self.found(
+        yield self.finding(
             "way to sessions",
             Severity.FINE if answers else Severity.MISSING,
             f"Sessions there are reachable at {there}."

@@ -45,19 +45,21 @@ class Doctor:
             yield self._no_answer(error)
             return
         driver = self._first and _DRIVER.exists()
-        yield engine_info.version(self._found, info)
-        yield engine_info.limits(self._found, info)
-        yield engine_info.isolation(self._found, info)
-        yield engine_info.devices(self._found, info, driver=driver)
-        yield from engine_info.settings(self._found, info)
-        yield engine_info.clock(self._found, info)
+        yield engine_info.version(self._finding, info)
+        yield engine_info.limits(self._finding, info)
+        yield engine_info.isolation(self._finding, info)
+        yield engine_info.devices(self._finding, info, driver=driver)
+        yield from engine_info.settings(self._finding, info)
+        yield engine_info.clock(self._finding, info)
         if self._first:
             yield self._disk(info)
             yield self._ranges()
             yield from self._address()
             root = os.geteuid() == 0
-            yield engine_info.homes(self._found, self._options, root=root)
-            yield engine_info.warm_containers(self._found, self._options, self._ready(), root=root)
+            yield engine_info.homes(self._finding, self._options, root=root)
+            yield engine_info.warm_containers(
+                self._finding, self._options, self._ready(), root=root
+            )
         yield from self._container_findings()
 
     def _container_findings(self) -> Iterator[Finding]:
@@ -67,7 +69,7 @@ class Doctor:
             digest_of(known, "", node=self.host.node)
             image = tools_image(known, node=self.host.node)
         except BackendFailed as error:
-            yield self._found("image", Severity.MISSING, error.message, error.accepted)
+            yield self._finding("image", Severity.MISSING, error.message, error.accepted)
             return
         trials = Trials(
             engine=self.engine,
@@ -75,7 +77,7 @@ class Doctor:
             settings=self.settings,
             options=self._options,
             image=image,
-            found=self._found,
+            finding=self._finding,
         )
         yield trials.firewall()
         if not self._first:
@@ -93,7 +95,7 @@ class Doctor:
         """Whether this is the engine of this machine."""
         return self.host == self._options.hosts[0]
 
-    def _found(self, subject: str, verdict: Severity, what: str, mend: str = "") -> Finding:
+    def _finding(self, subject: str, verdict: Severity, what: str, mend: str = "") -> Finding:
         node = "" if self._first else f"{self.host.node}: "
         return Finding(
             subject=f"{node}{subject}",
@@ -110,7 +112,7 @@ class Doctor:
                 "An account other than root must be in the group docker."
             )
         what = f"{error.message} Its address is {self.host.url}."
-        return self._found("engine", Severity.MISSING, what, mend)
+        return self._finding("engine", Severity.MISSING, what, mend)
 
     def _disk(self, info: Info) -> Finding:
         root = Path(str(info.get("DockerRootDir", "")))
@@ -118,10 +120,10 @@ class Doctor:
             free = shutil.disk_usage(root).free
         except OSError:
             what = f"Only root can see how much space is free in {root}."
-            return self._found("engine's disk", Severity.UNKNOWN, what, f"df -h {root}")
+            return self._finding("engine's disk", Severity.UNKNOWN, what, f"df -h {root}")
         verdict = Severity.FINE if free >= _FEW_BYTES else Severity.WARNING
         what = f"{units.size(free)} are free for images and containers in {root}."
-        return self._found("engine's disk", verdict, what, "carrel images prune")
+        return self._finding("engine's disk", verdict, what, "carrel images prune")
 
     def _ready(self) -> int:
         """Return the number of warm containers; a running service creates them."""
@@ -134,7 +136,7 @@ class Doctor:
     def _ranges(self) -> Finding:
         if not self._options.subnets:
             what = "A free range for networks is chosen at the first start."
-            return self._found("networks", Severity.FINE, what)
+            return self._finding("networks", Severity.FINE, what)
         own = ipaddress.IPv4Network(self._options.subnets)
         others = [
             network
@@ -142,14 +144,14 @@ class Doctor:
             if network.overlaps(own) and not network.subnet_of(own)
         ]
         if others:
-            return self._found(
+            return self._finding(
                 "networks",
                 Severity.MISSING,
                 f"The networks of this installation ({own}) overlap {others[0]}, another "
                 "network of this host.",
                 "carrel down; remove docker_subnets from settings.json; carrel up.",
             )
-        return self._found("networks", Severity.FINE, f"{own} overlaps no other network.")
+        return self._finding("networks", Severity.FINE, f"{own} overlaps no other network.")
 
     def _address(self) -> Iterator[Finding]:
         """Check the address at which other machines reach this one, if it is set."""
@@ -157,4 +159,4 @@ class Doctor:
         if address and not has_address(address):
             what = f"This machine does not have the address {address} of carrel.toml."
             mend = "Set an address from `ip address` that the other nodes reach."
-            yield self._found("address", Severity.MISSING, what, mend)
+            yield self._finding("address", Severity.MISSING, what, mend)

@@ -39,32 +39,32 @@ class FindingFactory(Protocol):
     def __call__(self, subject: str, verdict: Severity, what: str, mend: str = "") -> Finding: ...
 
 
-def version(found: FindingFactory, info: Info) -> Finding:
+def version(finding: FindingFactory, info: Info) -> Finding:
     known = str(info.get("ServerVersion"))
     what = f"Docker Engine {known} answers."
     if numbers(known) < OLDEST:
-        return found("engine", Severity.MISSING, what, "Carrel needs 20.10 or newer.")
-    return found("engine", Severity.FINE, what)
+        return finding("engine", Severity.MISSING, what, "Carrel needs 20.10 or newer.")
+    return finding("engine", Severity.FINE, what)
 
 
-def settings(found: FindingFactory, info: Info) -> Iterator[Finding]:
+def settings(finding: FindingFactory, info: Info) -> Iterator[Finding]:
     """Yield warnings about settings of the engine that work but are not recommended."""
     if not info.get("LiveRestoreEnabled"):
-        yield found(
+        yield finding(
             "live-restore",
             Severity.WARNING,
             "A restart of the engine ends every session and job.",
             'Put {"live-restore": true} into /etc/docker/daemon.json, so that they keep running.',
         )
     if not info.get("IPv4Forwarding", True):
-        yield found(
+        yield finding(
             "network",
             Severity.WARNING,
             "IP forwarding is off on this host: containers cannot reach the outside.",
             "sysctl -w net.ipv4.ip_forward=1",
         )
     if info.get("Driver") == "vfs":
-        yield found(
+        yield finding(
             "storage",
             Severity.WARNING,
             "The storage driver vfs copies a whole image for each container.",
@@ -72,57 +72,57 @@ def settings(found: FindingFactory, info: Info) -> Iterator[Finding]:
         )
 
 
-def clock(found: FindingFactory, info: Info) -> Finding:
+def clock(finding: FindingFactory, info: Info) -> Finding:
     difference = abs(_timestamp(str(info.get("SystemTime", ""))) - time.time())
     what = f"The engine's clock differs from this machine's by {difference:.1f} s."
     verdict = Severity.WARNING
     if difference < _MAX_CLOCK_DIFFERENCE_SECONDS:
         verdict = Severity.FINE
-    return found("engine's clock", verdict, what, "Run a time service on both.")
+    return finding("engine's clock", verdict, what, "Run a time service on both.")
 
 
-def homes(found: FindingFactory, options: DockerOptions, *, root: bool) -> Finding:
+def homes(finding: FindingFactory, options: DockerOptions, *, root: bool) -> Finding:
     """Check the size limit of homes."""
     if options.home_size is None:
         mend = 'home_size = "10GiB" below [docker] in carrel.toml.'
         if not root:
             mend = f"Run Carrel as root, because it has to mount homes; then {mend}"
         what = "Homes have no size limit: one user can fill the disk for all."
-        return found("homes", Severity.WARNING, what, mend)
+        return finding("homes", Severity.WARNING, what, mend)
     missing = [name for name in _FOR_HOMES if shutil.which(name, path=_SEARCHED) is None]
     if not _LOOP.exists():
         missing.append(str(_LOOP))
     if missing:
-        return found(
+        return finding(
             "homes",
             Severity.MISSING,
             f"Needed for the size limit of homes, but missing here: {', '.join(missing)}.",
             "Install e2fsprogs and mount; load the kernel's loop devices: modprobe loop.",
         )
     what = f"Each home holds at most {units.size(options.home_size)}."
-    return found("homes", Severity.FINE, what)
+    return finding("homes", Severity.FINE, what)
 
 
 def warm_containers(
-    found: FindingFactory, options: DockerOptions, number: int, *, root: bool
+    finding: FindingFactory, options: DockerOptions, number: int, *, root: bool
 ) -> Finding:
     """Report the current number of warm containers."""
     if not (root and options.warm):
         why = "only root may mount their folders" if options.warm else "[docker] warm is 0"
-        return found("warm containers", Severity.FINE, f"Not used: {why}.")
+        return finding("warm containers", Severity.FINE, f"Not used: {why}.")
     what = f"{units.count(number, 'container')} ready for jobs now, at most {options.warm}."
-    return found("warm containers", Severity.FINE, what)
+    return finding("warm containers", Severity.FINE, what)
 
 
-def limits(found: FindingFactory, info: Info) -> Finding:
+def limits(finding: FindingFactory, info: Info) -> Finding:
     """Check whether a container's resources can be limited."""
     missing = [(name, verdict) for key, name, verdict in _LIMITS if not info.get(key)]
     version = info.get("CgroupVersion", "1")
     if not missing:
-        return found("limits", Severity.FINE, f"Containers can be limited (cgroup v{version}).")
+        return finding("limits", Severity.FINE, f"Containers can be limited (cgroup v{version}).")
     names = ", ".join(name for name, _ in missing)
     worst = Severity.MISSING if any(v is Severity.MISSING for _, v in missing) else Severity.WARNING
-    return found(
+    return finding(
         "limits",
         worst,
         f"The kernel does not limit {names} of a container (cgroup v{version}).",
@@ -130,19 +130,19 @@ def limits(found: FindingFactory, info: Info) -> Finding:
     )
 
 
-def isolation(found: FindingFactory, info: Info) -> Finding:
+def isolation(finding: FindingFactory, info: Info) -> Finding:
     """Check what isolates a container from its host."""
     reported = info.get("SecurityOptions")
     options = " ".join(map(str, reported)) if isinstance(reported, list) else ""
     if "name=rootless" in options:
-        return found(
+        return finding(
             "isolation",
             Severity.MISSING,
             "The engine runs without root, so the firewall rules of containers cannot be set.",
             "Use an engine that runs as root; its containers have no privileges.",
         )
     if "name=userns" in options:
-        return found(
+        return finding(
             "isolation",
             Severity.MISSING,
             "The engine gives containers other user ids (userns-remap), so they cannot read their "
@@ -150,23 +150,23 @@ def isolation(found: FindingFactory, info: Info) -> Finding:
             "Remove userns-remap from /etc/docker/daemon.json: Carrel's containers are not root.",
         )
     if "name=seccomp" not in options or "profile=unconfined" in options:
-        return found(
+        return finding(
             "isolation",
             Severity.MISSING,
             "The engine does not filter system calls (seccomp).",
             "Use a kernel with CONFIG_SECCOMP, and the engine's default profile.",
         )
     what = "Containers run without privileges, as a user that is not root, under seccomp."
-    return found("isolation", Severity.FINE, what)
+    return finding("isolation", Severity.FINE, what)
 
 
-def devices(found: FindingFactory, info: Info, *, driver: bool) -> Finding:
+def devices(finding: FindingFactory, info: Info, *, driver: bool) -> Finding:
     """Check whether containers can get GPUs, if there are any."""
     by_name = any(name.startswith(f"{cdi.GPU}=") for name in cdi.listed(info))
     runtimes = info.get("Runtimes")
     toolkit = isinstance(runtimes, Mapping) and "nvidia" in runtimes
     if by_name:
-        return found("GPUs", Severity.FINE, "The engine lists NVIDIA devices by name (CDI).")
+        return finding("GPUs", Severity.FINE, "The engine lists NVIDIA devices by name (CDI).")
     if toolkit:
         newer = (
             ""
@@ -174,9 +174,9 @@ def devices(found: FindingFactory, info: Info, *, driver: bool) -> Finding:
             else " The engine could list them by name (CDI)."
         )
         what = f"The NVIDIA container toolkit is installed; devices are given by UUID.{newer}"
-        return found("GPUs", Severity.FINE, what)
+        return finding("GPUs", Severity.FINE, what)
     if driver:
-        return found(
+        return finding(
             "GPUs",
             Severity.MISSING,
             "This machine has an NVIDIA driver, but the engine cannot give devices to containers.",
@@ -184,7 +184,7 @@ def devices(found: FindingFactory, info: Info, *, driver: bool) -> Finding:
             "systemctl restart docker.",
         )
     what = "No NVIDIA container toolkit: sessions and jobs run on CPU, or on simulated devices."
-    return found("GPUs", Severity.FINE, what)
+    return finding("GPUs", Severity.FINE, what)
 
 
 def numbers(version: str) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from ....hub.messages.units import memory
 from ....hub.records.requests import Cause, CauseCode
 from ..containers.template import WARM
 from ..engine.client import Container, DockerClient
-from .node import Seen
+from .node import SurveyedContainer
 
 _LADDER: Final = (("SIGINT", 0.5), ("SIGTERM", 0.25), ("SIGKILL", 0.25))
 """The signals in order, with their fraction of the patience."""
@@ -19,7 +19,7 @@ _SIGNAL_SCRIPT: Final = (
 )
 
 
-def attempt_status(seen: Seen, limit: int) -> AttemptStatus:
+def attempt_status(seen: SurveyedContainer, limit: int) -> AttemptStatus:
     """Return the status of a container's attempt.
 
     Args:
@@ -57,7 +57,9 @@ def killed_for_memory(limit: int) -> Cause:
     )
 
 
-def stop(engine: DockerClient, seen: Seen, limit: int, patience: float) -> AttemptStatus:
+def stop(
+    engine: DockerClient, seen: SurveyedContainer, limit: int, patience: float
+) -> AttemptStatus:
     """Send SIGINT, SIGTERM, SIGKILL within ``patience`` seconds; return the status afterwards.
 
     The container's init forwards the first two signals to its child; when the init ends, all
@@ -82,7 +84,7 @@ def stop(engine: DockerClient, seen: Seen, limit: int, patience: float) -> Attem
     return ended(found, limit)
 
 
-def request_checkpoint(engine: DockerClient, seen: Seen, lease_id: str) -> None:
+def request_checkpoint(engine: DockerClient, seen: SurveyedContainer, lease_id: str) -> None:
     """Send SIGUSR1 to the processes in the container that handle it: it would kill the others.
 
     Raises:

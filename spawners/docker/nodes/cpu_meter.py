@@ -6,7 +6,7 @@ import threading
 from collections.abc import Collection
 
 from ..engine.client import DockerClient
-from .node import Seen
+from .node import SurveyedContainer
 
 
 class ContainerCpuMeter:
@@ -17,7 +17,7 @@ class ContainerCpuMeter:
         self._first: dict[str, float] = {}
         self._last: dict[str, float] = {}
 
-    def read(self, lease_id: str, engine: DockerClient, seen: Seen) -> float | None:
+    def read(self, lease_id: str, engine: DockerClient, seen: SurveyedContainer) -> float | None:
         """Return the CPU seconds since the first reading of this lease; None if unknown.
 
         The engine measures the whole container. The time of the init's children is subtracted: they

@@ -32,7 +32,7 @@ _HERE = "unix://"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class SurveyedContainer:
     """A container of a lease in a survey.
 
     Attributes:
@@ -51,7 +51,7 @@ class Seen:
         return self.details.handle if self.running else None
 
 
-Survey = Mapping[str, tuple[Seen, ...]]
+Survey = Mapping[str, tuple[SurveyedContainer, ...]]
 """Containers by lease, running ones first."""
 
 
@@ -122,7 +122,7 @@ class Node:
         return self._engine_problem or self._firewall_problem
 
     def _survey(self) -> Survey:
-        found: dict[str, list[Seen]] = {}
+        found: dict[str, list[SurveyedContainer]] = {}
         listed = [
             container
             for container in self.engine.containers(self._labels)
@@ -142,7 +142,7 @@ class Node:
             details = self._inspect_once(container)
             if details is not None:
                 running = container.running and details.handle is not None and not idle
-                seen = Seen(
+                seen = SurveyedContainer(
                     id=container.id,
                     labels=container.labels,
                     running=running,

@@ -14,7 +14,7 @@ from typing import Final
 from ..containers import session_log
 from ..containers.template import KIND, OWNER
 from ..engine.client import DockerClient, ListedContainer
-from .node import Node, Seen
+from .node import Node, SurveyedContainer
 
 PATIENCE: Final = 4.0
 _SESSION: Final = "session"
@@ -22,7 +22,7 @@ _SESSION: Final = "session"
 
 def orphan_containers(
     node: Node, live: Callable[[], Collection[str]]
-) -> tuple[tuple[str, Seen], ...]:
+) -> tuple[tuple[str, SurveyedContainer], ...]:
     """Return the containers without a live lease, as pairs of former lease id and container.
 
     Raises:
@@ -40,7 +40,7 @@ def orphan_containers(
     )
 
 
-def keep_log(engine: DockerClient, seen: Seen | ListedContainer, state: Path) -> None:
+def keep_log(engine: DockerClient, seen: SurveyedContainer | ListedContainer, state: Path) -> None:
     """Keep a session's log before its container is removed; a job's log is in its folder.
 
     Raises:

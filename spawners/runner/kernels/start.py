@@ -84,7 +84,7 @@ class KernelStart(NotebookClient):
         return cast("subprocess.Popen[bytes] | None", process)
 
 
-class Spare(KernelStart):
+class SpareKernel(KernelStart):
     """A Python kernel that has started and executed nothing, for one notebook.
 
     It is created and used in the same thread, because its connections belong to that thread's event

@@ -14,7 +14,7 @@ from ..attempt.attempt import Attempt
 from ..attempt.reporter import Report
 
 if TYPE_CHECKING:
-    from ..kernels.start import Spare
+    from ..kernels.start import SpareKernel
     from .engine import NotebookClient, NotebookManager
 
 
@@ -37,7 +37,7 @@ class NotebookState(Attempt):
         self.ready = False
         self.loop: asyncio.AbstractEventLoop | None = None
         self.failure: tuple[int, CellExecutionError] | None = None
-        self.spare: Spare | None = None
+        self.spare: SpareKernel | None = None
 
     def save(self) -> None:
         """Save in the thread that changes cells and outputs; called from another thread."""

@@ -13,7 +13,7 @@ from carrel.spawners import processes
 from carrel.spawners.docker.containers.template import WARM
 from carrel.spawners.docker.engine.client import Container
 from carrel.spawners.docker.nodes import container_exit
-from carrel.spawners.docker.nodes.node import Seen
+from carrel.spawners.docker.nodes.node import SurveyedContainer
 from carrel.spawners.processes import lease_processes
 
 CATCHES_USR1 = """
@@ -24,11 +24,11 @@ signal.pause()
 """
 
 
-def container(labels: dict[str, str]) -> Seen:
+def container(labels: dict[str, str]) -> SurveyedContainer:
     details = Container(
         id="c1", state="running", handle=None, exit_status=None, out_of_memory=False, error=""
     )
-    return Seen(id="c1", labels=labels, running=True, details=details)
+    return SurveyedContainer(id="c1", labels=labels, running=True, details=details)
 
 
 @pytest.mark.parametrize(
