@@ -127,8 +127,9 @@ class Installation:
             capture_output=True,
             text=True,
             timeout=180,
-            check=True,
+            check=False,
         )
+        assert done.returncode == 0, done.stderr
         if self.process is not None:
             self.process.wait(timeout=120)
             self.process = None
