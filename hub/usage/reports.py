@@ -79,18 +79,25 @@ class UsageReports:
         )
 
     def report(
-        self, who: Identity, query: UsageQuery, *, groups_of: Collection[str] | None = None
+        self,
+        who: Identity,
+        query: UsageQuery,
+        *,
+        now: float | None = None,
+        groups_of: Collection[str] | None = None,
     ) -> UsageReport:
         """Return sums of device-seconds, their parts, and the ledger entries.
 
-        ``groups_of``: the user's groups, if the caller knows them already.
+        Args:
+            now: until when running work is counted; the present if not given.
+            groups_of: the user's groups, if the caller knows them already.
 
         Raises:
             InvalidInput: the span ends before it begins.
             NotFound: an administrator names a group that never existed.
         """
         _check_span(query.since, query.until)
-        store, now = self.store, self.clock()
+        store, now = self.store, self.clock() if now is None else now
         which = self._which(who, query)
         budgets = self.budgets.budgets(who, query.group, groups_of=groups_of)
         with store.together():
@@ -125,10 +132,12 @@ class UsageReports:
             ledger_complete=0 < most > len(lines) and query.before is None,
         )
 
-    def used(self, who: Identity, query: UsageQuery, by: UsageBy) -> tuple[UsageRow, ...]:
-        """Return the same device-seconds as ``report``, summed by another key."""
+    def used(
+        self, who: Identity, query: UsageQuery, by: UsageBy, *, now: float
+    ) -> tuple[UsageRow, ...]:
+        """Return the same device-seconds as ``report`` at this time, summed by another key."""
         which = self._which(who, query)
-        return self.store.used(which, by, now=self.clock())
+        return self.store.used(which, by, now=now)
 
     def pool(self, who: Identity, span: str, group: str = "") -> HistoryOut:
         """Return the utilization and wait times of one group or of all groups.

@@ -164,14 +164,14 @@ def _usage_values(
 ) -> _UsageValues:
     """Read the usage for a filter. Raises InvalidInput, NotFound."""
     who, query = visitor.identity, chosen.query()
-    by = UsageBy(chosen.by)
-    report = web.usage.report(who, query, groups_of=mine)
-    days = web.usage.used(who, query, UsageBy.DAY)
-    plot = usage_plots_pages.by_day(report, _all_days(report, days, web.clock()))
-    models = [row_out(each) for each in web.usage.used(who, query, UsageBy.MODEL)]
+    by, now = UsageBy(chosen.by), web.usage.clock()
+    report = web.usage.report(who, query, now=now, groups_of=mine)
+    days = web.usage.used(who, query, UsageBy.DAY, now=now)
+    plot = usage_plots_pages.by_day(report, _all_days(report, days, now))
+    models = [row_out(each) for each in web.usage.used(who, query, UsageBy.MODEL, now=now)]
     rows = []
     if by in usage_messages.HEADS and by is not UsageBy.MODEL:
-        known = days if by is UsageBy.DAY else web.usage.used(who, query, by)
+        known = days if by is UsageBy.DAY else web.usage.used(who, query, by, now=now)
         rows = [row_out(each) for each in known]
     return {
         "usage": report,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 from dataclasses import replace
@@ -61,6 +62,17 @@ def test_usage_by_model_is_the_sum_of_all_usage(world: World) -> None:
     assert "215 device-seconds" in html
     row = '<th scope="row">H100</th><td class="number">200.0</td><td class="number">15.0</td>'
     assert row in html
+
+
+def test_all_sums_of_a_page_are_of_the_same_moment(world: World) -> None:
+    began, moments = world.service.clock(), itertools.count()
+    world.service.clock = lambda: began + next(moments)
+    page = world.browser("root-oauth").get(f"{PREFIX}usage?whose=all&by=user").text
+    (total,) = re.findall(r"([\d,]+) device-seconds", page)[:1]
+    (closed, pending) = re.findall(
+        r'H100</th><td class="number">([\d.]+)</td><td class="number">([\d.]+)</td>', page
+    )[0]
+    assert float(closed) + float(pending) == float(total)
 
 
 def rows_by(html: str) -> list[str]:
