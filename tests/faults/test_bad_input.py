@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import re
+from pathlib import Path
 from typing import Any
+from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_LZMA, ZipFile
 
 import httpx
 import pytest
 
 from .. import plain_http
+from ..e2e.classes import DEMO, the_demo_is_ready
 from ..e2e.support import Installation, eventually
 from .audit import read
 from .support import FOR_LONG, browser, hub, job_body, servers, submit
@@ -17,6 +22,7 @@ from .support import FOR_LONG, browser, hub, job_body, servers, submit
 JSON = {"Content-Type": "application/json"}
 JOB = job_body("1 + 1", devices=0)
 DIGITS = "9" * 400
+MIB = 1 << 20
 
 
 def stored(site: Installation) -> tuple[list[str], list[str]]:
@@ -30,6 +36,13 @@ def raw(site: Installation, method: str, path: str, content: bytes) -> httpx.Res
     headers = JSON | {"Authorization": f"token {site.token('student1')}"}
     url = f"http://127.0.0.1:{site.setting('service_port')}/services/carrel/api/v1{path}"
     return plain_http.request(method, url, headers=headers, content=content, timeout=90)
+
+
+def peak_memory(process: Path) -> int:
+    """Return the VmHWM of a folder in /proc, in bytes."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", (process / "status").read_text())
+    assert found
+    return int(found[1]) * 1024
 
 
 def refused(answer: httpx.Response) -> None:
@@ -130,6 +143,22 @@ def test_case_29_no_address_makes_the_service_fail(
     before = stored(desk)
     refused(raw(desk, method, path, b'{"devices": 0, "hours": 1, "group": "cs101"}'))
     assert stored(desk) == before
+
+
+@pytest.mark.parametrize("method", [ZIP_BZIP2, ZIP_LZMA, ZIP_DEFLATED])
+def test_no_archive_takes_the_memory_of_the_service(desk: Installation, method: int) -> None:
+    the_demo_is_ready(desk)
+    packed = io.BytesIO()
+    with ZipFile(packed, "w", method) as archive:
+        archive.writestr("unit1.ipynb", bytes(256 * MIB))
+    body = {"archive": base64.b64encode(packed.getvalue()).decode()}
+    service = Path(f"/proc/{desk.pid_of('service')}")
+    # From now on VmHWM is the most memory since this moment.
+    (service / "clear_refs").write_text("5")
+    before = peak_memory(service)
+    place = f"/courses/{DEMO}/assignments/unit1-arrays-and-cost/submissions"
+    refused(raw(desk, "POST", place, json.dumps(body).encode()))
+    assert peak_memory(service) - before < 100 * MIB
 
 
 def test_case_29_no_body_takes_the_hub_down(desk: Installation) -> None:
