@@ -104,6 +104,7 @@ def pool_of(
         devices=tiles,
         free=sum(tile.state == "free" for tile in tiles),
         total=len(tiles),
+        out_of_service=sum(not device.schedulable for device in devices),
         waiting=waiting,
         simulated=any(device.simulated for device in devices),
     )

@@ -83,11 +83,15 @@ class MeOut(Out):
 
 
 class PoolOut(Out):
-    """The devices, and the next ``reservations``, during which fewer devices are available."""
+    """The devices, and the next ``reservations``, during which fewer devices are available.
+
+    ``out_of_service`` is the number that start nothing new: broken, unreachable or draining.
+    """
 
     devices: list[DeviceOut]
     free: int
     total: int
+    out_of_service: int = 0
     waiting: int
     simulated: bool
     reservations: list[ReservationOut] = []

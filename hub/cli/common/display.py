@@ -317,7 +317,8 @@ def pool_table(pool: PoolOut, now: float) -> None:
     waiting = f"{units.count(pool.waiting, 'request')} waiting."
     simulated = " All of them are simulated." if all(d.simulated for d in pool.devices) else ""
     if rows:
-        click.echo(f"{pool.free} of {units.devices(pool.total)} free, {waiting}{simulated}")
+        away = f"{pool.out_of_service} out of service, " if pool.out_of_service else ""
+        click.echo(f"{pool.free} of {units.devices(pool.total)} free, {away}{waiting}{simulated}")
     else:
         click.echo(f"The pool has no devices: all work runs on CPU. {waiting}")
     for each in pool.reservations:

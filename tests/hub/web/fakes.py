@@ -313,6 +313,7 @@ class FakeService:
             devices=self.devices,
             free=sum(device.state == "free" for device in self.devices),
             total=len(self.devices),
+            out_of_service=sum(device.state in ("sick", "gone") for device in self.devices),
             waiting=self.waiting,
             simulated=any(device.simulated for device in self.devices),
             reservations=self.reserved,

@@ -263,8 +263,9 @@ def test_a_drain_is_announced_shown_and_ended(site: Site) -> None:
     assert sentences(said) == ["Nothing new starts on the node local.", "Nothing runs there."]
     assert site.context.store.marks() == ()
     site.api().put(f"{API}/pool/local/drain", json=body)
-    tiles = site.api(STUDENT1).get(f"{API}/pool").json()["devices"]
-    assert {(t["state"], t["drain_until"], t["why"]) for t in tiles} == {
+    pool = site.api(STUDENT1).get(f"{API}/pool").json()
+    assert (pool["free"], pool["total"], pool["out_of_service"]) == (0, 2, 2)
+    assert {(t["state"], t["drain_until"], t["why"]) for t in pool["devices"]} == {
         ("draining", until, "Draining: A new fan.")
     }
     assert "draining" in site.page().get(f"{PREFIX}admin/pool?target=local").text

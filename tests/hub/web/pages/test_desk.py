@@ -73,7 +73,7 @@ def test_a_full_desk_shows_everything(world: World) -> None:
         "3 of 9 cells, running cell 4",
         "Error in cell 4: ZeroDivisionError: division by zero",
         "The session&#39;s server died.",
-        "1 of 6 devices free, 3 requests in the queue.",
+        "1 of 6 devices free, 2 out of service, 3 requests in the queue.",
         "12,346 device-seconds",
         "carrel submit train.ipynb",
         "carrel login http://127.0.0.1:8000/",
