@@ -27,6 +27,7 @@ from .hub.doubles import STUDENT1, Clock, FakeHub, build
 from .hub.notebooks import notebook
 from .hub.web.fakes import ALL_SCOPES, API, HUB_TOKEN, FakeSignIn
 from .source_tree import OUTSIDE_THE_PACKAGE, ROOT
+from .stores import new_courses
 
 JOB = {
     "group": "cs101",
@@ -82,7 +83,12 @@ def _posts(folder: Path, path: str, body: object) -> Callable[[], None]:
     context = build(store, backend, hub, clock, folder)
     sign_in = FakeSignIn()
     sign_in.people["student1-all"] = TokenHolder(identity=STUDENT1, scopes=ALL_SCOPES)
-    app = build_app(context, sign_in, Settings(), hub_token=HUB_TOKEN, crypt_key="signs")
+    app = build_app(
+        *(context, sign_in, Settings()),
+        courses=new_courses(context),
+        hub_token=HUB_TOKEN,
+        crypt_key="signs",
+    )
 
     async def post() -> None:
         transport = httpx.ASGITransport(app=app)

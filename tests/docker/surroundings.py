@@ -16,6 +16,7 @@ import pytest
 from carrel.hub.records.json_value import Json
 from carrel.spawners.docker.containers.networks import Networks
 
+from ..e2e.support import eventually
 from .escapes import SUCCESS, Attempt, Control
 from .inside import inside
 
@@ -116,7 +117,17 @@ def _with_metadata(api: docker.APIClient, stack: ExitStack, image: str) -> None:
     name = f"carrel-test-{secrets.token_hex(3)}"
     pool = docker.types.IPAMPool(subnet="169.254.169.0/24", gateway="169.254.169.1")
     ipam = docker.types.IPAMConfig(pool_configs=[pool])
-    network = api.create_network(name, driver="bridge", ipam=ipam)["Id"]
+
+    def create() -> str:
+        """Return the id of the network; empty while another test module has the address."""
+        try:
+            return str(api.create_network(name, driver="bridge", ipam=ipam)["Id"])
+        except docker.errors.APIError as error:
+            if "overlaps" not in str(error):
+                raise
+            return ""
+
+    network = eventually(create, "the address of the metadata service is free", within=180)
     stack.callback(api.remove_network, network)
     body = {
         "Image": image,
