@@ -271,7 +271,11 @@ def test_a_password_reset_ends_sign_ins_and_tokens_of_its_user_and_no_session(
     eventually(lambda: not is_signed_in(site, cookie), "the cookie ends", within=SIGN_OUT_SECONDS)
     me = f"{site.service}/api/v1/me"
     headers = {"Authorization": f"token {token}"}
-    assert httpx.get(me, headers=headers, timeout=30).status_code == 401
+    eventually(
+        lambda: httpx.get(me, headers=headers, timeout=30).status_code == 401,
+        "the token ends",
+        within=SIGN_OUT_SECONDS,
+    )
     other.page.goto(site.service + "/")
     expect(other.page.locator("#username_input")).to_be_visible()
 
