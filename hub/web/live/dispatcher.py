@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar, cast
 
 from starlette.concurrency import run_in_threadpool
 
-from .change_feed import ChangeFeed, FeedView
+from ...records.identity import Identity
+from .change_feed import ChangeFeed, FeedView, Fingerprint
 from .sse import StreamPace, Streams
 
 C = TypeVar("C")
@@ -104,6 +105,12 @@ class ChangeDispatcher:
             if not self._followers and self._task is not None:
                 self._task.cancel()
                 self._task = None
+
+    def following_request(
+        self, request_id: str, who: Identity | None
+    ) -> AbstractAsyncContextManager[Follower[Fingerprint]]:
+        """Follow one request as this reader sees it; see ``following``."""
+        return self.following(lambda view: self.feed.request_fingerprint(view, request_id, who))
 
     async def rounds(self, follower: Follower[C]) -> AsyncGenerator[bool, None]:
         """Yield immediately, then after every change (True) or after a quiet period (False).

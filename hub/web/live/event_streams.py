@@ -70,9 +70,7 @@ class EventStreams:
         dispatcher = self.dispatcher
         shown: str | None = None
         try:
-            async with dispatcher.following(
-                lambda view: dispatcher.feed.request_fingerprint(view, request_id, who)
-            ) as follower:
+            async with dispatcher.following_request(request_id, who) as follower:
                 async for changed in dispatcher.rounds(follower):
                     if not changed:
                         yield ALIVE

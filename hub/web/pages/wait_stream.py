@@ -31,9 +31,7 @@ async def wait_events(
     shown: str | None = None
     dispatcher = web.change_dispatcher
     try:
-        async with dispatcher.following(
-            lambda digest: dispatcher.feed.request_fingerprint(digest, request_id, who)
-        ) as follower:
+        async with dispatcher.following_request(request_id, who) as follower:
             async for changed in dispatcher.rounds(follower):
                 if not changed:
                     yield ALIVE

@@ -144,9 +144,7 @@ async def job_feed(feed: JobFeed) -> AsyncGenerator[bytes, None]:
     """Follow the request until it has ended."""
     dispatcher, who = feed.web.change_dispatcher, feed.visitor.identity
     try:
-        async with dispatcher.following(
-            lambda view: dispatcher.feed.request_fingerprint(view, feed.request_id, who)
-        ) as follower:
+        async with dispatcher.following_request(feed.request_id, who) as follower:
             async for changed in dispatcher.rounds(follower):
                 news, ended = await run_in_threadpool(feed.read, quiet=not changed)
                 if news or not changed:
