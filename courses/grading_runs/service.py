@@ -286,6 +286,7 @@ class GradingService:
         made = self.store.released_version(course, name) if assignment.version else None
         pages = pages_of(self.root, course, name)
         counting = self.counting(assignment)
+        submitted = {member.person for member, _ in counting}
         return GradesOut(
             course=course,
             assignment=name,
@@ -302,7 +303,7 @@ class GradingService:
             no_submission=[
                 member_out(each)
                 for each in self.class_list.students(course)
-                if each.person not in {member.person for member, _ in counting}
+                if each.person not in submitted
             ],
         )
 

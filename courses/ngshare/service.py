@@ -42,7 +42,7 @@ class NgshareService:
     def students(self, who: Identity, course: str) -> list[WhoOut]:
         self._membership(who, course)
         with said(_DENIED, Forbidden):
-            found = self.services.roster.members(who, course).members
+            found = self.services.roster.listed(who, course)
         return [
             _named(member.person, member.full_name)
             for member in found

@@ -9,7 +9,7 @@ from ...hub.groups.users import Users
 from ...hub.records.audit import AuditAction
 from ...hub.records.identity import Identity
 from ...hub.schemas.admin import ConsequencesOut
-from ...hub.schemas.courses import MembersOut
+from ...hub.schemas.courses import MemberOut, MembersOut
 from ..model.records import CourseRole
 from .access import GRADERS, TEACHERS, CourseAccess, check_not_archived
 from .class_list import ClassList, member_out
@@ -29,15 +29,18 @@ class RosterService:
 
     def members(self, who: Identity, course: str) -> MembersOut:
         """All members by name, also those who have left. For teachers and graders."""
-        context = self.access.context
-        self.access.membership(who, course, GRADERS)
-        members, teachers = self.class_list.members(course), context.store.teachers(course)
+        members, teachers = self.listed(who, course), self.access.context.store.teachers(course)
         here = [each.person for each in members if each.left_at is None]
         return MembersOut(
             teachers=list(teachers),
-            members=[member_out(each) for each in members],
+            members=members,
             without_account=self.missing_accounts.of((*here, *teachers)),
         )
+
+    def listed(self, who: Identity, course: str) -> list[MemberOut]:
+        """The members alone, without a look at the accounts. For teachers and graders."""
+        self.access.membership(who, course, GRADERS)
+        return [member_out(each) for each in self.class_list.members(course)]
 
     def update(
         self, who: Identity, course: str, students: str, *, dry_run: bool = False

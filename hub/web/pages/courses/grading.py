@@ -198,7 +198,7 @@ def _shown(
 ) -> dict[str, object]:
     who, version = visitor.identity, version_for(web)
     found = web.courses.grading.grades(who, course, assignment)
-    members = web.courses.roster.members(who, course).members
+    members = web.courses.roster.listed(who, course)
     receipts = web.courses.submissions.receipts(who, course, assignment).receipts
     place = web.courses.administration.show(who, course)
     rows = rows_of(found, members, receipts)

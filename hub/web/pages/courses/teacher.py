@@ -88,7 +88,7 @@ def _overview(
     filled: Mapping[str, str] | None = None,
 ) -> Response:
     who, version = visitor.identity, version_for(web, filled, error)
-    members = web.courses.roster.members(who, course).members
+    members = web.courses.roster.listed(who, course)
     here = [each for each in members if each.left_at is None]
     page = web.render(
         "courses/teach.html",
