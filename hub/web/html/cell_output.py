@@ -80,7 +80,7 @@ class Shown:
         name: for a stream, stdout or stderr.
         text: for images and frames, the alternative text.
         overwrites: its first line replaces the last line of the stream before it.
-        library: for an interactive figure, the library that draws it.
+        renderer: for an interactive figure, the library that draws it.
         height: for a frame, in pixels: a frame without scripts cannot report its own.
         note: a sentence about the parts that the page leaves out.
     """
@@ -90,7 +90,7 @@ class Shown:
     name: str = ""
     text: str = ""
     overwrites: bool = False
-    library: str = ""
+    renderer: str = ""
     height: int = 0
     note: str = ""
 
@@ -146,12 +146,12 @@ def _figure(
         return None
     if any(figure_html(dict(output))):
         return Shown(
-            form=OutputForm.FIGURE, event_id=event_id, library=library, height=_FIGURE_HEIGHT
+            form=OutputForm.FIGURE, event_id=event_id, renderer=library, height=_FIGURE_HEIGHT
         )
     return Shown(
         form=OutputForm.FIGURE,
         event_id=event_id,
-        library=library,
+        renderer=library,
         note=f"An interactive figure of {library}, without the library that draws it: see it in "
         "JupyterLab. A static form (PNG or SVG) would be shown here.",
     )
@@ -221,15 +221,13 @@ def content(output: JsonValue, theme: Theme = "light") -> OutputContent | None:
     if _SVG in data:
         return OutputContent(mime=_SVG, data=_text(data[_SVG]).encode())
     if _HTML in data:
-        page = f"<!doctype html><meta charset=utf-8><style>{output_style(theme)}</style>"
-        return OutputContent(
-            mime="text/html; charset=utf-8", data=(page + _text(data[_HTML])).encode()
-        )
+        page = html_page(_text(data[_HTML]), theme)
+        return OutputContent(mime="text/html; charset=utf-8", data=page)
     return None
 
 
-def figure_page(html: str, theme: Theme) -> bytes:
-    """Return the page of an interactive figure; it must be sent with the headers ``FIGURE``."""
+def html_page(html: str, theme: Theme) -> bytes:
+    """Return the page of HTML output, to be sent with the headers ``SANDBOXED`` or ``FIGURE``."""
     page = f"<!doctype html><meta charset=utf-8><style>{output_style(theme)}</style>"
     return (page + html).encode(errors="replace")
 

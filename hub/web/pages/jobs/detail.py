@@ -22,7 +22,7 @@ from ...html.cell_output import (
     content,
     figure_html,
     figure_in,
-    figure_page,
+    html_page,
 )
 from ...html.frame_style import theme_of
 from ...html.notebook import notebook_page
@@ -98,7 +98,7 @@ def output(
         if reference:
             html = figure_in(web.requests.output(visitor.identity, request_id)[1], reference)
         if html:
-            page = figure_page(html, theme_of(request))
+            page = html_page(html, theme_of(request))
             return Response(page, media_type="text/html; charset=utf-8", headers=FIGURE)
     found = content(event.data.get("output"), theme_of(request)) if event is not None else None
     if found is None:
