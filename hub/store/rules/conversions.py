@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...records.leases import LeaseRecord
 from ...records.requests import RequestRecord
 from ...scheduling.model.plan import Start
 from ...scheduling.model.snapshot import (
@@ -135,26 +134,6 @@ def to_pending(request: RequestRecord) -> PendingRequest:
         image=request.image,
         moved_for=request.moved_for,
         stopped_for=request.stopped_for,
-    )
-
-
-def to_allocation(request: RequestRecord, lease: LeaseRecord) -> Allocation:
-    """Return a lease that is not released as a value of the scheduler."""
-    return Allocation(
-        request_id=request.id,
-        owner=request.owner,
-        group=request.group,
-        devices=lease.devices,
-        since=lease.granted_at,
-        until=lease.granted_at + request.seconds,
-        kind=request.kind,
-        priority=request.priority,
-        preemptible=request.preemptible,
-        expected=request.expected,
-        saved_at=lease.saved_at,
-        leaving=leaving(request.notice is not None, request.state),
-        leaves_at=None if request.notice is None else request.notice.stops_at,
-        image=request.image,
     )
 
 
