@@ -153,7 +153,7 @@ class Service:
     """Answers one after the other, then the last one for ever."""
 
     answers: list[WatchOut | Exception]
-    asked: list[KernelsIn] = field(default_factory=list)
+    reports: list[KernelsIn] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     claimed: list[str] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
@@ -163,7 +163,7 @@ class Service:
     followed: list[str] = field(default_factory=list)
 
     async def report_kernels(self, request_id: str, kernels: KernelsIn) -> WatchOut:
-        self.asked.append(kernels)
+        self.reports.append(kernels)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
             raise answer
@@ -236,7 +236,7 @@ def test_a_failed_or_refused_report_is_repeated(bench: Bench) -> None:
 
     async def story() -> None:
         running = asyncio.create_task(away.run())
-        while not isinstance(away.service, Service) or not away.service.asked:
+        while not isinstance(away.service, Service) or not away.service.reports:
             await asyncio.sleep(0)
         assert not running.done()
         running.cancel()
@@ -287,7 +287,7 @@ def test_a_held_device_is_told_at_once_although_the_next_report_is_far_away(benc
 
     said, service = asyncio.run(story())
     assert said == [None, HELD, None]
-    assert len(service.asked) == 3, "a request without a new notice makes no report"
+    assert len(service.reports) == 3, "a request without a new notice makes no report"
 
 
 def test_a_held_device_is_claimed_or_given_up_but_never_stopped_after_a_claim(

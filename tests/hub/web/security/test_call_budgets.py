@@ -132,7 +132,7 @@ def test_the_calls_in_progress_share_the_processor_time() -> None:
         return used
 
     shares = ProcessorShares(processor)
-    used += 5.0  # nobody's
+    used += 5.0  # before the first call
     one = shares.begin()
     used += 1.0
     two = shares.begin()
