@@ -1,10 +1,12 @@
-"""Report a session's kernels to Carrel, and show the service's warnings in JupyterLab.
+"""Report a session's kernels to Carrel, keep their outputs, and show both in JupyterLab.
 
 * ``kernel_activity`` listens to the kernels of this server: only their own messages show whether a
 cell runs. Open tabs and widget updates are not cells. * ``session_status`` reports that to the
 service with the session's token, and learns whether the session is about to be stopped and whether
 a device is held for its user; the service never needs a token for a server that its user controls.
 * ``handlers`` passes it on to the front end in ``share``, which needs no token.
+* ``output_journal`` keeps the outputs of cells until a saved notebook has them; the front end
+replays them into the open document.
 """
 
 from __future__ import annotations

@@ -10,8 +10,10 @@ import time
 from collections.abc import Awaitable
 from contextlib import aclosing
 from http import HTTPStatus
-from typing import cast
+from pathlib import Path
+from typing import Any, cast
 
+from jupyter_core.paths import jupyter_data_dir
 from jupyter_server.base.handlers import APIHandler
 from jupyter_server.serverapp import ServerApp
 from jupyter_server.utils import url_path_join
@@ -21,9 +23,23 @@ from tornado.iostream import StreamClosedError
 from ...hub.client import AsyncClient
 from ...hub.errors import CarrelError
 from ...hub.schemas import WatchOut
-from ..environment import CLAIM_PATH, GIVE_UP_PATH, KEEP_SESSION_PATH, SESSION_STATUS_PATH
+from ..environment import (
+    CLAIM_PATH,
+    GIVE_UP_PATH,
+    JOURNAL_PATH,
+    KEEP_SESSION_PATH,
+    SESSION_STATUS_PATH,
+)
+from .journal_handlers import JournalHandler, SavedHandler
 from .kernel_activity import KernelWatch, ServerKernelManager
+from .kernel_connection import listening
+from .kernel_journals import KernelJournals
 from .session_status import SessionStatus, last_call
+
+JOURNAL_FOLDER = Path("carrel", "outputs")
+"""Below the user's folder of Jupyter data."""
+_CONNECTIONS = "kernel_websocket_connection_class"
+_KERNEL_ACTIONS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
 
 _running: set[asyncio.Task[None]] = set()
 
@@ -91,23 +107,17 @@ class GiveUpHandler(_ActionHandler):
 
 
 def install(server_app: ServerApp, request_id: str) -> None:
+    manager = cast("ServerKernelManager", server_app.kernel_manager)
+    journals = KernelJournals(root=Path(jupyter_data_dir()) / JOURNAL_FOLDER, log=server_app.log)
+    kernels = KernelWatch(manager=manager, clock=time.monotonic, journals=journals)
     session_status = SessionStatus(
         service=AsyncClient.from_environment(),
         request_id=request_id,
-        kernels=KernelWatch(
-            manager=cast("ServerKernelManager", server_app.kernel_manager), clock=time.monotonic
-        ),
+        kernels=kernels,
         log=server_app.log,
     )
-    arguments = {"session_status": session_status}
-    base = server_app.web_app.settings["base_url"]
-    routes = [
-        (url_path_join(base, SESSION_STATUS_PATH), SessionStatusHandler, arguments),
-        (url_path_join(base, KEEP_SESSION_PATH), KeepSessionHandler, arguments),
-        (url_path_join(base, CLAIM_PATH), ClaimHandler, arguments),
-        (url_path_join(base, GIVE_UP_PATH), GiveUpHandler, arguments),
-    ]
-    server_app.web_app.add_handlers(".*$", routes)  # type: ignore[no-untyped-call]  # tornado
+    _add_routes(server_app, session_status, {"journals": journals, "kernels": manager})
+    _listen_to_kernels(server_app, kernels)
 
     def ended(task: asyncio.Task[None]) -> None:
         _running.discard(task)
@@ -120,3 +130,40 @@ def install(server_app: ServerApp, request_id: str) -> None:
         task.add_done_callback(ended)
 
     server_app.io_loop.add_callback(start)
+
+
+def _add_routes(
+    server_app: ServerApp, session_status: SessionStatus, journal: dict[str, Any]
+) -> None:
+    status = {"session_status": session_status}
+    base = server_app.web_app.settings["base_url"]
+    kernel = url_path_join(JOURNAL_PATH, "([^/]+)")
+    routes = [
+        (url_path_join(base, path), handler, arguments)
+        for path, handler, arguments in (
+            (SESSION_STATUS_PATH, SessionStatusHandler, status),
+            (KEEP_SESSION_PATH, KeepSessionHandler, status),
+            (CLAIM_PATH, ClaimHandler, status),
+            (GIVE_UP_PATH, GiveUpHandler, status),
+            (kernel, JournalHandler, journal),
+            (url_path_join(kernel, "saved"), SavedHandler, journal),
+        )
+    ]
+    server_app.web_app.add_handlers(".*$", routes)  # type: ignore[no-untyped-call]  # tornado
+
+
+def _listen_to_kernels(server_app: ServerApp, kernels: KernelWatch) -> None:
+    """Listen to requests of pages and to restarts."""
+    settings = server_app.web_app.settings
+    settings[_CONNECTIONS] = listening(settings[_CONNECTIONS], kernels)
+    try:
+        kernels.journals.prune()
+    except OSError as error:
+        server_app.log.warning("old outputs of kernels cannot be removed: %s", error)
+
+    async def act(logger: object, schema_id: str, data: dict[str, Any]) -> None:  # by name
+        if data.get("action") == "restart" and data.get("status") == "success":
+            kernels.restarted(str(data.get("kernel_id")))
+
+    if server_app.event_logger is not None:
+        server_app.event_logger.add_listener(schema_id=_KERNEL_ACTIONS, listener=act)

@@ -1,4 +1,4 @@
-"""The live views in a real browser: JupyterLab, Notebook 7 and the dashboard in Voila."""
+"""Sessions in a real browser: live views and outputs in JupyterLab, Notebook 7 and Voila."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 
 from ..promises import in_time
 from .browser import SESSION_MS, Person, take_picture
+from .session_outputs import AWAY, PRINTS, Outputs
 from .support import Installation, eventually
 from .widget_pages import Notebook, save, shows, submit, write_notebook
 
@@ -219,3 +220,35 @@ def test_the_dashboard_shows_pool_queue_and_jobs_as_they_change(
     site.api("DELETE", f"/requests/{second}", user=USER)
     expect(page.locator(".carrel-tile")).to_contain_text("free")
     eventually(lambda: site.request(second, user=USER)["ended"], "the second job's end")
+
+
+def test_a_tab_that_was_closed_during_a_cell_shows_all_its_output_and_goes_on(
+    site: Installation, person: Person, home: Path
+) -> None:
+    outputs = Outputs(person, home)
+    gates = [home / "first", home / "second"]
+    write_notebook(home / "long.ipynb", PRINTS.format(*map(str, gates)), "print('next cell')")
+    notebook = Notebook.open(person, "lab/tree", "long.ipynb")
+    notebook.run(0)
+    notebook.run(1)
+    expect(outputs.of(0)).to_have_text("at first\n")
+    outputs.leave()
+    gates[0].touch()
+    eventually(lambda: "while away 2" in outputs.journal(), "the cell prints")
+
+    notebook = outputs.come_back("long.ipynb")
+    expect(outputs.of(0)).to_have_text(AWAY)
+    expect(outputs.prompt(0)).to_have_text("[*]:")
+    expect(outputs.prompt(1)).to_have_text("[*]:")
+    gates[1].touch()
+    expect(outputs.of(0)).to_have_text(f"{AWAY}at last\n")
+    expect(outputs.of(1)).to_have_text("next cell\n")
+    expect(outputs.prompt(0)).to_have_text("[1]:")
+    expect(outputs.prompt(1)).to_have_text("[2]:")
+
+    save(notebook.page)
+    eventually(lambda: not outputs.journal(), "the saved notebook has it")
+    outputs.leave()
+    outputs.come_back("long.ipynb").kernel_is("idle")
+    expect(outputs.of(0)).to_have_text(f"{AWAY}at last\n")
+    expect(outputs.unsaved).to_have_count(0)

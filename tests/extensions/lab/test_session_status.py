@@ -16,6 +16,7 @@ from jupyter_client.session import Session
 from carrel.extensions import environment
 from carrel.extensions.environment import jupyter_environment
 from carrel.extensions.lab.kernel_activity import KernelWatch
+from carrel.extensions.lab.kernel_journals import KernelJournals
 from carrel.extensions.lab.session_status import SAVE_SECONDS, SessionStatus, last_call
 from carrel.hub.errors import Conflict, Unavailable
 from carrel.hub.schemas import EventOut, HeldOut, KernelsIn, RequestOut, WarningOut, WatchOut
@@ -31,6 +32,12 @@ class Channel:
         self.heard: Callable[[list[bytes]], None] | None = None
         self.closed = False
         self.execution_state = "idle"
+        self.ports = [1, 2, 3, 4, 5]
+        self.dies: Callable[[], None] | None = None
+
+    def add_restart_callback(self, callback: Callable[[], None], event: str) -> None:
+        assert event == "restart"
+        self.dies = callback
 
     def connect_iopub(self) -> Channel:
         return self
@@ -61,11 +68,14 @@ class Kernels:
 
 @dataclass
 class Bench:
+    journals: KernelJournals
     now: float = 1000.0
     manager: Kernels = field(default_factory=Kernels)
 
     def __post_init__(self) -> None:
-        self.watch = KernelWatch(manager=self.manager, clock=lambda: self.now)
+        self.watch = KernelWatch(
+            manager=self.manager, clock=lambda: self.now, journals=self.journals
+        )
 
     def kernel(self, name: str) -> Channel:
         self.manager.channels[name] = Channel()
@@ -78,8 +88,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench() -> Bench:
-    return Bench()
+def bench(tmp_path: Path) -> Bench:
+    return Bench(KernelJournals(root=tmp_path / "outputs", log=logging.getLogger("test")))
 
 
 def test_without_kernels_there_is_nothing(bench: Bench) -> None:
@@ -273,9 +283,10 @@ def test_a_held_device_is_told_at_once_although_the_next_report_is_far_away(benc
         said: list[HeldOut | None] = []
         async with asyncio.timeout(60), aclosing(subject.changes()) as changes:
             running = asyncio.create_task(subject.run())
+            while subject.now is None:
+                await asyncio.sleep(0)
             async for now in changes:
-                if now is None:
-                    continue
+                assert now is not None
                 said.append(now.held)
                 # It is held, and then claimed in another tab.
                 for claim_by in {1: [5e9], 2: [5e9, None]}.get(len(said), []):
@@ -344,7 +355,10 @@ def test_the_front_end_is_where_jupyter_looks_for_it() -> None:
     assert f'"{environment.KEEP_SESSION_PATH}"' in entry
     assert f'"{environment.CLAIM_PATH}"' in entry
     assert f'"{environment.GIVE_UP_PATH}"' in entry
-    assert "://" not in entry
+    replay = (SHARE / "static" / "output_replay.js").read_text()
+    assert '"output_replay.js"' in entry
+    assert f'"{environment.JOURNAL_PATH}"' in replay
+    assert "://" not in entry + replay
 
 
 def test_a_session_finds_both_extensions(tmp_path: Path) -> None:

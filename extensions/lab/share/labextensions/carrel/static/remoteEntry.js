@@ -1,5 +1,6 @@
 // Warns users of JupyterLab and Notebook 7 before their session is stopped, saves their documents,
-// offers the device that is held for them, and links to the desk.
+// offers the device that is held for them, and links to the desk. output_replay.js, beside this
+// file, shows the outputs of cells that ran while no page was open.
 //
 // A federated extension written by hand: the application gets the module "./extension" from the
 // container below, and shares its own libraries through the share scope, so that no build is needed.
@@ -10,6 +11,8 @@
   const CLAIM = "carrel/claim";
   const GIVE_UP = "carrel/give-up";
   const AGAIN_MS = 5000;
+
+  const HERE = document.currentScript.src;
 
   let shared = {};
   // Return the application's own copy of a library.
@@ -26,13 +29,12 @@
     return `${s} s`;
   };
 
+  const request = ({ services: { ServerConnection }, coreutils: { URLExt } }, settings) => (path, init) =>
+    ServerConnection.makeRequest(URLExt.join(settings.baseUrl, path), init, settings);
+
   const activate = (libraries) => (app, documents) => {
     const { Notification, Dialog, showDialog } = libraries.apputils;
-    const { ServerConnection } = libraries.services;
-    const { URLExt } = libraries.coreutils;
-    const settings = app.serviceManager.serverSettings;
-    const ask = (path, init) =>
-      ServerConnection.makeRequest(URLExt.join(settings.baseUrl, path), init, settings);
+    const ask = request(libraries, app.serviceManager.serverSettings);
 
     const nothing = { warning: null, held: null, shown: "" };
     let now = nothing;
@@ -241,23 +243,37 @@
   };
 
   const extension = async () => {
-    const [apputils, services, coreutils, docmanager, widgets] = await Promise.all([
+    const [apputils, services, coreutils, docmanager, widgets, notebook, outputarea, json, replay] = await Promise.all([
       use("@jupyterlab/apputils"),
       use("@jupyterlab/services"),
       use("@jupyterlab/coreutils"),
       use("@jupyterlab/docmanager"),
       use("@lumino/widgets"),
+      use("@jupyterlab/notebook"),
+      use("@jupyterlab/outputarea"),
+      use("@lumino/coreutils"),
+      // Without it the warnings still work.
+      import(new URL("output_replay.js", HERE)).catch((error) => console.error("Carrel:", error)),
     ]);
-    return {
-      __esModule: true,
-      default: {
-        id: "carrel:idle",
-        description: "Tells when the session is about to be stopped, and when a device is held for its user.",
-        autoStart: true,
-        requires: [docmanager.IDocumentManager],
-        activate: activate({ apputils, services, coreutils, widgets }),
+    const libraries = { apputils, services, coreutils, widgets };
+    const idle = {
+      id: "carrel:idle",
+      description: "Tells when the session is about to be stopped, and when a device is held for its user.",
+      autoStart: true,
+      requires: [docmanager.IDocumentManager],
+      activate: activate(libraries),
+    };
+    const outputs = {
+      id: "carrel:outputs",
+      description: "Shows the outputs of cells that ran while no page was open.",
+      autoStart: true,
+      optional: [notebook.INotebookTracker],
+      activate: (app, tracker) => {
+        const ask = request(libraries, app.serviceManager.serverSettings);
+        if (tracker && replay) replay.replayOutputs({ apputils, widgets, outputarea, json }, tracker, ask);
       },
     };
+    return { __esModule: true, default: [idle, outputs] };
   };
 
   window._JUPYTERLAB = window._JUPYTERLAB || {};
