@@ -33,6 +33,8 @@ SET_BY_PEOPLE: Mapping[str, str] = {
     "CARREL_CA_BUNDLE": "certificates of a TLS-inspecting proxy, for `carrel images build`",
     "CARREL_PROXY_COMMAND": "another `configurable-http-proxy`, with its arguments, for "
     "`carrel up`",
+    "CARREL_JOB_": "prefix of the options of `papermill --engine carrel`, such as "
+    "`CARREL_JOB_DEVICES=1`",
 }
 SET_BY_CARREL: Mapping[str, str] = {
     "CARREL_URL": "the service, as programs in sessions reach it",

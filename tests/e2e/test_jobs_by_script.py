@@ -1,10 +1,11 @@
-"""A student's work with jobs, by a shell script with ``--json``, and by curl alone."""
+"""A student's work with jobs: by a shell script, by curl alone, by the stock papermill."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import Any
 import nbformat
 import pytest
 
-from .support import CARREL, ROOT, Installation, installation
+from .papermill_runs import notebooks, read, shown, start, statuses
+from .support import CARREL, ROOT, Installation, eventually, installation
 
 SEPARATORS = "one\u2028two\u0085three"
 DIGITS = ROOT / "courses" / "sample" / "digits.ipynb"
@@ -189,3 +191,66 @@ def test_by_curl_with_the_api_alone(site: Installation, tmp_path: Path) -> None:
     assert json.loads((folder / "files.json").read_text())["files"] == []
     assert json.loads((folder / "groups.json").read_text())["groups"][0]["name"] == "cs101"
     hidden_from_student2(site, job)
+
+
+def test_papermill_runs_in_the_pool_and_its_output_can_be_read_by_address(
+    site: Installation, tmp_path: Path
+) -> None:
+    notebooks(tmp_path)
+    words = ("in.ipynb", "out.ipynb", "--engine", "carrel", "-p", "lr", "0.05", "--log-output",
+             "--progress-bar")  # fmt: skip  # one command
+    run = start(site, tmp_path, *words, CARREL_JOB_DEVICES="1")
+    _, said = run.communicate(timeout=120)
+    assert run.returncode == 0, said
+    executed = read(tmp_path / "out.ipynb")
+    assert "0.05 " in shown(executed)[-1]
+    assert "Simulated" in shown(executed)[-1]
+    assert statuses(executed) == ["completed"] * 4  # with the injected cell
+    assert executed.metadata.papermill.parameters == {"lr": 0.05}
+    assert "Executing: 100%" in said
+    assert "0.05 Simulated" in said
+    assert "HTTP Request" not in said
+    job = said.partition("Submitted ")[2].split()[0]
+    assert site.request(job, user="student1")["devices"] == 1
+
+    words = (f"carrel://{job}/output.ipynb", "again.ipynb", "--prepare-only")
+    assert start(site, tmp_path, *words).wait(timeout=60) == 0
+    assert shown(read(tmp_path / "again.ipynb")) == shown(executed)
+    run = start(site, tmp_path, "in.ipynb", f"carrel://{job}/output.ipynb", "--engine", "carrel")
+    assert "only the job itself writes its outputs" in run.communicate(timeout=60)[1]
+    assert run.returncode == 1
+
+
+def test_a_failing_cell_fails_as_with_papermills_own_engine(
+    site: Installation, tmp_path: Path
+) -> None:
+    notebooks(tmp_path)
+    run = start(site, tmp_path, "wrong.ipynb", "out.ipynb", "--engine", "carrel")
+    _, said = run.communicate(timeout=120)
+    assert run.returncode == 1
+    assert "papermill.exceptions.PapermillExecutionError" in said
+    assert "ZeroDivisionError" in said
+    failed = read(tmp_path / "out.ipynb")
+    assert "An Exception was encountered" in failed.cells[0].source
+    assert shown(failed)[-2:] == ["before\n", ""]
+    assert statuses(failed)[-2:] == ["failed", "pending"]
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
+def test_an_interrupt_of_papermill_cancels_the_job_and_keeps_its_output(
+    site: Installation, tmp_path: Path, number: signal.Signals
+) -> None:
+    notebooks(tmp_path)
+    run = start(site, tmp_path, "slow.ipynb", "out.ipynb", "--engine", "carrel")
+    out = tmp_path / "out.ipynb"
+    eventually(lambda: out.exists() and "kept\n" in shown(read(out)), "the first cell is streamed")
+    run.send_signal(number)
+    _, said = run.communicate(timeout=60)
+    assert run.returncode != 0
+    job = said.partition("Submitted ")[2].split()[0]
+    assert f"Cancelled {job}." in said
+    site.wait_for(job, "cancelled", user="student1")
+    assert "kept\n" in shown(read(out))
+    assert statuses(read(out))[-1] == "pending"

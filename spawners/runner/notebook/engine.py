@@ -33,7 +33,8 @@ from ..kernels.start import START_TIMEOUT_SECONDS, KernelStart
 from .output_file import NotebookFile
 from .state import NotebookState
 
-ENGINE = "carrel"
+ENGINE = "carrel-runner"
+"""``carrel`` is the engine that submits a job, in extensions/papermill."""
 AUTOSAVE_SECONDS = 5
 INJECTED_TAG = "injected-parameters"
 
@@ -337,7 +338,7 @@ def _failure(raised: CellExecutionError) -> Mapping[str, Json]:
 
 
 class CarrelEngine(NBClientEngine):  # type: ignore[misc]  # papermill has no types
-    """The engine that papermill finds as ``carrel``."""
+    """The engine that executes the cells in the runner."""
 
     @classmethod
     def execute_notebook(

@@ -1,0 +1,1 @@
+"""Papermill's engine ``carrel`` and the addresses ``carrel://JOB/…``, for the stock papermill."""
