@@ -130,6 +130,9 @@ class FakeBackend:
             life=ProcessState.DEAD, exit_status=attempt.exit_status, cause=attempt.cause
         )
 
+    def wait_for_exit(self, handle: Handle | None) -> None:
+        """Do nothing: the next call of ``status`` shows the end."""
+
     def activity(self, leases: Mapping[str, Handle | None]) -> ActivitySample:
         if self.silent:
             return ActivitySample(cpu_seconds={}, devices={})

@@ -56,6 +56,8 @@ def test_the_wheel_contains_all_files_of_all_packages_and_no_others(wheel: zipfi
             hidden = {"__pycache__", "node_modules"} & set(inside.parts)
             if path.is_file() and not hidden and path.suffix not in STAYS_HERE:
                 expected.add(f"carrel/{inside.as_posix()}")
+    kernel = "share/jupyter/kernels/carrel-fork/kernel.json"
+    expected.add(next(name for name in packaged(wheel) if name.endswith(f".data/data/{kernel}")))
     assert packaged(wheel) == expected
 
 

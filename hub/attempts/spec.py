@@ -41,6 +41,7 @@ class AttemptSpec:
             images expect.
         archive_path: the uploaded .tar.gz; empty without one.
         image: the image of the attempt, as ``NAME@sha256:…``; empty without images.
+        fork_server: path of the socket of a fork server for the owner's kernels; empty without.
         owner, course_data: for a runner in a warm container, which started before its owner was
             known.
     """
@@ -57,6 +58,7 @@ class AttemptSpec:
     job: JobSpec
     archive_path: str = ""
     image: str = ""
+    fork_server: str = ""
     owner: str = ""
     course_data: str = ""
     limits: OutputLimits = field(default_factory=OutputLimits)

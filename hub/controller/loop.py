@@ -220,6 +220,9 @@ class Loop:
             if first:
                 self._once(f"hub/{request.id}", partial(self._sessions.stop_server, request))
         elif self_ended and now - since < EXIT_GRACE:
+            if first:
+                handle = lease.handle or self._memory.handles.get(lease.id)
+                self._once(f"exit/{lease.id}", partial(self._backend.wait_for_exit, handle))
             return
         self._once(lease.id, partial(self._stop, lease, request))
 

@@ -148,6 +148,12 @@ class Backend(ImageSource, Protocol):
             trusted: ids of the leases that were started with ``LaunchOrder.trusted``.
         """
 
+    def wait_for_exit(self, handle: Handle | None) -> None:
+        """Return when the first process of an attempt that has ended itself is gone.
+
+        At the latest after a moment: it only saves the next call of ``status`` a delay.
+        """
+
     def activity(self, leases: Mapping[str, Handle | None]) -> ActivitySample:
         """Return the CPU time of these leases and the activity of all devices.
 

@@ -291,6 +291,9 @@ class DockerBackend:
 
     # -- activity and notices -------------------------------------------------------------
 
+    def wait_for_exit(self, handle: Handle | None) -> None:
+        """Do nothing: the next call of ``status`` shows the end."""
+
     def activity(self, leases: Mapping[str, Handle | None]) -> ActivitySample:
         self._meter.forget_others(leases)
         cpu_seconds: dict[str, float] = {}

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -45,9 +46,10 @@ from ..devices.environment import device_environment, readable
 from ..devices.foreign_processes import ForeignProcesses
 from ..devices.simulated import simulated_devices
 from ..processes import lease_processes
+from ..runner.kernels.fork_client import ForkedProcess
 from .kernelspecs import installed_kernels
+from .warm_processes import RUNNER, WarmProcesses
 
-_RUNNER: Final = "carrel.spawners.runner"
 KEPT_VARIABLES: Final = frozenset(
     {
         "CONDA_DEFAULT_ENV",
@@ -70,13 +72,14 @@ KEPT_VARIABLES: Final = frozenset(
 )
 """Variables that a job inherits from the service; any other may contain a secret."""
 _REMEMBERED = 1000
+_EXIT_SECONDS: Final = 1.0
 
 log = logging.getLogger(__name__)
 
 
 def create(settings: BackendSettings) -> LocalBackend:
     """Entry point (group ``carrel.backends``)."""
-    return LocalBackend(settings)
+    return LocalBackend(settings, warm=True)
 
 
 class LocalBackend:
@@ -86,13 +89,19 @@ class LocalBackend:
     keeps_inside = False
 
     def __init__(
-        self, settings: BackendSettings, *, node: str = "", limits: OutputLimits | None = None
+        self,
+        settings: BackendSettings,
+        *,
+        node: str = "",
+        limits: OutputLimits | None = None,
+        warm: bool = False,
     ) -> None:
         self._settings = settings
         self._limits = limits or OutputLimits()
         self._node = node or socket.gethostname()
         self._lock = threading.Lock()
-        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._children: dict[str, subprocess.Popen[bytes] | ForkedProcess] = {}
+        self._warm = WarmProcesses(settings.state / "fork", settings.state) if warm else None
         self._starting = InFlightStarts()
         self._meter = ProcessCpuMeter()
         self._foreign = ForeignProcesses()
@@ -131,19 +140,21 @@ class LocalBackend:
         with self._starting.busy_with(order.lease_id):
             try:
                 order.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                self._order(order).write(order.folder)
+                environment = job_environment(order, self._settings.state)
+                self._order(order, environment).write(order.folder)
                 running = self._oldest(order.lease_id)
                 if running is not None:
                     return running
                 if (order.folder / CLAIM).exists():
                     raise BackendFailed(f"Attempt {order.lease_id} has run before and has ended.")
-                return self._launch(order)
+                return self._launch(order, environment)
             except OSError as error:
                 if error.errno in DISK_FULL:
                     raise Unavailable(f"The runner could not be started: {error}.") from error
                 raise BackendFailed(f"The runner could not be started: {error}.") from error
 
-    def _order(self, order: LaunchOrder) -> AttemptSpec:
+    def _order(self, order: LaunchOrder, environment: Mapping[str, str]) -> AttemptSpec:
+        job, warm = order.job, self._warm
         return AttemptSpec(
             lease_id=order.lease_id,
             request_id=order.request_id,
@@ -154,21 +165,26 @@ class LocalBackend:
             home=str(order.home.resolve()),
             devices=tuple(readable(device) for device in order.devices),
             device_ids=tuple(device.id for device in order.devices),
-            job=order.job,
+            job=job,
+            fork_server=warm.kernel_server(order.owner, environment, job.memory_bytes)
+            if warm and not job.command
+            else "",
             archive_path=str(order.archive_path.resolve()) if order.archive_path else "",
             limits=self._limits,
         )
 
-    def _launch(self, order: LaunchOrder) -> Handle:
+    def _launch(self, order: LaunchOrder, environment: Mapping[str, str]) -> Handle:
+        folder = str(order.folder.resolve())
         descriptor = os.open(order.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            child = subprocess.Popen(
-                (sys.executable, "-P", "-m", _RUNNER, str(order.folder.resolve())),
+            forked = self._warm and self._warm.fork_runner([folder], environment, descriptor)
+            child = forked or subprocess.Popen(
+                (sys.executable, "-P", "-m", RUNNER, folder),
                 stdin=subprocess.DEVNULL,
                 stdout=descriptor,
                 stderr=descriptor,
                 cwd=order.home,
-                env=job_environment(order, self._settings.state),
+                env=environment,
                 start_new_session=True,
             )
         finally:
@@ -176,8 +192,11 @@ class LocalBackend:
         with self._lock:
             self._children[order.lease_id] = child
             self._forget_oldest()
-        # Works even if the child has already ended, because it is not reaped yet.
-        return lease_processes.handle_of(psutil.Process(child.pid))
+        try:
+            # Works also for a child that has already ended, because it is not reaped yet.
+            return lease_processes.handle_of(psutil.Process(child.pid))
+        except psutil.NoSuchProcess:
+            return Handle(pid=child.pid, started_at=time.time())  # the server has reaped its fork
 
     def status(
         self, leases: Mapping[str, Handle | None], *, trusted: Collection[str] = ()
@@ -211,6 +230,11 @@ class LocalBackend:
                 exit_status=self._exit_status(lease),
             )
         return statuses
+
+    def wait_for_exit(self, handle: Handle | None) -> None:
+        process = lease_processes.find(handle, state=self._settings.state)
+        if process is not None:
+            lease_processes.wait_gone([process], time.monotonic() + _EXIT_SECONDS)
 
     def activity(self, leases: Mapping[str, Handle | None]) -> ActivitySample:
         self._meter.forget_others(leases)
@@ -281,6 +305,11 @@ class LocalBackend:
 
     def journal(self, folder: Path) -> Sequence[NewEvent]:
         return read_journal(folder / EVENTS)
+
+    def close(self) -> None:
+        """End the fork servers; jobs continue."""
+        if self._warm is not None:
+            self._warm.close()
 
     # -- private --------------------------------------------------------------------------
 

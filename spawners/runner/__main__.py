@@ -11,7 +11,7 @@ import sys
 import time
 import traceback
 from collections.abc import Mapping
-from concurrent.futures import Future, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -30,7 +30,7 @@ from .attempt import outcome_messages as outcome
 from .attempt.attempt import AttemptMonitor
 from .attempt.log import Log
 from .attempt.reporter import EventReporter, Report
-from .warm_start import WarmRunner, adopt_job, prepare_runner, worker
+from .warm_start import WarmRunner, adopt_job, prepare_runner
 
 if TYPE_CHECKING:
     from .attempt.attempt import Attempt
@@ -150,7 +150,7 @@ def run(
     attempt = prepare(order, folder, report, warm)
     monitor = AttemptMonitor(attempt)
     monitor.start()
-    work = (warm.worker if warm else worker()).submit(attempt.execute)
+    work = ThreadPoolExecutor(1, thread_name_prefix="work").submit(attempt.execute)
     work.add_done_callback(lambda _: wake_up.set())
     while not work.done() and not wake_up.stop:
         wake_up.wait()
@@ -159,7 +159,7 @@ def run(
     monitor.stop()
     outcome = _judge(attempt, work, wake_up)
     _conclude(attempt, outcome, wake_up)
-    end_descendants()
+    end_descendants(attempt)
     attempt.log.write(f"carrel: {outcome.message}\n")
     attempt.log.close()
     if wake_up.fenced:
@@ -182,12 +182,13 @@ def prepare(order: AttemptSpec, folder: Path, report: Report, warm: WarmRunner |
         from .attempt.command import CommandAttempt  # noqa: PLC0415
 
         if warm is not None:
-            warm.worker.submit(warm.spare.end)
+            warm.end_server()
         return CommandAttempt(order, folder, reporter, log)
     from .notebook.attempt import NotebookAttempt  # noqa: PLC0415
 
     attempt = NotebookAttempt(report, order, folder, reporter, log)
-    attempt.spare = warm.spare if warm is not None else None
+    if warm is not None:
+        attempt.fork_server = str(warm.socket)
     return attempt
 
 
@@ -236,9 +237,9 @@ def adopt_orphans() -> None:
     ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def end_descendants() -> None:
-    """Stop all descendants: they would hold devices that have been released."""
-    left = psutil.Process().children(recursive=True)
+def end_descendants(attempt: Attempt) -> None:
+    """Stop all processes of the attempt: they would hold devices that have been released."""
+    left = list(attempt.processes())
     for number in (signal.SIGTERM, signal.SIGKILL):
         for process in left:
             try:
@@ -266,6 +267,11 @@ def _crash(kind: type[BaseException], error: BaseException, trace: TracebackType
     leave(EXIT_CRASHED)
 
 
-if __name__ == "__main__":
+def run_and_leave(arguments: list[str]) -> NoReturn:
+    """Run in a process of its own, also one that a fork server has forked."""
     sys.excepthook = _crash
-    leave(main(sys.argv[1:]))
+    leave(main(arguments))
+
+
+if __name__ == "__main__":
+    run_and_leave(sys.argv[1:])

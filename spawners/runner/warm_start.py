@@ -1,56 +1,73 @@
-"""Start a runner before there is a job, in a warm container.
+"""Start a runner before there is a job: in a warm container, or forked when there is one.
 
-The runner does the slow steps in advance: the imports, and the start of a kernel. It has no order,
-no home and no network yet. When the service has bound the attempt's folder into the container, it
-writes to the wake-up pipe beside the folder, and the runner continues as usual.
+In a warm container, the runner does the slow steps in advance: its imports, and a fork server for
+its kernel. It has no order, no home and no network yet. When the service has bound the attempt's
+folder into the container, it writes to the wake-up pipe beside the folder, and the runner continues
+as usual.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...hub.attempts.spec import LOG, WAKE_PIPE, AttemptSpec
 from ...hub.interfaces.backend_settings import COURSE_DATA
 from ..processes.lease_processes import LEASE_VARIABLE
+from .kernels import fork_servers
 
-if TYPE_CHECKING:
-    from .kernels.start import SpareKernel
-
+_MINOR_FORMATS: Final = 6
+"""Formats 4.0 to 4.5 of notebooks."""
 _OUTPUTS: Final = (1, 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmRunner:
-    """A runner that has started.
+    """A runner that has started, with the fork server for its kernel.
 
     Attributes:
-        worker: executor with the thread in which the kernel was started and must be used.
-        spare: the kernel.
+        socket: path of the server's socket.
     """
 
-    worker: ThreadPoolExecutor
-    spare: SpareKernel
+    server: subprocess.Popen[bytes]
+    socket: Path
 
-
-def worker() -> ThreadPoolExecutor:
-    """Return an executor with one thread, which executes the job."""
-    return ThreadPoolExecutor(1, thread_name_prefix="work")
+    def end_server(self) -> None:
+        """End the server: the job has no kernel."""
+        self.server.kill()
+        self.server.wait()
 
 
 def prepare_runner(folder: Path) -> WarmRunner:
-    """Import the notebook libraries, start a kernel, and return when there is a job."""
-    from .kernels.start import SpareKernel  # noqa: PLC0415
-    from .notebook import attempt as execution  # noqa: F401, PLC0415  # imported ahead of the job
-
-    executor = worker()
-    runner = WarmRunner(worker=executor, spare=executor.submit(SpareKernel).result())
+    """Import the notebook libraries, start a fork server, and return when there is a job."""
+    own = Path(tempfile.mkdtemp(prefix="carrel-fork-"))
+    server = fork_servers.start(
+        fork_servers.in_folder(fork_servers.KERNEL_SETTINGS, own),
+        interpreter=sys.executable,
+        environment=os.environ,
+    )
+    load_all()
     wait_for_job(folder.with_name(WAKE_PIPE))
-    return runner
+    return WarmRunner(server=server, socket=own / fork_servers.SOCKET)
+
+
+def load_all() -> None:
+    """Import what a notebook job needs, and compile and read what is kept for the next one."""
+    from IPython.core import interactiveshell  # noqa: F401, PLC0415  # for kernel specs
+    from jupyter_client.provisioning.factory import KernelProvisionerFactory  # noqa: PLC0415
+    from nbformat.validator import get_validator  # noqa: PLC0415
+
+    from .notebook import attempt  # noqa: F401, PLC0415
+
+    KernelProvisionerFactory.instance()  # lists entry points
+    for minor in range(_MINOR_FORMATS):
+        get_validator(4, minor)  # type: ignore[no-untyped-call]  # nbformat has no types
 
 
 def wait_for_job(pipe_path: Path) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
+
+import psutil
 
 from ....hub.attempts.spec import NOTICE, PROGRESS, SAVED, AttemptSpec
 from . import memory
@@ -19,6 +21,16 @@ from .progress import ProgressFile
 from .reporter import EventReporter
 
 MONITOR_SECONDS: Final = 0.2
+
+
+class Process(Protocol):
+    """The kernel or the command: a child of the runner, or a fork of a server."""
+
+    pid: int
+    returncode: int | None
+
+    def poll(self) -> int | None:
+        """Return the exit status, or None while it runs."""
 
 
 class Attempt(ABC):
@@ -37,7 +49,7 @@ class Attempt(ABC):
         self.reporter = reporter
         self.log = log
         self.stopping = threading.Event()
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Process | None = None
         self.memory_used = 0
         self.counter = memory.kill_counter()
         self._killed_for_memory = False
@@ -84,7 +96,7 @@ class Attempt(ABC):
         self._killed_for_memory = self._killed_for_memory or self._was_just_killed()
         limit = self.order.job.memory_bytes
         if limit and not self.memory_used:
-            memory_used = memory.resident_bytes(os.getpid())
+            memory_used = memory.resident_bytes(*self._roots())
             if memory_used > limit:
                 self.memory_used = memory_used
                 self.stopping.set()
@@ -111,13 +123,25 @@ class Attempt(ABC):
         status = None if self.process is None else self.process.poll()
         return status == -signal.SIGKILL and self.counter.has_just_killed()
 
+    def processes(self) -> Iterator[psutil.Process]:
+        """Yield the live processes of the attempt, without the runner."""
+        for pid in list(memory.descendants(*self._roots())):
+            with suppress(psutil.NoSuchProcess):
+                yield psutil.Process(pid)
+
+    def _roots(self) -> tuple[int, ...]:
+        """Return the runner and its kernel, which may be the fork of a server."""
+        if self.process is None or self.process.poll() is not None:
+            return (os.getpid(),)
+        return os.getpid(), self.process.pid
+
     def _signal(self, number: signal.Signals) -> None:
         if self.process is not None and self.process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)
 
     def _kill_all(self) -> None:
-        for pid in list(memory.descendants(os.getpid())):
+        for pid in list(memory.descendants(*self._roots())):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
 

@@ -12,9 +12,17 @@ _CGROUPS: Final = Path("/sys/fs/cgroup")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
-def descendants(pid: int) -> Iterator[int]:
-    """Yield the pids of all descendants; processes that end meanwhile may be missing."""
+def descendants(pid: int, *others: int) -> Iterator[int]:
+    """Yield the pids of other processes and of all descendants, each once.
+
+    Processes that end meanwhile may be missing.
+    """
+    seen = {pid}
     parents = [pid]
+    for other in others:
+        parents.append(other)
+        seen.add(other)
+        yield other
     while parents:
         parent = parents.pop()
         try:
@@ -26,13 +34,15 @@ def descendants(pid: int) -> Iterator[int]:
                 children = [int(word) for word in (thread / "children").read_text().split()]
             except OSError:
                 continue
-            parents.extend(children)
-            yield from children
+            new = [child for child in children if child not in seen]
+            seen.update(new)
+            parents.extend(new)
+            yield from new
 
 
-def resident_bytes(pid: int) -> int:
-    """Return the resident memory of all descendants, without the process itself."""
-    return sum(map(_resident, descendants(pid)))
+def resident_bytes(pid: int, *others: int) -> int:
+    """Return the resident memory of other processes and of all descendants, without ``pid``."""
+    return sum(map(_resident, descendants(pid, *others)))
 
 
 def _resident(pid: int) -> int:

@@ -4,67 +4,75 @@ from __future__ import annotations
 
 import os
 import tempfile
+import uuid
+from collections.abc import Callable
 from contextlib import suppress
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 import zmq
 from jupyter_client.manager import AsyncKernelManager
 
-from .client import JobKernelClient
+from .client import JobKernelClient, kernel_context
+from .provisioner import FORK_PROVISIONER, JobProvisioner, split_command
 
-MESSAGE_BYTES: Final = 64 << 20
-"""Larger messages of a kernel are not received."""
-_LAUNCHER_MODULE: Final = "ipykernel_launcher"
-_LAUNCHER: Final = """
-import os, sys
-sys.path.remove("")
-import ipykernel_launcher
-from ipykernel import kernelapp
-sys.argv[0] = ipykernel_launcher.__file__
-os.chdir(%s)
-kernelapp.launch_new_instance()
-"""
-"""Does the same as ``ipykernel_launcher``, but imports before it enters the notebook's folder.
-
-The launcher removes the folder from the path too late: it would import a ``re.py`` or ``types.py``
-of the folder.
-"""
 _SOCKET: Final = "kernel"
 _SOCKET_NAME_BYTES: Final = len(f"/{_SOCKET}-5")
 
 
 class JobKernelManager(AsyncKernelManager):
-    """Starts IPython kernels outside of the notebook's folder, with sockets in a private folder.
+    """Forks or starts IPython kernels, with sockets in a private folder.
 
     TCP ports are chosen before a kernel binds them, so that another process may take them in
     between. Kernels of other languages still get TCP ports, because some support nothing else.
+
+    Attributes:
+        fork_server: path of the socket of the owner's fork server; empty without one.
+        note: receives lines for the job's log.
     """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
+        self.context = kernel_context()
+        self._created_context = True
         # Other accounts on this machine could read an unencrypted connection.
         if self.has_trait("transport_encryption") and zmq.has("curve"):
             self.transport_encryption = "auto"
         self.client_factory = JobKernelClient
-        self.context.setsockopt(zmq.MAXMSGSIZE, MESSAGE_BYTES)
+        self.fork_server = ""
+        self.note: Callable[[str], None] = lambda _: None
         self._sockets: Path | None = None
         if self.is_ipython:
             self._use_sockets()
 
     @property
     def is_ipython(self) -> bool:
-        """Whether the kernel is started by the launcher of IPython kernels."""
+        """Whether it is an IPython kernel that this manager starts itself."""
         words = [] if self.kernel_spec is None else self.kernel_spec.argv
-        return ("-m", _LAUNCHER_MODULE) in pairwise(words)
+        metadata = {} if self.kernel_spec is None else self.kernel_spec.metadata
+        other = metadata.get("kernel_provisioner", {}).get("provisioner_name", FORK_PROVISIONER)
+        return split_command(words) is not None and other == FORK_PROVISIONER
 
-    def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
-        words = super().format_kernel_cmd(extra_arguments)
-        if self.is_ipython:
-            at = words.index(_LAUNCHER_MODULE)
-            words[at - 1 : at + 1] = ["-c", _LAUNCHER % ascii(os.getcwd())]
-        return words
+    async def _async_pre_start_kernel(self, **options: Any) -> Any:
+        if self.is_ipython and self.provisioner is None:
+            options.setdefault("kernel_id", uuid.uuid4().hex)
+            self.provisioner = JobProvisioner(
+                kernel_id=options["kernel_id"],
+                kernel_spec=self.kernel_spec,
+                parent=self,
+                server=self.fork_server,
+            )
+        return await super()._async_pre_start_kernel(**options)
+
+    async def _async_interrupt_kernel(self) -> None:
+        # Before it shuts a kernel down, jupyter_client interrupts it, also when it is idle.
+        if not self.shutting_down:
+            await super()._async_interrupt_kernel()
+
+    async def _async_wait(self, pollinterval: float = 0.1) -> None:
+        if isinstance(self.provisioner, JobProvisioner):
+            await self.provisioner.wait_exit()
+        await super()._async_wait(pollinterval)
 
     def cleanup_ipc_files(self) -> None:
         super().cleanup_ipc_files()

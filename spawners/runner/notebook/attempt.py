@@ -18,7 +18,6 @@ from ....hub.errors import InvalidInput
 from ..attempt import outcome_messages as outcome
 from ..attempt.outcome_messages import AttemptOutcome, StartFailed
 from ..attempt.working_folder import working_folder
-from ..kernels.start import can_use_spare
 from .engine import ENGINE, NotebookManager, register
 from .state import NotebookState
 
@@ -40,9 +39,6 @@ class NotebookAttempt(NotebookState):
         cwd = working_folder(order, self.folder)
         notebook = load(order)
         kernel = choose_kernel(order, notebook)
-        if self.spare is not None and not can_use_spare(kernel.name, Path(order.home)):
-            self.spare.end()
-            self.spare = None
         register()
         # The notebook is in memory, without an output path, because papermill would format paths
         # with the parameters.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -356,9 +355,7 @@ class CarrelEngine(NBClientEngine):  # type: ignore[misc]  # papermill has no ty
             # A kernel with too much output may drop the message that a cell has ended.
             raise_on_iopub_timeout=False,
         )
-        if attempt.spare is not None:
-            attempt.spare.hand_over(attempt.client, os.environ, os.getcwd())
-            attempt.process = attempt.client.process
+        attempt.client.fork_server = attempt.fork_server
         attempt.client.execute()
         return manager.nb
 

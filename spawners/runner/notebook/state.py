@@ -14,7 +14,6 @@ from ..attempt.attempt import Attempt
 from ..attempt.reporter import Report
 
 if TYPE_CHECKING:
-    from ..kernels.start import SpareKernel
     from .engine import NotebookClient, NotebookManager
 
 
@@ -25,7 +24,7 @@ class NotebookState(Attempt):
         ready: whether the kernel has answered.
         loop: the event loop that receives the kernel's messages while a cell runs.
         failure: index of the cell that raised an error, and the error.
-        spare: a kernel that has already been started.
+        fork_server: path of the socket of a fork server for kernels; empty without one.
     """
 
     def __init__(self, report: Report, *shared: Any) -> None:
@@ -37,7 +36,7 @@ class NotebookState(Attempt):
         self.ready = False
         self.loop: asyncio.AbstractEventLoop | None = None
         self.failure: tuple[int, CellExecutionError] | None = None
-        self.spare: SpareKernel | None = None
+        self.fork_server = self.order.fork_server
 
     def save(self) -> None:
         """Save in the thread that changes cells and outputs; called from another thread."""

@@ -59,6 +59,7 @@ def test_the_keys_of_an_order_are_those_that_runners_in_older_images_read(tmp_pa
         "workdir": "",
         "archive_path": "",
         "memory_bytes": 0,
+        "fork_server": "",
         "image": "",
         "owner": "",
         "course_data": "",

@@ -111,7 +111,7 @@ def run(seat: Seat, order: AttemptSpec) -> int:
     return seat.process.wait(WAIT_SECONDS)
 
 
-def test_the_spare_kernel_works_as_its_owner_and_leaves_no_trace(seat: Seat) -> None:
+def test_the_forked_kernel_works_as_its_owner_and_leaves_no_trace(seat: Seat) -> None:
     seat.reach(b"")  # a check whether a runner listens does not wake it
     assert run(seat, seat.order(notebook(WHO))) == 0
     home = str(seat.home)
@@ -119,20 +119,32 @@ def test_the_spare_kernel_works_as_its_owner_and_leaves_no_trace(seat: Seat) -> 
         f"{home} ada j-1.1 {home}",
         f"ada {home}",
         "['In', 'Out', 'exit', 'get_ipython', 'open', 'os', 'pathlib', 'quit']",
-        "warm-1",
+        "j-1.1",
     ]
     assert seat.service.ended["code"] == "succeeded"
     assert [lease for lease, _ in seat.service.started] == ["j-1.1"]
     assert "ada" in (seat.folder / LOG).read_text()
 
 
-def test_a_home_that_changes_how_a_kernel_starts_gets_one_that_starts_in_it(seat: Seat) -> None:
+def test_a_kernel_reads_the_startup_files_of_its_home(seat: Seat) -> None:
     startup = seat.home / ".ipython" / "profile_default" / "startup"
     startup.mkdir(parents=True)
-    (startup / "README").write_text("what every home has")
     (startup / "00-mine.py").write_text("mine = 42")
-    assert run(seat, seat.order(notebook("print(mine)\n" + WHOSE))) == 0
-    assert printed(seat) == ["42", "j-1.1"]
+    assert (
+        run(seat, seat.order(notebook("import os\nprint(mine, os.getppid() != os.getpgid(0))")))
+        == 0
+    )
+    assert printed(seat) == ["42 True"]
+
+
+def test_a_home_with_packages_of_its_own_gets_a_kernel_that_starts_in_it(seat: Seat) -> None:
+    (seat.home / ".local" / "lib" / f"python3.{sys.version_info.minor}").mkdir(parents=True)
+    assert run(seat, seat.order(notebook("print('done')"))) == 0
+    assert (
+        "started as usual, not forked: the home has its own .local/lib"
+        in (seat.folder / LOG).read_text()
+    )
+    assert printed(seat) == ["done"]
 
 
 def test_a_command_runs_without_the_kernel(seat: Seat) -> None:
