@@ -15,8 +15,10 @@ from typing import Any, Final
 from .output_fold import CLEARED, LEFT_OUT, clears_at_last, fold
 from .output_segment import JournalEntry, OutputSegment, encode, size_of
 
-SEGMENT_BYTES: Final = 8 << 20
-"""An execution has three segments at most; a larger message is left out."""
+SEGMENT_BYTES: Final = 4 << 20
+"""An execution has three segments at most."""
+LARGEST_MESSAGE: Final = 2
+"""In segments: a larger message is left out, a smaller one may make its segment larger."""
 _HEAD, _TAIL = "head", "tail"
 _TAILS = 2
 _SUFFIX = ".jsonl"
@@ -73,9 +75,9 @@ class BoundedOutputs:
         try:
             line = encode({"seq": seq, "type": kind, "content": content})
         except ValueError:
-            line = _mark(seq, size=0, messages=1)
-        if len(line) > self.segment_bytes:
-            line = _mark(seq, size=len(line), messages=1)
+            line = encode(_mark(seq, size=0, messages=1))
+        if len(line) > LARGEST_MESSAGE * self.segment_bytes:
+            line = encode(_mark(seq, size=len(line), messages=1))
         self._segment_for(len(line)).append(seq, line)
         self.last = seq
 
@@ -85,7 +87,11 @@ class BoundedOutputs:
         for number, segment in enumerate(self._segments):
             if number == 1 and self._messages_left_out and after < self.rewritten_at:
                 entries.append(self._sum(seq=self._head.last))
-            entries += (entry for entry in segment.read(after) if not _is_sum(entry))
+            try:
+                entries += (entry for entry in segment.read(after) if not _is_sum(entry))
+            except (OSError, ValueError):
+                # Its user has removed or changed the file.
+                entries.append(_mark(self.last, size=segment.size, messages=len(segment)))
         return entries
 
     def drop_outputs(self, seq: int) -> None:
@@ -95,11 +101,7 @@ class BoundedOutputs:
         size = sum(len(encode(entry)) for entry in entries if entry["type"] in CLEARED)
         if len(entries) <= len(kept) + 1:
             return  # nothing, or the mark alone
-        mark: JournalEntry = {
-            "seq": seq,
-            "type": LEFT_OUT,
-            "content": {"bytes": size, "messages": len(entries) - len(kept)},
-        }
+        mark = _mark(seq, size=size, messages=len(entries) - len(kept))
         self._start_again([*kept, mark], seq)
 
     def move(self, folder: Path, name: str, seq: int) -> BoundedOutputs:
@@ -186,9 +188,8 @@ class BoundedOutputs:
         return {"seq": seq, "type": LEFT_OUT, "content": content}
 
 
-def _mark(seq: int, *, size: int, messages: int) -> bytes:
-    content = {"bytes": size, "messages": messages}
-    return encode({"seq": seq, "type": LEFT_OUT, "content": content})
+def _mark(seq: int, *, size: int, messages: int) -> JournalEntry:
+    return {"seq": seq, "type": LEFT_OUT, "content": {"bytes": size, "messages": messages}}
 
 
 def _is_sum(entry: JournalEntry) -> bool:

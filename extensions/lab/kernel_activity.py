@@ -130,6 +130,7 @@ class KernelWatch:
     def _connect(self, kernel_id: str, watched: WatchedKernel) -> None:
         kernel = self.manager.get_kernel(kernel_id)
         watched.channel, watched.ports = kernel.connect_iopub(), list(kernel.ports)
+        watched.heard = asyncio.Event()
         watched.channel.on_recv(self._listener(kernel_id, watched, kernel.session))
 
     def _listener(

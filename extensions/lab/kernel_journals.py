@@ -47,8 +47,10 @@ class KernelJournals:
         return journal is not None and journal.hears(request)
 
     def hear(self, kernel: str, request: str, kind: str, content: dict[str, Any]) -> None:
+        journal = self._journals[kernel]
+        is_live = (kernel, journal.client_of(request)) in self._pages
         with self._logged(kernel):
-            self._journals[kernel].hear(request, kind, content)
+            journal.hear(request, kind, content, is_live=is_live)
 
     def restarted(self, kernel: str) -> None:
         with self._logged(kernel):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import uuid
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -61,6 +61,8 @@ class ExecutionOut(TypedDict):
     """An execution as a page reads it.
 
     Attributes:
+        ended_at: when it has ended, in seconds since the epoch.
+        heard: outputs that the kernel sent, also those that another place shows.
         lost: messages that could not be written.
         live: the page that asked is connected.
         whole: ``entries`` begin with the first, without what was written over.
@@ -73,6 +75,8 @@ class ExecutionOut(TypedDict):
     state: str
     count: int | None
     code: str
+    ended_at: float | None
+    heard: int
     lost: int
     live: bool
     whole: bool
@@ -82,7 +86,6 @@ class ExecutionOut(TypedDict):
 class JournalOut(TypedDict):
     """What has changed in a journal; ``requests`` are all executions that it still has."""
 
-    epoch: str
     seq: int
     requests: list[str]
     executions: list[ExecutionOut]
@@ -97,7 +100,11 @@ class CellExecution:
     state: ExecutionState = ExecutionState.QUEUED
     count: int | None = None
     code: str = ""
+    ended_at: float | None = None
+    heard: int = 0
     lost: int = 0
+    captured: bool = False
+    """An Output widget takes the outputs, in the page that asked."""
 
     @classmethod
     def load(cls, folder: Path, name: str) -> CellExecution | None:
@@ -115,7 +122,7 @@ class CellExecution:
             self.state = ExecutionState.RUNNING
             self.count, self.code = content.get("execution_count"), str(content.get("code", ""))
         elif kind == END:
-            self.state = ExecutionState.ENDED
+            self.state, self.ended_at = ExecutionState.ENDED, content.get("at")
 
 
 @dataclass(slots=True)
@@ -126,15 +133,14 @@ class OutputJournal:
         folder: its files; made by the first execution.
         notebook: path of the notebook, as the newest page has named it.
         seq: number of the last change.
-        epoch: differs after all executions were removed.
     """
 
     folder: Path
     kernel_bytes: int = KERNEL_BYTES
     segment_bytes: int = SEGMENT_BYTES
+    clock: Callable[[], float] = time.time
     notebook: str = ""
     seq: int = 0
-    epoch: str = field(default_factory=lambda: uuid.uuid4().hex)
     _executions: dict[str, CellExecution] = field(default_factory=dict)
     _names: int = 0
 
@@ -182,8 +188,21 @@ class OutputJournal:
         """Whether messages with this parent belong to an execution."""
         return request in self._executions
 
-    def hear(self, request: str, kind: str, content: dict[str, Any]) -> None:
-        """Keep a message of the kernel, if it shows in a cell or ends an execution."""
+    def client_of(self, request: str) -> str:
+        """The session of the page that asked for an execution."""
+        return self._executions[request].asked.client
+
+    def hear(
+        self, request: str, kind: str, content: dict[str, Any], *, is_live: bool = False
+    ) -> None:
+        """Keep a message of the kernel, if it shows in a cell or ends an execution.
+
+        Args:
+            request: the parent of the message.
+            kind: the type of the message.
+            content: its content.
+            is_live: the page that asked is connected.
+        """
         execution = self._executions[request]
         if kind == "status":
             if content.get("execution_state") == "idle":
@@ -194,8 +213,12 @@ class OutputJournal:
                 execution, INPUT, {"execution_count": content.get("execution_count"), "code": code}
             )
         elif kind in KEPT:
-            self._append(execution, kind, content)
-            self._bound()
+            execution.heard += 1
+            if not (execution.captured and is_live):
+                self._append(execution, kind, content)
+                self._bound()
+        elif kind == "comm_msg" and (taker := _taken_request(content)) is not None:
+            execution.captured = taker == request
 
     def die(self) -> None:
         """End what was queued or running: the kernel has died."""
@@ -204,10 +227,7 @@ class OutputJournal:
 
     def clear(self) -> None:
         """Remove all executions: the kernel was restarted by its user."""
-        if self._executions:
-            self._remove(list(self._executions.values()))
-            self.seq += 1
-            self.epoch = uuid.uuid4().hex
+        self._remove(list(self._executions.values()))
 
     def settle(self, requests: Iterable[str]) -> None:
         """Remove finished executions, which a saved notebook has."""
@@ -243,7 +263,6 @@ class OutputJournal:
             if execution.outputs.last > after
         ]
         return {
-            "epoch": self.epoch,
             "seq": self.seq,
             "requests": list(self._executions),
             "executions": executions,
@@ -255,7 +274,7 @@ class OutputJournal:
 
     def _end(self, execution: CellExecution) -> None:
         if execution.state is not ExecutionState.ENDED:
-            self._append(execution, END, {})
+            self._append(execution, END, {"at": self.clock()})
             execution.outputs.close()
 
     def _append(self, execution: CellExecution, kind: str, content: dict[str, Any]) -> None:
@@ -307,6 +326,14 @@ def notebook_of(folder: Path) -> str:
     return ""
 
 
+def _taken_request(content: dict[str, Any]) -> str | None:
+    """Return the request whose outputs an Output widget takes from now on; empty for none."""
+    data = content.get("data")
+    state = data.get("state") if isinstance(data, dict) else None
+    taken = state.get("msg_id") if isinstance(state, dict) else None
+    return taken if isinstance(taken, str) else None
+
+
 def _execution_out(
     execution: CellExecution, after: int, is_live: Callable[[str], bool]
 ) -> ExecutionOut:
@@ -321,6 +348,8 @@ def _execution_out(
         "state": execution.state,
         "count": execution.count,
         "code": execution.code,
+        "ended_at": execution.ended_at,
+        "heard": execution.heard,
         "lost": execution.lost,
         "live": is_live(asked.client),
         "whole": whole,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,9 +32,17 @@ class Outputs:
     person: Person
     home: Path
 
-    def journal(self) -> str:
-        files = (self.home / ".local/share/jupyter/carrel/outputs").glob("*/*.jsonl")
-        return "".join(path.read_text() for path in files)
+    def journal(self, path: str) -> str:
+        """Return what the journals of this notebook hold."""
+        folders = (self.home / ".local/share/jupyter/carrel/outputs").glob("*/")
+        files = [
+            file
+            for folder in folders
+            if (folder / "notebook.json").is_file()
+            and json.loads((folder / "notebook.json").read_text()) == path
+            for file in folder.glob("*.jsonl")
+        ]
+        return "".join(file.read_text() for file in files)
 
     def of(self, cell: int) -> Locator:
         return self.person.page.locator(".jp-CodeCell").nth(cell).locator(".jp-OutputArea-output")
@@ -51,9 +60,9 @@ class Outputs:
         self.person.page = page.context.new_page()
         page.close()
 
-    def come_back(self, path: str) -> Notebook:
-        """Open the notebook in a new tab, whether or not its kernel is busy."""
+    def come_back(self, path: str, *, kind: str = "lab/tree") -> Notebook:
+        """Open the notebook, whether or not its kernel is busy."""
         person = self.person
-        person.page.goto(f"{person.site.url}/user/{person.name}/lab/tree/{path}?reset")
+        person.page.goto(f"{person.site.url}/user/{person.name}/{kind}/{path}?reset")
         person.page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=SESSION_MS)
         return Notebook(person, person.page)

@@ -234,7 +234,7 @@ def test_a_tab_that_was_closed_during_a_cell_shows_all_its_output_and_goes_on(
     expect(outputs.of(0)).to_have_text("at first\n")
     outputs.leave()
     gates[0].touch()
-    eventually(lambda: "while away 2" in outputs.journal(), "the cell prints")
+    eventually(lambda: "while away 2" in outputs.journal("long.ipynb"), "the cell prints")
 
     notebook = outputs.come_back("long.ipynb")
     expect(outputs.of(0)).to_have_text(AWAY)
@@ -247,7 +247,7 @@ def test_a_tab_that_was_closed_during_a_cell_shows_all_its_output_and_goes_on(
     expect(outputs.prompt(1)).to_have_text("[2]:")
 
     save(notebook.page)
-    eventually(lambda: not outputs.journal(), "the saved notebook has it")
+    eventually(lambda: not outputs.journal("long.ipynb"), "the saved notebook has it")
     outputs.leave()
     outputs.come_back("long.ipynb").kernel_is("idle")
     expect(outputs.of(0)).to_have_text(f"{AWAY}at last\n")

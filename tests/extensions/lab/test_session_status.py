@@ -17,6 +17,7 @@ from carrel.extensions import environment
 from carrel.extensions.environment import jupyter_environment
 from carrel.extensions.lab.kernel_activity import KernelWatch
 from carrel.extensions.lab.kernel_journals import KernelJournals
+from carrel.extensions.lab.output_journal import CellRequest
 from carrel.extensions.lab.session_status import SAVE_SECONDS, SessionStatus, last_call
 from carrel.hub.errors import Conflict, Unavailable
 from carrel.hub.schemas import EventOut, HeldOut, KernelsIn, RequestOut, WarningOut, WatchOut
@@ -34,6 +35,7 @@ class Channel:
         self.execution_state = "idle"
         self.ports = [1, 2, 3, 4, 5]
         self.dies: Callable[[], None] | None = None
+        self.forges: Session | None = None
 
     def add_restart_callback(self, callback: Callable[[], None], event: str) -> None:
         assert event == "restart"
@@ -52,7 +54,7 @@ class Channel:
         asked = self.session.msg(parent, header=self.session.msg_header(parent) | {"msg_id": cell})
         message = self.session.msg(kind, content=content, parent=asked)
         assert self.heard is not None
-        self.heard([b"topic", *self.session.serialize(message)])
+        self.heard([b"topic", *(self.forges or self.session).serialize(message)])
 
 
 @dataclass
@@ -138,6 +140,39 @@ def test_a_kernel_that_died_in_a_cell_runs_it_no_longer(bench: Bench) -> None:
     kernel.execution_state = "dead"
     bench.watch.refresh()
     assert bench.told()[:2] == (1, 0)
+
+
+def test_a_kernel_that_comes_back_on_other_ports_is_heard_again(bench: Bench) -> None:
+    kernel = bench.kernel("k")
+    assert kernel.dies is not None
+    kernel.say("status", "execute_request", execution_state="busy")
+    kernel.dies()
+    assert bench.told()[:2] == (1, 0)
+    kernel.heard, kernel.ports = None, [6, 7, 8, 9, 10]
+    bench.watch.restarted("k")
+    kernel.say("status", "execute_request", execution_state="busy")
+    assert bench.told()[:2] == (1, 1)
+
+
+def test_only_a_restart_by_the_user_clears_the_journal(bench: Bench) -> None:
+    kernel = bench.kernel("k")
+    bench.journals.begin("k", CellRequest(request="r", cell="c", client="p", in_notebook=True))
+    assert kernel.dies is not None
+    kernel.dies()
+    bench.watch.restarted("k")
+    assert bench.journals.hears("k", "r")
+    bench.watch.restarted("k")
+    assert not bench.journals.hears("k", "r")
+
+
+def test_outputs_with_a_false_signature_are_not_kept(bench: Bench) -> None:
+    kernel = bench.kernel("k")
+    bench.journals.begin("k", CellRequest(request="r", cell="c", client="p", in_notebook=True))
+    kernel.say("stream", "execute_request", "r", name="stdout", text="true")
+    kernel.forges = Session(key=b"another key")
+    kernel.say("stream", "execute_request", "r", name="stdout", text="false")
+    (execution,) = bench.journals.changes("k", -1, notebook="", running=["k"])["executions"]
+    assert [entry["content"]["text"] for entry in execution["entries"]] == ["true"]
 
 
 def test_with_two_cells_running_the_end_of_one_does_not_end_the_other(bench: Bench) -> None:

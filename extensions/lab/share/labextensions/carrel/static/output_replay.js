@@ -2,22 +2,21 @@
 //
 // The server keeps the outputs of each kernel in a journal (output_journal.py). Executions that
 // another page asked for are put into the open document and followed until they end; those of this
-// page reach it without the journal. A finished execution is reported when a saved document has it,
-// and the journal forgets it.
+// page reach it without the journal, unless messages were lost with a connection. A finished
+// execution is reported when a saved document has it, and the journal forgets it.
 const JOURNAL = "carrel/journal";
 const FOLLOW_MS = 3000;
 const SOON_MS = 200;
+// After so long a connection that is back has brought what the server had buffered for it.
+const BACK_MS = 3000;
 const OUTPUTS = ["stream", "display_data", "execute_result", "error"];
-
-const size = (bytes) => {
-  if (bytes < 1024) return `${bytes} bytes`;
-  const kib = bytes / 1024;
-  return kib < 1024 ? `${kib.toFixed(0)} KiB` : `${(kib / 1024).toFixed(1)} MiB`;
-};
+const SHOWN = [...OUTPUTS, "clear_output", "update_display_data"];
 
 const leftOut = ({ bytes, messages }) => {
-  const what = messages === 1 ? "1 output" : `${messages} outputs`;
-  return `[Carrel left out ${what}${bytes ? ` (${size(bytes)})` : ""} here.]\n`;
+  if (!bytes) return `[Carrel left out ${messages === 1 ? "an output" : `${messages} outputs`} here.]\n`;
+  const kib = bytes / 1024;
+  const size = kib < 1024 ? `${Math.ceil(kib)} KiB` : `${(kib / 1024).toFixed(1)} MiB`;
+  return `[Carrel left out ${size} of output here.]\n`;
 };
 
 // An output model that takes journal entries as JupyterLab's output area takes messages.
@@ -54,7 +53,7 @@ class Shown {
   }
 }
 
-// One execution of another page, in its cell of this document.
+// One execution from the journal, in its cell of this document.
 class Adopted {
   constructor(execution) {
     this.request = execution.request;
@@ -72,26 +71,33 @@ class Adopted {
 }
 
 class Replay {
-  constructor(libraries, context, kernel, ask, notice) {
+  constructor(libraries, panel, kernel, ask) {
     this.libraries = libraries;
-    this.context = context;
+    this.panel = panel;
+    this.context = panel.context;
     this.kernel = kernel;
     this.ask = ask;
-    this.notice = notice;
     this.adopted = new Map();
-    // Executions without a cell in this document.
+    // Executions whose outputs the document does not take: the cell is gone, or has a newer result.
     this.homeless = new Map();
+    // Executions of this page that run: their cell, and how many outputs have reached it.
+    this.running = new Map();
     // Finished executions that the document shows.
     this.finished = new Set();
     this.saving = [];
+    // Executions to take from the next whole answer; from the first one, all of other pages.
+    this.wanted = [];
+    this.isFirst = true;
     this.after = -1;
-    this.epoch = "";
     this.timer = 0;
     this.fetching = false;
     this.over = false;
+    this.wasConnected = false;
     kernel.iopubMessage.connect(this.hear, this);
     kernel.anyMessage.connect(this.pass, this);
-    context.saveState.connect(this.save, this);
+    kernel.connectionStatusChanged.connect(this.connect, this);
+    this.context.saveState.connect(this.save, this);
+    this.connect(kernel, kernel.connectionStatus);
   }
 
   dispose() {
@@ -99,6 +105,7 @@ class Replay {
     clearTimeout(this.timer);
     this.kernel.iopubMessage.disconnect(this.hear, this);
     this.kernel.anyMessage.disconnect(this.pass, this);
+    this.kernel.connectionStatusChanged.disconnect(this.connect, this);
     this.context.saveState.disconnect(this.save, this);
     for (const each of this.adopted.values()) each.release();
     this.adopted.clear();
@@ -114,18 +121,81 @@ class Replay {
   // Messages that this page sends: a cell that it runs is its own from then on.
   pass(_, { msg, direction }) {
     if (direction !== "send" || msg.header.msg_type !== "execute_request") return;
-    const id = (msg.metadata || {}).cellId;
-    for (const each of this.adopted.values()) if (each.cellId === id) this.forget(each);
+    const cellId = (msg.metadata || {}).cellId;
+    if (!cellId) return;
+    for (const each of [...this.adopted.values()]) if (each.cellId === cellId) this.forget(each);
+    for (const [request, mine] of this.running) if (mine.cellId === cellId) this.running.delete(request);
+    this.running.set(msg.header.msg_id, { cellId, seen: 0, suspect: false, ended: false });
   }
 
   // Messages of the kernel, after JupyterLab has shown those of this page.
   hear(_, message) {
-    const parent = message.parent_header || {};
-    if (this.adopted.has(parent.msg_id)) this.follow(SOON_MS);
-    const ends = message.header.msg_type === "status" && message.content.execution_state === "idle";
-    if (ends && parent.msg_type === "execute_request" && parent.session === this.kernel.clientId) {
-      this.finished.add(parent.msg_id);
+    const { msg_id: request } = message.parent_header || {};
+    if (this.adopted.has(request)) this.follow(SOON_MS);
+    const mine = this.running.get(request);
+    if (!mine) return;
+    const { msg_type: type } = message.header;
+    if (SHOWN.includes(type)) mine.seen += 1;
+    if (type === "status" && message.content.execution_state === "idle") {
+      mine.ended = true;
+      if (!mine.suspect) this.finish(request);
     }
+  }
+
+  finish(request) {
+    this.running.delete(request);
+    this.finished.add(request);
+  }
+
+  // What was on its way when a connection broke is lost: take the outputs of such a cell from the journal.
+  connect(_, status) {
+    if (status !== "connected") return;
+    const isBack = this.wasConnected;
+    this.wasConnected = true;
+    if (isBack && this.running.size) void this.check();
+  }
+
+  async check() {
+    for (const mine of this.running.values()) mine.suspect = true;
+    const suspects = [...this.running.keys()];
+    let said = null;
+    try {
+      const answer = await this.ask(`${JOURNAL}/${this.kernel.id}?after=-1`, {});
+      if (answer.ok) said = await answer.json();
+    } catch (error) {
+      console.warn("Carrel: outputs are not compared", error);
+    }
+    await new Promise((done) => setTimeout(done, BACK_MS));
+    if (this.over) return;
+    for (const request of suspects) {
+      const mine = this.running.get(request);
+      const execution = said && said.executions.find((each) => each.request === request);
+      if (!mine) continue;
+      mine.suspect = false;
+      if (execution && (mine.seen < execution.heard || (execution.state === "ended" && !mine.ended))) {
+        this.takeOver(request, mine);
+      } else if (mine.ended) {
+        this.finish(request);
+      }
+    }
+  }
+
+  takeOver(request, mine) {
+    const widget = this.panel.content.widgets.find((each) => each.model.id === mine.cellId);
+    const area = widget && widget.outputArea;
+    // It waits for an input that only this future can send.
+    if (area && area.pendingInput) return;
+    this.running.delete(request);
+    // From now on, JupyterLab shows no message of this execution by itself.
+    if (area && area.future && area.future.msg.header.msg_id === request) area.future.dispose();
+    this.want([request]);
+  }
+
+  // Take these executions, those of this page too, from a whole answer.
+  want(requests) {
+    this.wanted.push(...requests);
+    this.after = -1;
+    this.follow(0);
   }
 
   save(_, state) {
@@ -161,18 +231,20 @@ class Replay {
 
   async read() {
     this.timer = 0;
-    if (this.fetching || this.over) return;
+    if (this.over) return;
+    if (this.fetching) return this.follow(SOON_MS);
     this.fetching = true;
-    const first = this.after < 0;
+    const { after } = this;
     try {
-      const query = `after=${this.after}&notebook=${encodeURIComponent(this.context.localPath)}`;
+      const query = `after=${after}&notebook=${encodeURIComponent(this.context.localPath)}`;
       const answer = await this.ask(`${JOURNAL}/${this.kernel.id}?${query}`, {});
       // Not a session of Carrel, or the kernel is gone.
       if (answer.status === 404) return this.stop();
-      if (answer.ok && !this.over) this.take(await answer.json(), first);
+      // It may be asked for a whole answer meanwhile.
+      if (answer.ok && !this.over && after === this.after) this.take(await answer.json());
     } catch (error) {
       // The server is away for a moment.
-      if (!(error instanceof TypeError) && error.name !== "NetworkError") console.warn("Carrel: outputs are not read", error);
+      console.warn("Carrel: outputs are not read", error);
     } finally {
       this.fetching = false;
     }
@@ -190,26 +262,37 @@ class Replay {
     if (cell && cell.executionState === "running") this.quietly(false, () => { cell.executionState = "idle"; });
   }
 
-  take(said, first) {
+  take(said) {
     if (this.over || this.context.isDisposed) return;
+    const { isFirst, wanted } = this;
+    const isTaken = ({ request, client }) => wanted.includes(request) || (isFirst && client !== this.kernel.clientId);
     this.after = said.seq;
+    this.isFirst = false;
+    this.wanted = [];
     const kept = new Set(said.requests);
     for (const each of [...this.adopted.values()]) if (!kept.has(each.request)) this.drop(each);
     for (const execution of said.executions) {
-      if (execution.client === this.kernel.clientId) continue;
       let each = this.adopted.get(execution.request);
-      if (!each && first) {
-        if (!this.cell(execution.cell)) {
+      if (!each && isTaken(execution)) {
+        const cell = this.cell(execution.cell);
+        if (!cell || (isFirst && this.isNewer(cell, execution))) {
           if (execution.in_notebook && execution.entries.length) this.homeless.set(execution.request, execution);
           continue;
         }
         each = new Adopted(execution);
         this.adopted.set(each.request, each);
       }
-      // The page that asked shows it itself, and saves it.
-      if (each) this.quietly(execution.live, () => this.show(each, execution));
+      // A connected page that asked shows it itself, and saves it.
+      const isOthers = execution.live && execution.client !== this.kernel.clientId;
+      if (each) this.quietly(isOthers, () => this.show(each, execution));
     }
-    if (first && this.homeless.size) this.notice(this);
+    if (isFirst && this.homeless.size) this.notify();
+  }
+
+  // Whether another program saved another result of this cell after the execution.
+  isNewer(cell, { ended_at: endedAt, entries }) {
+    const saved = Date.parse(this.context.contentsModel.last_modified) / 1000;
+    return endedAt !== null && saved > endedAt && cell.executionCount !== null && !this.same(entries, cell.outputs);
   }
 
   // Change the document; whether it is marked as changed is left as it is, if the change is not its own.
@@ -265,63 +348,64 @@ class Replay {
     return same;
   }
 
-  // Put the homeless outputs into new cells at the end.
+  // Put back the cells of homeless outputs, at the end; those that have another result are added once more.
   insert() {
-    const cells = [...this.homeless.values()].map((execution) => {
-      const model = this.outputs(execution.entries);
-      const outputs = model.toJSON();
-      model.dispose();
-      return {
-        cell_type: "code",
-        source: execution.code,
-        outputs,
-        execution_count: execution.count,
-        metadata: { trusted: true },
-      };
-    });
     const { sharedModel } = this.context.model;
-    sharedModel.insertCells(sharedModel.cells.length, cells);
-    for (const request of this.homeless.keys()) this.finished.add(request);
+    const requests = [];
+    for (const { request, cell, code, entries, count } of this.homeless.values()) {
+      const added = { cell_type: "code", source: code, metadata: { trusted: true } };
+      if (this.cell(cell)) {
+        const model = this.outputs(entries);
+        sharedModel.addCell({ ...added, outputs: model.toJSON(), execution_count: count });
+        model.dispose();
+        this.finished.add(request);
+      } else {
+        sharedModel.addCell({ ...added, id: cell, outputs: [] });
+        requests.push(request);
+      }
+    }
     this.homeless.clear();
+    this.want(requests);
   }
 
   discard() {
     void this.report([...this.homeless.keys()]);
     this.homeless.clear();
   }
-}
 
-const show = async (libraries, panel, replay) => {
-  const { Dialog, showDialog } = libraries.apputils;
-  const { Panel, Widget } = libraries.widgets;
-  const { SimplifiedOutputArea } = libraries.outputarea;
-  const body = new Panel();
-  body.node.style.cssText = "overflow: auto; max-height: 60vh; min-width: min(40em, 80vw);";
-  for (const execution of replay.homeless.values()) {
-    const code = document.createElement("pre");
-    code.textContent = execution.code;
-    code.style.cssText = "margin: 12px 0 4px; padding: 4px 8px; overflow: auto; background: var(--jp-layout-color2);";
-    body.addWidget(new Widget({ node: code }));
-    body.addWidget(new SimplifiedOutputArea({ model: replay.outputs(execution.entries), rendermime: panel.content.rendermime }));
+  notify() {
+    const { Notification } = this.libraries.apputils;
+    const count = this.homeless.size;
+    const what = count === 1 ? "a cell was kept. The cell is" : `${count} cells was kept. The cells are`;
+    const message = `${this.context.localPath}: output of ${what} not in the notebook, or a newer result was saved.`;
+    const action = { label: "Show", displayType: "accent", callback: () => void this.showHomeless() };
+    Notification.warning(message, { autoClose: false, actions: [action] });
   }
-  const buttons = [
-    Dialog.cancelButton({ label: "Close" }),
-    Dialog.warnButton({ label: "Discard", actions: ["discard"] }),
-    Dialog.okButton({ label: "Add to the notebook", actions: ["insert"] }),
-  ];
-  const { button } = await showDialog({ title: "Output of cells that are not in this notebook", body, buttons });
-  if (button.actions.includes("discard")) replay.discard();
-  if (button.actions.includes("insert")) replay.insert();
-};
 
-const noticeOf = (libraries, panel) => (replay) => {
-  const { Notification } = libraries.apputils;
-  const count = replay.homeless.size;
-  const cells = count === 1 ? "A cell that is not in this notebook has" : `${count} cells that are not in this notebook have`;
-  const message = `${cells} run, and the output was kept: ${replay.context.localPath}`;
-  const action = { label: "Show", displayType: "accent", callback: () => void show(libraries, panel, replay) };
-  Notification.warning(message, { autoClose: false, actions: [action] });
-};
+  async showHomeless() {
+    const { Dialog, showDialog } = this.libraries.apputils;
+    const { Panel, Widget } = this.libraries.widgets;
+    const { SimplifiedOutputArea } = this.libraries.outputarea;
+    const { rendermime } = this.panel.content;
+    const body = new Panel();
+    body.node.style.cssText = "overflow: auto; max-height: 60vh; min-width: min(40em, 80vw);";
+    for (const execution of this.homeless.values()) {
+      const code = document.createElement("pre");
+      code.textContent = execution.code;
+      code.style.cssText = "margin: 12px 0 4px; padding: 4px 8px; overflow: auto; background: var(--jp-layout-color2);";
+      body.addWidget(new Widget({ node: code }));
+      body.addWidget(new SimplifiedOutputArea({ model: this.outputs(execution.entries), rendermime }));
+    }
+    const buttons = [
+      Dialog.cancelButton({ label: "Close" }),
+      Dialog.warnButton({ label: "Discard", actions: ["discard"] }),
+      Dialog.okButton({ label: "Add to the notebook", actions: ["insert"] }),
+    ];
+    const { button } = await showDialog({ title: "Output that is not in this notebook", body, buttons });
+    if (button.actions.includes("discard")) this.discard();
+    if (button.actions.includes("insert")) this.insert();
+  }
+}
 
 const watch = async (libraries, panel, ask) => {
   const { context } = panel;
@@ -334,10 +418,12 @@ const watch = async (libraries, panel, ask) => {
     const kernel = sessionContext.session && sessionContext.session.kernel;
     if (replay && replay.kernel === kernel) return;
     if (replay) replay.dispose();
-    replay = kernel ? new Replay(libraries, context, kernel, ask, noticeOf(libraries, panel)) : null;
+    replay = kernel ? new Replay(libraries, panel, kernel, ask) : null;
     if (replay) void replay.read();
   };
   sessionContext.kernelChanged.connect(attach);
+  // The journal knows the notebook by its path.
+  context.pathChanged.connect(() => replay && replay.follow(0));
   context.disposed.connect(() => replay && replay.dispose());
   attach();
 };
