@@ -49,14 +49,14 @@ def submit(
     workdir: str | None = None,
     site: str | None = None,
 ) -> Job:
-    """Run a notebook file as a job; it continues when this kernel ends.
+    """Run a notebook or a Python script as a job; it continues when this kernel ends.
 
     >>> job = carrel.submit("train.ipynb", {"lr": 0.05}, devices=1, time="30m")
     >>> job.wait().state
     'succeeded'
 
     Args:
-        notebook: path of the file, which is sent as it is saved now.
+        notebook: path of the file (.ipynb or .py), which is sent as it is saved now.
         parameters: values for its cell that is tagged ``parameters``.
         devices: whole devices (GPUs); 0 for a job on CPU.
         model: only devices of this model, as `carrel pool` lists it; None for any.

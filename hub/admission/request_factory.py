@@ -32,6 +32,7 @@ from .notebook import (
     check_parameters,
 )
 from .policy import admit, class_of, seconds_of
+from .script import as_notebook
 
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 _ID_LENGTH = 8
@@ -78,6 +79,8 @@ class RequestFactory:
     def job(self, who: Identity, body: JobIn) -> AcceptedJob:
         """Build the request of a job. Raises a ``Refused`` that names what is accepted."""
         owner = who.name
+        if body.notebook:
+            body = body.model_copy(update={"notebook": as_notebook(body.notebook)})
         checked_notebook = _checked_notebook(body) if body.notebook else None
         spec = _notebook(body, checked_notebook) if checked_notebook else _command(body)
         checked = {

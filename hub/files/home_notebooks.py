@@ -1,4 +1,4 @@
-"""Lists the notebooks in the user's own home, for a form that offers them.
+"""Lists the notebooks and Python scripts in the user's own home, for a form that offers them.
 
 Programs of the owner write the home while it is read here: every step is opened relative to the
 descriptor of its parent, and links are never followed.
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from ..errors import InvalidInput, NotFound, TooLarge
 from ..interfaces.files import Files
-from ..schemas import MAX_NOTEBOOK_BYTES
+from ..schemas import MAX_NOTEBOOK_BYTES, SCRIPT
 from ..schemas.names import hidden_in
 from .local import MAX_DEPTH
 from .safe_fs import opened_file, opened_folder
 
 MAX_SHOWN = 500
 _MAX_SCANNED = 10_000
-_NOTEBOOK = ".ipynb"
+_SUBMITTED = (".ipynb", SCRIPT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class HomeFolder:
     Attributes:
         path: below the home, with ``/`` between folders; empty for the home itself.
         folders: names of the folders in it.
-        notebooks: names of the notebooks in it.
+        notebooks: names of the notebooks and scripts in it.
         left_out: number of entries beyond the limit.
     """
 
@@ -87,9 +87,10 @@ class HomeNotebooks:
             TooLarge: it exceeds the maximum size of a notebook.
         """
         steps = _steps(path)
-        if not steps or not steps[-1].endswith(_NOTEBOOK):
+        if not steps or not steps[-1].endswith(_SUBMITTED):
             raise InvalidInput(
-                f"{path[:200]!r} is not a notebook.", accepted="A file of your home (.ipynb)."
+                f"{path[:200]!r} is not a notebook or a script.",
+                accepted="A file of your home (.ipynb or .py).",
             )
         try:
             with opened_file(self.files.home(owner), *steps) as file:
@@ -135,6 +136,6 @@ def _scan(folder: int) -> tuple[list[str], list[str], int]:
                 continue  # It was deleted during the scan.
             if stat.S_ISDIR(mode):
                 folders.append(entry.name)
-            elif stat.S_ISREG(mode) and entry.name.endswith(_NOTEBOOK):
+            elif stat.S_ISREG(mode) and entry.name.endswith(_SUBMITTED):
                 notebooks.append(entry.name)
     return folders, notebooks, 0

@@ -22,6 +22,7 @@ from .internal import (
 from .pool import DeviceOut, GroupOut, GroupsOut, MeOut, PoolOut, QueueEntryOut, QueueOut
 from .requests import (
     MAX_NOTEBOOK_BYTES,
+    SCRIPT,
     CauseOut,
     ChangeIn,
     EventOut,
@@ -52,6 +53,7 @@ __all__ = [
     "MAX_NOTEBOOK_BYTES",
     "MODEL_LENGTH",
     "NAME",
+    "SCRIPT",
     "BudgetOut",
     "CauseOut",
     "ChangeIn",

@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from ..errors import InvalidInput, TooLarge
-from . import LATEST, LONGEST, MAX_NOTEBOOK_BYTES, MODEL_LENGTH, NotebookIn
+from . import LATEST, LONGEST, MAX_NOTEBOOK_BYTES, MODEL_LENGTH, SCRIPT, NotebookIn
 from .base import NO_PARTS, is_part
 from .calendar import BudgetIn
 
@@ -34,6 +34,7 @@ _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+
 _MOST_DIGITS = 100
 """Maximum length of a duration or size; Python refuses to parse integers of 4,300 digits."""
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+_NOTEBOOK = "Give an .ipynb file as Jupyter writes it, or a Python script (.py)."
 _PYTHON = {"True": True, "False": False, "None": None}
 
 
@@ -214,10 +215,10 @@ def label(text: str) -> tuple[str, str]:
 
 
 def notebook(path: Path) -> NotebookIn:
-    """Read a notebook to submit; the service validates it further.
+    """Read a notebook or a Python script to submit; the service validates it further.
 
     Raises:
-        InvalidInput: the file does not exist or is not a notebook.
+        InvalidInput: the file does not exist, or is neither a notebook nor a text.
         TooLarge: it is larger than the service accepts.
     """
     try:
@@ -225,7 +226,8 @@ def notebook(path: Path) -> NotebookIn:
         content = path.read_bytes() if size <= MAX_NOTEBOOK_BYTES else b""
     except OSError as error:
         raise InvalidInput(
-            f"{path} cannot be read: {error.strerror}.", accepted="Give the path of an .ipynb file."
+            f"{path} cannot be read: {error.strerror}.",
+            accepted="Give the path of an .ipynb or .py file.",
         ) from error
     if size > MAX_NOTEBOOK_BYTES:
         raise TooLarge(
@@ -233,32 +235,36 @@ def notebook(path: Path) -> NotebookIn:
             accepted=f"Notebooks can have up to {MAX_NOTEBOOK_BYTES // 2**20} MiB; "
             "clearing the outputs often helps.",
         )
-    return NotebookIn(name=path.name, content=_text_of_notebook(path, content))
+    read = _text if path.suffix == SCRIPT else _text_of_notebook
+    return NotebookIn(name=path.name, content=read(path, content))
 
 
-def _text_of_notebook(path: Path, content: bytes) -> str:
+def _text(path: Path, content: bytes) -> str:
     try:
-        text = content.decode("utf-8-sig")
-        document = json.loads(text)
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput(
             f"{path} is not UTF-8 text (byte {error.start}).",
-            accepted="A notebook is a JSON file in UTF-8.",
+            accepted="A notebook or a Python script, saved as UTF-8.",
         ) from error
+
+
+def _text_of_notebook(path: Path, content: bytes) -> str:
+    text = _text(path, content)
+    try:
+        document = json.loads(text)
     except json.JSONDecodeError as error:
         raise InvalidInput(
             f"{path} is not JSON: {error.msg} (line {error.lineno}).",
-            accepted="Give an .ipynb file as Jupyter writes it.",
+            accepted=_NOTEBOOK,
         ) from error
     except RecursionError:
-        raise InvalidInput(
-            f"{path} is nested too deeply.", accepted="Give an .ipynb file as Jupyter writes it."
-        ) from None
+        raise InvalidInput(f"{path} is nested too deeply.", accepted=_NOTEBOOK) from None
     # Before format 4, the cells were in worksheets.
     cells = document.get("cells", document.get("worksheets")) if isinstance(document, dict) else 0
     if not isinstance(cells, list):
         raise InvalidInput(
             f"{path} is JSON, but not a notebook: it has no list of cells.",
-            accepted="Give an .ipynb file as Jupyter writes it.",
+            accepted=_NOTEBOOK,
         )
     return text

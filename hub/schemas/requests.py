@@ -191,6 +191,8 @@ class RequestsOut(Out):
 
 
 MAX_NOTEBOOK_BYTES = 32 * 1024 * 1024
+SCRIPT = ".py"
+"""Suffix of the scripts that are accepted as notebooks."""
 
 
 Model = Annotated[str, Field(min_length=1, max_length=MODEL_LENGTH)]
@@ -202,7 +204,7 @@ class NotebookIn(In):
     content: Annotated[
         str,
         AfterValidator(lambda text: text.removeprefix("\ufeff")),
-        Field(description="The text of the .ipynb file."),
+        Field(description="The text of the .ipynb file, or of a Python script (.py)."),
     ]
 
 

@@ -46,6 +46,13 @@ SEPARATED=$(carrel submit separators.ipynb --time 5m --json | field id)
 timeout 120 carrel wait "$SEPARATED" --follow --json > separated.jsonl
 carrel logs "$SEPARATED" > separated.txt
 
+# A Python script with cells is a notebook, and so is one without.
+SCRIPT=$(carrel submit train.py -p lr 0.05 --time 5m --json | field id)
+PLAIN=$(carrel submit plain.py --time 5m --json | field id)
+carrel wait "$SCRIPT" "$PLAIN" --json > /dev/null
+carrel output "$SCRIPT" -o train-out.ipynb --json > /dev/null
+carrel output "$PLAIN" -o plain-out.ipynb --json > /dev/null
+
 # Two at work are cancelled by their label; what they computed is kept.
 SLOW=$(carrel submit slow.ipynb --time 5m --label sweep=8 --json | field id)
 carrel wait "$SLOW" --follow --json | grep -m 1 '"cell_finished"' > /dev/null || true
@@ -106,6 +113,8 @@ def story(site: Installation, folder: Path, script: str) -> str:
     # It sends repeatedly, so that a lost reader is noticed.
     slow = "import time\nfor s in range(280):\n    time.sleep(1)\n    print(s)"
     (folder / "slow.ipynb").write_text(notebook("print('kept')", slow, "print('never')"))
+    (folder / "train.py").write_text('# %% tags=["parameters"]\nlr = 0.1\n# %%\nprint(lr)\n')
+    (folder / "plain.py").write_text("x = 6\n\nprint(x * 7)\n")
     (folder / "separators.ipynb").write_text(notebook(f"print({SEPARATORS!a})"))
     environment = {
         "PATH": f"{CARREL.parent}{os.pathsep}{os.environ['PATH']}",
@@ -160,6 +169,8 @@ def test_by_a_shell_script_with_json_alone(site: Installation, tmp_path: Path) -
     assert kinds.count("cell_started") == kinds.count("cell_finished") > 1
     assert followed[-1]["state"] == "succeeded"
     assert "accuracy" in printed(folder / "digits-out.ipynb")
+    assert printed(folder / "train-out.ipynb") == "0.05\n"
+    assert printed(folder / "plain-out.ipynb") == "42\n"
     assert '{"text": "read 42\\n' in said
     assert (folder / "left" / "sub" / "copy.txt").read_text() == "42\n"
     assert "\n2\n" in said

@@ -20,7 +20,7 @@ from .submit_options import SubmitOptions, job_options, send
 
 
 @click.command("submit", cls=WaitingCommand, epilog=exit_status.STATUS_HELP)
-@click.argument("path", metavar="NOTEBOOK", type=click.Path(path_type=Path))
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
 @click.option(
     "-p",
     "--parameter",
@@ -58,9 +58,11 @@ def submit_command(
     site: str | None,
     **common: Unpack[SubmitOptions],
 ) -> None:
-    """Run a notebook as a job.
+    """Run a notebook or a Python script as a job.
 
-    The file is uploaded now; the job continues when this terminal or the browser closes, or the
+    A script with cells (# %%) becomes a notebook with these cells, and any other script one with a
+    single cell, without arguments and __file__; `carrel run` runs a script as a command. The file
+    is uploaded now; the job continues when this terminal or the browser closes, or the
     service restarts. Its output notebook is saved after each cell. In a session the job works in
     the folder of the notebook; elsewhere in your home on the site, or in the files of --upload
     and --input.
@@ -69,6 +71,7 @@ def submit_command(
     Examples:
       carrel submit train.ipynb --devices 1 --time 30m --group cs101
       carrel submit train.ipynb -p lr 0.05 -p name '"7"' -r version 1.10 --follow
+      carrel submit train.py -p lr 0.05 --devices 1
       carrel submit train.ipynb --input data.csv --memory 8GiB --label sweep=7
       carrel submit train.ipynb --time 2h --wait || echo "it did not succeed"
       job=$(carrel submit train.ipynb --json | jq -r .id)

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from ...admission.notebook import CheckedNotebook, check_name, check_notebook
 from ...admission.parameters import ParameterField
+from ...admission.script import as_notebook
 from ...client.shell_syntax import unquoted_operator
 from ...errors import CarrelError, InvalidInput, NotAMember, TooLarge
 from ...groups.membership import GroupChoice
@@ -38,16 +39,21 @@ class ChosenNotebook:
 
     @classmethod
     def read(cls, name: str, data: bytes) -> ChosenNotebook:
-        """Read a notebook. Raises InvalidInput or TooLarge with the field ``notebook``."""
+        """Read a notebook or a script.
+
+        Raises:
+            InvalidInput, TooLarge: with the field ``notebook``.
+        """
         name = name.replace("\\", "/").rpartition("/")[2]
         try:
-            text = data.decode("utf-8-sig")
+            notebook = as_notebook(NotebookIn(name=name, content=data.decode("utf-8-sig")))
+            name, text = notebook.name, notebook.content
             check_name(name, "notebook name")
             return cls(name=name, content=text, checked=check_notebook(name, text))
         except UnicodeDecodeError:
             raise InvalidInput(
                 f"{name} is not UTF-8.",
-                accepted="Select a Jupyter notebook (.ipynb).",
+                accepted="Select a Jupyter notebook (.ipynb) or a Python script (.py).",
                 field="notebook",
             ) from None
         except (InvalidInput, TooLarge) as error:
@@ -184,7 +190,7 @@ class JobForm:
         if self.notebook is None:
             raise InvalidInput(
                 "No notebook is selected.",
-                accepted="Select a Jupyter notebook (.ipynb).",
+                accepted="Select a Jupyter notebook (.ipynb) or a Python script (.py).",
                 field="notebook",
             )
         return {

@@ -52,6 +52,17 @@ def test_a_job_is_queued_with_its_notebook(context: Context) -> None:
     assert context.files.input_path(made.id).exists()
 
 
+def test_a_script_is_stored_as_a_notebook(context: Context) -> None:
+    content = '# %% tags=["parameters"]\nlr = 0.1\n# %%\nprint(lr)\n'
+    made = JobService(context).submit(STUDENT1, job(notebook=named("train.py", content)))
+    assert (made.notebook, made.output) == ("train.ipynb", "train.ipynb")
+    stored_as = read_notebook(made.notebook, context.files.input_path(made.id).read_bytes()).node
+    assert [cell.source for cell in stored_as.cells] == ["lr = 0.1", "print(lr)"]
+    again = JobService(context).same_job(STUDENT1, made.id)
+    assert again.notebook is not None
+    assert again.notebook.name == "train.ipynb"
+
+
 def test_sources_as_lists_of_lines_are_read(context: Context) -> None:
     """Notebook files have this form."""
     content = json.loads(notebook("print(lr)"))

@@ -322,6 +322,18 @@ def test_a_notebook_of_ones_own_home_is_found_and_submitted(site: Site) -> None:
     assert (made.notebook, made.parameters) == ("train.ipynb", {"n": 7})
 
 
+def test_a_script_of_ones_own_home_is_found_and_submitted_as_a_notebook(site: Site) -> None:
+    (home_of(site) / "train.py").write_text("print(1)")
+    assert "train.py" in site.browser().get(f"{PREFIX}submit/home").text
+    fields = {"group": "cs101", "time": "30m", "devices": "0", "source": "home:train.py"}
+    sent = site.browser().post(
+        f"{PREFIX}submit", files={name: (None, value) for name, value in fields.items()}
+    )
+    assert sent.status_code == 303, sent.text
+    (made,) = RequestQueries(site.world.context).requests(STUDENT1, kind="job", limit=5)
+    assert made.notebook == "train.ipynb"
+
+
 @pytest.mark.parametrize(
     "path", ["../student2", "/etc", "course/../../student2", "link", "away.ipynb", ".ssh", "\udc80"]
 )

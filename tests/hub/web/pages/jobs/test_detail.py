@@ -49,6 +49,22 @@ def test_a_selected_notebook_adds_a_typed_field_per_parameter(world: World) -> N
         assert expected in html, expected
 
 
+def test_a_script_with_cells_is_submitted_as_a_notebook(world: World) -> None:
+    script = {"notebook": ("train.py", '# %% tags=["parameters"]\nlr = 0.1  # the rate\n')}
+    html = world.own_page().post(f"{PREFIX}submit/inspect", files=script).text
+    assert "parameter-lr" in html
+    assert "train.ipynb" in html
+    fields = {"group": "cs101", "time": "30m", "devices": "0", "parameter-lr": "0.5"}
+    answer = world.own_page().post(f"{PREFIX}submit", data=fields, files=script)
+    assert answer.status_code == 303, answer.text
+    body = world.service.calls[-1][2]
+    assert body.notebook.name == "train.ipynb"  # type: ignore[attr-defined]
+    assert body.parameters == {"lr": 0.5}  # type: ignore[attr-defined]
+    wrong = {"notebook": ("train.py", b"x = '\xff'")}
+    html = world.own_page().post(f"{PREFIX}submit/inspect", files=wrong).text
+    assert "train.py is not UTF-8. Select a Jupyter notebook (.ipynb) or a Python script" in html
+
+
 def test_the_form_and_the_job_say_what_is_repaired_in_a_notebook(world: World) -> None:
     """Item 30."""
     content, repairs = ODD["collapsed in a code cell"]
