@@ -143,6 +143,8 @@ class OutputJournal:
     seq: int = 0
     _executions: dict[str, CellExecution] = field(default_factory=dict)
     _names: int = 0
+    _space: int = 0
+    """Bytes until the bound of the kernel is looked at again."""
 
     @classmethod
     def load(cls, folder: Path) -> OutputJournal:
@@ -215,8 +217,11 @@ class OutputJournal:
         elif kind in KEPT:
             execution.heard += 1
             if not (execution.captured and is_live):
+                before = execution.outputs.size
                 self._append(execution, kind, content)
-                self._bound()
+                self._space -= execution.outputs.size - before
+                if self._space < 0:
+                    self._bound()
         elif kind == "comm_msg" and (taker := _taken_request(content)) is not None:
             execution.captured = taker == request
 
@@ -298,6 +303,7 @@ class OutputJournal:
             self.seq += 1
             execution.outputs.drop_outputs(self.seq)
             size += execution.outputs.size
+        self._space = max(self.kernel_bytes - size, self.kernel_bytes // 64)
 
     def _remove(self, executions: Sequence[CellExecution]) -> None:
         for execution in executions:

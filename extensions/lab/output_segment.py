@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -48,8 +49,8 @@ class OutputSegment:
 
     path: Path
     size: int = 0
-    _seqs: list[int] = field(default_factory=list)
-    _offsets: list[int] = field(default_factory=list)
+    _seqs: array[int] = field(default_factory=lambda: array("q"))
+    _offsets: array[int] = field(default_factory=lambda: array("q"))
     _descriptor: int = -1
 
     @classmethod
@@ -111,8 +112,7 @@ class OutputSegment:
             file.writelines(line for _, line in lines)
         fresh.replace(self.path)
         self.size = 0
-        self._seqs.clear()
-        self._offsets.clear()
+        del self._seqs[:], self._offsets[:]
         for seq, line in lines:
             self._note(seq, len(line))
 

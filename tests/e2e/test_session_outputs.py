@@ -177,8 +177,11 @@ def test_a_newer_result_of_another_program_is_not_written_over(outputs: Outputs)
     toast.get_by_role("button", name="Show").click()
     dialog = page.locator(".jp-Dialog")
     expect(dialog).to_contain_text("of the session")
+    dialog.get_by_role("button", name="Close").click()
+    toast.get_by_role("button", name="Show").click()
     dialog.get_by_role("button", name="Discard").click()
     is_saved(outputs, "newer")
+    expect(toast).to_have_count(0)
     expect(outputs.of(0)).to_have_text("of another program\n")
 
 

@@ -80,6 +80,7 @@ class Replay {
     this.adopted = new Map();
     // Executions whose outputs the document does not take: the cell is gone, or has a newer result.
     this.homeless = new Map();
+    this.notification = "";
     // Executions of this page that run: their cell, and how many outputs have reached it.
     this.running = new Map();
     // Finished executions that the document shows.
@@ -109,6 +110,7 @@ class Replay {
     this.context.saveState.disconnect(this.save, this);
     for (const each of this.adopted.values()) each.release();
     this.adopted.clear();
+    this.settleHomeless();
   }
 
   cell(id) {
@@ -172,6 +174,8 @@ class Replay {
       const execution = said && said.executions.find((each) => each.request === request);
       if (!mine) continue;
       mine.suspect = false;
+      // The kernel was restarted.
+      if (said && !execution) this.running.delete(request);
       if (execution && (mine.seen < execution.heard || (execution.state === "ended" && !mine.ended))) {
         this.takeOver(request, mine);
       } else if (mine.ended) {
@@ -364,13 +368,20 @@ class Replay {
         requests.push(request);
       }
     }
-    this.homeless.clear();
+    this.settleHomeless();
     this.want(requests);
+  }
+
+  settleHomeless() {
+    const { manager } = this.libraries.apputils.Notification;
+    this.homeless.clear();
+    if (this.notification && manager.has(this.notification)) manager.dismiss(this.notification);
+    this.notification = "";
   }
 
   discard() {
     void this.report([...this.homeless.keys()]);
-    this.homeless.clear();
+    this.settleHomeless();
   }
 
   notify() {
@@ -378,8 +389,15 @@ class Replay {
     const count = this.homeless.size;
     const what = count === 1 ? "a cell was kept. The cell is" : `${count} cells was kept. The cells are`;
     const message = `${this.context.localPath}: output of ${what} not in the notebook, or a newer result was saved.`;
-    const action = { label: "Show", displayType: "accent", callback: () => void this.showHomeless() };
-    Notification.warning(message, { autoClose: false, actions: [action] });
+    const action = {
+      label: "Show",
+      displayType: "accent",
+      callback: (event) => {
+        event.preventDefault(); // the notification stays until they are added or discarded
+        void this.showHomeless();
+      },
+    };
+    this.notification = Notification.warning(message, { autoClose: false, actions: [action] });
   }
 
   async showHomeless() {
@@ -402,6 +420,7 @@ class Replay {
       Dialog.okButton({ label: "Add to the notebook", actions: ["insert"] }),
     ];
     const { button } = await showDialog({ title: "Output that is not in this notebook", body, buttons });
+    if (this.over) return; // the kernel was changed meanwhile
     if (button.actions.includes("discard")) this.discard();
     if (button.actions.includes("insert")) this.insert();
   }
