@@ -35,7 +35,7 @@ def submit(
     time: str | int = "1h",
     group: str | None = None,
     memory: str | int | None = None,
-    retries: int = 0,
+    retries: int | None = None,
     priority: Literal["opportunistic", "normal", "urgent"] = "normal",
     preemptible: bool = True,
     deadline: float | None = None,
@@ -63,7 +63,8 @@ def submit(
         time: time limit, as ``"30m"``, ``"2h"`` or in seconds.
         group: the group to charge (optional if you are in one group).
         memory: limit over all its processes, as ``"8GiB"`` or in bytes.
-        retries: how often it is tried again if its machine or process is lost.
+        retries: how often it is tried again after a transient error or a lost process; None: 0 and
+            3 times; 0: it never runs twice.
         priority: ``"opportunistic"`` runs last and is preempted first; ``"urgent"`` is for teachers
             and administrators.
         preemptible: whether it may be preempted for another group's guaranteed quota; it is queued
@@ -105,7 +106,7 @@ def run(
     time: str | int = "1h",
     group: str | None = None,
     memory: str | int | None = None,
-    retries: int = 0,
+    retries: int | None = None,
     priority: Literal["opportunistic", "normal", "urgent"] = "normal",
     preemptible: bool = True,
     deadline: float | None = None,
@@ -361,7 +362,7 @@ def _limits(
     *,
     span: str | int,
     memory: str | int | None,
-    retries: int,
+    retries: int | None,
     labels: Mapping[str, str] | None,
 ) -> dict[str, object]:
     found: dict[str, object] = {
@@ -373,7 +374,7 @@ def _limits(
         found["model"] = model
     if memory is not None:
         found["memory_bytes"] = parsers.memory_bytes(memory) if isinstance(memory, str) else memory
-    if retries:
+    if retries is not None:
         found["retries"] = retries
     return found
 

@@ -347,9 +347,9 @@ def check_memory(memory_bytes: int) -> int:
     return memory_bytes
 
 
-def check_retries(retries: int) -> int:
+def check_retries(retries: int | None) -> int | None:
     """Raise InvalidInput for a number of retries that is out of range."""
-    if not 0 <= retries <= MAX_RETRIES:
+    if retries is not None and not 0 <= retries <= MAX_RETRIES:
         raise InvalidInput(
             f"{retries} retries are not possible.",
             accepted=f"0 to {MAX_RETRIES}.",

@@ -1,9 +1,9 @@
 """Quarantine failed devices, and end the work on devices that failed or were drained.
 
 A device that reports errors, falls off the bus, or disappears while leased is quarantined, and
-the reason is stored. Its jobs are requeued in their previous position and its sessions end; the
-attempt is not charged (docs/decisions/0008). A quarantine by an administrator and a drain without
-a date do not affect running work.
+the reason is stored. Its jobs are requeued, first in their priority class, and its sessions end;
+the attempt is not charged (docs/decisions/0008). A quarantine by an administrator and a drain
+without a date do not affect running work.
 """
 
 from __future__ import annotations
@@ -19,13 +19,20 @@ from ..runtime.context import Context
 from ..scheduling.model.snapshot import Device, Health, Kind, Mark, MarkKind
 from ..scheduling.model.states import HOLDS_DEVICES, State
 from ..transitions import lifecycle
+from .retries import may_retry_device_fault
 
 log = logging.getLogger(__name__)
 
 INVENTORY_WAIT_SECONDS = 3.0
 """How long the end of an attempt may wait for a new inventory of its devices."""
 _POSSIBLE_DEVICE_FAULT = frozenset(
-    {CauseCode.CELL_ERROR, CauseCode.KERNEL_DIED, CauseCode.COMMAND_FAILED, CauseCode.LOST}
+    {
+        CauseCode.CELL_ERROR,
+        CauseCode.KERNEL_DIED,
+        CauseCode.KERNEL_NOT_STARTED,
+        CauseCode.COMMAND_FAILED,
+        CauseCode.LOST,
+    }
 )
 """Causes that a failed device produces before the inventory reports the failure."""
 _ALL = 100_000
@@ -125,17 +132,24 @@ class DeviceFaults:
         device = self._devices().get(fault.target)
         name = device_name(device) if device else fault.target
         session = request.kind is Kind.SESSION and request.state is not State.GRANTED
-        what_next = (
-            "This session is not charged, and saved files are kept."
-            if session
-            else "The job is requeued in its previous position, and this attempt is not charged."
+        requeued = request.state is State.GRANTED or (
+            not session and may_retry_device_fault(self._context, request)
         )
+        if session:
+            what_next = "This session is not charged, and saved files are kept."
+        elif requeued:
+            what_next = (
+                "The job is queued again, first in its priority class, and this attempt is not "
+                "charged."
+            )
+        else:
+            what_next = "The job is not tried again; this attempt is not charged."
         cause = Cause(
             code=CauseCode.DEVICE_FAULT,
             message=f"Its device {name} failed. {what_next}",
             details=fault.why,
         )
-        if session:
+        if not requeued:
             after = self._store.apply(request.id, lifecycle.stop, State.FAILED, cause, now=now)
         else:
             after = self._store.apply(request.id, lifecycle.halt, cause, now=now)

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from ..errors import BackendFailed, TooLarge, Unavailable
 from ..interfaces.backend import LaunchOrder
 from ..records.leases import Handle, LeaseRecord
-from ..records.requests import Cause, CauseCode, JobSpec, RequestRecord
+from ..records.requests import Cause, JobSpec, RequestRecord
 from ..requests import termination
 from ..requests.attempt_reports import AttemptReports, new_token, token_hash
 from ..requests.surviving_end import surviving_end
 from ..runtime.context import Context
 from ..scheduling.model.states import State
 from ..transitions import lifecycle
-from .retries import ENGINE_AWAY, requeue_or_fail, times_lost
+from . import retries
+from .retries import ENGINE_AWAY, requeue_or_fail
 
 log = logging.getLogger(__name__)
 
@@ -134,44 +135,20 @@ class JobController:
         now = c.clock()
         until = min(now, max(seen, last))
         if c.store.request(request.id).state is State.STOPPING:
-            if (
-                c.store.apply_to_lease(
-                    lease.id, lifecycle.finish, now=now, charge_until=until
-                ).state
-                is State.QUEUED
-            ):
-                c.progress.requeued(request.id)
+            retries.finish_attempt(c, lease, request, now=now, until=until)
             return
         if known is not None:
             c.store.apply(request.id, lifecycle.stop, State.FAILED, known, now=now)
-            c.store.apply_to_lease(lease.id, lifecycle.finish, now=now, charge_until=until)
+            retries.finish_attempt(c, lease, request, now=now, until=until)
             return
         tail = c.files.log(request.id, lease.epoch)[-_LOG_TAIL:].decode(errors="replace")
         surviving = surviving_end(self._output(request, lease), exit_status, lease, tail)
         if surviving is not None and not termination.is_loss(request, surviving[1]):
             target, cause = surviving
             c.store.apply(request.id, lifecycle.stop, target, cause, now=now)
-            c.store.apply_to_lease(lease.id, lifecycle.finish, now=now, charge_until=until)
+            retries.finish_attempt(c, lease, request, now=now, until=until)
             return
-        retries = request.job.retries if request.job else 0
-        lost = times_lost(c, request) + 1
-        again = lost <= retries
-        what_next = (
-            f"It is retried (retry {lost} of {retries})."
-            if again
-            else "Its output until then is kept as partial output."
-        )
-        cause = Cause(
-            code=CauseCode.LOST,
-            message=f"Lost: its processes disappeared and reported no result. {what_next}",
-            details=tail,
-        )
-        c.store.apply_to_lease(
-            lease.id, lifecycle.lose, cause, now=now, charge_until=until, requeue=again
-        )
-        if again:
-            log.info("%s was lost: %s", lease.id, what_next)
-            c.progress.requeued(request.id)
+        retries.lose(c, lease, request, until=until, details=tail)
 
     def _output(self, request: RequestRecord, lease: LeaseRecord) -> bytes | None:
         try:

@@ -73,6 +73,11 @@ _SELF_ENDED = frozenset(
         CauseCode.KERNEL_DIED,
         CauseCode.OUT_OF_MEMORY,
         CauseCode.START_FAILED,
+        CauseCode.INVALID_JOB,
+        CauseCode.KERNEL_NOT_STARTED,
+        CauseCode.CONNECTION_FAILED,
+        CauseCode.DISK_FULL,
+        CauseCode.TEMPORARY_FAILURE,
     }
 )
 

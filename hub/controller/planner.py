@@ -64,10 +64,12 @@ class Planner:
         events = self._events_since_last_step(snapshot, now)
         rebuild = events is None or self._scheduler is None
         scheduler = SchedulerState(snapshot, now) if self._scheduler is None else self._scheduler
+        backed_off = len(scheduler.backing_off)
         self._scheduler, delta = step(scheduler, events or (), now)
+        due = len(scheduler.backing_off) != backed_off
         # While a request runs past its limit, the expected start of others moves with the clock.
         late = any(allocation.until < now for allocation in snapshot.allocations)
-        if self._since is None and (rebuild or events or late or _decided(delta)):
+        if self._since is None and (rebuild or events or late or due or _decided(delta)):
             self._since = self._clock()
         if rebuild or (self._since is not None and self.due_in() <= 0):
             return self._full_plan(snapshot, now)
@@ -108,7 +110,7 @@ class Planner:
 
 def changes(scheduler: SchedulerState, snapshot: Snapshot) -> Iterator[Event]:
     """Yield the events that bring a scheduler state up to date with a snapshot."""
-    known, held = scheduler.queues.pending, scheduler.state.running.allocations
+    known, held = scheduler.pending(), scheduler.state.running.allocations
     pending = {request.id: request for request in snapshot.pending}
     leased = {allocation.request_id: allocation for allocation in snapshot.allocations}
     for name in held.keys() - leased.keys():

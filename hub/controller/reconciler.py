@@ -20,6 +20,7 @@ from ..transitions import lifecycle
 from .device_faults import DeviceFaults
 from .jobs import JobController
 from .loop_memory import LoopMemory, Pairs
+from .retries import finish_attempt
 from .sessions import SessionController
 
 log = logging.getLogger(__name__)
@@ -93,13 +94,7 @@ class Reconciler:
             case _:
                 last = 0.0 if session else self._jobs.collect(lease, request)
                 until = min(now, max(seen, last))
-                if (
-                    self._store.apply_to_lease(
-                        lease.id, lifecycle.finish, now=now, charge_until=until
-                    ).state
-                    is State.QUEUED
-                ):
-                    self._context.progress.requeued(request.id)
+                finish_attempt(self._context, lease, request, now=now, until=until)
         self._memory.forget(lease.id)
         return True
 

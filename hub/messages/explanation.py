@@ -107,6 +107,8 @@ def _ahead(ahead: RequestsAhead, may_name: MayNameGroup) -> str:
             return f"{requests} {first}: a reservation for {it} is active."
         case Precedence.PRIORITY:
             return f"{requests} {first}: {its} priority is higher."
+        case Precedence.EXPEDITED:
+            return f"{requests} {first}: {its} node or device failed."
         case Precedence.GUARANTEE:
             return f"{requests} {first}: {group} is within its guaranteed quota."
         case Precedence.LESS_USE if ahead.group:

@@ -119,6 +119,8 @@ def _reason(wait: Wait, *, yours: bool) -> str:
             return f"Not enough {model}devices are in service; it starts when enough are."
         case Reason.ENGINE:
             return f"{wait.detail} It starts when that is resolved."
+        case Reason.BACK_OFF:
+            return "An attempt failed; the next one starts after a back-off."
         case Reason.DRAINING:
             return "All nodes are draining; it starts when one accepts work again."
         case _:

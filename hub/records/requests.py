@@ -25,6 +25,15 @@ class CauseCode(StrEnum):
     COMMAND_FAILED = "command_failed"
     """A command that exited with a status other than 0, or by a signal."""
     START_FAILED = "start_failed"
+    """The service could not start it."""
+    INVALID_JOB = "invalid_job"
+    """It cannot run as submitted: its kernel, program, folder or notebook is missing."""
+    KERNEL_NOT_STARTED = "kernel_not_started"
+    CONNECTION_FAILED = "connection_failed"
+    """A cell that lost the connection to a host, or did not reach it in time."""
+    DISK_FULL = "disk_full"
+    TEMPORARY_FAILURE = "temporary_failure"
+    """A command that exited with status 75 (``EX_TEMPFAIL`` of sysexits.h)."""
     SERVER_DIED = "server_died"
     STOPPED = "stopped"
     """A session that its owner closed."""
@@ -66,7 +75,8 @@ class JobSpec:
             archive, the working folder is a folder of the attempt with the unpacked files.
         archive: whether files were uploaded with the job.
         memory_bytes: limit of the resident memory of all its processes; 0 for no limit.
-        retries: how often a lost attempt is retried.
+        retries: how often it is retried after a transient or infrastructure error; None for the
+            default of the class of the error, 0 for a job that must not run twice.
         internet: whether it may reach more than Carrel's service; needs an engine that can
             restrict this.
         notes: what was repaired in the notebook when it was submitted, one sentence each.
@@ -80,7 +90,7 @@ class JobSpec:
     workdir: str = ""
     archive: bool = False
     memory_bytes: int = 0
-    retries: int = 0
+    retries: int | None = None
     internet: bool = True
     notes: tuple[str, ...] = ()
 
@@ -180,6 +190,10 @@ class RequestRecord:
     """The request that it was relocated for, until it is granted devices again."""
     stopped_for: str = ""
     """The request that it was preempted for, until it is granted devices again."""
+    expedited: bool = False
+    """Its node or device failed: it is first in its priority class until it is granted devices."""
+    not_before: float | None = None
+    """End of the back-off before its next attempt, until it is granted devices."""
 
     @property
     def unclaimed(self) -> bool:

@@ -100,7 +100,8 @@ class RequestOut(Out):
     command: list[str] = []
     workdir: str = ""
     memory_bytes: int = 0
-    retries: int = 0
+    retries: int | None = None
+    """Retries after a transient or infrastructure error; null for the defaults."""
     notes: list[str] = []
     """What was repaired in the notebook when it was submitted, one sentence each."""
     priority: str = "normal"
@@ -115,6 +116,10 @@ class RequestOut(Out):
     """Its expected run time, from earlier requests."""
     labels: dict[str, str] = {}
     wait: WaitOut | None = None
+    expedited: bool = False
+    """Its node or device failed: it is first in its priority class."""
+    not_before: float | None = None
+    """End of the back-off before its next attempt."""
     cause: CauseOut | None = None
     lease: LeaseOut | None = None
     progress: ProgressOut | None = None
@@ -233,7 +238,13 @@ class JobIn(In):
     memory_bytes: Annotated[
         int, Field(description="Memory limit of all its processes; 0 for the limit of the backend.")
     ] = 0
-    retries: Annotated[int, Field(description="How often a lost attempt is retried.")] = 0
+    retries: Annotated[
+        int | None,
+        Field(
+            description="Retries after a transient or infrastructure error; null for the default "
+            "of each class, 0 for a job that must not run twice."
+        ),
+    ] = None
     priority: Annotated[
         Literal["opportunistic", "normal", "urgent"],
         Field(description="`opportunistic` is served last; `urgent` is for teachers."),

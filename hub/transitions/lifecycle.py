@@ -80,7 +80,15 @@ def grant(
         seen_at=now,
         charged_until=now,
     )
-    granted = replace(request, state=state, lease=lease, moved_for="", stopped_for="")
+    granted = replace(
+        request,
+        state=state,
+        lease=lease,
+        moved_for="",
+        stopped_for="",
+        expedited=False,
+        not_before=None,
+    )
     return Transition(at=now, request=granted, entered=(state,))
 
 
@@ -188,7 +196,11 @@ def halt(request: RequestRecord, cause: Cause, *, now: float) -> Transition:
     if request.state is State.GRANTED:
         state = after(request.state, Move.RETURN)
         return released(
-            replace(request, state=state), now=now, upto=now, entered=(state,), forgiven=True
+            replace(request, state=state, expedited=True),
+            now=now,
+            upto=now,
+            entered=(state,),
+            forgiven=True,
         )
     if request.state is State.STOPPING and request.target is State.FAILED:
         return Transition(
@@ -204,11 +216,26 @@ def halt(request: RequestRecord, cause: Cause, *, now: float) -> Transition:
     )
 
 
-def finish(request: RequestRecord, lease_id: str, *, now: float, charge_until: float) -> Transition:
+def amend_cause(request: RequestRecord, cause: Cause, *, now: float) -> Transition:
+    """Replace the cause of a stopping request by one that says more."""
+    if request.state is not State.STOPPING or request.cause == storable(cause):
+        return Transition(at=now, request=request)
+    return Transition(at=now, request=replace(request, cause=storable(cause)))
+
+
+def finish(
+    request: RequestRecord,
+    lease_id: str,
+    *,
+    now: float,
+    charge_until: float,
+    not_before: float | None = None,
+) -> Transition:
     """``stopping → target`` once no process is left: release the lease and complete its charge.
 
-    Halted and preempted requests become ``queued`` again. After a device fault, the charge of the
-    lease is credited. A released lease changes nothing.
+    Halted and preempted requests become ``queued`` again, with a back-off until ``not_before``.
+    After a device fault, the charge of the lease is credited and the request is expedited. A
+    released lease changes nothing.
     """
     if not _holds(request, lease_id):
         return Transition(at=now, request=request)
@@ -220,7 +247,14 @@ def finish(request: RequestRecord, lease_id: str, *, now: float, charge_until: f
     if request.target in COMES_BACK:
         between = after(request.state, COMES_BACK[request.target])
         state = after(between, Move.REQUEUE)
-        waiting = replace(request, state=state, target=None, cause=None)
+        waiting = replace(
+            request,
+            state=state,
+            target=None,
+            cause=None,
+            expedited=forgiven,
+            not_before=not_before,
+        )
         step = released(
             waiting, now=now, upto=charge_until, entered=(between, state), forgiven=forgiven
         )
@@ -231,14 +265,26 @@ def finish(request: RequestRecord, lease_id: str, *, now: float, charge_until: f
 
 
 def give_back(
-    request: RequestRecord, lease_id: str, *, now: float, charge_until: float
+    request: RequestRecord,
+    lease_id: str,
+    cause: Cause | None = None,
+    *,
+    now: float,
+    charge_until: float,
+    not_before: float | None = None,
 ) -> Transition:
-    """``granted | starting → queued`` if no process ran; a released lease changes nothing."""
+    """``granted | starting → queued`` if no process ran; a released lease changes nothing.
+
+    Args:
+        cause: why the start failed.
+        not_before: end of the back-off before the next attempt.
+    """
     if not _holds(request, lease_id):
         return Transition(at=now, request=request)
     state = after(request.state, Move.RETURN)
-    waiting = replace(request, state=state)
-    return released(waiting, now=now, upto=charge_until, entered=(state,))
+    waiting = replace(request, state=state, not_before=not_before)
+    step = released(waiting, now=now, upto=charge_until, entered=(state,))
+    return replace(step, lost=None if cause is None else storable(cause))
 
 
 def lose(
@@ -249,10 +295,12 @@ def lose(
     now: float,
     charge_until: float,
     requeue: bool = False,
+    not_before: float | None = None,
 ) -> Transition:
     """``starting | running → lost → failed``: the processes are gone for an unknown reason.
 
-    With ``requeue``, the request becomes ``lost → queued``, in its old place.
+    With ``requeue``, the request becomes ``lost → queued``, expedited, with a back-off until
+    ``not_before``.
     """
     if not _holds(request, lease_id):
         return Transition(at=now, request=request)
@@ -260,7 +308,10 @@ def lose(
     if requeue:
         state = after(lost, Move.REQUEUE)
         step = released(
-            replace(request, state=state), now=now, upto=charge_until, entered=(lost, state)
+            replace(request, state=state, expedited=True, not_before=not_before),
+            now=now,
+            upto=charge_until,
+            entered=(lost, state),
         )
         return replace(step, lost=storable(cause))
     state = after(lost, Move.FAIL)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..records.audit import AuditEntry
+from ..records.error_classes import error_class
 from ..records.json_value import Json
 from ..records.requests import Cause, RequestRecord
 from ..scheduling.model.states import Move, State
@@ -68,10 +69,17 @@ def event_data(step: Transition, state: State) -> dict[str, Json]:
     """Return the data of the event for one entered state."""
     data: dict[str, Json] = {"state": str(state)}
     cause, lease = step.request.cause, step.request.lease
-    if state in (State.LOST, *COMES_BACK) and step.lost is not None:
+    if step.lost is not None and (
+        state in (State.LOST, *COMES_BACK) or step.entered == (State.QUEUED,)
+    ):
         cause = step.lost
     if cause is not None:
-        data["cause"] = {"code": str(cause.code), "message": cause.message}
+        found = error_class(cause.code)
+        data["cause"] = {"code": str(cause.code), "message": cause.message} | (
+            {"class": str(found)} if found else {}
+        )
+    if state is State.QUEUED and step.request.not_before is not None:
+        data["not_before"] = step.request.not_before
     if state is State.GRANTED and lease is not None:
         data |= {"lease": lease.id, "devices": list(lease.devices)}
     return data

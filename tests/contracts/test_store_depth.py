@@ -7,6 +7,7 @@ from pathlib import Path
 
 from carrel.hub.interfaces.store import Store
 from carrel.hub.records.requests import RequestFilter
+from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.store import open_store
 from carrel.hub.transitions import lifecycle
@@ -41,7 +42,11 @@ def test_a_lost_attempt_goes_back_to_the_queue(store: Store) -> None:
     assert (again.state, again.cause, again.ended_at) == (State.QUEUED, None, None)
     assert states(store, "j-a")[-2:] == ["lost", "queued"]
     told = [e.data for e in store.events("j-a") if e.data.get("state") == "lost"]
-    assert told[0]["cause"] == {"code": "lost", "message": DEAD.message}
+    assert told[0]["cause"] == {
+        "code": "lost",
+        "message": DEAD.message,
+        "class": "infrastructure",
+    }
     assert store.charged(["j-a"])["j-a"] == 20
     second = granted(store, job("a"), "D0", at=140)
     assert (second.epoch, store.allocations()[0].devices) == (2, ("D0",))
@@ -49,6 +54,20 @@ def test_a_lost_attempt_goes_back_to_the_queue(store: Store) -> None:
         store.apply_to_lease(first.id, lifecycle.lose, DEAD, now=150, charge_until=150).state
         is State.GRANTED
     )
+
+
+def test_the_queue_shows_a_back_off_and_an_expedited_request(store: Store) -> None:
+    first = running(store, job("a"), "D0")
+    store.snapshot(100)
+    store.apply_to_lease(
+        first.id, lifecycle.lose, DEAD, now=130, charge_until=120, requeue=True, not_before=140.0
+    )
+    (waiting,) = store.snapshot(130).pending
+    assert (waiting.expedited, waiting.not_before) == (True, 140.0)
+    (lease,) = store.grant([Start(request_id="j-a", devices=("D0",))], now=141, lease_seconds=30)
+    store.apply_to_lease(lease.id, lifecycle.give_back, now=142, charge_until=141, not_before=150.0)
+    (waiting,) = store.snapshot(142).pending
+    assert (waiting.expedited, waiting.not_before) == (False, 150.0)
 
 
 def test_events_by_kind_and_the_number_of_queued_requests(store: Store) -> None:

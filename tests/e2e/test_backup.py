@@ -35,7 +35,7 @@ def test_a_lost_site_is_restored_from_its_backup(tmp_path: Path) -> None:
         site.wait_for(done, "succeeded", user="student1")
         charged = ledger_of(site, done)
         session = running_session(site, "student1")
-        ends_later = submit(site, "student2", UNTIL_TOLD, SAYS, devices=0)
+        ends_later = submit(site, "student2", UNTIL_TOLD, SAYS, devices=0, retries=0)
         site.wait_for(ends_later, "running", user="student2")
         repeated = submit(site, "student3", UNTIL_TOLD, devices=1, retries=1)
         site.wait_for(repeated, "running", user="student3")

@@ -109,7 +109,7 @@ def test_case_24_a_killed_runner_leaves_its_partial_output(desk: Installation) -
 
 
 def _killed_runner(site: Installation, user: str) -> dict[str, float]:
-    job = submit(site, user, *seconds_of_work(90))
+    job = submit(site, user, *seconds_of_work(90), retries=0)
     eventually(lambda: _done(site, job, user) >= 2, "two cells are done")
     lease = lease_of(site, job, user=user)
     assert len(site.processes_of(lease)) >= 2, "a runner and its kernel"

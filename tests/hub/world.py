@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from carrel.hub.controller.loop import Loop
+from carrel.hub.records.error_classes import LONGEST_BACK_OFF_SECONDS
 from carrel.hub.records.leases import Handle
 from carrel.hub.requests.attempt_reports import AttemptReports
 from carrel.hub.requests.jobs import JobService
@@ -48,6 +49,12 @@ class World:
             self.loop.cycle()
             assert self.loop.wait_for_actions(60)
 
+    def settle_with_back_offs(self, cycles: int) -> None:
+        """``settle``, with enough time after each cycle for any back-off."""
+        for _ in range(cycles):
+            self.settle()
+            self.clock.pass_(LONGEST_BACK_OFF_SECONDS)
+
     def restart(self) -> None:
         """Restart the service as after kill -9: only the store and the engine stay."""
         self.loop.close()
@@ -73,8 +80,8 @@ class World:
         event = EventIn.model_validate({"seq": 1, "at": self.clock.now, "kind": kind, "data": data})
         AttemptReports(self.context).add_events(self.lease(request), EventsIn(events=[event]))
 
-    def running_job(self) -> RequestOut:
-        made = JobService(self.context).submit(STUDENT1, job())
+    def running_job(self, **changes: object) -> RequestOut:
+        made = JobService(self.context).submit(STUDENT1, job(**changes))
         self.settle()
         self.claim(made)
         return made

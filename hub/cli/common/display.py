@@ -220,8 +220,7 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
     yield "Working folder", request.workdir
     if request.memory_bytes:
         yield "Memory limit", units.size(request.memory_bytes)
-    if request.retries:
-        yield "Retries", f"{request.retries}, after it is lost"
+    yield from _retries(request, now)
     yield from _urgency(request, now)
     yield "Parameters", ", ".join(f"{k} = {json.dumps(v)}" for k, v in request.parameters.items())
     yield "Output", request.output
@@ -238,6 +237,15 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
         for device in lease.devices:
             yield "Device", device_name(device)
     yield "Used", units.device_seconds(request.device_seconds)
+
+
+def _retries(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
+    if request.retries == 0:
+        yield "Retries", "none: it never runs twice"
+    elif request.retries is not None:
+        yield "Retries", f"{request.retries}, after a transient or infrastructure error"
+    if request.wait and request.not_before is not None:
+        yield "Next attempt", f"not before {exact_time(request.not_before, now)}"
 
 
 def _urgency(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:

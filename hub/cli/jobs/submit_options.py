@@ -32,7 +32,7 @@ class SubmitOptions(TypedDict):
     model: str | None
     limit: str
     memory: str | None
-    retries: int
+    retries: int | None
     priority: str
     not_preemptible: bool
     deadline: str | None
@@ -74,10 +74,10 @@ _OPTIONS = (
     click.option(
         "--retries",
         type=click.IntRange(min=0),
-        default=0,
         metavar="N",
-        help="How often the job is tried again after its node or process is lost. "
-        "Errors of the job itself are not retried.",
+        help="How often the job is tried again after a transient error or a lost process; "
+        "by default 0 and 3 times. With 0 it never runs twice. Errors of the job's own code are "
+        "not retried.",
     ),
     click.option(
         "--priority",
@@ -160,7 +160,7 @@ def send(
     fields |= model_field(common["model"])
     if common["memory"]:
         fields["memory_bytes"] = parsers.memory_bytes(common["memory"])
-    if common["retries"]:
+    if common["retries"] is not None:
         fields["retries"] = common["retries"]
     if common["priority"] != "normal":
         fields["priority"] = common["priority"]

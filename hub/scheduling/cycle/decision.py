@@ -7,7 +7,7 @@ from itertools import islice
 from types import MappingProxyType
 
 from ..model.plan import Estimate, Plan, Reason, Wait
-from ..model.snapshot import PendingRequest, Snapshot
+from ..model.snapshot import PendingRequest, Snapshot, without_back_off
 from ..preemption.pending_reclaims import PendingReclaims
 from ..queue.cycle_state import CycleState
 from ..queue.order import QueueOrder, fair_share_of
@@ -32,6 +32,12 @@ def decide(
     ``until``: a request whose start is estimated at any place, as far as ``effort`` suffices; other
     requests may then have no estimate.
     """
+    # 0. Leave out requests whose back-off has not ended.
+    backing_off = sorted(
+        (each.submitted_at, each.id) for each in snapshot.pending if each.backs_off(now)
+    )
+    snapshot = without_back_off(snapshot, now)
+
     # 1. Count free devices, allocations, guaranteed quota, reservations and budgets.
     state = CycleState(snapshot, now)
 
@@ -58,11 +64,9 @@ def decide(
 
     # 6. Write the plan.
     places = QueuePositions()
-    return Plan(
-        starts=tuple(s.start for s in started),
-        waits=tuple(places.add(each, expected, preemptions.placements) for each in held),
-        stops=preemptions.stops,
-    )
+    waits = [places.add(each, expected, preemptions.placements) for each in held]
+    waits += (Wait(name, places.ahead + 1, Reason.BACK_OFF) for _, name in backing_off)
+    return Plan(starts=tuple(s.start for s in started), waits=tuple(waits), stops=preemptions.stops)
 
 
 def _page(held: Sequence[DispatchHold], until: str) -> tuple[PendingRequest, ...]:

@@ -20,6 +20,7 @@ from ..model.snapshot import (
     PendingRequest,
     PriorityClass,
     Snapshot,
+    without_back_off,
 )
 from ..placement.device_pool import Shape, shape
 from ..preemption.pending_reclaims import PendingReclaims
@@ -205,12 +206,15 @@ class SchedulerState:
         self._snapshot = snapshot
         self._budgets = snapshot.budgets
         self.state = CycleState(snapshot, now)
-        self.queues = Queues(self.state.tree, snapshot.pending)
+        ready = without_back_off(snapshot, now).pending
+        self.queues = Queues(self.state.tree, ready)
+        self.backing_off = {each.id: each for each in snapshot.pending if each.backs_off(now)}
+        """Requests whose back-off has not ended, by id; they enter the queues when it ends."""
         self.fair_share = FairShare(self.state.tree, snapshot.use, snapshot.allocations, now)
         self._unfit: set[Shape] = set()
         """Shapes that did not fit when they were last checked, and cannot fit now."""
         self._startable = StartableIndex()
-        for request in snapshot.pending:
+        for request in ready:
             self._startable.add(request)
         self._reclaimable = sum(map(_is_reclaimable, snapshot.allocations))
         pool_size = self.state.caps.pool_size
@@ -221,11 +225,15 @@ class SchedulerState:
         }
         """Limits of groups that do not cover the pool, in thousandths of a device."""
 
+    def pending(self) -> dict[str, PendingRequest]:
+        """Return all queued requests by id, with those that are backing off."""
+        return self.queues.pending | self.backing_off if self.backing_off else self.queues.pending
+
     def snapshot(self) -> Snapshot:
         """Return the equivalent snapshot, for ``decide``."""
         return replace(
             self._snapshot,
-            pending=tuple(self.queues.pending.values()),
+            pending=tuple(self.pending().values()),
             allocations=tuple(self.state.running.allocations.values()),
             use=self.fair_share.uses(),
             budgets=tuple(self._balance(each) for each in self._budgets),
@@ -235,11 +243,15 @@ class SchedulerState:
         """Advance the time to ``now``, and apply these events."""
         self.state.advance(now)
         self.fair_share.advance(now)
+        for request in [each for each in self.backing_off.values() if not each.backs_off(now)]:
+            del self.backing_off[request.id]
+            self._queue(request, now)
         for event in events:
             match event:
                 case RequestQueued(request=request):
-                    self.queues.add(request)
-                    self._startable.add(request)
+                    self._queue(request, now)
+                case RequestWithdrawn(request_id=request_id) if request_id in self.backing_off:
+                    del self.backing_off[request_id]
                 case RequestWithdrawn(request_id=request_id):
                     self._startable.remove(self.queues.remove(request_id))
                 case AllocationStarted(allocation=allocation):
@@ -255,6 +267,13 @@ class SchedulerState:
                 case BudgetsChanged(budgets=budgets):
                     self._budgets = budgets
                     self.state.set_budgets(budgets)
+
+    def _queue(self, request: PendingRequest, now: float) -> None:
+        if request.backs_off(now):
+            self.backing_off[request.id] = request
+            return
+        self.queues.add(request)
+        self._startable.add(request)
 
     def decide(self) -> Delta:
         """Decide starts and preemptions, and apply them to the state."""

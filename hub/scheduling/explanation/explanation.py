@@ -31,6 +31,8 @@ class Precedence(StrEnum):
     RESERVATION = "reservation"
     """A reservation of its group is due."""
     PRIORITY = "priority"
+    EXPEDITED = "expedited"
+    """Its node or device failed, and it is queued again."""
     GUARANTEE = "guarantee"
     """Its group stays within its guaranteed quota with it."""
     LESS_USE = "less_use"
@@ -83,6 +85,8 @@ def precedence(
             counts[Precedence.RESERVATION, other.group] += 1
         elif rank(other.priority) < own_rank:
             counts[Precedence.PRIORITY, ""] += 1
+        elif other.expedited and other.priority is request.priority:
+            counts[Precedence.EXPEDITED, ""] += 1
         elif group is not None:
             rule = Precedence.GUARANTEE if _within(other, group, state) else Precedence.LESS_USE
             counts[rule, group.name] += 1
@@ -229,7 +233,7 @@ def _estimated(
     wait: Wait, request: PendingRequest, ahead: Iterable[Wait], start: QueueReplay, effort: Effort
 ) -> Wait:
     """Return the wait with an estimate, also past the first page."""
-    if wait.estimate is not None or not request.devices:
+    if wait.estimate is not None or not request.devices or wait.reason is Reason.BACK_OFF:
         return wait
     others = (start.known.get(each.request_id) for each in ahead)
     page = tuple(islice((each for each in others if each and each.devices), MAX_AHEAD + 1))

@@ -14,7 +14,7 @@ from ..cycle.dispatch import Dispatch, DispatchHold
 from ..cycle.reclaim_step import ReclaimStep
 from ..cycle.start_estimates import FIRST_PAGE
 from ..model.plan import Plan, Reason, Wait
-from ..model.snapshot import Allocation, PendingRequest, Snapshot
+from ..model.snapshot import Allocation, PendingRequest, Snapshot, without_back_off
 from ..preemption.defragmentation import as_pending
 from ..preemption.pending_reclaims import PendingReclaims
 from ..queue.cycle_state import CycleState, HoldReason
@@ -30,6 +30,7 @@ def quotes(snapshot: Snapshot, requests: Sequence[PendingRequest], now: float) -
     A request that would start at once has place 0. Requests behind it do not change its place, and
     its estimate ignores them, although they may start before it on devices that it leaves.
     """
+    snapshot = without_back_off(snapshot, now)
     state = CycleState(snapshot, now)
     queues = Queues(state.tree, snapshot.pending)
     fair_share = fair_share_of(snapshot, state)
@@ -88,7 +89,8 @@ def blocked_by(snapshot: Snapshot, request_id: str, now: float) -> PendingReques
     sooner = {
         name for name in others & after.keys() if name not in before or after[name] < before[name]
     }
-    queue = in_order(snapshot, CycleState(snapshot, now)) if sooner else ()
+    ready = without_back_off(snapshot, now)
+    queue = in_order(ready, CycleState(ready, now)) if sooner else ()
     return next((each for each in queue if each.id in sooner), None)
 
 

@@ -20,7 +20,7 @@ from ..cycle.dispatch import Dispatch, DispatchHold
 from ..cycle.reclaim_step import ReclaimStep
 from ..cycle.start_estimates import Effort
 from ..model.plan import Estimate, Reason, Wait
-from ..model.snapshot import PendingRequest, PriorityClass, Snapshot
+from ..model.snapshot import PendingRequest, PriorityClass, Snapshot, without_back_off
 from ..preemption.pending_reclaims import PendingReclaims
 from ..queue.cycle_state import CycleState
 from ..queue.order import fair_share_of
@@ -37,6 +37,7 @@ STAND_ALONE = frozenset(
         Reason.ENGINE,
         Reason.BUDGET,
         Reason.SESSIONS,
+        Reason.BACK_OFF,
     }
 )
 """Requests with one of these reasons neither block nor wait behind others."""
@@ -87,6 +88,7 @@ class QueueReplay:
 
     def __init__(self, snapshot: Snapshot, now: float) -> None:
         self.known: Mapping[str, PendingRequest] = {each.id: each for each in snapshot.pending}
+        snapshot = without_back_off(snapshot, now)
         state = CycleState(snapshot, now)
         reclaim = ReclaimStep(
             allocations=lambda: snapshot.allocations,
@@ -180,7 +182,7 @@ def suggestions(
     decided again.
     """
     request = query.request
-    if not request.devices:
+    if not request.devices or query.wait.reason is Reason.BACK_OFF:
         return
     end = _BehindQueue(replay, behind)
     keeps_place = not _may_be_further_back(request, replay, ahead)

@@ -41,6 +41,8 @@ class Reason(StrEnum):
     """It needs no device, and all nodes are drained."""
     ENGINE = "engine"
     """The nodes that it needs have an engine that does not answer; the detail is the sentence."""
+    BACK_OFF = "back_off"
+    """An attempt failed, and the back-off before the next one has not ended."""
     STARTING = "starting"
     """It starts in this cycle (with place 0)."""
 

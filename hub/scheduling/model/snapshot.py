@@ -6,7 +6,7 @@ All times are seconds since the epoch (UTC) as floats, all spans are seconds.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf
 
@@ -294,6 +294,9 @@ class PendingRequest:
         nodes: nodes that take work and have its image; None: any node.
         moved_for: the request for which it was relocated; empty if it was not.
         stopped_for: the preemptor for which it was preempted; empty if it was not.
+        expedited: its node or device failed; it is served first in its priority class.
+        not_before: end of the back-off before its next attempt; until then it is not in the queue
+            order and holds nothing. None: it may start at any time.
     """
 
     id: str
@@ -317,6 +320,12 @@ class PendingRequest:
     nodes: frozenset[str] | None = None
     moved_for: str = ""
     stopped_for: str = ""
+    expedited: bool = False
+    not_before: float | None = None
+
+    def backs_off(self, now: float) -> bool:
+        """Whether the back-off before its next attempt has not ended."""
+        return self.not_before is not None and now < self.not_before
 
     @property
     def preemptor(self) -> str:
@@ -384,6 +393,14 @@ class Snapshot:
     reserved: tuple[ReservedSpan, ...] = ()
     budgets: tuple[BudgetBalance, ...] = ()
     grace: float = 0.0
+
+
+def without_back_off(snapshot: Snapshot, now: float) -> Snapshot:
+    """Return the snapshot without the requests whose back-off has not ended."""
+    if not any(each.backs_off(now) for each in snapshot.pending):
+        return snapshot
+    ready = tuple(each for each in snapshot.pending if not each.backs_off(now))
+    return replace(snapshot, pending=ready)
 
 
 def open_nodes(nodes: Collection[str], marks: Iterable[Mark]) -> frozenset[str]:

@@ -46,7 +46,8 @@ class QueueOrder:
        guaranteed quota, or urgent). A victim and all other requests stay behind the preemptor;
        otherwise the same devices would be reclaimed again.
     1. requests of a group whose reservation is due, up to its size
-    2. priority class: urgent, interactive, normal, opportunistic
+    2. priority class: urgent, interactive, normal, opportunistic; in each class first the expedited
+       requests, whose node or device failed (Slurm's expedited requeue), the oldest first
     3. at each level of the tree, from the root: requests within their group's guaranteed quota
     4. among siblings, the least charge over weight (``fair_share``); among equals the sibling
        whose next request is older
@@ -96,6 +97,11 @@ class QueueOrder:
         for priority in self._queues.classes:
             below = self._below(None, priority, merged, self._skipped_groups)
             requests = map(_request, below)
+            expedited = self._queues.expedited(priority)
+            if expedited:
+                new = {each.id: each for each in expedited if each.id not in first}
+                yield from new.values()
+                first |= new
             yield from (each for each in requests if each.id not in first) if first else requests
         yield from self._queues.orphans()
 

@@ -75,6 +75,7 @@ class Queues:
         """Requests whose group, or one above it, is missing."""
         self._pending: dict[str, PendingRequest] = {}
         self._victims: dict[str, PendingRequest] = {}
+        self._expedited: dict[str, PendingRequest] = {}
         for request in pending:
             self._put(request)
         for (priority, group), owners in self._own.items():
@@ -107,6 +108,8 @@ class Queues:
                 self._orphans.append((request.submitted_at, request.id, request))
                 return None
             owners = self._own[key] = {}
+        if request.expedited:
+            self._expedited[request.id] = request
         queue = owners.get(request.owner)
         if queue is None:
             queue = owners[request.owner] = []
@@ -123,6 +126,7 @@ class Queues:
     def remove(self, request_id: str) -> PendingRequest:
         request = self._pending.pop(request_id)
         self._victims.pop(request_id, None)
+        self._expedited.pop(request_id, None)
         if not self._tree.chain(request.group):
             del self._orphans[bisect_left(self._orphans, (request.submitted_at, request.id))]
             return request
@@ -139,6 +143,11 @@ class Queues:
     def victims(self) -> list[PendingRequest]:
         """Return requests that were preempted or relocated for another, the oldest first."""
         return sorted(self._victims.values(), key=lambda each: (each.submitted_at, each.id))
+
+    def expedited(self, priority: PriorityClass) -> list[PendingRequest]:
+        """Return the expedited requests of a class, the oldest first."""
+        found = (each for each in self._expedited.values() if each.priority is priority)
+        return sorted(found, key=lambda each: (each.submitted_at, each.id))
 
     def orphans(self) -> Iterator[PendingRequest]:
         """Return requests that cannot start because a group is missing, the oldest first."""

@@ -134,6 +134,8 @@ def to_pending(request: RequestRecord) -> PendingRequest:
         image=request.image,
         moved_for=request.moved_for,
         stopped_for=request.stopped_for,
+        expedited=request.expedited,
+        not_before=request.not_before,
     )
 
 

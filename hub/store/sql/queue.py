@@ -16,7 +16,12 @@ from .tables.request_rows import BATCH, PENDING, read_pending
 QUEUED = (requests.c.ended_at.is_(None), requests.c.state == str(State.QUEUED))
 _NUMBERS = select(func.aggregate_strings(cast(requests.c.number, String), ",")).where(*QUEUED)
 _CHANGES = select(
-    requests.c.number, requests.c.changes, requests.c.moved_for, requests.c.stopped_for
+    requests.c.number,
+    requests.c.changes,
+    requests.c.moved_for,
+    requests.c.stopped_for,
+    requests.c.expedited,
+    requests.c.not_before,
 ).where(CHANGED)
 
 
@@ -31,7 +36,7 @@ class _Read:
     """
 
     numbers: str = ""
-    changes: Mapping[int, tuple[int, str, str]] = field(default_factory=dict)
+    changes: Mapping[int, tuple[object, ...]] = field(default_factory=dict)
     requests: Mapping[int, PendingRequest] = field(default_factory=dict)
     queue: tuple[PendingRequest, ...] = ()
 
@@ -52,7 +57,7 @@ class Queue:
         """Return the queued requests in the order of submission."""
         listed = connection.scalar(_NUMBERS) or ""
         rows = connection.execute(_CHANGES)
-        changes = {row.number: (row.changes, row.moved_for, row.stopped_for) for row in rows}
+        changes = {row.number: tuple(row) for row in rows}
         last = self._last
         if (listed, changes) == (last.numbers, last.changes):
             return last.queue

@@ -81,7 +81,7 @@ class JobForm:
     model: str = ""
     time: str = "1h"
     memory: str = ""
-    retries: str = "0"
+    retries: str = ""
     priority: str = "normal"
     preemptible: str = "yes"
     deadline: str = ""
@@ -134,8 +134,10 @@ class JobForm:
             "seconds": read(parsers.seconds, self.time, "time"),
             "memory_bytes": read(parsers.memory_bytes, self.memory, "memory") if self.memory else 0,
             "retries": _read(
-                "retries", int, self.retries or "0", "Enter a whole number; 0 for none."
-            ),
+                "retries", int, self.retries, "Enter a whole number, or leave it empty."
+            )
+            if self.retries
+            else None,
             "priority": self.priority if self.priority in _PRIORITIES else "normal",
             "preemptible": self.preemptible != "no",
             "deadline": self._deadline(now),

@@ -64,7 +64,7 @@ def of_job(web: WebContext, who: Identity, request_id: str) -> JobForm:
         model=job.model or "",
         time=_span(job.seconds),
         memory=_size(job.memory_bytes),
-        retries=str(job.retries),
+        retries="" if job.retries is None else str(job.retries),
         priority=job.priority,
         preemptible="yes" if job.preemptible else "no",
         labels=shlex.join(f"{name}={value}" for name, value in job.labels.items()),

@@ -59,7 +59,7 @@ class CommandAttempt(Attempt):
     def judge(self, error: BaseException | None) -> AttemptOutcome:
         command, process = self.order.job.command, self.process
         if isinstance(error, StartFailed):
-            return outcome.start_failed(str(error))
+            return outcome.invalid_job(str(error))
         if self.memory_used:
             return outcome.out_of_memory(self.memory_used, self.order.job.memory_bytes)
         if error is not None or process is None or process.returncode is None:
@@ -67,7 +67,7 @@ class CommandAttempt(Attempt):
         if process.returncode == 0:
             return outcome.command_succeeded(command)
         if self.killed_by_system:
-            return outcome.out_of_system_memory("")
+            return outcome.out_of_system_memory("", *self.counter.peak_and_limit())
         tail = self.log.tail(_TAIL_CHARACTERS)
         return outcome.command_failed(command, process.returncode, tail)
 

@@ -9,6 +9,8 @@ from typing import Final
 
 _PROC: Final = Path("/proc")
 _CGROUPS: Final = Path("/sys/fs/cgroup")
+_NO_LIMIT: Final = 1 << 60
+"""Control groups of version 1 write a number above this for no limit."""
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -72,6 +74,16 @@ class KillCounter:
         """Whether the count has risen within about a second."""
         return self._read() > self._marks[0]
 
+    def peak_and_limit(self) -> tuple[int, int]:
+        """Return the most memory and the limit of the control group in bytes; 0 if unknown."""
+        if self.path is None:
+            return 0, 0
+        names = ("memory.peak", "memory.max")
+        if self.path.name == "memory.oom_control":
+            names = ("memory.max_usage_in_bytes", "memory.limit_in_bytes")
+        peak, limit = (_bytes(self.path.with_name(name)) for name in names)
+        return peak, limit
+
     def _read(self) -> int:
         if self.path is None:
             return 0
@@ -80,6 +92,14 @@ class KillCounter:
         except OSError:
             return 0
         return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
+
+
+def _bytes(file: Path) -> int:
+    try:
+        value = int(file.read_text())
+    except (OSError, ValueError):  # ``max``: no limit
+        return 0
+    return value if value < _NO_LIMIT else 0
 
 
 def kill_counter() -> KillCounter:

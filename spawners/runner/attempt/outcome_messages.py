@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shlex
 import signal
@@ -10,13 +12,46 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ....hub.attempts.output_limits import format_size
+from ....hub.attempts.output_limits import GIB, MIB, format_size
 from ....hub.records.requests import CauseCode
 
 MAX_MESSAGE = 500
 MAX_COMMAND = 120
 MAX_DETAILS = 20_000
 
+_MEMORY_ERRORS: Final = frozenset({"MemoryError", "_ArrayMemoryError", "OutOfMemoryError"})
+_RESETS: Final = frozenset(
+    {
+        "ConnectionResetError",
+        "ConnectionAbortedError",
+        "RemoteDisconnected",
+        "ServerDisconnectedError",
+    }
+)
+_CONNECTION_ERRORS: Final = frozenset(
+    {
+        "ConnectTimeout",
+        "ConnectTimeoutError",
+        "ConnectionError",
+        "ConnectionRefusedError",
+        "ConnectionTimeoutError",
+        "ClientConnectorError",
+        "MaxRetryError",
+        "NewConnectionError",
+        "ReadTimeout",
+        "ReadTimeoutError",
+        "TimeoutError",
+        "URLError",
+    }
+)
+_HOST: Final = re.compile(
+    r"host=|https?://|\b[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*)+:\d+|\b\d{1,3}(?:\.\d{1,3}){3}\b"
+)
+"""What names a host in the text of an error: a URL, ``host=``, ``name.domain:port``, an address."""
+_OWN_MEMORY: Final = "It is not retried with the same limit: submit it again with more --memory."
+_DEVICE_MEMORY: Final = (
+    "It is not retried on such a device: use less memory, or a --model with more."
+)
 _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
@@ -52,11 +87,19 @@ def ended_itself(place: str, cells: int) -> AttemptOutcome:
     )
 
 
-def start_failed(why: str, details: str = "") -> AttemptOutcome:
+def invalid_job(why: str, details: str = "") -> AttemptOutcome:
+    """Return the outcome of a job that cannot run as submitted; another attempt cannot either."""
     return AttemptOutcome(
-        code=CauseCode.START_FAILED,
+        code=CauseCode.INVALID_JOB,
         message=_short(why),
         details=plain(details)[-MAX_DETAILS:],
+    )
+
+
+def kernel_not_started(exit_text: str, error: BaseException) -> AttemptOutcome:
+    return AttemptOutcome(
+        code=CauseCode.KERNEL_NOT_STARTED,
+        message=_short(f"the kernel did not start{exit_text}: {error}"),
     )
 
 
@@ -69,9 +112,14 @@ def cell_error(place: str, name: str, value: str, lines: str) -> AttemptOutcome:
     if name == "StdinNotImplementedError":
         return asked_for_input(place)
     what = f"{name}: {value}" if value.strip() else name
+    code = cell_error_code(name, plain(value))
+    advice = ""
+    if code is CauseCode.OUT_OF_MEMORY:
+        device = "CUDA" in value or "HIP" in value
+        advice = f". {_OWN_MEMORY if not device else _DEVICE_MEMORY}"
     return AttemptOutcome(
-        code=CauseCode.CELL_ERROR,
-        message=_short(f"error in {place}: {what}"),
+        code=code,
+        message=_short(f"error in {place}: {what}", MAX_MESSAGE - len(advice)).rstrip(".") + advice,
         details=plain(lines)[-MAX_DETAILS:],
     )
 
@@ -84,20 +132,52 @@ def kernel_died(place: str, status: int | None) -> AttemptOutcome:
 
 
 def out_of_memory(used: int, limit: int) -> AttemptOutcome:
+    enough = -(-max(used, limit) * 3 // 2 // GIB) if limit >= GIB else 0
+    size = f"{enough}GiB" if enough else f"{-(-max(used, limit) * 3 // 2 // MIB)}MiB"
     return AttemptOutcome(
         code=CauseCode.OUT_OF_MEMORY,
         message=f"Killed for memory: its processes used {format_size(used)}, "
-        f"its limit was {format_size(limit)}.",
+        f"its limit was {format_size(limit)}. It needs more than "
+        f"{format_size(used)}. "
+        f"It is not retried with the same limit: submit it again with --memory {size} or more.",
     )
 
 
-def out_of_system_memory(place: str) -> AttemptOutcome:
-    """Return the outcome of a kill for memory that the kernel has counted."""
+def out_of_system_memory(place: str, peak: int = 0, limit: int = 0) -> AttemptOutcome:
+    """Return the outcome of a kill for memory that the kernel has counted.
+
+    Args:
+        peak: the most memory of the control group, 0 if unknown; ``limit`` likewise.
+    """
     where = f" in {place}" if place else ""
     return AttemptOutcome(
         code=CauseCode.OUT_OF_MEMORY,
-        message=f"Killed for memory{where}: the system, or the job's control group, ran out.",
+        message=f"Killed for memory{where}: the system, or the job's control group, ran out."
+        f"{_known_memory(peak, limit)}",
     )
+
+
+def _known_memory(peak: int, limit: int) -> str:
+    if not peak:
+        return ""
+    bound = f" of its limit of {format_size(limit)}" if limit else ""
+    return f" Its control group used up to {format_size(peak)}{bound}; it needs more than that."
+
+
+def cell_error_code(name: str, value: str) -> CauseCode:
+    """Return the code of an error in a cell: most are errors of the user's code.
+
+    * ``MemoryError`` and the errors of NumPy and PyTorch that say so: out of memory
+    * a connection that was reset, or a time-out of a host that the error names: transient
+    * a full disk (``ENOSPC``): transient; an exceeded disk quota is not
+    """
+    if name in _MEMORY_ERRORS:
+        return CauseCode.OUT_OF_MEMORY
+    if f"[Errno {errno.ENOSPC}]" in value:
+        return CauseCode.DISK_FULL
+    if name in _RESETS or (name in _CONNECTION_ERRORS and _HOST.search(value)):
+        return CauseCode.CONNECTION_FAILED
+    return CauseCode.CELL_ERROR
 
 
 def asked_for_input(place: str) -> AttemptOutcome:
@@ -115,12 +195,13 @@ def command_succeeded(command: Sequence[str]) -> AttemptOutcome:
 
 
 def command_failed(command: Sequence[str], status: int, lines: str) -> AttemptOutcome:
+    """Return the outcome of a command; status 75 (``EX_TEMPFAIL``) says that it may be retried."""
     how = f"exited with status {status}" if status >= 0 else f"was ended by {describe_exit(status)}"
     message = f"{quote_command(command)} {how}"
     if "EOFError: EOF when reading a line" in lines:
         message += "; it asks for input, but a job cannot answer: pass an argument instead"
     return AttemptOutcome(
-        code=CauseCode.COMMAND_FAILED,
+        code=CauseCode.TEMPORARY_FAILURE if status == os.EX_TEMPFAIL else CauseCode.COMMAND_FAILED,
         message=_short(message),
         details=plain(lines)[-MAX_DETAILS:],
     )
@@ -164,6 +245,6 @@ def describe_exit(status: int) -> str:
         return f"signal {-status}"
 
 
-def _short(text: str) -> str:
+def _short(text: str, longest: int = MAX_MESSAGE) -> str:
     line = " ".join(plain(text).split())
-    return line if len(line) <= MAX_MESSAGE else line[: MAX_MESSAGE - 1] + "…"
+    return line if len(line) <= longest else line[: longest - 1] + "…"

@@ -69,15 +69,15 @@ class NotebookAttempt(NotebookState):
         status = None if self.process is None else self.process.poll()
         match error:
             case StartFailed():
-                return outcome.start_failed(str(error))
+                return outcome.invalid_job(str(error))
             case DeadKernelError() if manager is not None:
                 place = manager.place(manager.current)
                 if self.killed_by_system:
-                    return outcome.out_of_system_memory(place)
+                    return outcome.out_of_system_memory(place, *self.counter.peak_and_limit())
                 return outcome.kernel_died(place, status)
             case RuntimeError() if manager is not None and not self.ready:
                 exit_text = "" if status is None else f" ({outcome.describe_exit(status)})"
-                return outcome.start_failed(f"the kernel did not start{exit_text}: {error}")
+                return outcome.kernel_not_started(exit_text, error)
         return outcome.runner_failed(error)
 
     @property

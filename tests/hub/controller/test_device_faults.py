@@ -88,7 +88,8 @@ def test_the_history_names_the_fault_and_its_evidence(world: World) -> None:
         {
             "code": "device_fault",
             "message": "Its device Simulated GPU #0 (simulated) of local failed. The job is "
-            "requeued in its previous position, and this attempt is not charged.",
+            "queued again, first in its priority class, and this attempt is not charged.",
+            "class": "infrastructure",
         }
     ]
     (change,) = world.context.store.changes(EVERY)
@@ -153,7 +154,7 @@ def test_a_device_fault_does_not_count_as_a_failed_start(world: World, started: 
         world.loop.decide()  # Granted; the device fails before the start.
     fail(world)
     world.backend.refuse_starts = "No space left on device."
-    world.settle(9)
+    world.settle_with_back_offs(9)
     ended = world.see(made)
     assert (ended.state, ended.cause and ended.cause.code) == ("failed", "start_failed")
     assert ended.lease is not None

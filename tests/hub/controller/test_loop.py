@@ -112,7 +112,7 @@ def test_case_04_a_stop_that_fails_keeps_the_device_until_death(world: World) ->
 
 
 def test_case_10_late_reports_are_fenced(world: World) -> None:
-    made = world.running_job()
+    made = world.running_job(retries=0)
     old = world.lease(made)
     world.backend.end(old)
     world.settle()
@@ -126,7 +126,7 @@ def test_case_10_late_reports_are_fenced(world: World) -> None:
 
 
 def test_a_job_whose_processes_disappear_is_lost(world: World) -> None:
-    made = world.running_job()
+    made = world.running_job(retries=0)
     world.clock.pass_(10)
     world.settle()
     world.clock.pass_(10)
@@ -201,7 +201,7 @@ def test_retries_do_not_raise_the_limit_of_failed_starts(world: World) -> None:
     _lose_after(world, made, 10)
     world.backend.refuse_starts = "No space left on device."
     world.backend.end(world.lease(made))
-    world.settle(8)
+    world.settle_with_back_offs(8)
     ended = world.see(made)
     assert (ended.state, ended.cause and ended.cause.code) == ("failed", "start_failed")
     assert ended.lease is not None
@@ -289,7 +289,7 @@ def test_the_time_limit_stops_a_job_with_its_cause(world: World) -> None:
 def test_an_engine_that_refuses_three_times_fails_the_job(world: World) -> None:
     world.backend.refuse_starts = "No space left on device."
     made = JobService(world.context).submit(STUDENT1, job())
-    world.settle(6)
+    world.settle_with_back_offs(6)
     ended = world.see(made)
     assert ended.state == "failed"
     assert ended.cause is not None

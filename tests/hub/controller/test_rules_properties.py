@@ -56,11 +56,11 @@ JOBS = st.fixed_dictionaries(
         "group": GROUPS,
         "devices": st.sampled_from([0, 1, 1, 2]),
         "seconds": st.sampled_from([50, 600, 600]),
-        "retries": st.integers(0, 1),
+        "retries": st.sampled_from([None, 0, 1]),
         "priority": st.sampled_from(["normal", "opportunistic"]),
     }
 )
-CODES = st.sampled_from(["succeeded", "cell_error", "cancelled"])
+CODES = st.sampled_from(["succeeded", "cell_error", "connection_failed", "cancelled"])
 STRANGER = StartedIn(pid=7, started_at=1.0)
 STEPS = frozenset((before, after) for (before, _), after in TABLE.items())
 HOUR = 3600.0

@@ -27,7 +27,7 @@ def test_a_queued_job_whose_home_becomes_a_file_fails_with_a_sentence(
     made = JobService(world.context).submit(STUDENT1, job())
     home.rmdir()
     home.write_text("")
-    world.settle(2 * MAX_ATTEMPTS)
+    world.settle_with_back_offs(2 * MAX_ATTEMPTS)
     found = world.see(made)
     assert found.state == "failed"
     assert found.cause is not None

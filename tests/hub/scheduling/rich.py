@@ -106,6 +106,8 @@ def requests(draw: st.DrawFn, name: str) -> PendingRequest:
         gang=gang,
         arrangement=draw(st.sampled_from(Arrangement)),
         share=draw(shares()) if form == "share" else None,
+        expedited=draw(often(False, True)),  # type: ignore[arg-type]
+        not_before=draw(often(None, NOW - 5, NOW + 30, NOW + 1800)),  # type: ignore[arg-type]
         moved_for=draw(often("", "", "wait0" * (name != "wait0"), "gone")),  # type: ignore[arg-type]
     )
 

@@ -177,7 +177,7 @@ def test_a_call_of_input_is_explained(desk: Desk) -> None:
 def test_a_job_that_cannot_start_says_why(desk: Desk, text: str, kernel: str, message: str) -> None:
     order = desk.order(text or notebook("1"), kernel=kernel)
     assert wait_for_end(desk, order, desk.backend.start(order)) == 1
-    assert desk.service.ended["code"] == "start_failed"
+    assert desk.service.ended["code"] == "invalid_job"
     assert message in desk.service.ended["message"]
 
 

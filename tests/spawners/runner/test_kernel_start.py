@@ -66,6 +66,6 @@ def test_a_kernel_that_never_starts_fails_the_job_after_two_tries(desk: Desk) ->
     tries = desk.folder / "tries"
     add_kernel(order.home, f"echo >>{tries}; exit 7")
     run(desk, order)
-    assert desk.service.ended["code"] == "start_failed"
+    assert desk.service.ended["code"] == "kernel_not_started"
     assert "exit status 7" in desk.service.ended["message"]
     assert len(tries.read_text()) == len("\n\n")

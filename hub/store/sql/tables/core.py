@@ -50,7 +50,10 @@ Number = BigInteger().with_variant(Integer(), "sqlite")
 # Conditions of the partial indexes below, in SQL that both databases accept.
 LIVE_SESSION = text("kind = 'session' AND ended_at IS NULL")
 _NOT_ENDED = text("ended_at IS NULL")
-CHANGED = text("ended_at IS NULL AND (changes > 0 OR moved_for <> '' OR stopped_for <> '')")
+CHANGED = text(
+    "ended_at IS NULL AND (changes > 0 OR moved_for <> '' OR stopped_for <> ''"
+    " OR expedited OR not_before IS NOT NULL)"
+)
 _HAS_ENDED = text("ended_at IS NOT NULL")
 _NOT_RELEASED = text("released_at IS NULL")
 
@@ -204,6 +207,8 @@ requests = Table(
     Column("moved_for", String, nullable=False, server_default=text("''")),
     Column("stopped_for", String, nullable=False, server_default=text("''")),
     Column("image", String, nullable=False, server_default=text("''")),
+    Column("expedited", Boolean, nullable=False, server_default=false()),
+    Column("not_before", Double),
     UniqueConstraint("owner", "idempotency_key"),
     CheckConstraint("devices >= 0", name="devices"),
     CheckConstraint(f"(ended_at IS NOT NULL) = (state IN ({_ENDED}))", name="ended"),

@@ -85,6 +85,8 @@ PENDING = select(
     requests.c.image,
     requests.c.moved_for,
     requests.c.stopped_for,
+    requests.c.expedited,
+    requests.c.not_before,
 )
 """Query for the columns of a queued request that the scheduler needs; there may be thousands."""
 
@@ -110,6 +112,8 @@ def read_pending(
             image=row.image or "",
             moved_for=row.moved_for,
             stopped_for=row.stopped_for,
+            expedited=row.expedited,
+            not_before=row.not_before,
         )
         for row in connection.execute(query)
     }
@@ -191,6 +195,8 @@ def _request(row: Row[*tuple[object, ...]], held: Mapping[str, tuple[str, ...]])
         changes=row.changes,
         moved_for=row.moved_for,
         stopped_for=row.stopped_for,
+        expedited=row.expedited,
+        not_before=row.not_before,
     )
 
 
@@ -240,6 +246,8 @@ def request_changes(request: RequestRecord) -> dict[str, object]:
         "changes": request.changes,
         "moved_for": request.moved_for,
         "stopped_for": request.stopped_for,
+        "expedited": request.expedited,
+        "not_before": request.not_before,
         "server_name": request.server_name,
         "claim": request.claim,
         "claimed_at": request.claimed_at,

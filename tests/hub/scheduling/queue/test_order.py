@@ -250,3 +250,29 @@ def test_the_example_of_the_documentation() -> None:
     assert [start.request_id for start in plan.starts] == ["Eve", "Ada 2", "Lea"]
     ben = next(wait for wait in plan.waits if wait.request_id == "Ben")
     assert ben.estimate == Estimate(at=NOW + HOUR, latest=NOW + HOUR)
+
+
+def test_expedited_requests_go_first_in_their_class() -> None:
+    groups = (replace(group("cs101"), guaranteed=2), group("math"))
+    assert order(
+        pending("within", 1, age=50),
+        pending("urgent", priority=PriorityClass.URGENT),
+        replace(pending("later", group="math"), expedited=True),
+        replace(pending("first", group="math", seconds=9 * HOUR, age=1), expedited=True),
+        replace(pending("low", priority=PriorityClass.OPPORTUNISTIC), expedited=True),
+        groups=groups,
+    ) == ["urgent", "first", "later", "within", "low"]
+
+
+def test_a_request_that_backs_off_is_last_and_blocks_nothing() -> None:
+    waits = replace(pending("waits", 4, age=HOUR), not_before=NOW + 10)
+    snapshot = Snapshot(
+        devices=node("a", 4), groups=TWO, pending=(waits, pending("all", 4), pending("next", 4))
+    )
+    before, after = decide(snapshot, NOW + 9.9), decide(snapshot, NOW + 10)
+    assert [start.request_id for start in before.starts] == ["all"]
+    assert [(wait.request_id, wait.place, wait.reason.value) for wait in before.waits] == [
+        ("next", 1, "no_free_device"),
+        ("waits", 2, "back_off"),
+    ]
+    assert [start.request_id for start in after.starts] == ["waits"]

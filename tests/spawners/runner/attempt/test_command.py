@@ -65,7 +65,7 @@ def test_a_command_that_dies_by_a_signal_is_not_called_out_of_memory(desk: Desk)
 def test_a_missing_program_is_reported(desk: Desk) -> None:
     order = desk.order(command=("no-such-program",))
     wait_for_end(desk, order, desk.backend.start(order))
-    assert desk.service.ended["code"] == "start_failed"
+    assert desk.service.ended["code"] == "invalid_job"
     assert 'the program "no-such-program" was not found' in desk.service.ended["message"]
 
 
@@ -132,7 +132,7 @@ def test_case_23_a_kernel_over_its_memory_limit_is_killed_and_reported(desk: Des
     ended = desk.service.ended
     assert ended["code"] == "out_of_memory"
     assert ended["message"].startswith("Killed for memory: its processes used ")
-    assert ended["message"].endswith(" MiB, its limit was 400 MiB.") or "GiB," in ended["message"]
+    assert ", its limit was 400 MiB. It needs more than " in ended["message"]
     executed = read(order.folder / "output.ipynb")
     assert statuses(executed) == ["completed", "failed"]
     assert executed.metadata.carrel.outcome == "out_of_memory"
@@ -188,7 +188,7 @@ def test_case_28_an_upload_that_reaches_out_is_refused(
     upload = archive(tmp_path / "up.tar.gz", ("ok.py", b"1", ""), entry)
     order = desk.order(command=("python", "ok.py"), archive=upload)
     wait_for_end(desk, order, desk.backend.start(order))
-    assert desk.service.ended["code"] == "start_failed"
+    assert desk.service.ended["code"] == "invalid_job"
     assert said in desk.service.ended["message"]
     assert not (order.folder / "work").exists()
 
@@ -199,5 +199,5 @@ def test_a_working_folder_lies_below_the_home(desk: Desk, workdir: str) -> None:
     (order.home / "link").symlink_to("/etc")
     (desk.folder / "home-of-another").mkdir()
     wait_for_end(desk, order, desk.backend.start(order))
-    assert desk.service.ended["code"] == "start_failed"
+    assert desk.service.ended["code"] == "invalid_job"
     assert f"the working folder {workdir} " in desk.service.ended["message"]
