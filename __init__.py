@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from .extensions.job import run as run
     from .extensions.job import submit as submit
     from .extensions.magics.magics import load_ipython_extension as load_ipython_extension
+    from .extensions.runtime.checkpoint import checkpoint as checkpoint
     from .extensions.runtime.checkpoint import notice as notice
+    from .extensions.runtime.checkpoint import resume_path as resume_path
     from .extensions.runtime.checkpoint import saved as saved
     from .extensions.runtime.progress import progress as progress
     from .extensions.runtime.receipt import receipt as receipt
@@ -30,7 +32,9 @@ _MODULES: Final = {
     "submit": "extensions.job",
     "progress": "extensions.runtime.progress",
     "receipt": "extensions.runtime.receipt",
+    "checkpoint": "extensions.runtime.checkpoint",
     "notice": "extensions.runtime.checkpoint",
+    "resume_path": "extensions.runtime.checkpoint",
     "saved": "extensions.runtime.checkpoint",
     "JobView": "extensions.widgets",
     "PoolView": "extensions.widgets",

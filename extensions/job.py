@@ -20,6 +20,7 @@ from ..hub.client.job_watch import follow_all
 from ..hub.client.work_archive import safe_target
 from ..hub.errors import InvalidInput
 from ..hub.schemas import CauseOut, EventOut, FileOut, ProgressOut, RequestOut, parsers
+from ..hub.schemas.resume import ResumeIn
 from .job_text import facts, row, status_line
 
 if TYPE_CHECKING:
@@ -281,6 +282,23 @@ class Job:
         """Cancel the job; what it has computed so far is kept. Returns at once."""
         self._request = self.client.cancel(self.id)
         return self
+
+    def resume(self, *, from_cell: int | None = None, notebook: str | Path | None = None) -> Job:
+        """Submit a job that goes on after the last cell whose variables were saved.
+
+        Args:
+            from_cell: number of the first code cell to execute.
+            notebook: path of an edited notebook. If a cell before the first one to execute was
+                changed, all cells are executed, unless ``from_cell`` is given.
+
+        Raises:
+            Conflict: this job has not ended, or has succeeded.
+        """
+        content = None if notebook is None else parsers.notebook(Path(notebook)).content
+        how = ResumeIn(from_cell=from_cell, notebook=content)
+        made = self.client.resume(self.id, how)
+        assert made.request is not None
+        return Job(self.client, made.request)
 
     def _file(self, file: FileOut) -> JobFile:
         return JobFile(name=file.name, size_bytes=file.size, request_id=self.id, client=self.client)

@@ -51,6 +51,7 @@ SET_BY_CARREL: Mapping[str, str] = {
     "CARREL_RECOVERY": "in sessions: what to do about a full home; set only when it is full",
     "CARREL_COURSE_DATA": "the read-only data of its course, if there are any",
     "CARREL_COURSE_FOLDER": "in sessions of graders: the course that formgrader shows",
+    "CARREL_RESUMES": "in jobs: the ended job that this one resumes",
     "CARREL_SAVED": "in jobs: the file that the job touches when its work is saved",
     "CUDA_VISIBLE_DEVICES": "only the leased devices, by UUID",
     "CUDA_DEVICE_ORDER": "`PCI_BUS_ID`",

@@ -1,4 +1,9 @@
-"""``carrel.notice()`` and ``carrel.saved()``: save a job's work before it is stopped.
+"""Save a job's work before it is stopped, and find it again.
+
+``carrel.notice()`` and ``carrel.saved()``: be told of a stop, and report that the work is saved.
+``carrel.checkpoint()`` and ``carrel.resume_path()``: register a checkpoint, and find it in the next
+attempt of the job, or in a job that resumes it. The checkpoint itself stays where the job has
+written it, below the home; its path is kept in ``~/.local/share/carrel/checkpoints/REQUEST``.
 
 A job may be preempted: it gets a notice with a grace period, and SIGUSR1 if it handles that signal;
 then it is stopped and queued again. Outside of a job there is never a notice.
@@ -11,6 +16,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+REQUEST_VARIABLE = "CARREL_REQUEST"
+RESUMES_VARIABLE = "CARREL_RESUMES"
+"""The ended job that this one resumes."""
 NOTICE_VARIABLE = "CARREL_NOTICE"
 SAVED_VARIABLE = "CARREL_SAVED"
 
@@ -64,3 +72,67 @@ def saved() -> None:
             Path(path).touch(mode=0o600)
         except OSError:
             return
+
+
+def checkpoint(path: str | os.PathLike[str]) -> None:
+    """Register a checkpoint of this job, a file or a folder below the home.
+
+    Call it after the file is complete; a later call replaces it. Outside of a job nothing happens.
+
+    >>> torch.save(state, "model.pt.part")
+    >>> os.replace("model.pt.part", "model.pt")
+    >>> carrel.checkpoint("model.pt")
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it does not lie below the home, so that a later attempt would not find it.
+    """
+    request = os.environ.get(REQUEST_VARIABLE)
+    if not request:
+        return
+    found, home = Path(path).resolve(strict=True), Path.home().resolve()
+    if not found.is_relative_to(home):
+        raise ValueError(f"{found} does not lie below {home}: later attempts would not find it")
+    _register(request, found)
+    saved()
+
+
+def resume_path() -> Path | None:
+    """Return the checkpoint of an earlier attempt of this job, or of the job that it resumes.
+
+    None without one: then start from the beginning.
+
+    >>> if path := carrel.resume_path():
+    ...     model.load_state_dict(torch.load(path))
+    """
+    request = os.environ.get(REQUEST_VARIABLE)
+    if not request:
+        return None
+    found = _registered(request)
+    if found is not None:
+        return found
+    resumed = os.environ.get(RESUMES_VARIABLE)
+    found = _registered(resumed) if resumed else None
+    if found is not None:
+        _register(request, found)  # for a job that resumes this one
+    return found
+
+
+def _folder() -> Path:
+    return Path.home() / ".local" / "share" / "carrel" / "checkpoints"
+
+
+def _register(request: str, path: Path) -> None:
+    folder = _folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = folder / f".{request}.part"
+    draft.write_text(str(path.relative_to(Path.home().resolve())), encoding="utf-8")
+    draft.replace(folder / request)
+
+
+def _registered(request: str) -> Path | None:
+    try:
+        path = Path.home().resolve() / (_folder() / request).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return None
+    return path if path.exists() else None

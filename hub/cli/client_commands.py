@@ -17,6 +17,7 @@ from .admin.pool import pool_command
 from .courses.courses import course_command
 from .jobs.output import output_command
 from .jobs.requests import cancel_command, logs_command, ps_command, queue_command, show_command
+from .jobs.resume import resume_command
 from .jobs.submit import run_command, submit_command, wait_command
 from .jobs.why import change_command, why_command
 from .login import login_command, logout_command
@@ -36,6 +37,7 @@ COMMANDS: Mapping[str, click.Command] = MappingProxyType(
         "change": change_command,
         "logs": logs_command,
         "cancel": cancel_command,
+        "resume": resume_command,
         "output": output_command,
         "wait": wait_command,
         "session": session_command,

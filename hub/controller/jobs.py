@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ..attempts import snapshots
 from ..errors import BackendFailed, TooLarge, Unavailable
 from ..interfaces.backend import LaunchOrder
 from ..records.leases import Handle, LeaseRecord
 from ..records.requests import Cause, JobSpec, RequestRecord
 from ..requests import termination
 from ..requests.attempt_reports import AttemptReports, new_token, token_hash
+from ..requests.resumption import latest_snapshot
 from ..requests.surviving_end import surviving_end
 from ..runtime.context import Context
 from ..scheduling.model.states import State
@@ -63,6 +65,11 @@ class JobController:
         c = self.context
         devices = {device.id: device for device in c.store.devices()}
         folder = c.files.attempt_folder(request.id, lease.epoch)
+        earlier = latest_snapshot(c, request, before=lease.epoch)
+        if earlier is not None:
+            snapshots.hand_over(earlier, folder)
+            if earlier.folder.parent == folder.parent:
+                job = replace(job, from_cell=0)  # an attempt of its own has got further
         return LaunchOrder(
             lease_id=lease.id,
             request_id=request.id,

@@ -80,6 +80,9 @@ class JobSpec:
         internet: whether it may reach more than Carrel's service; needs an engine that can
             restrict this.
         notes: what was repaired in the notebook when it was submitted, one sentence each.
+        resumes: id of the ended job that this one goes on with; empty otherwise.
+        from_cell: number of the first code cell that it executes; 0: the one after the last cell
+            whose variables were saved.
     """
 
     notebook_name: str
@@ -93,6 +96,8 @@ class JobSpec:
     retries: int | None = None
     internet: bool = True
     notes: tuple[str, ...] = ()
+    resumes: str = ""
+    from_cell: int = 0
 
     def as_json(self) -> dict[str, Json]:
         """Return every field by its name, as JSON: the form in the database and in files."""

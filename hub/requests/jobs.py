@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..admission import job_fields
@@ -29,8 +29,13 @@ class JobService:
 
     context: Context
 
-    def submit(self, who: Identity, body: JobIn) -> RequestOut:
+    def submit(
+        self, who: Identity, body: JobIn, *, resumes: str = "", from_cell: int = 0
+    ) -> RequestOut:
         """Queue a notebook or a command; store nothing unless the whole submission is accepted.
+
+        Args:
+            resumes, from_cell: see ``JobSpec``.
 
         Raises:
             Refused: the job is not admitted; the error says what would be.
@@ -38,6 +43,9 @@ class JobService:
         c = self.context
         accepted = RequestFactory.of(c).job(who, body)
         request = accepted.request
+        if resumes and request.job is not None:
+            job = replace(request.job, resumes=resumes, from_cell=from_cell)
+            request = replace(request, job=job)
         stored = False
         try:
             if accepted.notebook is not None:

@@ -115,6 +115,8 @@ class RequestOut(Out):
     expected_seconds: float | None = None
     """Its expected run time, from earlier requests."""
     labels: dict[str, str] = {}
+    resumes: str = ""
+    """The ended job that this one goes on with."""
     wait: WaitOut | None = None
     expedited: bool = False
     """Its node or device failed: it is first in its priority class."""

@@ -32,6 +32,7 @@ from ..requests.attempt_reports import AttemptReports
 from ..requests.explanation import WaitExplanations
 from ..requests.jobs import JobService
 from ..requests.queries import RequestQueries
+from ..requests.resumption import Resumption
 from ..requests.termination import RequestTermination
 from ..runtime.context import Context
 from ..runtime.loop_metrics import LoopMetrics
@@ -194,6 +195,7 @@ def build_app(
         images=ImageCatalogue.of(context),
         requests=requests,
         jobs=JobService(context),
+        resumption=Resumption(context),
         explanations=WaitExplanations(context),
         termination=RequestTermination(context),
         amendments=Amendments(context),

@@ -112,6 +112,8 @@ def main(arguments: list[str]) -> int:
         return _exit_with(str(error), EXIT_NO_ORDER)
     if warm is not None:
         adopt_job(order, folder)
+    if order.job.resumes:
+        os.environ["CARREL_RESUMES"] = order.job.resumes  # carrel.resume_path() reads it
     if not take_claim(folder):
         return _exit_with(f"lease {order.lease_id} already has a runner", EXIT_CLAIMED)
     service = AttemptClient(folder)

@@ -61,6 +61,14 @@ carrel cancel --label sweep=8 --yes --json | wc -l
 STATUS=0; carrel wait "$SLOW" --json > /dev/null || STATUS=$?
 test "$STATUS" = 3
 carrel output "$SLOW" -o partial.ipynb --json > /dev/null
+
+# A cell fails, is corrected, and the job goes on with the variables of the cell before.
+BROKEN=$(carrel submit broken.ipynb --time 5m --json | field id)
+carrel wait "$BROKEN" --json > /dev/null || test $? = 1
+carrel resume "$BROKEN" --dry-run --json > dry.json
+RESUMED=$(carrel resume "$BROKEN" --notebook corrected.ipynb)
+carrel wait "$RESUMED" --json > /dev/null
+carrel output "$RESUMED" -o resumed.ipynb --json > /dev/null
 carrel ps --all --label sweep=7 --json > listed.json
 carrel queue --json > queue.json
 echo "$JOB" > job.txt
@@ -115,6 +123,9 @@ def story(site: Installation, folder: Path, script: str) -> str:
     (folder / "slow.ipynb").write_text(notebook("print('kept')", slow, "print('never')"))
     (folder / "train.py").write_text('# %% tags=["parameters"]\nlr = 0.1\n# %%\nprint(lr)\n')
     (folder / "plain.py").write_text("x = 6\n\nprint(x * 7)\n")
+    loads = "import os, time\ntime.sleep(0.2)\ndef pid():\n    return os.getpid()\nfirst = pid()"
+    (folder / "broken.ipynb").write_text(notebook(loads, "print(frist)"))
+    (folder / "corrected.ipynb").write_text(notebook(loads, "print(first != pid())"))
     (folder / "separators.ipynb").write_text(notebook(f"print({SEPARATORS!a})"))
     environment = {
         "PATH": f"{CARREL.parent}{os.pathsep}{os.environ['PATH']}",
@@ -171,6 +182,8 @@ def test_by_a_shell_script_with_json_alone(site: Installation, tmp_path: Path) -
     assert "accuracy" in printed(folder / "digits-out.ipynb")
     assert printed(folder / "train-out.ipynb") == "0.05\n"
     assert printed(folder / "plain-out.ipynb") == "42\n"
+    assert json.loads((folder / "dry.json").read_text())["start"] == 2
+    assert printed(folder / "resumed.ipynb") == "True\n"
     assert '{"text": "read 42\\n' in said
     assert (folder / "left" / "sub" / "copy.txt").read_text() == "42\n"
     assert "\n2\n" in said

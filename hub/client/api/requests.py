@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 
 from ...schemas import FilesOut, JobIn, RequestOut, RequestsOut
+from ...schemas.resume import ResumeIn, ResumeOut
 from ..transport.calls import Call
 from ..transport.connection import Connection, segment
 from ..transport.downloads import LogPart, OutputFile
@@ -115,6 +116,12 @@ class RequestCalls(Connection):
         query = {"reason": reason} if reason else {}
         call = Call(method="DELETE", path=f"requests/{segment(request_id)}", query=query)
         return self._read(await self._transport.send(call), RequestOut)
+
+    async def resume(self, request_id: str, how: ResumeIn | None = None) -> ResumeOut:
+        """Queue a job that goes on with an ended one, and say from which cell."""
+        body = (how or ResumeIn()).model_dump(mode="json", exclude_unset=True)
+        call = Call(method="POST", path=f"requests/{segment(request_id)}/resume", json=body)
+        return self._read(await self._transport.send(call), ResumeOut)
 
     async def log(self, request_id: str, offset: int = 0) -> LogPart:
         """Return a part of the log, from a byte offset on."""

@@ -20,6 +20,7 @@ from ...schemas import (
     RequestsOut,
 )
 from ...schemas.explanation import WhyOut
+from ...schemas.resume import ResumeIn, ResumeOut
 from ..dependencies import file_paths  # noqa: F401  # registers the convertor "file"
 from ..dependencies.bodies import json_body
 from ..dependencies.callers import Carrel, Reader, ReaderOrHub, RequestId, SignedIn, Writer
@@ -50,6 +51,27 @@ def submit(
     owner returns the first request, so that the call is safe to repeat.
     """
     return web.jobs.submit(who, body)
+
+
+@router.post(
+    "/requests/{request_id}/resume",
+    status_code=201,
+    tags=["requests"],
+    summary="Resume an ended notebook job",
+    openapi_extra=body_of(ResumeIn),
+)
+def resume(
+    web: Carrel,
+    who: Writer,
+    request_id: RequestId,
+    body: Annotated[ResumeIn, Depends(json_body(ResumeIn))],
+) -> ResumeOut:
+    """Queues a new job that goes on after the last cell whose variables were saved.
+
+    Cells before it keep their outputs. If one of them was changed, all cells are executed, unless
+    `from_cell` says where to start.
+    """
+    return web.resumption.resume(who, request_id, body)
 
 
 @router.get("/requests", tags=["requests"], summary="List requests")

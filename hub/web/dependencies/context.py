@@ -25,6 +25,7 @@ from ...requests.attempt_reports import AttemptReports
 from ...requests.explanation import WaitExplanations
 from ...requests.jobs import JobService
 from ...requests.queries import RequestQueries
+from ...requests.resumption import Resumption
 from ...requests.termination import RequestTermination
 from ...runtime.context import Context
 from ...sessions.activity import SessionActivity
@@ -53,6 +54,7 @@ class WebContext:
     images: ImageCatalogue
     requests: RequestQueries
     jobs: JobService
+    resumption: Resumption
     explanations: WaitExplanations
     termination: RequestTermination
     amendments: Amendments

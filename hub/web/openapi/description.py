@@ -36,6 +36,7 @@ from ...schemas.courses import (
 from ...schemas.errors import PROBLEM_TYPE
 from ...schemas.grading import FeedbackIn, GradeIn, VerdictIn
 from ...schemas.images import PinIn
+from ...schemas.resume import ResumeIn
 from .examples import ANSWER_EXAMPLES, BODY_EXAMPLES, problem_example
 
 _BODIES: tuple[type[BaseModel], ...] = (
@@ -59,6 +60,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     QuotesIn,
     ReleaseIn,
     ReservationIn,
+    ResumeIn,
     RosterIn,
     SessionIn,
     StartedIn,

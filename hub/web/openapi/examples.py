@@ -70,6 +70,13 @@ BODY_EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
             "value": {"count": 2, "running": 0, "cell_seconds_ago": 600.0},
         }
     },
+    "ResumeIn": {
+        "resume": {"summary": "After the last cell whose variables were saved", "value": {}},
+        "from_cell": {
+            "summary": "From the fourth code cell, with more memory",
+            "value": {"from_cell": 4, "memory_bytes": 17179869184},
+        },
+    },
     "ChangeIn": {
         "change": {
             "summary": "One device instead of two, at the same place in the queue",

@@ -11,10 +11,12 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 from papermill.exceptions import PapermillExecutionError
 
+from ....hub.attempts import snapshots
 from ....hub.attempts.notebook_format import read_notebook, resolve_kernel
 from ....hub.attempts.notebook_repair import DEFAULT_KERNEL
 from ....hub.attempts.spec import AttemptSpec
 from ....hub.errors import InvalidInput
+from ....hub.records.requests import CauseCode
 from ..attempt import outcome_messages as outcome
 from ..attempt.outcome_messages import AttemptOutcome, StartFailed
 from ..attempt.working_folder import working_folder
@@ -87,6 +89,8 @@ class NotebookAttempt(NotebookState):
     def conclude(self, outcome: AttemptOutcome) -> None:
         if self.manager is not None:
             self.manager.conclude(outcome)
+        if outcome.code is CauseCode.SUCCEEDED:
+            snapshots.delete(self.folder)
 
 
 def load(order: AttemptSpec) -> NotebookNode:

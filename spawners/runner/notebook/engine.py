@@ -6,14 +6,19 @@ kernel has died, papermill's own loop marks all cells as completed.)
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from queue import Empty
+from types import ModuleType
 from typing import Any
 
-from nbclient.exceptions import CellExecutionError
+from jupyter_core.utils import ensure_async, run_sync
+from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 from nbformat.v4 import output_from_msg
 from papermill.clientwrap import PapermillNotebookClient
@@ -21,20 +26,23 @@ from papermill.engines import NBClientEngine, NotebookExecutionManager, papermil
 from papermill.execute import remove_error_markers
 from papermill.log import logger
 
+from ....hub.attempts.snapshots import WRITING
 from ....hub.records.json_value import Json
 from ....hub.records.requests import CauseCode
 from ..attempt.outcome_messages import AttemptOutcome, plain
 from ..attempt.outputs import CellOutputs, bounded_bundle
 from ..attempt.progress import step_of_bar
 from ..attempt.text import left_out, storable, utf8_size
-from ..kernels import kernel_side
+from ..kernels import kernel_side, snapshot_side
 from ..kernels.start import START_TIMEOUT_SECONDS, KernelStart
 from .output_file import NotebookFile
+from .resume import resume_point
 from .state import NotebookState
 
 ENGINE = "carrel-runner"
 """``carrel`` is the engine that submits a job, in extensions/papermill."""
 AUTOSAVE_SECONDS = 5
+_WRITING_SECONDS, _STOPPING_SECONDS, _LOOK_SECONDS = 10.0, 0.5, 0.01
 INJECTED_TAG = "injected-parameters"
 
 
@@ -141,6 +149,22 @@ class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # paperm
         attempt.report_step()
         attempt.reporter.settle()
 
+    def cell_resumed(self, cell: NotebookNode, index: int, before: NotebookNode | None) -> None:
+        """Take over what an earlier attempt has shown, without executing the cell."""
+        if before is not None and before.source == cell.source:
+            cell.outputs = before.get("outputs", [])
+            cell.execution_count = before.get("execution_count")
+            times = ("start_time", "end_time", "duration")
+            old = before.metadata.get("papermill", {})
+            cell.metadata.papermill.update({name: old[name] for name in times if name in old})
+        cell.metadata.papermill["status"] = self.COMPLETED
+        cell.metadata.papermill["exception"] = False
+        cell.metadata["carrel"] = {"resumed": True}
+        if index in self.numbers:
+            self.done += 1
+        self.nb.metadata.carrel["done"] = self.done
+        self.file.changed.add(index)
+
     def skip_text(self, cell: NotebookNode, index: int) -> None:
         """Mark a text cell as completed, without a save of its own."""
         cell.metadata.papermill["status"] = self.COMPLETED
@@ -190,7 +214,17 @@ class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc
         attempt = self.nb_man.attempt
         attempt.ready = True
         self._bound_kernel()
+        try:
+            self._execute_from(self._resume())
+        finally:
+            self._await_snapshot()
+        self.nb_man.settle()
+
+    def _execute_from(self, start: int) -> None:
+        attempt = self.nb_man.attempt
         for index, cell in enumerate(self.nb.cells):
+            if index < start:
+                continue
             if attempt.stopping.is_set():
                 self.nb_man.settle()
                 raise Stopped
@@ -206,19 +240,102 @@ class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc
             self.nb_man.cell_complete(cell, cell_index=index)
             if attempt.failure is not None:
                 break
-        self.nb_man.settle()
+            self._save_variables(cell, index)
 
-    def _bound_kernel(self) -> None:
-        """Install message limits in a Python kernel, without waiting for its reply."""
+    # -- resuming -------------------------------------------------------------------------
+
+    def _resume(self) -> int:
+        """Load what an earlier attempt has saved; return the index of the first cell to execute."""
+        attempt, manager = self.nb_man.attempt, self.nb_man
+        self._install(snapshot_side, str(attempt.folder))
+        point = resume_point(attempt.folder, self.nb, attempt.order.job.from_cell)
+        if not isinstance(point, str):
+            problem = run_sync(self._load)(str(point.pickle))
+            point = f"the saved variables cannot be loaded: {problem}" if problem else point
+        if isinstance(point, str):
+            if point:
+                attempt.log.write(f"carrel: the job starts from its first cell: {point}\n")
+            return 0
+        for index in range(point.start):
+            cell = self.nb.cells[index]
+            if cell.cell_type != "code":
+                manager.skip_text(cell, index)
+                continue
+            known = index < len(point.before.cells)
+            found = point.before.cells[index] if known else None
+            manager.cell_resumed(cell, index, found)
+        attempt.log.write(f"carrel: the job goes on after {manager.done} cells of an earlier one\n")
+        for name, reason in point.left_out.items():
+            attempt.log.write(f"carrel: {name} could not be saved: {reason}\n")
+        left_out: dict[str, Json] = dict(point.left_out)
+        attempt.report("resumed", {"cells": manager.done, "left_out": left_out})
+        manager.settle()
+        return point.start
+
+    async def _load(self, pickle: str) -> str:
+        """Load a snapshot in the kernel; return the problem, or nothing."""
+        expression = f"get_ipython().kernel.carrel_snapshots.load({pickle!r})"
+        assert self.kc is not None
+        request = self.kc.execute(
+            "", silent=True, allow_stdin=False, user_expressions={"problem": expression}
+        )
+        reply = await self._async_poll_shell(request)
+        answer = reply["content"].get("user_expressions", {}).get("problem", {})
+        if answer.get("status") != "ok":
+            return str(answer.get("evalue", "the kernel cannot load it"))
+        return str(ast.literal_eval(answer["data"]["text/plain"]))
+
+    async def _async_poll_shell(self, request: str) -> dict[str, Any]:
+        assert self.kc is not None
+        while True:
+            try:
+                reply: dict[str, Any] = await self.kc._async_get_shell_msg(timeout=1)
+            except Empty:
+                if not await self._async_kernel_lives():
+                    raise DeadKernelError("Kernel died") from None
+                continue
+            if reply["parent_header"].get("msg_id") == request:
+                return reply
+
+    async def _async_kernel_lives(self) -> bool:
+        assert self.km is not None
+        return bool(await ensure_async(self.km.is_alive()))
+
+    def _await_snapshot(self) -> None:
+        """Wait for the snapshot that is being written: its process ends with the kernel."""
+        attempt = self.nb_man.attempt
+        failed = attempt.failure is not None or attempt.stopping.is_set()
+        seconds = _STOPPING_SECONDS if attempt.stopping.is_set() else _WRITING_SECONDS
+        ends = time.monotonic() + seconds
+        while failed and (attempt.folder / WRITING).exists() and time.monotonic() < ends:
+            time.sleep(_LOOK_SECONDS)
+
+    def _save_variables(self, cell: NotebookNode, index: int) -> None:
+        """Let the kernel save its variables, without waiting for it."""
         if not getattr(self.km, "ipykernel", False):
             return
+        assert self.kc is not None
+        number = self.nb_man.numbers.get(index, 0)
+        seconds = float(cell.metadata.papermill.get("duration") or 0.0)
+        call = f"get_ipython().kernel.carrel_snapshots.take({index}, {number}, {seconds})"
+        self.kc.execute(call, silent=True, store_history=False, allow_stdin=False)
+
+    def _bound_kernel(self) -> None:
+        """Install message limits in a Python kernel."""
         limits = self.nb_man.attempt.order.limits
-        source = Path(kernel_side.__file__).read_text(encoding="utf-8")
+        self._install(kernel_side, limits.message, limits.item)
+
+    def _install(self, module: ModuleType, *arguments: object) -> None:
+        """Execute a module in the kernel and call its ``install``, without waiting for a reply."""
+        if not getattr(self.km, "ipykernel", False):
+            return
+        source = Path(str(module.__file__)).read_text(encoding="utf-8")
+        given = ", ".join(map(repr, arguments))
         # In its own namespace, so that the notebook's stays unchanged.
         code = (
             f"exec(compile({source!r}, '<carrel>', 'exec'), "
             "(carrel_ := {'__name__': 'carrel_kernelside', 'get_ipython': get_ipython}))\n"
-            f"carrel_['install']({limits.message}, {limits.item})\ndel carrel_"
+            f"carrel_['install']({given})\ndel carrel_"
         )
         assert self.kc is not None
         self.kc.execute(code, silent=True, store_history=False, allow_stdin=False)

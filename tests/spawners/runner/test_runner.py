@@ -59,6 +59,8 @@ def test_the_keys_of_an_order_are_those_that_runners_in_older_images_read(tmp_pa
         "workdir": "",
         "archive_path": "",
         "memory_bytes": 0,
+        "from_cell": 0,
+        "resumes": "",
         "fork_server": "",
         "image": "",
         "owner": "",

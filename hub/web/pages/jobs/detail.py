@@ -12,6 +12,7 @@ from ....errors import NotFound
 from ....records.identity import Identity
 from ....requests.queries import EVENTS_AT_ONCE
 from ....schemas import EventOut
+from ....schemas.resume import ResumeIn
 from ...dependencies.callers import Carrel, RequestId, SignedIn
 from ...dependencies.context import WebContext
 from ...dependencies.redirects import SEE_OTHER
@@ -137,6 +138,14 @@ def again(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> R
     """Submit the same job with the same settings, for the current user."""
     made = web.jobs.submit(visitor.identity, web.jobs.same_job(visitor.identity, request_id))
     return RedirectResponse(f"{SERVICE_PREFIX}requests/{made.id}", SEE_OTHER)
+
+
+@router.post("/requests/{request_id}/resume")
+def resume(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
+    """Submit a job that goes on with this one."""
+    found = web.resumption.resume(visitor.identity, request_id, ResumeIn())
+    assert found.request is not None
+    return RedirectResponse(f"{SERVICE_PREFIX}requests/{found.request.id}", SEE_OTHER)
 
 
 def _events(web: WebContext, who: Identity, request_id: str) -> list[EventOut]:

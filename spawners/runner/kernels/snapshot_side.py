@@ -1,0 +1,238 @@
+"""Save the variables of a Python kernel after a cell, and load them; runs inside the kernel.
+
+The runner reads this file as text and executes it in the kernel, as ``kernel_side``: it needs only
+the standard library. With cloudpickle, functions and classes of the notebook are saved as well.
+
+A fork of the kernel writes the snapshot, so that the next cell does not wait. It is two files: the
+pickle, and ``snapshot.json``, which names it and is replaced last, so that a snapshot is always
+complete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import json
+import os
+import pickle
+import sys
+import types
+import warnings
+from typing import Any
+
+UNSAVED_SECONDS = 0.1
+"""Cells that took less together are not saved: they run again."""
+LIMIT = 2 << 30
+"""The most bytes of a snapshot."""
+_REASON = 200
+_HIDDEN = ("In", "Out", "exit", "quit", "get_ipython")
+
+
+class SnapshotTooLarge(Exception):
+    """The snapshot is larger than the limit."""
+
+
+class _Bounded(io.RawIOBase):
+    def __init__(self, file: Any, limit: int) -> None:
+        self._file, self._left = file, limit
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        size = len(memoryview(data).cast("B"))
+        self._left -= size
+        if self._left < 0:
+            raise SnapshotTooLarge
+        self._file.write(data)
+        return size
+
+
+class Snapshots:
+    """Saves and loads the variables of a shell.
+
+    Attributes:
+        folder: where snapshots are written.
+        limit: the most bytes of one.
+    """
+
+    def __init__(self, shell: Any, folder: str, limit: int = LIMIT) -> None:
+        self._shell = shell
+        self.folder = folder
+        self.limit = limit
+        self._start = os.getcwd()
+        self._child = 0
+        self._unsaved = 0.0
+
+    def take(self, index: int, number: int, seconds: float) -> None:
+        """Save the variables after a cell, unless little has happened or a snapshot is written.
+
+        Args:
+            index: of the cell in the executed notebook.
+            number: of the cell, as users count; 0 for injected parameters.
+            seconds: how long the cell took.
+        """
+        self._unsaved += seconds
+        if self._unsaved < UNSAVED_SECONDS or self._is_writing() or _device_is_open():
+            return
+        self._unsaved = 0.0
+        part = os.path.join(self.folder, "snapshot.part")
+        random = _random_states()  # a fork seeds its generator anew
+        try:
+            file = open(part, "wb")  # noqa: SIM115  # closed in both processes
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self._child = os.fork()
+        except OSError:
+            return
+        if self._child:
+            file.close()
+            return
+        status = 1
+        try:
+            # Signals to the kernel's group stop its cell, not this.
+            os.setpgid(0, 0)
+            sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+            os.nice(10)
+            self._write(file, part, index, number, random)
+            status = 0
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(part)
+            os._exit(status)
+
+    def load(self, path: str) -> str:
+        """Load a pickle; return the problem as a sentence, or nothing."""
+        try:
+            with open(path, "rb") as file:
+                saved = _unpickled(file, self._shell.user_ns)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"[:_REASON]
+        for entry in saved["path"]:
+            if entry not in sys.path:
+                sys.path.append(entry)
+        with contextlib.suppress(OSError):
+            os.chdir(os.path.join(self._start, saved["folder"]))
+        _set_random_states(saved["random"])
+        self._shell.user_ns.update(saved["variables"])
+        return ""
+
+    def _is_writing(self) -> bool:
+        if self._child:
+            try:
+                if os.waitpid(self._child, os.WNOHANG) == (0, 0):
+                    return True
+            except ChildProcessError:
+                pass
+            self._child = 0
+        return False
+
+    def _write(self, file: Any, part: str, index: int, number: int, random: dict[str, Any]) -> None:
+        space = self._shell.user_ns
+        hidden = self._shell.user_ns_hidden
+        variables = {
+            name: value
+            for name, value in space.items()
+            if not name.startswith("_") and name not in _HIDDEN and name not in hidden
+        }
+        state = {
+            "path": list(sys.path),
+            "folder": os.path.relpath(os.getcwd(), self._start),
+            "random": random,
+        }
+        left_out: dict[str, str] = {}
+        try:
+            self._pickle(file, {**state, "variables": variables})
+        except SnapshotTooLarge:
+            raise
+        except Exception:
+            # Some variable cannot be saved: find out which.
+            for name in list(variables):
+                try:
+                    self._pickle(io.BytesIO(), variables[name])
+                except Exception as error:
+                    left_out[name] = f"{type(error).__name__}: {error}"[:_REASON]
+                    del variables[name]
+            file.seek(0)
+            file.truncate()
+            self._pickle(file, {**state, "variables": variables})
+        file.flush()
+        os.fsync(file.fileno())
+        file.close()
+        name = f"snapshot-{index}.pkl"
+        os.rename(part, os.path.join(self.folder, name))
+        header = {
+            "file": name,
+            "index": index,
+            "number": number,
+            "python": list(sys.version_info[:2]),
+            "left_out": left_out,
+        }
+        draft = os.path.join(self.folder, "snapshot.json.part")
+        with open(draft, "w", encoding="utf-8") as text:
+            json.dump(header, text)
+        os.rename(draft, os.path.join(self.folder, "snapshot.json"))
+        for found in os.listdir(self.folder):
+            if found.startswith("snapshot-") and found.endswith(".pkl") and found != name:
+                os.unlink(os.path.join(self.folder, found))
+
+    def _pickle(self, file: Any, value: object) -> None:
+        space = self._shell.user_ns
+        pickler_class: Any = pickle.Pickler
+        with contextlib.suppress(ImportError):
+            pickler_class = importlib.import_module("cloudpickle").Pickler
+
+        class Pickler(pickler_class):  # type: ignore[misc]  # found at run time
+            def persistent_id(self, found: object) -> str | None:
+                return "variables" if found is space else None
+
+        pickler = Pickler(_Bounded(file, self.limit), protocol=pickle.HIGHEST_PROTOCOL)
+        if hasattr(pickler, "globals_ref"):
+            # Functions of the notebook refer to its variables, not to a copy of them.
+            pickler.globals_ref[id(space)] = space
+        pickler.dump(value)
+
+
+def _unpickled(file: Any, space: dict[str, Any]) -> Any:
+    class Unpickler(pickle.Unpickler):
+        def persistent_load(self, name: str) -> Any:
+            return space
+
+    return Unpickler(file).load()
+
+
+def _random_states() -> dict[str, Any]:
+    states: dict[str, Any] = {"random": importlib.import_module("random").getstate()}
+    numpy: Any = sys.modules.get("numpy.random")
+    if numpy is not None:
+        states["numpy"] = numpy.get_state()
+    torch: Any = sys.modules.get("torch")
+    if isinstance(torch, types.ModuleType):
+        states["torch"] = torch.get_rng_state().numpy().tobytes()
+    return states
+
+
+def _set_random_states(states: dict[str, Any]) -> None:
+    importlib.import_module("random").setstate(states["random"])
+    if "numpy" in states:
+        importlib.import_module("numpy.random").set_state(states["numpy"])
+    if "torch" in states:
+        torch: Any = importlib.import_module("torch")
+        state = torch.frombuffer(bytearray(states["torch"]), dtype=torch.uint8)
+        torch.set_rng_state(state)
+
+
+def _device_is_open() -> bool:
+    """Whether a device is in use, whose memory a fork does not have."""
+    for descriptor in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/self/fd/{descriptor}").startswith("/dev/nvidia"):
+                return True
+    return False
+
+
+def install(folder: str) -> None:
+    with contextlib.suppress(AttributeError, KeyError):
+        shell = globals()["get_ipython"]()
+        shell.kernel.carrel_snapshots = Snapshots(shell, folder)
