@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
+from shlex import quote
 from typing import Any, Final
 
 import nbformat
@@ -71,12 +72,18 @@ def _checked(submitted: NotebookIn) -> str:
         )
     if _IMPORTS_MARIMO.search(source) and _MARIMO.search(source):
         raise InvalidInput(
-            f"{name} is a marimo notebook.",
-            accepted="Run it as a command (carrel run -- python FILE), or convert it first: "
-            "marimo export ipynb FILE -o NOTEBOOK.ipynb",
+            f"{name} is a marimo notebook, which marimo itself runs.",
+            accepted=f"Run its export as a command: {_marimo_export(name)}",
             field="notebook",
         )
     return source.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _marimo_export(name: str) -> str:
+    """Return the command that runs a marimo notebook; its output is a notebook among the files."""
+    result = '"$CARREL_OUTPUT_DIR"/' + quote(f"{PurePosixPath(name).stem}.ipynb")
+    export = f"marimo export ipynb {quote(name)} --include-outputs -o {result}"
+    return f"carrel run --input {quote(name)} -- sh -c {quote(export)}"
 
 
 def _cells(name: str, source: str) -> NotebookNode:

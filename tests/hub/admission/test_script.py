@@ -105,7 +105,12 @@ def test_a_second_header_is_only_text() -> None:
         ("a.py", "x = '\ud800'", InvalidInput, "a.py is not a text"),
         ("a.py", "x" * (script.MAX_SCRIPT_BYTES + 1), TooLarge, r"a\.py has 1\.0 MiB"),
         ("a.py", "# %%\n" * 2001, TooLarge, r"a\.py has 2,001 cells"),
-        ("a.py", MARIMO, InvalidInput, "a.py is a marimo notebook"),
+        (
+            "a.py",
+            MARIMO,
+            InvalidInput,
+            "a.py is a marimo notebook.*-- sh -c 'marimo export ipynb a.py ",
+        ),
         ("a.R", "x <- 1", InvalidInput, "jupytext --to ipynb a.R"),
         ("a.jl", "x = 1", InvalidInput, "jupytext --to ipynb a.jl"),
     ],
