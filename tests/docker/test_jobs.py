@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from carrel.hub.attempts import snapshots
 from carrel.hub.interfaces.backend import ProcessState
 
 from ..fake_service import eventually
@@ -28,6 +29,21 @@ def test_a_notebook_runs_to_its_end_and_reports_to_the_service(site: Site) -> No
     executed = json.loads((order.folder / "output.ipynb").read_text())
     assert executed["cells"][-1]["outputs"][0]["text"] in ("42\n", ["42\n"])
     assert [event.kind for event in site.backend.journal(order.folder)] == site.service.kinds()
+
+
+def test_a_failed_notebook_goes_on_in_a_new_container(site: Site) -> None:
+    loads = "import time\ntime.sleep(0.2)\ndef double():\n    return 2 * value\nvalue = 21"
+    order = site.order(notebook(loads, "print(valeu)"))
+    site.backend.start(order)
+    site.service.wait_for_event("ended")
+    saved = snapshots.find(order.folder)
+    assert saved is not None
+    again = site.order(notebook(loads, "print(double())"))
+    again.folder.mkdir(parents=True, exist_ok=True)
+    snapshots.hand_over(saved, again.folder)
+    site.backend.start(again)
+    eventually(lambda: "42\n" in site.log(again))
+    assert "the job goes on after 1 cells of an earlier one" in site.log(again)
 
 
 def test_a_job_without_the_internet_still_reports_to_the_service(site: Site) -> None:
