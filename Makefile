@@ -27,18 +27,18 @@ help: ## This list
 	@echo 'Flags go into ARGS: make up ARGS="--port 8123 --simulated-devices 1"'
 
 .PHONY: up
-up: $(MADE)/carrel $(MADE)/proxy ## Build what is missing and start Carrel with its demo (Ctrl-C stops it)
+up: $(MADE)/carrel $(MADE)/proxy $(MADE)/figures ## Build what is missing and start Carrel with its demo (Ctrl-C stops it)
 	@exec $(CLEAN_ENV) $(BIN)/carrel up --demo $(ARGS)
 
 # Tests of one file share their installation: a file stays with one worker.
 BESIDE = $(if $(WORKERS),-n $(WORKERS) --dist loadfile)
 
 .PHONY: test
-test: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/axe ## Run the tests (all but the slow ones)
+test: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/figures $(MADE)/axe ## Run the tests (all but the slow ones)
 	@$(CLEAN_ENV) $(BIN)/python -m pytest -m "not slow" $(BESIDE) $(ARGS)
 
 .PHONY: test-slow
-test-slow: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy ## Run the slow tests, and properties with thousands of examples
+test-slow: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/figures ## Run the slow tests, and properties with thousands of examples
 	@$(CLEAN_ENV) $(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile=thorough $(BESIDE) $(ARGS)
 
 .PHONY: lint
@@ -62,7 +62,7 @@ reference: $(MADE)/dev $(MADE)/carrel ## Regenerate the pages and pictures that 
 		$(CLEAN_ENV) $(BIN)/python -m tests.$$page || exit 1; done
 
 .PHONY: pictures
-pictures: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/axe ## Retake the screenshots of the documentation
+pictures: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/figures $(MADE)/axe ## Retake the screenshots of the documentation
 	@$(CLEAN_ENV) $(BIN)/python -m tests.pictures
 
 .PHONY: format
@@ -129,6 +129,11 @@ $(MADE)/carrel: pyproject.toml __init__.py $(MADE)/up
 $(MADE)/proxy: hub/jupyterhub/proxy/package-lock.json $(MADE)/carrel
 	@echo "Installing the proxy …" >&2
 	@$(BIN)/python -m carrel.hub.supervisor.proxy >&2
+	@touch $@
+
+$(MADE)/figures: hub/supervisor/figures/package-lock.json $(MADE)/carrel
+	@echo "Installing the libraries that draw figures …" >&2
+	@$(BIN)/python -m carrel.hub.supervisor.figure_libraries >&2
 	@touch $@
 
 $(MADE)/axe: tests/e2e/axe/package-lock.json $(MADE)/dev $(MADE)/carrel

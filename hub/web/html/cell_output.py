@@ -27,6 +27,8 @@ from ...attempts.figures import (
 from ...attempts.notebook_format import read_notebook
 from ...errors import InvalidInput
 from ...records.json_value import Json
+from ...supervisor import figure_libraries
+from .drawn_figure import can_be_drawn, figure_in_output
 from .frame_style import Theme, output_style
 
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -58,6 +60,13 @@ FIGURE: Mapping[str, str] = {
     ),
 }
 """Headers of an interactive figure in its frame."""
+
+
+def drawn_figure_headers(nonce: str) -> Mapping[str, str]:
+    """Return the headers of a frame in which only scripts with this nonce run."""
+    policy = FIGURE["Content-Security-Policy"].replace("'unsafe-inline' 'unsafe-eval'", "{}")
+    allowed = f"'nonce-{nonce}' 'unsafe-eval'"  # Plotly compiles its shaders' drivers
+    return {**FIGURE, "Content-Security-Policy": policy.format(allowed)}
 
 
 class OutputForm(StrEnum):
@@ -135,6 +144,27 @@ def figure_html(output: JsonValue) -> tuple[str, str]:
     return "", _reference(output).get("html", "")
 
 
+def specification_of(output: JsonValue) -> tuple[str, Json, str]:
+    """Return library and specification of a figure that is drawn here, or else its digest."""
+    data = output.get("data") if isinstance(output, dict) else None
+    if not isinstance(output, dict) or not isinstance(data, dict):
+        return "", None, ""
+    library, drawn = figure_in_output(data)
+    if library:
+        return library, drawn, ""
+    reference = _reference(output)
+    return "", None, reference["specification"] if can_be_drawn(reference) else ""
+
+
+def _installation(library: str) -> str:
+    if library == "Bokeh" or figure_libraries.installed():
+        return ""
+    return (
+        f" To have figures of {library} drawn here, an administrator runs: "
+        f"{figure_libraries.COMMAND}"
+    )
+
+
 def _figure(
     event_id: int, output: Mapping[str, JsonValue], data: Mapping[str, JsonValue]
 ) -> Shown | None:
@@ -144,7 +174,8 @@ def _figure(
     # Without a script, the HTML is a static form itself.
     if not library or static or "<script" not in _text(data.get(_HTML, "<script")):
         return None
-    if any(figure_html(dict(output))):
+    drawable = specification_of(dict(output))
+    if any(figure_html(dict(output))) or any(drawable):
         return Shown(
             form=OutputForm.FIGURE, event_id=event_id, renderer=library, height=_FIGURE_HEIGHT
         )
@@ -153,7 +184,7 @@ def _figure(
         event_id=event_id,
         renderer=library,
         note=f"An interactive figure of {library}, without the library that draws it: see it in "
-        "JupyterLab. A static form (PNG or SVG) would be shown here.",
+        f"JupyterLab. A static form (PNG or SVG) would be shown here.{_installation(library)}",
     )
 
 

@@ -6,6 +6,7 @@ from jinja2 import TemplateError
 
 from ...attempts.notebook_format import read_notebook
 from ...errors import InvalidInput, TooLarge
+from .drawn_figure import figure_script, place_figures
 from .frame_style import Theme, notebook_style
 
 _MOST_BYTES = 4 * 1024 * 1024
@@ -19,8 +20,11 @@ _INVALID = (
 )
 
 
-def notebook_page(name: str, content: bytes, theme: Theme) -> str:
+def notebook_page(name: str, content: bytes, theme: Theme, nonce: str = "") -> str:
     """Return the notebook as HTML. It may contain scripts: the response must forbid them.
+
+    Args:
+        nonce: with it, figures without a static form are drawn by the script that has it.
 
     Raises:
         TooLarge: rendering would take too long.
@@ -37,11 +41,14 @@ def notebook_page(name: str, content: bytes, theme: Theme) -> str:
     exporter = HTMLExporter(template_name="basic", sanitize_html=False)  # type: ignore[no-untyped-call]
     exporter.embed_images = False
     try:
-        body, _ = exporter.from_notebook_node(read_notebook(name, content).node)
+        placed = place_figures(content) if nonce else None
+        node = read_notebook(name, placed or content).node
+        body, _ = exporter.from_notebook_node(node)
     # Templates fail on MIME types that have a value of another type.
     except _INVALID as error:
         raise InvalidInput(
             f"{name} cannot be read as a notebook.", accepted="Download the file."
         ) from error
     head = f"<meta charset=utf-8><title>Notebook</title><style>{notebook_style(theme)}</style>"
-    return f"<!doctype html><html lang=en>{head}{body}"
+    script = figure_script(nonce) if placed else ""
+    return f"<!doctype html><html lang=en>{head}{body}{script}"

@@ -7,6 +7,7 @@ while JupyterHub restarts, and always match the installed version.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from ...config.base_url import SERVICE_PREFIX
+from ...supervisor.figure_libraries import path_of
 
 _HERE = Path(__file__).parents[1]
 _THEME = Path("static") / "css" / "style.min.css"
@@ -32,6 +34,17 @@ class _Files(StaticFiles):
         return response
 
 
+class _FigureLibraries(_Files):
+    """The installed libraries that draw figures."""
+
+    def lookup_path(self, path: str) -> tuple[str, os.stat_result | None]:
+        found = path_of(path)
+        return ("", None) if found is None else (str(found), found.stat())
+
+    async def check_config(self) -> None:
+        """Accept that no library is installed."""
+
+
 def install(app: FastAPI) -> None:
     css = theme()
     tag = f'"{hashlib.sha256(css).hexdigest()[:16]}"'
@@ -43,6 +56,7 @@ def install(app: FastAPI) -> None:
             return Response(status_code=304, headers=headers)
         return Response(css, media_type="text/css; charset=utf-8", headers=headers)
 
+    app.mount(f"{SERVICE_PREFIX}static/figures", _FigureLibraries(check_dir=False))
     app.mount(f"{SERVICE_PREFIX}static", _Files(directory=_HERE / "static"), name="static")
 
 

