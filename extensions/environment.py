@@ -22,6 +22,8 @@ SESSION_STATUS_PATH = "carrel/standing"
 KEEP_SESSION_PATH = "carrel/keep"
 CLAIM_PATH = "carrel/claim"
 GIVE_UP_PATH = "carrel/give-up"
+CONTINUE_PATH = "carrel/continue"
+"""Submits the current notebook as a job."""
 JOURNAL_PATH = "carrel/journal"
 """Path of the journals of outputs; the id of a kernel follows."""
 

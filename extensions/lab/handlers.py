@@ -25,11 +25,13 @@ from ...hub.errors import CarrelError
 from ...hub.schemas import WatchOut
 from ..environment import (
     CLAIM_PATH,
+    CONTINUE_PATH,
     GIVE_UP_PATH,
     JOURNAL_PATH,
     KEEP_SESSION_PATH,
     SESSION_STATUS_PATH,
 )
+from .continuation import continue_as_job, notebook_path
 from .journal_handlers import JournalHandler, SavedHandler
 from .kernel_activity import KernelWatch, ServerKernelManager
 from .kernel_connection import listening
@@ -106,6 +108,29 @@ class GiveUpHandler(_ActionHandler):
         return self.session_status.give_up(self.get_query_argument("request"))
 
 
+class ContinueHandler(APIHandler):
+    """Submits the current notebook as a job; answers with the id of the job."""
+
+    def initialize(self, session_status: SessionStatus) -> None:
+        self.session_status = session_status
+
+    @web.authenticated
+    async def post(self) -> None:
+        body = self.get_json_body() or {}
+        root = Path(self.settings["server_root_dir"]).expanduser()
+        try:
+            notebook = notebook_path(root, str(body.get("path", "")))
+            session = await self.session_status.service.request(self.session_status.request_id)
+            made = await asyncio.to_thread(
+                continue_as_job, session, notebook, str(body.get("time", ""))
+            )
+        except CarrelError as error:
+            self.set_status(error.http_status)
+            self.finish(json.dumps({"message": str(error)}))
+            return
+        self.finish(json.dumps({"id": made.id}))
+
+
 def install(server_app: ServerApp, request_id: str) -> None:
     manager = cast("ServerKernelManager", server_app.kernel_manager)
     journals = KernelJournals(root=Path(jupyter_data_dir()) / JOURNAL_FOLDER, log=server_app.log)
@@ -145,6 +170,7 @@ def _add_routes(
             (KEEP_SESSION_PATH, KeepSessionHandler, status),
             (CLAIM_PATH, ClaimHandler, status),
             (GIVE_UP_PATH, GiveUpHandler, status),
+            (CONTINUE_PATH, ContinueHandler, status),
             (kernel, JournalHandler, journal),
             (url_path_join(kernel, "saved"), SavedHandler, journal),
         )

@@ -13,7 +13,7 @@ from ...admission.parameters import FieldType
 from ...errors import CarrelError
 from ...files.home_notebooks import HomeNotebooks
 from ...records.identity import Identity
-from ...schemas import JobIn
+from ...schemas import JobIn, RequestOut
 from ..dependencies.context import WebContext
 from .job import ChosenNotebook, JobForm
 
@@ -78,6 +78,17 @@ def of_job(web: WebContext, who: Identity, request_id: str) -> JobForm:
     )
     form = _with_job(form, job)
     return replace(form, parameters=_entries(form, job.parameters))
+
+
+def of_session(session: RequestOut) -> JobForm:
+    """Return a form for a job on the same kind of devices; its notebook is to be selected."""
+    return JobForm(
+        group=session.group,
+        devices=str(session.devices),
+        model=session.model or "",
+        image=session.image,
+        labels=f"continues={session.id}",
+    )
 
 
 def _again(web: WebContext, who: Identity, form: JobForm) -> JobForm:

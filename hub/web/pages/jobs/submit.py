@@ -22,7 +22,7 @@ from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Guest, Upload, html
 from ...forms.image_choice import image_choices
 from ...forms.job import JobForm
-from ...forms.job_source import HOME, Sent, of_job, with_notebook
+from ...forms.job_source import HOME, Sent, of_job, of_session, with_notebook
 from ...forms.session import device_choices, offered_models
 from ...security.access import Visitor
 
@@ -34,10 +34,17 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/submit")
 def submit_page(
-    web: Carrel, visitor: Guest, again: Annotated[str, Query(max_length=64)] = ""
+    web: Carrel,
+    visitor: Guest,
+    again: Annotated[str, Query(max_length=64)] = "",
+    session: Annotated[str, Query(max_length=64)] = "",
 ) -> Response:
-    """Show an empty form, or one with the values of an earlier job (``again``)."""
-    form = of_job(web, visitor.identity, again) if again else JobForm()
+    """Show an empty form, or one with the values of an earlier job or of a session."""
+    form = JobForm()
+    if again:
+        form = of_job(web, visitor.identity, again)
+    elif session:
+        form = of_session(web.requests.request(visitor.identity, session))
     return html(_page(web, visitor, form, "jobs/submit.html"))
 
 

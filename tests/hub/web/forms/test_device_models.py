@@ -110,6 +110,14 @@ def test_a_job_runs_again_for_the_same_model(site: Site) -> None:
     assert f'<option value="{NEW}" selected>' in html
 
 
+def test_a_session_continues_as_a_job_on_the_same_model(site: Site) -> None:
+    site.post("sessions", **FORM, model=NEW)
+    made = site.session("")
+    html = site.browser().get(f"{PREFIX}submit?session={made.id}").text
+    assert f'<option value="{NEW}" selected>' in html
+    assert f'value="continues={made.id}"' in html
+
+
 @pytest.mark.parametrize("what", [FORM, JOB | {"for": "job"}], ids=["session", "job"])
 def test_a_form_is_quoted_for_its_model(site: Site, what: dict[str, str]) -> None:
     JobService(site.world.context).submit(STUDENT2, job(model=NEW))

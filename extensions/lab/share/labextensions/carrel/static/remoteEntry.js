@@ -10,6 +10,7 @@
   const KEEP = "carrel/keep";
   const CLAIM = "carrel/claim";
   const GIVE_UP = "carrel/give-up";
+  const CONTINUE = "carrel/continue";
   const AGAIN_MS = 5000;
 
   const HERE = document.currentScript.src;
@@ -32,8 +33,8 @@
   const request = ({ services: { ServerConnection }, coreutils: { URLExt } }, settings) => (path, init) =>
     ServerConnection.makeRequest(URLExt.join(settings.baseUrl, path), init, settings);
 
-  const activate = (libraries) => (app, documents) => {
-    const { Notification, Dialog, showDialog } = libraries.apputils;
+  const activate = (libraries) => (app, documents, tracker) => {
+    const { InputDialog, Notification, Dialog, showDialog } = libraries.apputils;
     const ask = request(libraries, app.serviceManager.serverSettings);
 
     const nothing = { warning: null, held: null, shown: "" };
@@ -105,6 +106,39 @@
       if (answer.button.accept) await act(`${GIVE_UP}?request=${encodeURIComponent(held.request_id)}`, "The device could not be given up.");
     };
 
+    // Submit the current notebook, as it is now, as a job that outlives this session.
+    const continueAsJob = async () => {
+      const context = tracker && tracker.currentWidget && tracker.currentWidget.context;
+      if (!context) {
+        Notification.error("Open the notebook that shall run as a job, then try again.", { autoClose: 10000 });
+        return;
+      }
+      const answer = await InputDialog.getText({
+        title: `Continue ${context.path} as a job`,
+        label: "The job runs the saved notebook from its first cell, with the group, devices and image of this session. Variables of this session are not carried over. Time limit:",
+        text: "2h",
+        okLabel: "Submit the job",
+      });
+      if (!answer.button.accept) return;
+      try {
+        if (context.model.dirty) await context.save();
+      } catch {
+        return; // JupyterLab shows the reason in its own dialog.
+      }
+      const reply = await ask(CONTINUE, { method: "POST", body: JSON.stringify({ path: context.path, time: answer.value }) });
+      const said = await reply.json().catch(() => ({}));
+      if (!reply.ok) {
+        Notification.error(said.message || "The job could not be submitted.", { autoClose: false });
+        return;
+      }
+      const open = {
+        label: "Show it",
+        displayType: "accent",
+        callback: () => window.open(sitePage(libraries, `services/carrel/requests/${encodeURIComponent(said.id)}`), "_blank", "noopener"),
+      };
+      Notification.success(`Submitted as job ${said.id}.`, { autoClose: false, actions: [open] });
+    };
+
     const explain = (seen) => {
       const list = document.createElement("ul");
       for (const sentence of seen) list.appendChild(document.createElement("li")).textContent = sentence;
@@ -132,6 +166,7 @@
       const actions = [];
       if (shown === "warning") {
         parts.push(warningText(warning));
+        if (warning.final && tracker) actions.push(button("Continue as a job", continueAsJob));
         if (warning.can_keep) actions.push(button("Keep it", keep, "accent"));
         if (warning.seen.length) actions.push(button("What was seen", () => explain(warning.seen)));
       }
@@ -261,6 +296,7 @@
       description: "Tells when the session is about to be stopped, and when a device is held for its user.",
       autoStart: true,
       requires: [docmanager.IDocumentManager],
+      optional: [notebook.INotebookTracker],
       activate: activate(libraries),
     };
     const outputs = {
