@@ -5,7 +5,7 @@
   const { nonce } = document.currentScript;
   const places = [...document.querySelectorAll(".carrel-figure")];
   const fail = (place, why) => {
-    place.textContent = `This figure cannot be drawn: ${why} Download the notebook to see it.`;
+    place.textContent = `This figure cannot be drawn (${why}). Download the notebook to see it.`;
   };
   const specification = (place) =>
     JSON.parse(place.querySelector("script[type='application/json']").textContent);
@@ -37,7 +37,7 @@
     }
     for (const place of places.filter((one) => one.dataset.library === data.library)) {
       try {
-        if (!data.scripts) throw new Error("its library could not be loaded.");
+        if (!data.scripts) throw new Error("its library could not be loaded");
         await draw[data.library](place, specification(place));
       } catch (error) {
         fail(place, `${error && error.message}`.slice(0, 500));
