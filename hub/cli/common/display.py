@@ -13,6 +13,8 @@ from pydantic import BaseModel
 from ...messages import requests as request_messages
 from ...messages import units
 from ...messages.timed_text import TimedSentence, TimedText, expected_start, reservation
+from ...records.error_classes import error_class
+from ...records.requests import CauseCode
 from ...schemas import (
     DeviceOut,
     LedgerOut,
@@ -200,7 +202,7 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
     if warning := request.warning:
         yield "Warning", _warning(warning, now)
     if cause := request.cause:
-        yield "Cause", f"{cause.message} ({cause.code})"
+        yield "Cause", f"{cause.message} ({_kind(cause.code)})"
     yield "Owner", f"{request.owner}, group {request.group}"
     yield "Devices", units.devices(request.devices, request.model)
     yield "Time limit", units.duration(request.seconds)
@@ -237,6 +239,15 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
         for device in lease.devices:
             yield "Device", device_name(device)
     yield "Used", units.device_seconds(request.device_seconds)
+
+
+def _kind(code: str) -> str:
+    """Return the code of a cause, with the class of an error: ``lost: infrastructure``."""
+    try:
+        found = error_class(CauseCode(code))
+    except ValueError:  # of a newer service
+        return code
+    return code if found is None or found == code else f"{code}: {found}"
 
 
 def _retries(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:

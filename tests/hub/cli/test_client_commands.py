@@ -318,8 +318,9 @@ class TestLooking:
         })  # fmt: skip  # grouped by meaning
         text = carrel("show", "j-1").output
         for part in (
-            "Cell 2 raised ValueError. (cell_error)", "ValueError: no", "lr = 0.05", "course=ml",
-            "1,234 device-seconds", "j-1.1, released, process 77", "(simulated), 1 GiB, SIM-1",
+            "Cell 2 raised ValueError. (cell_error: user)", "ValueError: no", "lr = 0.05",
+            "course=ml", "1,234 device-seconds",
+            "j-1.1, released, process 77", "(simulated), 1 GiB, SIM-1",
         ):  # fmt: skip  # grouped by meaning
             assert part in text
 
