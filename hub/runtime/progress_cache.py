@@ -17,7 +17,16 @@ _MAX_REQUESTS = 2000
 _PAGE = 1000
 _LONGEST_TEXT = 200
 PROGRESS_KINDS = frozenset(
-    {"cells", "cell_started", "cell_failed", "cell_finished", "progress", "ended", "state"}
+    {
+        "cells",
+        "resumed",
+        "cell_started",
+        "cell_failed",
+        "cell_finished",
+        "progress",
+        "ended",
+        "state",
+    }
 )
 """The kinds of events that progress is computed from; the output of cells is not read."""
 
@@ -72,6 +81,9 @@ def progress_after(before: ProgressOut | None, event: EventRecord) -> ProgressOu
         case "cells":
             cells = event.data.get("cells")
             return ProgressOut(cells=cells if isinstance(cells, int) else 0, done=0)
+        case "resumed" if before:
+            cells = event.data.get("cells")
+            return before.model_copy(update={"done": cells if isinstance(cells, int) else 0})
         case "cell_started" if before and isinstance(number, int):
             return before.model_copy(update={"current": number, "step": None})
         case "cell_finished" if before and isinstance(number, int):

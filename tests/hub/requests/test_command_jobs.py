@@ -161,6 +161,11 @@ def test_progress_inside_a_cell_and_of_a_command() -> None:
     finished = progress_after(found, event("cell_finished", number=1))
     assert finished is not None
     assert (finished.done, finished.step) == (1, None)
+    resumed = progress_after(
+        progress_after(None, event("cells", cells=3)), event("resumed", cells=2)
+    )
+    assert resumed is not None
+    assert (resumed.done, resumed.cells) == (2, 3)
     alone = progress_after(None, event("progress", done=1))
     assert alone is not None
     assert (alone.cells, alone.step is not None) == (0, True)
