@@ -45,6 +45,10 @@ ENTRIES = {
     ),
     "output": CommandEntry(module=_CLIENT, help="Fetch a job's executed notebook, or its files."),
     "wait": CommandEntry(module=_CLIENT, help="Wait for a job; the exit status is its result."),
+    "schedule": CommandEntry(
+        module=_CLIENT,
+        help="Run a notebook by cron: add, list, pause, resume, run, remove.",
+    ),
     "session": CommandEntry(
         module=_CLIENT, help="Sessions: start, ls, claim, keep, keep-place, extend, open, stop."
     ),

@@ -18,6 +18,7 @@ from .courses.courses import course_command
 from .jobs.output import output_command
 from .jobs.requests import cancel_command, logs_command, ps_command, queue_command, show_command
 from .jobs.resume import resume_command
+from .jobs.schedules import schedule_command
 from .jobs.submit import run_command, submit_command, wait_command
 from .jobs.why import change_command, why_command
 from .login import login_command, logout_command
@@ -40,6 +41,7 @@ COMMANDS: Mapping[str, click.Command] = MappingProxyType(
         "resume": resume_command,
         "output": output_command,
         "wait": wait_command,
+        "schedule": schedule_command,
         "session": session_command,
         "quote": quote_command,
         "queue": queue_command,

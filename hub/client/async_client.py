@@ -13,6 +13,7 @@ from .api.admin import AdminCalls
 from .api.courses import CourseCalls
 from .api.images import ImageCalls
 from .api.ngshare import NgshareCalls
+from .api.schedules import ScheduleCalls
 from .api.sessions import SessionCalls
 from .api.streams import StreamCalls
 from .api.usage import UsageCalls
@@ -22,7 +23,14 @@ LIVE_STATES = tuple(str(state) for state in State if state not in TERMINAL)
 
 
 class AsyncClient(
-    StreamCalls, SessionCalls, UsageCalls, CourseCalls, NgshareCalls, ImageCalls, AdminCalls
+    StreamCalls,
+    SessionCalls,
+    ScheduleCalls,
+    UsageCalls,
+    CourseCalls,
+    NgshareCalls,
+    ImageCalls,
+    AdminCalls,
 ):
     """A client of one site for one user. Every call raises the classes of ``hub.errors``.
 

@@ -138,6 +138,13 @@ class Client:
     files = _blocking(AsyncClient.files)
     file = _blocking_iterator(AsyncClient.file)
 
+    create_schedule = _blocking(AsyncClient.create_schedule)
+    schedules = _blocking(AsyncClient.schedules)
+    schedule = _blocking(AsyncClient.schedule)
+    change_schedule = _blocking(AsyncClient.change_schedule)
+    run_schedule = _blocking(AsyncClient.run_schedule)
+    remove_schedule = _blocking(AsyncClient.remove_schedule)
+
     start_session = _blocking(AsyncClient.start_session)
     stop_session = _blocking(AsyncClient.stop_session)
     claim = _blocking(AsyncClient.claim)

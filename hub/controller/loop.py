@@ -33,6 +33,7 @@ from ..scheduling.model.snapshot import Device, Kind
 from ..scheduling.model.states import HOLDS_DEVICES, State
 from ..sessions.server_start import start_server
 from ..transitions import lifecycle
+from ..workflows.due_schedules import DueSchedules
 from .budget_enforcement import BudgetEnforcement
 from .clock_steps import ClockSteps
 from .device_faults import DeviceFaults
@@ -53,6 +54,7 @@ BUDGETS_EVERY = 5.0
 INVENTORY_EVERY = 10.0
 PROCESS_CLEANUP_EVERY = 5.0
 SESSION_ADOPTION_EVERY = 5.0
+SCHEDULES_EVERY = 1.0
 HUB_WINDOW = 600.0
 """How long a granted session waits for JupyterHub to start its server."""
 EXIT_GRACE = 3.0
@@ -63,7 +65,8 @@ BUSY_SECONDS = 0.1
 
 _INVENTORY, _IDLE = "inventory", "idle"
 _PROCESS_CLEANUP, _SESSION_ADOPTION = "process-cleanup", "session-adoption"
-_QUIET = frozenset({_INVENTORY, _IDLE, _PROCESS_CLEANUP, _SESSION_ADOPTION})
+_SCHEDULES = "schedules"
+_QUIET = frozenset({_INVENTORY, _IDLE, _PROCESS_CLEANUP, _SESSION_ADOPTION, _SCHEDULES})
 """Duties after which no new scheduling decision is needed."""
 _SELF_ENDED = frozenset(
     {
@@ -105,6 +108,7 @@ class Loop:
         self._plan_cache = context.plan_cache
         self._jobs = JobController(context)
         self._sessions = SessionController(context)
+        self._schedules = DueSchedules(context)
         self._node_health = NodeHealth(context)
         self._snapshots = SnapshotReader.of(context)
         self._node = node
@@ -283,6 +287,8 @@ class Loop:
             self._once(_PROCESS_CLEANUP, self._remove_orphans)
         if self._memory.due(_SESSION_ADOPTION, SESSION_ADOPTION_EVERY, now):
             self._once(_SESSION_ADOPTION, self._sessions.adopt_orphans)
+        if self._memory.due(_SCHEDULES, SCHEDULES_EVERY, now):
+            self._once(_SCHEDULES, self._schedules.reconcile)
         culling = self._idle_culling
         if culling is not None and self._memory.due(_IDLE, culling.every, now):
             self._once(_IDLE, culling.reconcile)

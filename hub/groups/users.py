@@ -119,7 +119,7 @@ class Users(AuditTrail):
         return password
 
     def remove(self, name: str, *, who: str, force: bool = False) -> None:
-        """End a user's sessions, and delete the account and its JupyterHub user.
+        """End a user's sessions and schedules, and delete the account and its JupyterHub user.
 
         Files and the ledger stay. Every step is safe to repeat; the account is deleted last, so
         that an interrupted removal can be repeated.
@@ -142,6 +142,7 @@ class Users(AuditTrail):
                 accepted="Add another one first: carrel user add NAME --admin. "
                 "To remove the last one anyway: carrel user remove --force.",
             )
+        self.store.remove_schedules_of(name)
         self._end_sessions(name, who)
         self.hub.remove_user(name)
         self._own.remove(name)

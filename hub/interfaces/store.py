@@ -32,12 +32,13 @@ from ..scheduling.model.snapshot import (
 )
 from ..transitions.transition import Transition
 from .images import ImagePinStore
+from .schedules import ScheduleStore
 from .usage import UsageStore
 
 P = ParamSpec("P")
 
 
-class Store(UsageStore, ImagePinStore, Protocol):
+class Store(UsageStore, ImagePinStore, ScheduleStore, Protocol):
     """Everything that the service stores; see ``UsageStore`` for queries on past usage."""
 
     def together(self) -> AbstractContextManager[None]:

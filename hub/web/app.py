@@ -41,6 +41,7 @@ from ..sessions.held import HeldSessions
 from ..sessions.lifecycle import SessionLifecycle
 from ..usage.budgets import BudgetQueries
 from ..usage.reports import UsageReports
+from ..workflows.schedules import ScheduleService
 from .api import admin as admin_api
 from .api import calendar as calendar_api
 from .api import courses as courses_api
@@ -54,6 +55,7 @@ from .api import requests as requests_api
 from .api import service as service_api
 from .api import sessions as sessions_api
 from .api import usage as usage_api
+from .api import workflows as workflows_api
 from .dependencies import errors, visitors
 from .dependencies.bodies import BodyLimit
 from .dependencies.call_limit import CallLimit
@@ -86,6 +88,7 @@ from .pages.courses import student_work as student_work_pages
 from .pages.courses import teacher as teacher_pages
 from .pages.jobs import detail as job_pages
 from .pages.jobs import list as job_list_pages
+from .pages.jobs import schedules as schedule_pages
 from .pages.jobs import submit as submit_pages
 from .security.access import CallerAccess
 from .security.call_budgets import CallBudgets
@@ -98,6 +101,7 @@ Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 _PAGES = (
     desk_pages.router,
     job_list_pages.router,
+    schedule_pages.router,
     usage_pages.router,
     session_pages.router,
     submit_pages.router,
@@ -118,6 +122,7 @@ _API = (
     service_api.router,
     pool_api.router,
     requests_api.router,
+    workflows_api.router,
     usage_api.router,
     sessions_api.router,
     admin_api.router,
@@ -196,6 +201,7 @@ def build_app(
         requests=requests,
         jobs=JobService(context),
         resumption=Resumption(context),
+        schedules=ScheduleService(context),
         explanations=WaitExplanations(context),
         termination=RequestTermination(context),
         amendments=Amendments(context),

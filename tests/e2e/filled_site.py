@@ -171,9 +171,19 @@ def _jobs(site: Installation, folder: Path) -> dict[str, str]:
         "queued": submit(site, running, devices=2, seconds=600, labels={"sweep": "8"}),
         "cut": submit(site, running, devices=2, seconds=600),
     }
+    _scheduled(site, "student1", done.read_text())
     answer = site.api("DELETE", f"/requests/{ids['cut']}", user="student1")
     assert answer.status_code == 200, answer.text
     return ids
+
+
+def _scheduled(site: Installation, user: str, notebook: str) -> None:
+    """Create an active and a paused schedule of a notebook."""
+    job = {"group": "cs101", "notebook": {"name": "report.ipynb", "content": notebook}}
+    times = {"cron": "0 6 * * 1-5", "zone": "Europe/Berlin"}
+    _made(site, "POST", "/schedules", user, **times, job=job)
+    paused = _made(site, "POST", "/schedules", user, cron="*/30 * * * *", job=job)
+    _made(site, "POST", f"/schedules/{paused['id']}/change", user, state="paused")
 
 
 def _made(site: Installation, verb: str, path: str, user: str, **body: object) -> dict[str, Any]:

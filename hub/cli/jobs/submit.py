@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Unpack
 
 import click
-from pydantic import JsonValue
 
 from ...client import Client
 from ...client.shell_syntax import shell_syntax
@@ -16,34 +15,12 @@ from ..common import exit_status
 from ..common.client_command import WaitingCommand, json_option, site_option
 from ..common.notes import note
 from ..common.wait import wait_for
-from .submit_options import SubmitOptions, job_options, send
+from .submit_options import SubmitOptions, job_options, notebook_fields, notebook_options, send
 
 
 @click.command("submit", cls=WaitingCommand, epilog=exit_status.STATUS_HELP)
 @click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
-@click.option(
-    "-p",
-    "--parameter",
-    "parameters",
-    nargs=2,
-    multiple=True,
-    metavar="NAME VALUE",
-    help="A parameter of the notebook. VALUE is a number, true, false or null if it looks like "
-    "one, and text otherwise. May be repeated.",
-)
-@click.option(
-    "-r",
-    "--raw",
-    "raw",
-    nargs=2,
-    multiple=True,
-    metavar="NAME TEXT",
-    help="A parameter whose value is always text.",
-)
-@click.option("--output", default="", metavar="NAME", help="File name of the executed notebook.")
-@click.option(
-    "--kernel", default="", metavar="NAME", help="Kernel to use instead of the notebook's."
-)
+@notebook_options
 @job_options
 @json_option
 @site_option
@@ -76,13 +53,7 @@ def submit_command(
       carrel submit train.ipynb --time 2h --wait || echo "it did not succeed"
       job=$(carrel submit train.ipynb --json | jq -r .id)
     """
-    given: dict[str, JsonValue] = {name: parsers.parameter(text) for name, text in parameters}
-    what: dict[str, object] = {
-        "notebook": parsers.notebook(path),
-        "parameters": given | dict(raw),
-        "output": output,
-        "kernel": kernel,
-    }
+    what = notebook_fields(path, parameters, raw, output=output, kernel=kernel)
     send(what, path.parent, common, needs_files=False, as_json=as_json, site=site)
 
 

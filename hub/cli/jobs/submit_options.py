@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TypedDict, TypeVar
 
 import click
+from pydantic import JsonValue
 
 from ...client import Client, job_builder, session_home
 from ...client.job_builder import WorkingFolder
 from ...client.work_archive import WorkArchive
 from ...errors import InvalidInput
 from ...messages import units
-from ...schemas import RequestOut, parsers
+from ...schemas import JobIn, RequestOut, parsers
 from ..common import display
 from ..common.client_command import DeviceCount
 from ..common.notes import confirmed, note
@@ -136,6 +137,59 @@ _OPTIONS = (
 )
 
 
+_NOTEBOOK_OPTIONS = (
+    click.option(
+        "-p",
+        "--parameter",
+        "parameters",
+        nargs=2,
+        multiple=True,
+        metavar="NAME VALUE",
+        help="A parameter of the notebook. VALUE is a number, true, false or null if it looks like "
+        "one, and text otherwise. May be repeated.",
+    ),
+    click.option(
+        "-r",
+        "--raw",
+        "raw",
+        nargs=2,
+        multiple=True,
+        metavar="NAME TEXT",
+        help="A parameter whose value is always text.",
+    ),
+    click.option(
+        "--output", default="", metavar="NAME", help="File name of the executed notebook."
+    ),
+    click.option(
+        "--kernel", default="", metavar="NAME", help="Kernel to use instead of the notebook's."
+    ),
+)
+
+
+def notebook_options(function: F) -> F:
+    for option in reversed(_NOTEBOOK_OPTIONS):
+        function = option(function)
+    return function
+
+
+def notebook_fields(
+    path: Path,
+    parameters: tuple[tuple[str, str], ...],
+    raw: tuple[tuple[str, str], ...],
+    *,
+    output: str,
+    kernel: str,
+) -> dict[str, object]:
+    """Return the fields of a notebook job; reads the notebook."""
+    given: dict[str, JsonValue] = {name: parsers.parameter(text) for name, text in parameters}
+    return {
+        "notebook": parsers.notebook(path),
+        "parameters": given | dict(raw),
+        "output": output,
+        "kernel": kernel,
+    }
+
+
 def job_options(function: F) -> F:
     for option in reversed(_OPTIONS):
         function = option(function)
@@ -152,6 +206,33 @@ def send(
     site: str | None,
 ) -> None:
     """Submit a job; with --wait or --follow, exit with its result as the exit status."""
+    fields = built_fields(what, folder, common, needs_files=needs_files, site=site)
+    with Client.from_environment(site) as client:
+        request = client.submit(built_job(client, fields, common))
+        if request.notes:
+            note(f"{request.notebook} was repaired: {' '.join(request.notes)}")
+        waits = common["wait_for_end"] or common["follow"]
+        if not (waits and as_json):
+            _submitted(request, as_json=as_json, hint=not waits)
+        if waits:
+            sys.exit(wait_for(client, [request.id], None, as_json, follow=common["follow"]))
+
+
+def built_job(client: Client, fields: dict[str, object], common: SubmitOptions) -> JobIn:
+    """Return the body of the job, charged to the chosen or the only group."""
+    group = common["group"] or job_builder.only_group(client, "--group")
+    return job_builder.job(fields | {"group": group}, maker="cli")
+
+
+def built_fields(
+    what: dict[str, object],
+    folder: Path,
+    common: SubmitOptions,
+    *,
+    needs_files: bool,
+    site: str | None,
+) -> dict[str, object]:
+    """Return the fields of a job from the options, with its packed files."""
     fields: dict[str, object] = {
         "devices": common["devices"],
         "seconds": parsers.seconds(common["limit"]),
@@ -181,17 +262,7 @@ def send(
         needed=needs_files,
     )
     packed = _packed(place, folder, yes=common["yes"], ask=common["upload"])
-    with Client.from_environment(site) as client:
-        group = common["group"] or job_builder.only_group(client, "--group")
-        job = job_builder.job(fields | what | packed | {"group": group}, maker="cli")
-        request = client.submit(job)
-        if request.notes:
-            note(f"{request.notebook} was repaired: {' '.join(request.notes)}")
-        waits = common["wait_for_end"] or common["follow"]
-        if not (waits and as_json):
-            _submitted(request, as_json=as_json, hint=not waits)
-        if waits:
-            sys.exit(wait_for(client, [request.id], None, as_json, follow=common["follow"]))
+    return fields | what | packed
 
 
 def _packed(place: WorkingFolder, folder: Path, *, yes: bool, ask: bool) -> dict[str, str]:

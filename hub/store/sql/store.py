@@ -44,6 +44,7 @@ from .calendar import SqlCalendar
 from .image_pins import SqlImagePins
 from .queue import Queue
 from .request_search import RequestSearch
+from .schedules import SqlSchedules
 from .tables.pool_rows import read_devices, read_groups, read_marks
 from .tables.request_rows import read_charged, read_ledger
 from .transactions import Transactions
@@ -55,7 +56,7 @@ from .usage.model_sums import ModelSums
 P = ParamSpec("P")
 
 
-class SqlStore(SqlCalendar, SqlImagePins):
+class SqlStore(SqlCalendar, SqlImagePins, SqlSchedules):
     """Implements ``hub.interfaces.store.Store`` on a database; created by ``open_store``.
 
     Safe to use from any thread. Several processes may open the same database.

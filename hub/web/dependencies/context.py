@@ -33,6 +33,7 @@ from ...sessions.held import HeldSessions
 from ...sessions.lifecycle import SessionLifecycle
 from ...usage.budgets import BudgetQueries
 from ...usage.reports import UsageReports
+from ...workflows.schedules import ScheduleService
 from ..live.dispatcher import ChangeDispatcher
 from ..live.event_streams import EventStreams
 from ..live.sse import Streams
@@ -55,6 +56,7 @@ class WebContext:
     requests: RequestQueries
     jobs: JobService
     resumption: Resumption
+    schedules: ScheduleService
     explanations: WaitExplanations
     termination: RequestTermination
     amendments: Amendments

@@ -37,6 +37,7 @@ from ...schemas.errors import PROBLEM_TYPE
 from ...schemas.grading import FeedbackIn, GradeIn, VerdictIn
 from ...schemas.images import PinIn
 from ...schemas.resume import ResumeIn
+from ...schemas.schedules import ScheduleChangeIn, ScheduleIn, ScheduleRunIn
 from .examples import ANSWER_EXAMPLES, BODY_EXAMPLES, problem_example
 
 _BODIES: tuple[type[BaseModel], ...] = (
@@ -62,6 +63,9 @@ _BODIES: tuple[type[BaseModel], ...] = (
     ReservationIn,
     ResumeIn,
     RosterIn,
+    ScheduleChangeIn,
+    ScheduleIn,
+    ScheduleRunIn,
     SessionIn,
     StartedIn,
     StopIn,

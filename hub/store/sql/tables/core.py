@@ -343,6 +343,33 @@ service_clock = Table(
     CheckConstraint("id = 1", name="one"),
 )
 
+# Jobs that the service submits by cron; ``job`` is the JSON text of the submission.
+schedules = Table(
+    "schedules",
+    metadata,
+    Column("number", Number, primary_key=True),
+    Column("id", String, nullable=False, unique=True),
+    Column("owner", String, nullable=False),
+    Column("group_name", String, nullable=False),
+    Column("what", Text, nullable=False),
+    Column("devices", Integer, nullable=False),
+    Column("cron", String, nullable=False),
+    Column("zone", String, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("idempotency_key", String, nullable=False),
+    Column("state", String, nullable=False),
+    Column("paused_why", Text, nullable=False),
+    Column("next_at", Double),
+    Column("last_due", Double),
+    Column("last_request", String, nullable=False),
+    Column("last_error", Text, nullable=False),
+    Column("missed", Integer, nullable=False),
+    Column("refusals", Integer, nullable=False),
+    Column("job", Text, nullable=False),
+    UniqueConstraint("owner", "idempotency_key"),
+    Index("schedules_due", "next_at"),
+)
+
 # The number of healthy devices from a time on; one row per change.
 capacity = Table(
     "capacity",

@@ -1,0 +1,83 @@
+"""Bodies of schedules."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from .base import In, Out
+from .requests import JobIn
+
+Cron = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=200,
+        description="Minute, hour, day of month, month, weekday; such as `0 6 * * 1-5`.",
+    ),
+]
+Zone = Annotated[
+    str, Field(min_length=1, max_length=64, description="Such as `Europe/Berlin` or `UTC`.")
+]
+Key = Annotated[str, Field(max_length=64)]
+
+
+class ScheduleIn(In):
+    """Body of ``POST /api/v1/schedules``: a job as in ``POST /requests``, and its times.
+
+    The files of the job are stored now. ``deadline`` is not accepted; ``idempotency_key`` is that
+    of the schedule, and the one of the job is ignored.
+    """
+
+    cron: Cron
+    zone: Zone = "UTC"
+    job: JobIn
+    idempotency_key: Key = ""
+
+
+class ScheduleChangeIn(In):
+    """Body of ``POST /api/v1/schedules/{id}/change``; omitted fields keep their values."""
+
+    cron: Cron | None = None
+    zone: Zone | None = None
+    state: Literal["active", "paused"] | None = None
+
+
+class ScheduleRunIn(In):
+    """Body of ``POST /api/v1/schedules/{id}/run``.
+
+    The same ``idempotency_key`` returns the first request.
+    """
+
+    idempotency_key: Key = ""
+
+
+class ScheduleOut(Out):
+    """A schedule; times are in seconds since the epoch.
+
+    ``last_error`` says why the job of the last time was refused. ``missed`` is the number of times
+    before ``last_due`` that passed while the service was not running, at most 1,000.
+    """
+
+    id: str
+    group: str
+    what: str
+    """The notebook or the command."""
+    devices: int
+    cron: str
+    zone: str
+    state: Literal["active", "paused"]
+    paused_why: str = ""
+    """Why the service paused it; empty if you did."""
+    created_at: float
+    next_at: float | None = None
+    """Null while it is paused."""
+    last_due: float | None = None
+    last_request: str = ""
+    last_error: str = ""
+    missed: int = 0
+
+
+class SchedulesOut(Out):
+    schedules: list[ScheduleOut]

@@ -1,0 +1,1 @@
+"""Schedules: submit stored jobs at the times of a cron expression."""
