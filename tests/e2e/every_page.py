@@ -378,6 +378,7 @@ NO_PAGES = {
     f"{SERVICE}/admin/use/live": "a part of the page about use and waits",
     f"{SERVICE}/admin/pool/live": "a part of the pool's page",
     f"{SERVICE}/static": "files",
+    f"{SERVICE}/static/figures": "files",
     f"{SERVICE}/static/theme.css": "a style sheet",
 }
 """Other routes that are read, and why they are not pages of their own."""
