@@ -101,7 +101,7 @@ _SERVICE_PAGES = (
         "notebook",
         "/requests/{request_id}/notebook",
         "student1",
-        "Scripts and external images",
+        "Scripts of the notebook do not run here",
         (LINK, "Download it"),
         at="/requests/{done}/notebook",
     ),

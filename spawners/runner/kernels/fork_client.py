@@ -138,7 +138,8 @@ def fork(
         _connect(connection, server)
         data = json.dumps(asdict(request)).encode() + b"\n"
         sent = socket.send_fds(connection, [data], [*outputs, theirs])
-        connection.sendall(data[sent:])
+        if sent < len(data):  # to send nothing fails as well where the server has refused already
+            connection.sendall(data[sent:])
         answer = _line(connection)
         refused = answer.get("refused")
         if refused is None:

@@ -534,15 +534,16 @@ def show_in_proc(request: ForkRequest, shown: tuple[str, ...]) -> None:
     _overwrite(first, last - first, words)
     with open("/proc/self/environ", "rb") as file:
         found = file.read()
-    values = request.environment
+    # An empty entry would look like the end.
+    values, filler = request.environment, b"_" * len(found)
     lines = [os.fsencode(f"{name}={values[name]}") for name in shown if name in values]
     at = 0
     for entry in found.split(b"\0"):
         name = os.fsdecode(entry.partition(b"=")[0])
         if name == SPACE:
-            _overwrite(environment + at, len(entry), b"\0".join(lines))
+            _overwrite(environment + at, len(entry), b"\0".join([*lines, filler])[: len(entry)])
         elif name in shown:
-            _overwrite(environment + at, len(entry), b"")
+            _overwrite(environment + at, len(entry), filler[: len(entry)])
         at += len(entry) + 1
 
 

@@ -55,7 +55,7 @@ def test_every_time_and_every_span_of_a_body_has_an_upper_bound() -> None:
         or (name in SPANS and not kind.get("maximum", inf) <= LONGEST)
     }
     # Admission compares the time limit of a job with that of its group.
-    assert unbounded == {"JobIn.seconds"}
+    assert unbounded == {"JobIn.seconds", "ResumeIn.seconds"}
 
 
 def test_the_latest_time_and_the_longest_span_stay_within_calendars_of_all_zones() -> None:
