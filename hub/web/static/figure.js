@@ -7,6 +7,7 @@
   const fail = (place, why) => {
     place.textContent = `This figure cannot be drawn (${why}). Download the notebook to see it.`;
   };
+  const libraryOf = (place) => place.getAttribute("data-library");
   const specification = (place) =>
     JSON.parse(place.querySelector("script[type='application/json']").textContent);
   const draw = {
@@ -25,27 +26,27 @@
   const answered = new Set();
   addEventListener("message", async ({ data, source }) => {
     if (source !== parent || !data) return;
-    if (data.ready) ask(); // the page did not listen yet when this frame asked first
-    if (!Object.hasOwn(draw, data.library)) return;
-    if (answered.has(data.library)) return;
-    answered.add(data.library);
-    for (const text of data.scripts || []) {
+    const { ready, library, scripts } = data;
+    if (ready) ask(); // the page did not listen yet when this frame asked first
+    if (!Object.hasOwn(draw, library) || answered.has(library)) return;
+    answered.add(library);
+    for (const text of scripts || []) {
       const script = document.createElement("script");
       script.nonce = nonce;
       script.textContent = text;
       document.head.append(script);
     }
-    for (const place of places.filter((one) => one.dataset.library === data.library)) {
+    for (const place of places.filter((one) => libraryOf(one) === library)) {
       try {
-        if (!data.scripts) throw new Error("its library could not be loaded");
-        await draw[data.library](place, specification(place));
+        if (!scripts) throw new Error("its library could not be loaded");
+        await draw[library](place, specification(place));
       } catch (error) {
         fail(place, `${error && error.message}`.slice(0, 500));
       }
     }
   });
   const ask = () => {
-    for (const library of new Set(places.map((place) => place.dataset.library))) {
+    for (const library of new Set(places.map(libraryOf))) {
       if (!answered.has(library)) parent.postMessage({ carrelFigure: library }, "*");
     }
   };
