@@ -78,7 +78,7 @@ def test_a_job_goes_on_after_the_cell_whose_variables_were_saved(context: Contex
     assert found.request is not None
     assert (found.request.resumes, found.request.seconds) == (old, 900)
     assert found.request.notebook == "train.ipynb"
-    # A repeated call with the same key makes no second job.
+    # A repeated call with the same key returns the first job.
     keyed = ResumeIn(idempotency_key="once")
     first, second = (Resumption(context).resume(STUDENT1, old, keyed) for _ in range(2))
     assert first.request is not None

@@ -124,7 +124,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
         "PATH": os.environ["PATH"],
         "HOME": str(home),
         "PYTHONPATH": str(packages),
-        "CARREL_LEASE": "of-nobody",
+        "CARREL_LEASE": "j-0.1",
     }
     made = Server(tmp_path / "server", packages, environment)
     made.folder.mkdir()
