@@ -82,10 +82,8 @@ class DueSchedules:
             return
         who = Identity(name=schedule.owner, admin=user.admin, groups=user.groups)
         times = CronTimes.parse(schedule.cron, schedule.zone)
-        served = self._served(schedule, first)
-        if served is not None:
-            outcome = served
-        else:
+        outcome = self._served(schedule, times, first)
+        if outcome is None:
             due, missed = times.newest(first, now)
             outcome = self._submit(who, schedule, due, missed)
         following = times.after(outcome.due)
@@ -120,7 +118,7 @@ class DueSchedules:
                 accepted="Run it less often, or shorten its job.",
             )
 
-    def _served(self, schedule: Schedule, first: float) -> Outcome | None:
+    def _served(self, schedule: Schedule, times: CronTimes, first: float) -> Outcome | None:
         """Return the outcome of a time from ``first`` on whose job was submitted before a crash."""
         jobs = RequestFilter(owner=schedule.owner, labels={LABEL: schedule.id}, limit=_NEWEST)
         keys = {
@@ -135,7 +133,6 @@ class DueSchedules:
         due, request_id = max(served, default=(0, ""))
         if due < first:
             return None
-        times = CronTimes.parse(schedule.cron, schedule.zone)
         _, missed = times.newest(first, due)
         return Outcome(due=float(due), request=request_id, missed=missed)
 

@@ -92,7 +92,7 @@ class ForkProvisioner(LocalProvisioner):
         environment = dict(options.get("env") or os.environ)
         command = [shutil.which(cmd[0], path=environment.get("PATH")) or cmd[0], *cmd[1:]]
         try:
-            server = Path(self.server) if self.server else self._shared(command[0], environment)
+            server = Path(self.server or shared_folder(command[0], environment) / SOCKET)
             with open(os.devnull, "rb") as null:
                 return await asyncio.to_thread(
                     fork,
@@ -112,9 +112,6 @@ class ForkProvisioner(LocalProvisioner):
                 folder = shared_folder(command[0], environment)
                 start_shared(folder, interpreter=command[0], environment=environment)
         return None
-
-    def _shared(self, interpreter: str, environment: Mapping[str, str]) -> Path:
-        return shared_folder(interpreter, environment) / SOCKET
 
 
 def split_command(command: Sequence[str]) -> tuple[list[str], list[str]] | None:

@@ -17,8 +17,8 @@ from queue import Empty
 from types import ModuleType
 from typing import Any
 
-from jupyter_core.utils import ensure_async, run_sync
-from nbclient.exceptions import CellExecutionError, DeadKernelError
+from jupyter_core.utils import run_sync
+from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 from nbformat.v4 import output_from_msg
 from papermill.clientwrap import PapermillNotebookClient
@@ -248,7 +248,7 @@ class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc
         """Load what an earlier attempt has saved; return the index of the first cell to execute."""
         attempt, manager = self.nb_man.attempt, self.nb_man
         self._install(snapshot_side, str(attempt.folder))
-        point = resume_point(attempt.folder, self.nb, attempt.order.job.from_cell)
+        point = resume_point(attempt.folder, self.nb, manager.numbers, attempt.order.job.from_cell)
         if not isinstance(point, str):
             problem = run_sync(self._load)(str(point.pickle))
             point = f"the saved variables cannot be loaded: {problem}" if problem else point
@@ -291,15 +291,10 @@ class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc
             try:
                 reply: dict[str, Any] = await self.kc._async_get_shell_msg(timeout=1)
             except Empty:
-                if not await self._async_kernel_lives():
-                    raise DeadKernelError("Kernel died") from None
+                await self._async_check_alive()
                 continue
             if reply["parent_header"].get("msg_id") == request:
                 return reply
-
-    async def _async_kernel_lives(self) -> bool:
-        assert self.km is not None
-        return bool(await ensure_async(self.km.is_alive()))
 
     def _await_snapshot(self) -> None:
         """Wait for the snapshot that is being written: its process ends with the kernel."""

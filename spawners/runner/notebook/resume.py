@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,12 +28,15 @@ class ResumePoint:
     left_out: dict[str, str]
 
 
-def resume_point(folder: Path, nb: NotebookNode, from_cell: int) -> ResumePoint | str:
+def resume_point(
+    folder: Path, nb: NotebookNode, numbers: Mapping[int, int], from_cell: int
+) -> ResumePoint | str:
     """Return where to go on, or why the notebook is executed from its first cell.
 
     Args:
         folder: the attempt's folder, with the files of an earlier attempt if there are any.
         nb: the notebook, with injected parameters.
+        numbers: number of each code cell, as users count them, by its index.
         from_cell: number of the first code cell to execute; 0: the one after the saved one.
     """
     snapshot = find(folder)
@@ -42,7 +46,7 @@ def resume_point(folder: Path, nb: NotebookNode, from_cell: int) -> ResumePoint 
         before = nbformat.read(folder / RESUMED_OUTPUT, as_version=4)  # type: ignore[no-untyped-call]
     except (OSError, ValueError, ValidationError, AttributeError) as error:
         return f"the executed notebook of the earlier attempt cannot be read: {error}"
-    start = _start(snapshot, nb, before, from_cell)
+    start = _start_of(from_cell, numbers) if from_cell else _start_after(snapshot, nb, before)
     if isinstance(start, str):
         return start
     return ResumePoint(
@@ -53,19 +57,12 @@ def resume_point(folder: Path, nb: NotebookNode, from_cell: int) -> ResumePoint 
     )
 
 
-def _start(
-    snapshot: VariableSnapshot, nb: NotebookNode, before: NotebookNode, from_cell: int
-) -> int | str:
-    if from_cell:
-        number = 0
-        for index, cell in enumerate(nb.cells):
-            if cell.cell_type == "code" and "injected-parameters" not in cell.metadata.get(
-                "tags", []
-            ):
-                number += 1
-                if number == from_cell:
-                    return index
-        return f"the notebook has no cell {from_cell}"
+def _start_of(from_cell: int, numbers: Mapping[int, int]) -> int | str:
+    found = [index for index, number in numbers.items() if number == from_cell]
+    return found[0] if found else f"the notebook has no cell {from_cell}"
+
+
+def _start_after(snapshot: VariableSnapshot, nb: NotebookNode, before: NotebookNode) -> int | str:
     if snapshot.index >= min(len(nb.cells), len(before.cells)):
         return "the notebook has fewer cells than before"
     for index in range(snapshot.index + 1):
