@@ -116,11 +116,25 @@ class Accounts:
             if changed.rowcount == 0:
                 raise self._unknown(connection, name)
             login_limits.succeed(connection, name, "")
-            connection.execute(sa.delete(password_resets).where(password_resets.c.name == name))
-            connection.execute(sa.insert(password_resets).values(name=name, reset_at=now))
+            _end_sign_ins(connection, name, now)
+
+    def set_admin(self, name: str, *, admin: bool) -> None:
+        """Set the role; the sign-ins of a former administrator are to be ended. Raises NotFound."""
+        name = usernames.parse_name(name)
+        with self._transaction() as connection:
+            changed = connection.execute(
+                sa.update(accounts).where(accounts.c.name == name).values(admin=admin)
+            )
+            if changed.rowcount == 0:
+                raise self._unknown(connection, name)
+            if not admin:
+                _end_sign_ins(connection, name, self._clock())
 
     def password_resets(self) -> Mapping[str, float]:
-        """Return the users whose earlier sign-ins are to be ended, and the times of the resets."""
+        """Return the users whose earlier sign-ins are to be ended, and since when.
+
+        Their password was reset, or they are no longer administrators.
+        """
         with self._transaction() as connection:
             rows = connection.execute(sa.select(password_resets))
             return {row.name: row.reset_at for row in rows}
@@ -238,6 +252,12 @@ def _begin_for_writing(connection: sa.Connection) -> None:
 
 def _row(connection: sa.Connection, name: str) -> sa.Row[tuple[object, ...]] | None:
     return connection.execute(sa.select(accounts).where(accounts.c.name == name)).first()
+
+
+def _end_sign_ins(connection: sa.Connection, name: str, now: float) -> None:
+    """Note that the authenticator has to end the earlier sign-ins of this user."""
+    connection.execute(sa.delete(password_resets).where(password_resets.c.name == name))
+    connection.execute(sa.insert(password_resets).values(name=name, reset_at=now))
 
 
 def _columns(hashed: Hash) -> dict[str, object]:

@@ -9,6 +9,7 @@ from ..accounts.usernames import normalise
 from ..errors import InvalidInput
 from ..groups.calendar import GroupCalendar, ReservationPreview
 from ..groups.quotas import GroupQuotas
+from ..groups.user_roles import UserRoles
 from ..groups.users import Users
 from ..inventory.maintenance import NodeMaintenance
 from ..records.identity import Identity, require_admin
@@ -21,6 +22,8 @@ from ..schemas.admin import (
     PasswordOut,
     PeopleOut,
     PersonIn,
+    PersonOut,
+    PersonRolesIn,
     QuarantineIn,
     QuotaTreeOut,
 )
@@ -109,6 +112,26 @@ class Administration:
         require_admin(who)
         password = self._people.add(body.name, admin=body.admin, groups=body.groups, who=who.name)
         return PasswordOut(name=normalise(body.name), password=password)
+
+    def person(self, who: Identity, name: str) -> PersonOut:
+        require_admin(who)
+        return self._people.one(name)
+
+    def set_roles(
+        self, who: Identity, name: str, body: PersonRolesIn, *, dry_run: bool = False
+    ) -> ConsequencesOut:
+        """Change groups and roles of a user and return the effect; a dry run saves nothing."""
+        require_admin(who)
+        c = self.context
+        roles = UserRoles(c.store, c.clock, c.hub, self.accounts)
+        change = roles.change(name, body, who=who.name)
+        effect = list(roles.sentences(change))
+        if effect and not dry_run:
+            roles.save(change, who=who.name)
+            c.notifier.notify()
+        return ConsequencesOut(
+            sentences=effect or ["Nothing changes."], saved=not dry_run, changes=bool(effect)
+        )
 
     def reset_password(self, who: Identity, name: str) -> PasswordOut:
         require_admin(who)

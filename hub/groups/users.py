@@ -70,6 +70,29 @@ class Users(AuditTrail):
             people.append(person)
         return PeopleOut(people=people, hub_away=away)
 
+    def one(self, name: str) -> PersonOut:
+        """Return one user. Raises NotFound if there is no such account, user or owner."""
+        account = self.accounts.find(name) if self.accounts else None
+        try:
+            user = self.hub.user(name, for_page=True)
+        except (NotFound, Unavailable):
+            user = None
+        which = RequestFilter(owner=name, states=LIVE, limit=_ALL)
+        with self.store.together():
+            used = self.store.usage(now=self.clock(), owner=name)
+            live, taught = len(self.store.requests(which)), self.store.taught_by(name)
+        if account is None and user is None and not used and not live and not taught:
+            raise NotFound(f"There is no user {name[:80]}.", accepted="See the list of people.")
+        return PersonOut(
+            name=name,
+            admin=bool((account and account.admin) or (user and user.admin)),
+            account=account is not None,
+            groups=sorted(user.groups) if user else [],
+            teaches=sorted(taught),
+            live=live,
+            device_seconds=round(sum(usage.total for usage in used), 3),
+        )
+
     def _teachers(self) -> Mapping[str, set[str]]:
         found: dict[str, set[str]] = {}
         for group in self.store.groups():
@@ -135,12 +158,9 @@ class Users(AuditTrail):
         if account is None:
             self._own.remove(name)  # raises NotFound, with the list of accounts
             return
-        admins = [other.name for other in self._own.all() if other.admin]
-        if admins == [name] and not force:
-            raise Conflict(
-                f"{name} is the last administrator of this site.",
-                accepted="Add another one first: carrel user add NAME --admin. "
-                "To remove the last one anyway: carrel user remove --force.",
+        if not force:
+            check_not_last_admin(
+                self._own, name, more=" To remove the last one anyway: carrel user remove --force."
             )
         self.store.remove_schedules_of(name)
         self._end_sessions(name, who)
@@ -200,3 +220,13 @@ class Users(AuditTrail):
                 accepted="Change users in the sign-in system of your site.",
             )
         return self.accounts
+
+
+def check_not_last_admin(accounts: Accounts, name: str, *, field: str = "", more: str = "") -> None:
+    """Raise Conflict if this is the only account of an administrator."""
+    if [other.name for other in accounts.all() if other.admin] == [name]:
+        raise Conflict(
+            f"{name} is the last administrator of this site.",
+            accepted=f"Add another one first: carrel user add NAME --admin.{more}",
+            field=field,
+        )

@@ -17,6 +17,7 @@ class AuditAction(StrEnum):
     TEACHERS_SET = "teachers set"
     MEMBER_ADD = "member add"
     MEMBER_REMOVE = "member remove"
+    ROLE_SET = "role set"
     ACCOUNT_ADD = "account add"
     ACCOUNT_REMOVE = "account remove"
     NEW_PASSWORD = "new password"  # noqa: S105  # the name of an action

@@ -104,6 +104,7 @@ RELATED: Mapping[AuditAction, frozenset[AuditAction]] = MappingProxyType(
         ),
         # A roster sets teachers without showing the quota.
         AuditAction.TEACHERS_SET: frozenset({AuditAction.TEACHERS_SET, AuditAction.GROUP_REMOVE}),
+        AuditAction.ROLE_SET: _MEMBERS | {AuditAction.ROLE_SET, AuditAction.ACCOUNT_REMOVE},
         AuditAction.ROSTER_SET: _MEMBERS | {AuditAction.ROSTER_SET, AuditAction.TEACHERS_SET},
         AuditAction.EXTEND: _ASSIGNMENT | {AuditAction.EXTEND},
     }
@@ -125,7 +126,7 @@ _PARTS: Mapping[AuditAction, str] = MappingProxyType(
 
 def same_thing(change: AuditEntry, other: AuditEntry) -> bool:
     """Return whether another change, of a related action, is about what this one changes."""
-    if other.action in _MEMBERS:
+    if other.action in _MEMBERS and change.action is not AuditAction.ROLE_SET:
         return _value(other, "group") == change.target
     name = _PARTS.get(change.action, "")
     mine, theirs = _value(change, name), _value(other, name)

@@ -78,6 +78,18 @@ class PersonIn(In):
     groups: list[PersonName] = Field(default_factory=list, max_length=100)
 
 
+class PersonRolesIn(In):
+    """Body of ``PUT /api/v1/people/{name}``: the groups and the role of a user.
+
+    Omitted fields keep their values. ``groups`` are those in which the user is a member; groups of
+    JupyterHub without a quota are not changed.
+    """
+
+    groups: Annotated[list[PersonName] | None, Field(max_length=1000)] = None
+    teaches: Annotated[list[PersonName] | None, Field(max_length=1000)] = None
+    admin: bool | None = None
+
+
 class QuotaOut(Out):
     """A group with the current usage of its members and subgroups.
 

@@ -64,7 +64,7 @@ from .dependencies.group_choices import GroupChoiceCache
 from .dependencies.head_requests import HeadRequests
 from .html import static_files
 from .html.filters import drawn_once, filters
-from .html.urls import server_url, wait_url
+from .html.urls import person_url, server_url, wait_url
 from .live.change_feed import ChangeFeed
 from .live.dispatcher import ChangeDispatcher
 from .live.event_streams import EventStreams
@@ -80,6 +80,7 @@ from .pages import usage as usage_pages
 from .pages.admin import admin as admin_pages
 from .pages.admin import calendar as calendar_pages
 from .pages.admin import images as image_pages
+from .pages.admin import people as people_pages
 from .pages.courses import assignment as assignment_pages
 from .pages.courses import courses as course_pages
 from .pages.courses import grading as grading_pages
@@ -107,6 +108,7 @@ _PAGES = (
     submit_pages.router,
     job_pages.router,
     admin_pages.router,
+    people_pages.router,
     calendar_pages.router,
     image_pages.router,
     grading_pages.router,
@@ -280,6 +282,7 @@ def _templates() -> Environment:
         messages=request_messages,
         units=units,
         usage_messages=usage_messages,
+        person_url=person_url,
         wait_url=wait_url,
         server_url=server_url,
         drawn=drawn_once(environment),

@@ -15,6 +15,8 @@ from ...schemas.admin import (
     PasswordOut,
     PeopleOut,
     PersonIn,
+    PersonOut,
+    PersonRolesIn,
     QuarantineIn,
     QuotaTreeOut,
 )
@@ -79,6 +81,31 @@ def add_person(
 ) -> PasswordOut:
     """The account gets a random password, which only this response contains."""
     return web.administration.add_person(who, body)
+
+
+@router.get("/people/{name}", summary="One user with groups, roles and usage")
+def person(web: Carrel, who: Reader, name: Person) -> PersonOut:
+    """As in the list of all users. Without an answer of JupyterHub, the groups are empty."""
+    return web.administration.person(who, name)
+
+
+@router.put(
+    "/people/{name}",
+    summary="Change the groups and the role of a user",
+    openapi_extra=body_of(PersonRolesIn),
+)
+def put_person(
+    web: Carrel,
+    who: Writer,
+    name: Person,
+    body: Annotated[PersonRolesIn, Depends(json_body(PersonRolesIn))],
+    dry_run: DryRun = False,
+) -> ConsequencesOut:
+    """Previews the effect of the change in sentences, and saves it unless `dry_run` is set.
+
+    Queued and running requests continue in a group that the user leaves.
+    """
+    return web.administration.set_roles(who, name, body, dry_run=dry_run)
 
 
 @router.post("/people/{name}/password", summary="Reset a password")

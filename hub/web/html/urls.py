@@ -1,4 +1,4 @@
-"""URLs of course pages, waiting pages and sessions."""
+"""URLs of course pages, pages of users, waiting pages and sessions."""
 
 from __future__ import annotations
 
@@ -28,6 +28,11 @@ def segment_of(server_name: str) -> str:
 def course_url(course: str, *steps: str) -> str:
     """Return the URL of a page of a course."""
     return f"{SERVICE_PREFIX}course/{'/'.join(quote(step, safe='') for step in (course, *steps))}"
+
+
+def person_url(name: str) -> str:
+    """Return the URL of a user's page for administrators."""
+    return f"{SERVICE_PREFIX}admin/person/{quote(name, safe='')}"
 
 
 def wait_url(server_name: str, wanted: str = "") -> str:

@@ -54,6 +54,12 @@ BODIES: dict[str, dict[str, dict[str, Any]]] = {
             "value": {"until": "2027-02-15"},
         }
     },
+    "PersonRolesIn": {
+        "move": {
+            "summary": "A member of another group, and no longer a teacher",
+            "value": {"groups": ["lab"], "teaches": []},
+        }
+    },
     "PersonIn": {
         "student": {
             "summary": "A student",

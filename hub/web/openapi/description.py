@@ -22,7 +22,7 @@ from ...schemas import (
     StartedIn,
     StopIn,
 )
-from ...schemas.admin import DrainIn, GroupIn, PersonIn, QuarantineIn
+from ...schemas.admin import DrainIn, GroupIn, PersonIn, PersonRolesIn, QuarantineIn
 from ...schemas.calendar import ReservationIn, TermIn
 from ...schemas.courses import (
     CloneIn,
@@ -56,6 +56,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     OpenSessionIn,
     OutageIn,
     PersonIn,
+    PersonRolesIn,
     PinIn,
     QuarantineIn,
     QuotesIn,

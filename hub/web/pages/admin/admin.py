@@ -1,4 +1,4 @@
-"""Pages for administrators: quota tree, people, nodes and devices, and the audit log."""
+"""Pages for administrators: quota tree, nodes and devices, and the audit log."""
 
 from __future__ import annotations
 
@@ -17,12 +17,9 @@ from ....records.identity import require_admin
 from ....schemas.admin import (
     ConsequencesOut,
     DrainIn,
-    PasswordOut,
-    PersonIn,
     QuarantineIn,
     QuotaOut,
 )
-from ....schemas.names import USER_LENGTH
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
 from ...dependencies.edit_versions import version_for
@@ -127,71 +124,6 @@ def _merged(
 def _group(web: WebContext, visitor: Visitor, name: str) -> QuotaOut | None:
     tree = web.administration.tree(visitor.identity)
     return next((group for group in tree.groups if group.name == name), None)
-
-
-# -- people -----------------------------------------------------------------------------------
-
-
-@router.get("/people")
-def people(web: Carrel, visitor: Guest) -> Response:
-    require_admin(visitor.identity)
-    return _people(web, visitor)
-
-
-@router.post("/people")
-def add_person(web: Carrel, visitor: Guest, fields: Form) -> Response:
-    require_admin(visitor.identity)
-    body = PersonIn(
-        name=fields.get("name", "").strip()[:USER_LENGTH] or "?",
-        admin=fields.get("admin") == "yes",
-        groups=[group[:64] for group in fields.get("groups", "").replace(",", " ").split()][:100],
-    )
-    try:
-        made = web.administration.add_person(visitor.identity, body)
-    except CarrelError as error:
-        return _people(web, visitor, error=error, filled=fields)
-    return _people(web, visitor, made=made)
-
-
-@router.post("/people/password")
-def reset_password(web: Carrel, visitor: Guest, fields: Form) -> Response:
-    require_admin(visitor.identity)
-    try:
-        made = web.administration.reset_password(visitor.identity, fields.get("name", ""))
-    except CarrelError as error:
-        return _people(web, visitor, error=error)
-    return _people(web, visitor, made=made)
-
-
-@router.post("/people/remove")
-def remove_person(web: Carrel, visitor: Guest, fields: Form) -> Response:
-    require_admin(visitor.identity)
-    try:
-        web.administration.remove_person(visitor.identity, fields.get("name", ""))
-    except CarrelError as error:
-        return _people(web, visitor, error=error)
-    return RedirectResponse(f"{ADMIN}/people", SEE_OTHER)
-
-
-def _people(
-    web: WebContext,
-    visitor: Visitor,
-    *,
-    made: PasswordOut | None = None,
-    error: CarrelError | None = None,
-    filled: Mapping[str, str] | None = None,
-) -> Response:
-    """Render the page; only this response contains the new password."""
-    page = web.render(
-        "admin/people.html",
-        version=version_for(web, filled, error),
-        found=web.administration.people(visitor.identity),
-        made=made,
-        error=error,
-        filled=filled or {},
-        **_around(web, visitor),
-    )
-    return html(page, error.http_status if error else 200)
 
 
 # -- nodes and devices ------------------------------------------------------------------------

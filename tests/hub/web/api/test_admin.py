@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import httpx
 import pytest
 
@@ -16,18 +18,19 @@ from carrel.hub.scheduling.model.snapshot import Group
 from carrel.hub.transitions import lifecycle
 from carrel.spawners.fake import FakeBackend
 
-from ...doubles import STUDENT1, TEACHER
+from ...doubles import STUDENT1, TEACHER, FakeHub
 from ...requests.samples import job
 from ..fakes import API, PREFIX
 from ..site import GROUP, Site, site
 
 __all__ = ["site"]
 
-READS = ["groups/tree", "people", "audit"]
+READS = ["groups/tree", "people", "people/admin", "audit"]
 CHANGES: list[tuple[str, str, dict[str, object] | None]] = [
     ("PUT", "groups/cs101", {**GROUP}),
     ("DELETE", "groups/cs101", None),
     ("POST", "people", {"name": "zoe"}),
+    ("PUT", "people/admin", {"admin": False}),
     ("POST", "people/admin/password", None),
     ("DELETE", "people/admin", None),
     ("PUT", "pool/local/drain", {}),
@@ -35,10 +38,12 @@ CHANGES: list[tuple[str, str, dict[str, object] | None]] = [
     ("PUT", "pool/SIM-0/quarantine", {"why": "x"}),
     ("DELETE", "pool/SIM-0/quarantine", None),
 ]
-PAGES = ["admin", "admin/live", "admin/people", "admin/pool", "admin/pool/live", "admin/audit"]
+PAGES = [
+    *("admin", "admin/live", "admin/people", "admin/person/admin"),
+    *("admin/pool", "admin/pool/live", "admin/audit"),
+]
 FORMS = [
-    *("admin/groups", "admin/groups/remove", "admin/people", "admin/people/password"),
-    *("admin/people/remove", "admin/pool"),
+    *("admin/groups", "admin/groups/remove", "admin/people", "admin/person/admin", "admin/pool"),
 ]
 
 
@@ -402,6 +407,91 @@ def test_a_new_password_is_on_the_page_once(site: Site) -> None:
     page = site.page().post(f"{PREFIX}admin/people", data={"name": "zoe", "groups": ""})
     assert "shown only once" in page.text
     assert "shown only once" not in site.page().get(f"{PREFIX}admin/people").text
+
+
+def test_a_user_moves_between_groups_on_their_page(site: Site) -> None:
+    site.api().put(f"{API}/groups/lab", json=GROUP)
+    JobService(site.context).submit(STUDENT1, job())
+    page, at = site.page(), f"{PREFIX}admin/person/student1"
+    assert 'value="cs101" checked' in page.get(at).text
+    fields = {"member": "lab", "teacher": "lab", "do": "preview"}
+    shown = page.post(at, data=fields)
+    assert re.findall(r"<li>(student1 .*?)</li>", shown.text) == [
+        "student1 becomes a member of lab.",
+        "student1 is no longer a member of cs101. 1 queued or running request there continue.",
+        "student1 becomes a teacher of lab.",
+    ]
+    assert site.context.hub.user("student1").groups == {"cs101"}
+
+    saved = page.post(at, data={**fields, "do": "save"})
+    assert (saved.status_code, saved.headers["location"]) == (303, at)
+    assert site.context.hub.user("student1").groups == {"lab"}
+    assert site.context.store.teachers("lab") == ("student1",)
+    actions = [line["action"] for line in site.api().get(f"{API}/audit").json()["changes"]]
+    assert actions[:3] == ["teachers set", "member remove", "member add"]
+    same = page.post(at, data={**fields, "do": "preview"}).text
+    assert "Nothing changes." in same
+    assert 'id="save"' not in same
+
+
+def test_an_account_becomes_an_administrator_and_back(site: Site) -> None:
+    site.api().post(f"{API}/people", json={"name": "zoe"})
+    done = site.api().put(f"{API}/people/zoe", json={"admin": True})
+    assert sentences(done) == [
+        "zoe becomes an administrator, within five minutes or with the next sign-in."
+    ]
+    found = site.accounts.find("zoe")
+    assert found is not None
+    assert found.admin
+    assert site.accounts.password_resets() == {}
+
+    site.page().post(f"{PREFIX}admin/person/zoe", data={"account": "yes", "do": "save"})
+    found = site.accounts.find("zoe")
+    assert found is not None
+    assert not found.admin
+    assert list(site.accounts.password_resets()) == ["zoe"], "their sign-ins end"
+    (line, *_) = site.api().get(f"{API}/audit").json()["changes"]
+    assert (line["action"], line["before"], line["after"]) == (
+        "role set",
+        {"admin": True},
+        {"admin": False},
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "says"),
+    [
+        ("admin", {"admin": False}, "admin is the last administrator of this site."),
+        ("student1", {"admin": True}, "student1 has no account of Carrel."),
+        ("student1", {"groups": ["cs102"]}, "There is no group cs102."),
+        ("student1", {"teaches": ["cs102"]}, "There is no group cs102."),
+        ("nemo", {"groups": ["cs101"]}, "no user nemo"),
+    ],
+)
+def test_roles_that_cannot_be_change_nothing(
+    site: Site, name: str, body: dict[str, object], says: str
+) -> None:
+    refused = site.api().put(f"{API}/people/{name}", json={"teaches": ["cs101"], **body})
+    assert refused.status_code in (404, 409)
+    assert says in refused.json()["detail"]
+    assert site.api().get(f"{API}/audit").json()["changes"] == []
+
+
+def test_groups_change_only_while_jupyterhub_answers(site: Site) -> None:
+    hub = site.context.hub
+    assert isinstance(hub, FakeHub)
+    hub.away = True
+    page = site.page()
+    assert page.get(f"{PREFIX}admin/person/admin").status_code == 200
+    fields = {"teacher": "cs101", "account": "yes", "admin": "yes", "do": "save"}
+    assert page.post(f"{PREFIX}admin/person/admin", data=fields).status_code == 503
+    assert site.context.store.teachers("cs101") == ("teacher",)
+
+
+def test_an_unknown_user_has_no_page(site: Site) -> None:
+    answer = site.page().get(f"{PREFIX}admin/person/nemo")
+    assert answer.status_code == 404
+    assert "There is no user nemo." in answer.text
 
 
 # -- other people's requests, and the list -----------------------------------------------------

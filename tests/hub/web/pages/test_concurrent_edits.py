@@ -165,15 +165,14 @@ def group(do: str) -> Edit:
     )
 
 
-def people(route: str, theirs: Change, says: str, before: Change = lambda _: None) -> Edit:
+def person(do: str, theirs: Change, says: str) -> Edit:
     return Edit(
-        route=f"admin/people{route}",
-        page=f"{PREFIX}admin/people",
-        to=f"{PREFIX}admin/people{route}",
-        fields={"name": "zoe"},
+        route="admin/person/{name}",
+        page=f"{PREFIX}admin/person/zoe",
+        fields={"do": do, "member": "cs101", "account": "yes"},
         theirs=theirs,
         says=says,
-        before=before,
+        before=post("people", name="zoe"),
     )
 
 
@@ -201,17 +200,18 @@ EDITS = [
         theirs=put("groups/cs101", **{**GROUP, "teachers": ["grace"]}),
         says="teachers: teacher → grace",
     ),
-    people("", post("people", name="zoe"), "account add of zoe by admin"),
-    people(
-        *("/password", post("people/zoe/password")),
-        says="new password of zoe by admin",
-        before=post("people", name="zoe"),
+    Edit(
+        route="admin/people",
+        page=f"{PREFIX}admin/people",
+        fields={"name": "zoe"},
+        theirs=post("people", name="zoe"),
+        says="account add of zoe by admin",
     ),
-    people(
-        *("/remove", post("people/zoe/password")),
-        says="new password of zoe by admin",
-        before=post("people", name="zoe"),
-    ),
+    person("preview", put("people/zoe", groups=["cs101"]), "member add of zoe by admin"),
+    person("save", put("people/zoe", admin=True), "administrator: no → yes"),
+    person("save", put("people/zoe", teaches=["cs101"]), "teachers: teacher → teacher, zoe"),
+    person("password", post("people/zoe/password"), "new password of zoe by admin"),
+    person("remove", post("people/zoe/password"), "new password of zoe by admin"),
     pool("preview", put("pool/SIM-0/quarantine", why="theirs"), "(theirs)"),
     pool("drain", put("pool/SIM-0/drain", why="theirs"), "(theirs)"),
     pool(

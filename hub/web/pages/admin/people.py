@@ -1,0 +1,160 @@
+"""The pages of users for administrators: all of them, and one with groups, roles and account."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from starlette.responses import RedirectResponse, Response
+
+from ....config.base_url import SERVICE_PREFIX
+from ....errors import CarrelError, InvalidInput
+from ....records.edits import ChangedMeanwhile
+from ....records.identity import require_admin
+from ....schemas.admin import ConsequencesOut, PasswordOut, PersonIn, PersonOut, PersonRolesIn
+from ....schemas.names import USER_LENGTH
+from ...dependencies.callers import Carrel
+from ...dependencies.context import WebContext
+from ...dependencies.edit_versions import version_for
+from ...dependencies.redirects import SEE_OTHER
+from ...dependencies.visitors import Form, Guest, Pairs, html
+from ...html.urls import person_url
+from ...security.access import Visitor
+
+PEOPLE = f"{SERVICE_PREFIX}admin/people"
+
+PersonName = Annotated[str, Path(max_length=USER_LENGTH)]
+router = APIRouter(include_in_schema=False, prefix="/admin")
+
+
+# -- all users --------------------------------------------------------------------------------
+
+
+@router.get("/people")
+def people(web: Carrel, visitor: Guest) -> Response:
+    require_admin(visitor.identity)
+    return _people(web, visitor)
+
+
+@router.post("/people")
+def add_person(web: Carrel, visitor: Guest, fields: Form) -> Response:
+    """Create an account, and show its password once."""
+    require_admin(visitor.identity)
+    body = PersonIn(
+        name=fields.get("name", "").strip()[:USER_LENGTH] or "?",
+        admin=fields.get("admin") == "yes",
+        groups=[group[:64] for group in fields.get("groups", "").replace(",", " ").split()][:100],
+    )
+    try:
+        made = web.administration.add_person(visitor.identity, body)
+    except CarrelError as error:
+        return _people(web, visitor, error=error, filled=fields)
+    return _people(web, visitor, made=made)
+
+
+def _people(
+    web: WebContext,
+    visitor: Visitor,
+    *,
+    made: PasswordOut | None = None,
+    error: CarrelError | None = None,
+    filled: Mapping[str, str] | None = None,
+) -> Response:
+    """Render the page; only this response contains the new password."""
+    page = web.render(
+        "admin/people.html",
+        version=version_for(web, filled, error),
+        found=web.administration.people(visitor.identity),
+        made=made,
+        error=error,
+        filled=filled or {},
+        who=visitor.identity,
+        csrf=web.caller_access.csrf.issue(visitor.session),
+    )
+    return html(page, error.http_status if error else 200)
+
+
+# -- one user ---------------------------------------------------------------------------------
+
+
+@router.get("/person/{name}")
+def person(web: Carrel, visitor: Guest, name: PersonName) -> Response:
+    require_admin(visitor.identity)
+    return _person(web, visitor, name)
+
+
+@router.post("/person/{name}")
+def change_person(web: Carrel, visitor: Guest, name: PersonName, pairs: Pairs) -> Response:
+    """Preview or save roles, reset the password or remove the account, depending on the button."""
+    require_admin(visitor.identity)
+    who, fields = visitor.identity, dict(pairs)
+    try:
+        match fields.get("do", ""):
+            case "preview" | "save" as do:
+                wanted = _roles(pairs)
+                effect = web.administration.set_roles(who, name, wanted, dry_run=do == "preview")
+                if effect.saved:
+                    return RedirectResponse(person_url(name), SEE_OTHER)
+                return _person(web, visitor, name, effect=effect, wanted=wanted, filled=fields)
+            case "password":
+                made = web.administration.reset_password(who, name)
+                return _person(web, visitor, name, made=made)
+            case "remove":
+                web.administration.remove_person(who, name)
+                return RedirectResponse(PEOPLE, SEE_OTHER)
+            case _:
+                raise InvalidInput(
+                    "The form contains no action.", accepted="Use the buttons on the page."
+                )
+    except CarrelError as error:
+        ticked = fields.get("do") in ("preview", "save") and not isinstance(error, ChangedMeanwhile)
+        kept = _roles(pairs) if ticked else None
+        return _person(web, visitor, name, error=error, wanted=kept, filled=fields)
+
+
+def _roles(pairs: list[tuple[str, str]]) -> PersonRolesIn:
+    """Return the ticked boxes. The role is omitted for users without an account of Carrel."""
+    fields = dict(pairs)
+    return PersonRolesIn(
+        groups=[value[:64] for name, value in pairs if name == "member"],
+        teaches=[value[:64] for name, value in pairs if name == "teacher"],
+        admin=fields.get("admin") == "yes" if "account" in fields else None,
+    )
+
+
+def _roles_of(person: PersonOut) -> PersonRolesIn:
+    return PersonRolesIn(groups=person.groups, teaches=person.teaches, admin=person.admin)
+
+
+def _person(
+    web: WebContext,
+    visitor: Visitor,
+    name: str,
+    *,
+    effect: ConsequencesOut | None = None,
+    made: PasswordOut | None = None,
+    wanted: PersonRolesIn | None = None,
+    error: CarrelError | None = None,
+    filled: Mapping[str, str] | None = None,
+) -> Response:
+    """Render the page; ``wanted`` are the roles that the user has ticked and not saved yet."""
+    version = version_for(web, filled, error)
+    found = web.administration.person(visitor.identity, name)
+    groups = [group.name for group in web.context.store.groups()]
+    page = web.render(
+        "admin/person.html",
+        version=version,
+        person=found,
+        groups=groups,
+        courses={each.course.name for each in web.courses.access.memberships(visitor.identity)},
+        other_groups=[each for each in found.groups if each not in groups],
+        ticked=wanted or _roles_of(found),
+        log=web.administration.audit_log.entries(visitor.identity, target=name, limit=10),
+        effect=effect,
+        made=made,
+        error=error,
+        who=visitor.identity,
+        csrf=web.caller_access.csrf.issue(visitor.session),
+    )
+    return html(page, error.http_status if error else 200)
