@@ -59,6 +59,7 @@ def prepare_runner(folder: Path) -> WarmRunner:
 
 def load_all() -> None:
     """Import what a notebook job needs, and compile and read what is kept for the next one."""
+    from ipykernel import kernelspec  # noqa: F401, PLC0415  # for the list of kernels
     from IPython.core import interactiveshell  # noqa: F401, PLC0415  # for kernel specs
     from jupyter_client.provisioning.factory import KernelProvisionerFactory  # noqa: PLC0415
     from nbformat.validator import get_validator  # noqa: PLC0415

@@ -30,7 +30,16 @@ KERNEL_SETTINGS: Final = ForkSettings(
         "ipykernel.zmqshell",
         "IPython.core.completerlib",
         "IPython.core.async_helpers",
+        # Each kernel imports these when it starts.
+        "IPython.core.debugger",
+        "IPython.core.logger",
+        "IPython.core.oinspect",
+        "IPython.extensions.storemagic",
+        "IPython.utils.wildcard",
+        "faulthandler",
+        "pwd",
         "sqlite3",
+        "tornado.platform.asyncio",
     ),
     shown=SHOWN,
 )
