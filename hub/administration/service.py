@@ -83,13 +83,21 @@ class Administration:
         self.calendar.remove_term(name, who=who.name)
         self.context.notifier.notify()
 
-    def preview_reservation(self, who: Identity, body: ReservationIn) -> ReservationPreview:
+    def preview_reservation(
+        self, who: Identity, body: ReservationIn, *, replaces: str = ""
+    ) -> ReservationPreview:
         require_admin(who)
-        return self.calendar.preview(body, who=who.name)
+        return self.calendar.preview(body, who=who.name, replaces=replaces)
 
     def reserve(self, who: Identity, body: ReservationIn) -> ReservationOut:
         require_admin(who)
         reservation = self.calendar.reserve(body, who=who.name)
+        self.context.notifier.notify()
+        return reservation
+
+    def change_reservation(self, who: Identity, name: str, body: ReservationIn) -> ReservationOut:
+        require_admin(who)
+        reservation = self.calendar.change_reservation(name, body, who=who.name)
         self.context.notifier.notify()
         return reservation
 

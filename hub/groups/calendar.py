@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import date, time
 from itertools import islice
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ..errors import InvalidInput, NotFound
 from ..records.audit import AuditAction
@@ -22,9 +21,11 @@ from ..schemas import NAME, parsers
 from ..schemas.calendar import ReservationIn, ReservationOut, TermOut
 from .membership import Membership
 
-WHEN_HELP = "Tue 10:00-12:00 Europe/Berlin, or 2026-12-01 10:00-12:00 Europe/Berlin for one day"
+WHEN_HELP = (
+    "Tue 10:00-12:00 Europe/Berlin, Mon,Wed for several days, or 2026-12-01 for a single one"
+)
 _WHEN = re.compile(
-    r"(?P<day>[A-Za-z]{3,9}|\d{4}-\d\d-\d\d)\s+(?P<begins>\d{1,2}:\d\d)\s*-\s*(?P<ends>\d{1,2}:\d\d)"
+    r"(?P<day>[A-Za-z]{3,9}(?:\s*,\s*[A-Za-z]{3,9})*|\d{4}-\d\d-\d\d)\s+(?P<begins>\d{1,2}:\d\d)\s*-\s*(?P<ends>\d{1,2}:\d\d)"
     r"\s+(?P<zone>[A-Za-z0-9_+/-]{1,64})"
 )
 _YEAR = 366 * 86400.0
@@ -44,6 +45,25 @@ class ReservationPreview:
     problems: tuple[str, ...]
     coming: tuple[ReservedSpan, ...]
     pool: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservationTimes:
+    """The times of a reservation as users type them: weekdays or a single day, and local hours."""
+
+    weekdays: tuple[int, ...]
+    single: date | None
+    begins: time
+    ends: time
+    zone: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservedTime:
+    """One occurrence of a reservation in a calendar, with its reason if the viewer may see it."""
+
+    span: ReservedSpan
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +136,49 @@ class GroupCalendar(AuditTrail):
         found = self.reservations()
         if not found or (who is not None and who.admin):
             return found
-        mine = membership.names(who, groups_of) | self.store.taught_by(who.name) if who else set()
+        mine = self._reasons_of(who, membership, groups_of)
         return [
             shown if shown.group in mine else shown.model_copy(update={"why": ""})
             for shown in found
         ]
 
-    def preview(self, body: ReservationIn, *, who: str) -> ReservationPreview:
-        """Return the consequences of a reservation. Raises what ``reserve`` raises."""
-        reservation, now = self._parsed("r-new", body), self.clock()
-        self._check_unchanged(AuditAction.RESERVE, reservation.group, who)
+    def occurrences_for(
+        self, who: Identity, membership: Membership, since: float, until: float
+    ) -> list[ReservedTime]:
+        """Return the occurrences between two moments as this viewer sees them, by start."""
+        known = self.store.reservations()
+        groups = {each.group for each in known}
+        mine = groups if who.admin else self._reasons_of(who, membership)
+        found = [
+            ReservedTime(span=span, why=each.why if each.group in mine else "")
+            for each in known
+            for span in each.occurrences(since, until)
+        ]
+        return sorted(found, key=lambda each: (each.span.starts_at, each.span.id))
+
+    def _reasons_of(
+        self,
+        who: Identity | None,
+        membership: Membership,
+        groups_of: Collection[str] | None = None,
+    ) -> Collection[str]:
+        """Return the groups whose reasons a viewer sees who is no administrator."""
+        if who is None:
+            return ()
+        return membership.names(who, groups_of) | self.store.taught_by(who.name)
+
+    def reservation(self, name: str) -> ReservationOut:
+        """Raises NotFound."""
+        return self._shown(self._known(name), self.clock())
+
+    def preview(self, body: ReservationIn, *, who: str, replaces: str = "") -> ReservationPreview:
+        """Return the consequences of a reservation. Raises what ``reserve`` raises.
+
+        ``replaces``: id of the reservation that it changes.
+        """
+        old = self._known(replaces) if replaces else None
+        reservation, now = self._parsed(replaces or "r-new", body, old), self.clock()
+        self._check_unchanged(AuditAction.RESERVE, reservation.group, who, before=_values_of(old))
         coming = tuple(islice(reservation.occurrences(now, now + _YEAR), _PREVIEWED))
         return ReservationPreview(
             problems=tuple(self._problems(reservation)), coming=coming, pool=self._pool
@@ -138,45 +191,68 @@ class GroupCalendar(AuditTrail):
     def reserve(self, body: ReservationIn, *, who: str) -> ReservationOut:
         """Create a reservation. Raises InvalidInput, or NotFound for an unknown group."""
         reservation = self._parsed(f"r-{secrets.token_hex(3)}", body)
-        values = _reservation_values(reservation)
-        change = self._change(AuditAction.RESERVE, reservation.group, who, after=values)
+        change = self._change(
+            AuditAction.RESERVE, reservation.group, who, after=_values_of(reservation)
+        )
         self.store.put_reservation(reservation, change=change)
         return self._shown(reservation, self.clock())
+
+    def change_reservation(self, name: str, body: ReservationIn, *, who: str) -> ReservationOut:
+        """Change a reservation; without a first day it keeps its own.
+
+        Raises:
+            NotFound: the reservation or the group does not exist.
+            InvalidInput: the times are invalid.
+        """
+        before = {"id": name}
+        self._check_unchanged(AuditAction.RESERVE, body.group, who, before=before)
+        old = self._known(name)
+        new = self._parsed(name, body, old)
+        if new != old:
+            change = self._change(
+                AuditAction.RESERVE, new.group, who, before=_values_of(old), after=_values_of(new)
+            )
+            self.store.put_reservation(new, change=change)
+        return self._shown(new, self.clock())
 
     def unreserve(self, name: str, *, who: str) -> None:
         """Delete a reservation. Raises NotFound."""
         self._check_unchanged(AuditAction.UNRESERVE, "", who, before={"id": name})
-        known = self.store.reservations()
-        before = next((reservation for reservation in known if reservation.id == name), None)
-        if before is None:
+        before = self._known(name)
+        change = self._change(AuditAction.UNRESERVE, before.group, who, before=_values_of(before))
+        self.store.remove_reservation(name, change=change)
+
+    def _known(self, name: str) -> Reservation:
+        found = next((each for each in self.store.reservations() if each.id == name), None)
+        if found is None:
             raise NotFound(
                 f"There is no reservation {name[:80]}.",
                 accepted="`carrel reserve ls` lists them with their ids.",
             )
-        values = _reservation_values(before)
-        change = self._change(AuditAction.UNRESERVE, before.group, who, before=values)
-        self.store.remove_reservation(name, change=change)
+        return found
 
-    def _parsed(self, name: str, body: ReservationIn) -> Reservation:
+    def _parsed(
+        self, name: str, body: ReservationIn, old: Reservation | None = None
+    ) -> Reservation:
         self.store.group(body.group)
-        weekday, single, begins, ends, zone = read_when(body.when)
-        today = date.fromtimestamp(self.clock())
-        first = single or (day(body.first, "first") if body.first else today)
-        if single is None and not body.until:
+        times = read_when(body.when)
+        today = old.first if old else date.fromtimestamp(self.clock())
+        first = times.single or (day(body.first, "first") if body.first else today)
+        if times.single is None and not body.until:
             raise InvalidInput(
                 "A weekly reservation needs a last day.",
                 accepted="A date such as 2027-02-15.",
                 field="until",
             )
-        last = single or day(body.until, "until")
+        last = times.single or day(body.until, "until")
         reservation = Reservation(
             id=name,
             group=body.group,
             devices=body.devices,
-            weekday=weekday,
-            begins=begins,
-            ends=ends,
-            zone=zone,
+            weekdays=times.weekdays,
+            begins=times.begins,
+            ends=times.ends,
+            zone=times.zone,
             first=first,
             last=last,
             why=body.why.strip(),
@@ -228,34 +304,37 @@ class GroupCalendar(AuditTrail):
         )
 
 
-def read_when(text: str) -> tuple[int | None, date | None, time, time, str]:
-    """Parse the time of a reservation into weekday or single day, start, end and time zone.
+def read_when(text: str) -> ReservationTimes:
+    """Parse the times of a reservation, ``Mon,Wed 10:00-12:00 Europe/Berlin``.
 
     Raises:
         InvalidInput: the text has another form, or the time zone is unknown.
     """
     found = _WHEN.fullmatch(text.strip())
-    accepted = f"Such as: {WHEN_HELP}."
+    refused = InvalidInput(
+        f"{text[:80]!r} is not a time.", accepted=f"Such as: {WHEN_HELP}.", field="when"
+    )
     if found is None:
-        raise InvalidInput(f"{text[:80]!r} is not a time.", accepted=accepted, field="when")
-    named = found["day"][:3].title()
+        raise refused
+    named = {name.strip()[:3].title() for name in found["day"].split(",")}
+    weekly = named <= set(WEEKDAYS)
     try:
-        single = None if named in WEEKDAYS else day(found["day"], "when")
+        single = None if weekly else day(found["day"], "when")
         begins, ends = (time.fromisoformat(found[part].zfill(5)) for part in ("begins", "ends"))
     except ValueError:
-        raise InvalidInput(
-            f"{text[:80]!r} is not a time.", accepted=accepted, field="when"
-        ) from None
+        raise refused from None
     try:
-        ZoneInfo(found["zone"])
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InvalidInput(
-            f"There is no time zone {found['zone']!r}.",
-            accepted="A name such as Europe/Berlin, or UTC.",
-            field="when",
-        ) from None
-    weekday = WEEKDAYS.index(named) if single is None else None
-    return weekday, single, begins, ends, found["zone"]
+        parsers.time_zone(found["zone"])
+    except InvalidInput as error:
+        error.field = "when"
+        raise
+    return ReservationTimes(
+        weekdays=tuple(n for n, name in enumerate(WEEKDAYS) if weekly and name in named),
+        single=single,
+        begins=begins,
+        ends=ends,
+        zone=found["zone"],
+    )
 
 
 def day(text: str, field: str) -> date:
@@ -274,7 +353,9 @@ def _values(term: Term) -> dict[str, Json]:
     return {"first": term.first.isoformat(), "last": term.last.isoformat()}
 
 
-def _reservation_values(reservation: Reservation) -> dict[str, Json]:
+def _values_of(reservation: Reservation | None) -> dict[str, Json]:
+    if reservation is None:
+        return {}
     return {
         "id": reservation.id,
         "devices": reservation.devices,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from ..groups.calendar import GroupCalendar
+from ..groups.calendar import GroupCalendar, ReservedTime
 from ..groups.membership import Membership, viewer_of
 from ..interfaces.store import Store
 from ..records.identity import Identity, Viewer
@@ -39,6 +39,10 @@ class PoolQueries:
         ``groups_of``: the viewer's groups where they are known already.
         """
         return self.calendar.reservations_for(who, self.membership, groups_of=groups_of)
+
+    def reserved_times(self, who: Identity, since: float, until: float) -> list[ReservedTime]:
+        """Return the occurrences of reservations between two moments, as this viewer sees them."""
+        return self.calendar.occurrences_for(who, self.membership, since, until)
 
     def pool(self, who: Identity | None, *, groups_of: Collection[str] | None = None) -> PoolOut:
         """Return the devices and the next reservations; ``groups_of`` as in ``reservations``."""

@@ -66,7 +66,7 @@ class Reservation:
     """Devices reserved for a group, once or every week.
 
     Attributes:
-        weekday: 0 for Monday; None: only on ``first``.
+        weekdays: 0 for Monday, in order; none: only on ``first``.
         begins, ends: local times in ``zone``; an end that is not after the start is on the next
             day.
         first, last: the first and last day, both included.
@@ -75,7 +75,7 @@ class Reservation:
     id: str
     group: str
     devices: int
-    weekday: int | None
+    weekdays: tuple[int, ...]
     begins: time
     ends: time
     zone: str
@@ -85,9 +85,9 @@ class Reservation:
 
     @property
     def when(self) -> str:
-        """``Tue 10:00-12:00 Europe/Berlin``."""
-        day = self.first.isoformat() if self.weekday is None else WEEKDAYS[self.weekday]
-        return f"{day} {self.begins:%H:%M}-{self.ends:%H:%M} {self.zone}"
+        """``Tue 10:00-12:00 Europe/Berlin``; several days are ``Mon,Wed``."""
+        days = ",".join(WEEKDAYS[day] for day in self.weekdays) or self.first.isoformat()
+        return f"{days} {self.begins:%H:%M}-{self.ends:%H:%M} {self.zone}"
 
     def occurrences(self, since: float, until: float) -> Iterator[ReservedSpan]:
         """Yield the occurrences between two moments, in order.
@@ -100,7 +100,7 @@ class Reservation:
         day = max(self.first, datetime.fromtimestamp(since, zone).date() - _DAY)
         end = min(self.last, datetime.fromtimestamp(until, zone).date())
         while day <= end:
-            if self.weekday in (None, day.weekday()):
+            if not self.weekdays or day.weekday() in self.weekdays:
                 next_day = day + _DAY if self.ends <= self.begins else day
                 starts_at = moment_of(day, self.begins, zone)
                 ends_at = moment_of(next_day, self.ends, zone)

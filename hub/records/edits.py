@@ -132,6 +132,8 @@ def same_thing(change: AuditEntry, other: AuditEntry) -> bool:
     mine, theirs = _value(change, name), _value(other, name)
     if change.action is AuditAction.UNRESERVE:
         return mine == theirs
+    if change.action is AuditAction.RESERVE and "id" in change.before:
+        return change.before["id"] == _value(other, "id")
     if mine is not None and theirs is not None and mine != theirs:
         return False
     everywhere = change.action is AuditAction.OUTAGE and "" in (change.target, other.target)

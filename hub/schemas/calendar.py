@@ -56,9 +56,9 @@ class TermsOut(Out):
 class ReservationIn(In):
     """Body of ``POST /api/v1/reservations``.
 
-    ``when`` is a weekday or a date, two local times, and their time zone. With a weekday, the
-    reservation is weekly; it then requires ``until``, its last day, and starts on ``first``, by
-    default today.
+    ``when`` is a weekday, several (``Mon,Wed``) or a date, two local times, and their time zone.
+    With weekdays, the reservation is weekly; it then requires ``until``, its last day, and starts
+    on ``first``, by default today.
     """
 
     group: Annotated[str, Field(min_length=1, max_length=64)]

@@ -7,6 +7,7 @@ import re
 from datetime import UTC, datetime, tzinfo
 from math import inf, isfinite
 from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import JsonValue
 
@@ -106,6 +107,18 @@ def check_moment(at: float, text: str, accepted: str) -> float:
             f"The time {text[:40]!r} is not between the years 1970 and 2999.", accepted=accepted
         )
     return at
+
+
+def time_zone(name: str) -> ZoneInfo:
+    """Return a time zone by its name. Raises InvalidInput with the field ``zone``."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InvalidInput(
+            f"There is no time zone {name[:80]!r}.",
+            accepted="A name such as Europe/Berlin, or UTC.",
+            field="zone",
+        ) from None
 
 
 def day(text: str) -> float:

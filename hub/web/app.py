@@ -73,12 +73,13 @@ from .monitoring.metrics import Metrics
 from .monitoring.readiness import Check, Readiness, check_loop
 from .monitoring.request_log import Tracing
 from .openapi import description
+from .pages import calendar as calendar_pages
 from .pages import desk as desk_pages
 from .pages import login as login_pages
 from .pages import sessions as session_pages
 from .pages import usage as usage_pages
 from .pages.admin import admin as admin_pages
-from .pages.admin import calendar as calendar_pages
+from .pages.admin import calendar as admin_calendar_pages
 from .pages.admin import images as image_pages
 from .pages.admin import people as people_pages
 from .pages.courses import assignment as assignment_pages
@@ -110,6 +111,7 @@ _PAGES = (
     admin_pages.router,
     people_pages.router,
     calendar_pages.router,
+    admin_calendar_pages.router,
     image_pages.router,
     grading_pages.router,
     login_pages.router,

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
 from ..errors import InvalidInput
+from ..schemas import parsers
 
 FIELDS: Final = 5
 MOST_COUNTED: Final = 1000
@@ -33,14 +34,7 @@ class CronTimes:
     @classmethod
     def parse(cls, expression: str, zone: str) -> CronTimes:
         """Check an expression and the name of a time zone. Raises InvalidInput."""
-        try:
-            place = ZoneInfo(zone)
-        except (ZoneInfoNotFoundError, ValueError, OSError):
-            raise InvalidInput(
-                f"There is no time zone {zone[:80]!r}.",
-                accepted="A name such as Europe/Berlin, or UTC.",
-                field="zone",
-            ) from None
+        place = parsers.time_zone(zone)
         parts = expression.split()
         times = cls(" ".join(parts), place)
         if len(parts) != FIELDS or not times._has_any():

@@ -61,6 +61,19 @@ def reserve(
     return web.administration.reserve(who, body)
 
 
+@router.put(
+    "/reservations/{name}", summary="Change a reservation", openapi_extra=body_of(ReservationIn)
+)
+def change_reservation(
+    web: Carrel,
+    who: Writer,
+    name: Name,
+    body: Annotated[ReservationIn, Depends(json_body(ReservationIn))],
+) -> ReservationOut:
+    """Its id stays; without ``first`` it keeps its first day."""
+    return web.administration.change_reservation(who, name, body)
+
+
 @router.delete("/reservations/{name}", status_code=204, summary="Remove a reservation")
 def unreserve(web: Carrel, who: Writer, name: Name) -> None:
     """The reserved devices become available to all groups again."""

@@ -103,7 +103,7 @@ reservations = Table(
     Column("id", String, primary_key=True),
     Column("group_name", ForeignKey("groups.name"), nullable=False),
     Column("devices", Integer, nullable=False),
-    Column("weekday", Integer),
+    Column("weekdays", String, nullable=False),
     Column("begins", String, nullable=False),
     Column("ends", String, nullable=False),
     Column("zone", String, nullable=False),

@@ -3,90 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from starlette.responses import RedirectResponse, Response
 
 from ....config.base_url import SERVICE_PREFIX
 from ....errors import CarrelError, InvalidInput
 from ....groups.calendar import ReservationPreview
 from ....records.identity import require_admin
-from ....schemas import parsers
-from ....schemas.calendar import ReservationIn, TermIn
+from ....schemas.calendar import TermIn
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
 from ...dependencies.edit_versions import version_for
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Form, Guest, html
-from ...forms.fields import read
+from ...forms.reservation import ReservationForm
 from ...security.access import Visitor
 
 CALENDAR = f"{SERVICE_PREFIX}admin/calendar"
-
-
-class _Entry(Protocol):
-    def __call__(self, name: str, most: int = 100) -> str: ...
 
 
 router = APIRouter(include_in_schema=False, prefix="/admin/calendar")
 
 
 @router.get("")
-def calendar(web: Carrel, visitor: Guest) -> Response:
+def calendar(
+    web: Carrel, visitor: Guest, edit: Annotated[str, Query(max_length=64)] = ""
+) -> Response:
+    """Show all terms and reservations; ``edit`` is the id of a reservation to change."""
     require_admin(visitor.identity)
-    return _page(web, visitor)
+    try:
+        form = _opened(web, edit)
+    except CarrelError as error:
+        return _page(web, visitor, error=error)
+    return _page(web, visitor, form=form)
+
+
+def _opened(web: WebContext, edit: str) -> ReservationForm:
+    if not edit:
+        return ReservationForm()
+    return ReservationForm.of(web.administration.calendar.reservation(edit))
 
 
 @router.post("")
 def change(web: Carrel, visitor: Guest, fields: Form) -> Response:
     """Save, remove or preview a term or a reservation, depending on the button."""
     require_admin(visitor.identity)
+    form = ReservationForm()
+    if fields.get("do") in ("preview", "reserve"):
+        form = ReservationForm.filled(fields)
     try:
         if fields.get("do") == "preview":
-            body = _reservation(_entries(fields))
-            effect = web.administration.preview_reservation(visitor.identity, body)
-            return _page(web, visitor, effect=effect, filled=fields)
-        _do(web, visitor, fields)
+            effect = web.administration.preview_reservation(
+                visitor.identity, form.body(), replaces=form.id
+            )
+            return _page(web, visitor, effect=effect, filled=fields, form=form)
+        _do(web, visitor, fields, form)
     except CarrelError as error:
-        return _page(web, visitor, error=error, filled=fields)
+        return _page(web, visitor, error=error, filled=fields, form=form)
     return RedirectResponse(CALENDAR, SEE_OTHER)
 
 
-def _do(web: WebContext, visitor: Visitor, fields: Mapping[str, str]) -> None:
-    entry = _entries(fields)
-    who, name = visitor.identity, entry("name", 64)
+def _do(
+    web: WebContext, visitor: Visitor, fields: Mapping[str, str], form: ReservationForm
+) -> None:
+    who, name = visitor.identity, fields.get("name", "").strip()[:64]
     match fields.get("do", ""):
         case "term":
-            body = TermIn(first=entry("first", 10), last=entry("last", 10))
-            web.administration.put_term(who, name.lower(), body)
+            first, last = (fields.get(day, "").strip()[:10] for day in ("first", "last"))
+            web.administration.put_term(who, name.lower(), TermIn(first=first, last=last))
         case "remove-term":
             web.administration.remove_term(who, name)
+        case "reserve" if form.id:
+            web.administration.change_reservation(who, form.id, form.body())
         case "reserve":
-            web.administration.reserve(who, _reservation(entry))
+            web.administration.reserve(who, form.body())
         case "unreserve":
             web.administration.unreserve(who, name)
         case _:
             raise InvalidInput(
                 "The form contains no action.", accepted="Use the buttons on the page."
             )
-
-
-def _entries(fields: Mapping[str, str]) -> _Entry:
-    def entry(name: str, most: int = 100) -> str:
-        return fields.get(name, "").strip()[:most]
-
-    return entry
-
-
-def _reservation(entry: _Entry) -> ReservationIn:
-    return ReservationIn(
-        group=entry("group", 64) or "?",
-        devices=read(lambda text: parsers.devices(text, least=1), entry("devices"), "devices"),
-        when=entry("when"),
-        until=entry("until", 10),
-        why=entry("why", 500),
-    )
 
 
 def _page(
@@ -96,13 +94,15 @@ def _page(
     effect: ReservationPreview | None = None,
     error: CarrelError | None = None,
     filled: Mapping[str, str] | None = None,
+    form: ReservationForm | None = None,
 ) -> Response:
     page = web.render(
         "admin/calendar.html",
         version=version_for(web, filled, error),
         terms=web.administration.calendar.terms(),
         reservations=web.pool.reservations(visitor.identity),
-        groups=[group.name for group in web.context.store.groups()],
+        groups=[(group.name, group.name) for group in web.context.store.groups()],
+        form=form or ReservationForm(),
         effect=effect,
         error=error,
         filled=filled or {},

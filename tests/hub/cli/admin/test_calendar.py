@@ -82,6 +82,13 @@ def test_a_class_is_reserved_listed_and_removed(state: StateFolder) -> None:
     assert audited(state)[:2] == [AuditAction.UNRESERVE, AuditAction.RESERVE]
 
 
+def test_a_reservation_has_several_weekdays_in_order(state: StateFolder) -> None:
+    when = ("--when", "Thu, monday 10:00-12:00 UTC", "--until", "2099-02-15")
+    carrel("reserve", "cs101", "--devices", "1", *when)
+    (row,) = carrel("reserve", "ls", "--json").splitlines()
+    assert json.loads(row)["when"] == "Mon,Thu 10:00-12:00 UTC"
+
+
 def test_a_dry_run_reserves_nothing(state: StateFolder) -> None:
     said = carrel("reserve", "cs101", "--devices", "8", *TUESDAYS, "--dry-run")
     assert "Nothing was reserved." in said
@@ -96,6 +103,7 @@ def test_a_dry_run_reserves_nothing(state: StateFolder) -> None:
         (["cs101", "--when", "Tue 10:00-25:00 UTC", "--until", "2099-01-01"], "is not a time"),
         (["cs101", "--when", "Tue 10:00-12:00 Europe/Atlantis", "--until", "2099-01-01"], "zone"),
         (["cs101", "--when", "Tue 10:00-12:00 ../etc", "--until", "2099-01-01"], "is not a time"),
+        (["cs101", "--when", "Tue,Day 10:00-12:00 UTC", "--until", "2099-01-01"], "is not a date"),
         (["cs101", "--when", "Tue 10:00-12:00 UTC"], "needs a last day"),
         (["cs101", "--when", "Tue 10:00-12:00 UTC", "--until", "2020-01-01"], "does not occur"),
         (["cs101", "--when", "2020-01-01 10:00-12:00 UTC"], "does not occur"),

@@ -526,7 +526,7 @@ def test_reservations_and_deadlines_of_the_site_are_kept(tmp_path: Path) -> None
                 id="r-1",
                 group="course",
                 devices=2,
-                weekday=None,
+                weekdays=(),
                 begins=time(0, 10),
                 ends=time(1, 0),
                 zone="UTC",

@@ -27,7 +27,7 @@ MONDAYS_AT_TEN = Reservation(
     id="r-1",
     group="course",
     devices=2,
-    weekday=0,
+    weekdays=(0,),
     begins=time(10),
     ends=time(12),
     zone="UTC",
@@ -88,15 +88,15 @@ def test_running_jobs_stay_counted_when_reservations_are_recomputed() -> None:
         asked("b", "lab", 30 * DAY, 3 * DAY, user="bob"),
         *(asked(f"c{n}", "lab", 31.5 * DAY + n, DAY, user="eve") for n in range(2)),
     )
-    tuesdays = replace(MONDAYS_AT_TEN, weekday=6, devices=0)
+    tuesdays = replace(MONDAYS_AT_TEN, weekdays=(6,), devices=0)
     found = ran(played(CARREL, jobs, place(tuesdays)))
     assert found["c0"] == [(31.5 * 24, 32.5 * 24)]
     assert found["c1"] == [(32.5 * 24, 33.5 * 24)]
 
 
 def test_a_job_longer_than_every_gap_between_reservations_never_starts() -> None:
-    always = replace(MONDAYS_AT_TEN, weekday=None, last=date(2100, 1, 1))
-    daily = [replace(always, id=f"r{n}", weekday=n) for n in range(7)]
+    always = replace(MONDAYS_AT_TEN, weekdays=(), last=date(2100, 1, 1))
+    daily = [replace(always, id=f"r{n}", weekdays=(n,)) for n in range(7)]
     jobs = (asked("a", "lab", 0, HOUR), asked("b", "lab", HOUR, 2 * DAY))
     found = played(CARREL, jobs, place(*daily))
     assert (ran(found), [run.job.id for run in found.held_back]) == ({"a": [(0, 1)]}, ["b"])

@@ -201,6 +201,23 @@ class TestSteps:
         }
         store.close()
 
+    def test_reservations_keep_their_weekday(self, database: Path) -> None:
+        """r0028: a reservation can have several."""
+        _at_revision(database, "r0021")
+        for name, weekday in (("monday", 0), ("once", None)):
+            _execute(
+                database,
+                "INSERT INTO reservations VALUES (?, 'lab', 1, ?, '10:00:00', '12:00:00', 'UTC',"
+                " '2026-11-02', '2026-11-02', '')",
+                (name, weekday),
+            )
+        store = open_store(database)
+        assert {each.id: each.weekdays for each in store.reservations()} == {
+            "monday": (0,),
+            "once": (),
+        }
+        store.close()
+
     def test_times_beyond_the_upper_bound_are_brought_down_to_it(self, database: Path) -> None:
         """r0019: a deadline of 1e300 broke the pages that show it."""
         _at_revision(database, "r0018")

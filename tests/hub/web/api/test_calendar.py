@@ -24,6 +24,20 @@ CLASS = {
 }
 
 
+TYPED = {
+    "group": "cs101",
+    "devices": "2",
+    "on-Tue": "yes",
+    "first": "2026-01-01",
+    "until": "2026-02-15",
+    "begins": "10:00",
+    "ends": "12:00",
+    "zone": "Europe/Berlin",
+    "why": "The lab class.",
+}
+"""The same reservation as the fields of the page."""
+
+
 @pytest.fixture(autouse=True)
 def in_january(site: Site) -> None:  # the fixture
     site.clock.now = 1_767_600_000.0  # 2026-01-05
@@ -94,8 +108,8 @@ def test_the_page_makes_and_removes_both(site: Site) -> None:
         return page.post(f"{PREFIX}admin/calendar", data=fields).status_code
 
     assert post(do="term", name="Winter", first="2025-10-12", last="2026-02-15") == 303
-    reserved = {**CLASS, "devices": "2", "do": "reserve"}
-    assert post(**{name: str(value) for name, value in reserved.items()}) == 303
+    reserved = {**TYPED, "do": "reserve"}
+    assert post(**reserved) == 303
     shown = page.get(f"{PREFIX}admin/calendar").text
     assert "winter (now)" in shown
     assert "Tue 10:00-12:00 Europe/Berlin" in shown
@@ -103,10 +117,7 @@ def test_the_page_makes_and_removes_both(site: Site) -> None:
     assert post(do="unreserve", name=each.id) == 303
     assert post(do="remove-term", name="winter") == 303
     assert (site.context.store.reservations(), site.context.store.terms()) == ((), ())
-    assert post(do="reserve", group="cs101", devices="many", when="x") == 400
-    wrong = page.post(f"{PREFIX}admin/calendar", data={**reserved, "when": "at ten"})
-    assert wrong.status_code == 400
-    assert "at ten" in wrong.text
+    assert post(**{**reserved, "devices": "many"}) == 400
 
 
 @pytest.mark.parametrize(("more", "opened"), [({}, 0), ({"guaranteed": 2}, 1)])
@@ -135,11 +146,22 @@ def test_an_invalid_budget_is_refused_beside_its_field(
     assert "Invalid budget" in wrong.text
 
 
+WRONG = (
+    ("devices", "none"),
+    ("first", "tomorrow"),
+    ("until", ""),
+    ("until", "2025-12-31"),
+    ("begins", "at ten"),
+    ("ends", ""),
+    ("zone", "Mars/Base"),
+)
+
+
 def test_a_reservation_has_a_preview(site: Site) -> None:
     page = site.page()
 
     def asked(**fields: str) -> tuple[int, str]:
-        form = {"do": "preview", **{name: str(value) for name, value in CLASS.items()}, **fields}
+        form = {"do": "preview", **TYPED, **fields}
         answer = page.post(f"{PREFIX}admin/calendar", data=form)
         return answer.status_code, answer.text
 
@@ -152,10 +174,59 @@ def test_a_reservation_has_a_preview(site: Site) -> None:
     assert "The pool has 2 devices, enough" in said
     assert 'value="The lab class."' in html, "what was filled in stays"
     assert "It reserves 3 devices; the pool has 2." in asked(devices="3")[1]
-    for wrong in ({"devices": "none"}, {"when": "at ten"}, {"until": ""}):
-        status, html = asked(**wrong)
+    for name, entered in WRONG:
+        status, html = asked(**{name: entered})
         assert status == 400
-        assert 'aria-invalid="true"' in html
+        (field,) = (each for each in check_page(html).all("input") if "aria-invalid" in each)
+        assert (field["name"], field["value"]) == (name, entered), "beside it, as it was typed"
     assert site.context.store.reservations() == ()
     site.api().post(f"{API}/reservations", json=CLASS)
     assert "At its first time 2 of 2 devices are reserved already." in asked()[1]
+
+
+def test_a_reservation_is_changed_and_keeps_its_id(site: Site) -> None:
+    made = site.api().post(f"{API}/reservations", json=CLASS).json()
+    page = site.page()
+    opened = page.get(f"{PREFIX}admin/calendar?edit={made['id']}").text
+    shown = {str(each.get("id")): each.get("value") for each in check_page(opened).all("input")}
+    for name in ("devices", "first", "until", "begins", "ends", "zone", "why"):
+        assert shown[f"reserve-{name}"] == TYPED[name]
+    fields = {**TYPED, "name": made["id"], "on-Thu": "yes", "devices": "1", "first": ""}
+    preview = page.post(f"{PREFIX}admin/calendar", data={**fields, "do": "preview"})
+    assert "enough for its first time" in preview.text, "it does not compete with itself"
+    saved = page.post(f"{PREFIX}admin/calendar", data={**fields, "do": "reserve"})
+    assert saved.status_code == 303
+    (now,) = site.api().get(f"{API}/reservations").json()["reservations"]
+    changed = {"when": "Tue,Thu 10:00-12:00 Europe/Berlin", "devices": 1}
+    assert now == {**made, **changed}
+    again = site.api().put(f"{API}/reservations/{made['id']}", json={**CLASS, "why": "Moved."})
+    assert (again.status_code, again.json()["when"]) == (200, CLASS["when"])
+    for path, status in (("r-none", 404), (made["id"], 400)):
+        refused = site.api().put(f"{API}/reservations/{path}", json={**CLASS, "when": "at ten"})
+        assert refused.status_code == status
+    assert page.get(f"{PREFIX}admin/calendar?edit=r-none").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("who", "seen", "links"),
+    [(STUDENT1, "The lab class.", 0), (STRANGER, "", 0), (None, "The lab class.", 4)],
+)
+def test_the_calendar_shows_reservations_on_their_days(
+    site: Site, who: Identity | None, seen: str, links: int
+) -> None:
+    page = site.page(who) if who else site.page()
+    assert "No devices are reserved in this month" in page.get(f"{PREFIX}calendar").text
+    site.api().post(f"{API}/reservations", json=CLASS)
+    html = page.get(f"{PREFIX}calendar").text
+    check_page(html)
+    assert "January 2026" in html
+    assert html.count("10:00 to 12:00") == 4, "the Tuesdays of January after today's"
+    assert html.count("?edit=") == links
+    assert html.count(seen or "10:00 to") == 4
+    week = page.get(f"{PREFIX}calendar?show=week&day=2026-01-13&zone=America/New_York").text
+    assert "12 Jan to 18 Jan 2026" in week
+    assert "04:00 to 06:00" in week
+    for query in ("zone=Mars/Base", "day=tomorrow", "day=3000-01-01"):
+        wrong = page.get(f"{PREFIX}calendar?{query}")
+        assert wrong.status_code == 400
+        assert query.partition("=")[2] in wrong.text, "what was typed"

@@ -41,6 +41,14 @@ ROSTER = "student,section\nstudent1,blue\nstudent2,\nben,\n"
 DUE = "2027-03-01 18:00 Europe/Berlin"
 EXTENSION = {"person": "student1", "seconds": 3600}
 RESERVATION = {"group": "cs101", "devices": 1, "when": "2027-01-20 10:00-12:00 UTC"}
+TYPED_RESERVATION = {
+    "group": "cs101",
+    "devices": "1",
+    "first": "2027-01-20",
+    "begins": "10:00",
+    "ends": "12:00",
+    "zone": "UTC",
+}
 OUTAGE = {"starts_at": 1_800_000_000.0, "ends_at": 1_800_003_600.0, "course": "cs101"}
 
 Change = Callable[[Site], object]
@@ -61,6 +69,12 @@ def delete(path: str, who: Identity = ADMIN) -> Change:
 def changed(answer: httpx.Response) -> httpx.Response:
     assert answer.is_success, answer.text
     return answer
+
+
+def change_reservation(site: Site) -> None:
+    (found,) = site.context.store.reservations()
+    body = {**RESERVATION, "devices": 2}
+    changed(site.api().put(f"{API}/reservations/{found.id}", json=body))
 
 
 def unreserve(site: Site) -> None:
@@ -108,7 +122,7 @@ class Edit:
 
     @property
     def id(self) -> str:
-        return f"{self.route} {self.fields.get('do', '')}"
+        return f"{self.route} {self.fields.get('do', '')} {self.fields.get('name', '')}".strip()
 
 
 def teach(do: str, theirs: Change, says: str, before: Change = lambda _: None, **more: str) -> Edit:
@@ -247,11 +261,17 @@ EDITS = [
             do,
             post("reservations", **RESERVATION),
             "reserve of cs101 by admin",
-            group="cs101",
-            devices="1",
-            when="2027-01-20 10:00-12:00 UTC",
+            **TYPED_RESERVATION,
         )
         for do in ("preview", "reserve")
+    ),
+    calendar(
+        "reserve",
+        change_reservation,
+        "devices: 1 → 2",
+        post("reservations", **RESERVATION),
+        name="RESERVATION",
+        **TYPED_RESERVATION,
     ),
     calendar(
         *("unreserve", unreserve, "unreserve of cs101 by admin"),
