@@ -8,9 +8,9 @@ are repaired, with a sentence for each kind of repair.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import nbformat
 from nbformat import NotebookNode, ValidationError
@@ -19,6 +19,7 @@ from ..errors import InvalidInput
 from ..records.json_value import parse_json
 from .notebook_repair import DEFAULT_KERNEL, FORMAT, MALFORMED, PYTHON, NotebookRepair, Raw
 
+INJECTED_TAG: Final = "injected-parameters"
 _OLDEST: Final = 2
 """No release of IPython wrote format 1, and nbformat duplicates its cells."""
 
@@ -71,6 +72,20 @@ def notebook_text(node: NotebookNode) -> str:
     except UnicodeEncodeError:  # a lone surrogate, which only a JSON escape can represent
         text = nbformat.writes(node, ensure_ascii=True)  # type: ignore[no-untyped-call]
     return text
+
+
+def code_cell_numbers(cells: Iterable[Mapping[str, Any]]) -> dict[int, int]:
+    """Map the index of each code cell to its number, from 1, as users count them.
+
+    The cell with the injected parameters is papermill's own: it has no number.
+    """
+    code_cells = [
+        index
+        for index, cell in enumerate(cells)
+        if cell.get("cell_type") == "code"
+        and INJECTED_TAG not in ((cell.get("metadata") or {}).get("tags") or ())
+    ]
+    return {index: number for number, index in enumerate(code_cells, start=1)}
 
 
 def resolve_kernel(wanted: str, installed: Collection[str]) -> str | None:

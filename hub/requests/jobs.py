@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from ..admission import job_fields
 from ..admission.request_factory import RequestFactory
@@ -16,6 +15,7 @@ from ..records.requests import RequestRecord
 from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind, PriorityClass
 from ..schemas import JobIn, NotebookIn, RequestOut
+from . import outputs
 from .access import RequestAccess
 from .presenter import RequestPresenter
 
@@ -80,10 +80,11 @@ def same_job(record: RequestRecord, files: Files) -> JobIn:
         raise NotFound(f"{record.id} is a grading run: start it again from its course.")
     notebook, archive = None, ""
     if job.notebook_name:
-        content = _read(files.input_path(record.id), record.id).decode()
-        notebook = NotebookIn(name=job.notebook_name, content=content)
+        text = outputs.submitted(files, record).decode()
+        notebook = NotebookIn(name=job.notebook_name, content=text)
     if job.archive:
-        archive = base64.b64encode(_read(files.archive_path(record.id), record.id)).decode()
+        content = outputs.read_submitted(files.archive_path(record.id), record.id)
+        archive = base64.b64encode(content).decode()
     return JobIn.model_validate(
         {
             **job_fields.body_fields(job),
@@ -100,13 +101,3 @@ def same_job(record: RequestRecord, files: Files) -> JobIn:
             "labels": dict(record.labels),
         }
     )
-
-
-def _read(path: Path, request_id: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise NotFound(
-            f"The files of {request_id} were deleted.",
-            accepted="Submit the notebook or the files again.",
-        ) from None

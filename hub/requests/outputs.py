@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import NotFound
@@ -36,6 +37,28 @@ def notebook(storage: Files, record: RequestRecord) -> tuple[str, bytes]:
         if content is not None:
             return record.job.output_name, content
     raise NotFound(f"{record.id} has no output notebook yet: it is {record.state}.")
+
+
+def submitted(storage: Files, record: RequestRecord) -> bytes:
+    """Return the submitted notebook.
+
+    Raises:
+        NotFound: the request has none, or its files were deleted.
+    """
+    if record.job is None or not record.job.notebook_name:
+        raise NotFound(f"{record.id} has no notebook.")
+    return read_submitted(storage.input_path(record.id), record.id)
+
+
+def read_submitted(path: Path, request_id: str) -> bytes:
+    """Return a file that was stored with a request. Raises NotFound."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise NotFound(
+            f"The files of {request_id} were deleted.",
+            accepted="Submit the notebook or the files again.",
+        ) from None
 
 
 def files(storage: Files, record: RequestRecord) -> tuple[int, OutputFiles]:

@@ -145,6 +145,10 @@ class RequestQueries:
         """Return the name and the content of the output notebook."""
         return outputs.notebook(self.context.files, self._visible(who, request_id))
 
+    def submitted(self, who: Identity, request_id: str) -> bytes:
+        """Return the submitted notebook. Raises NotFound."""
+        return outputs.submitted(self.context.files, self._visible(who, request_id))
+
     def files_of(self, who: Identity, request_id: str) -> FilesOut:
         """List the output files of the newest attempt that has any."""
         record = self._visible(who, request_id)

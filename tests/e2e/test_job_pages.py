@@ -57,8 +57,11 @@ for step in range(41):
     time.sleep(0.02)
 hold("halfway")"""
 FILE = """\
+from IPython.display import Latex, Markdown
 with open(os.path.join(os.environ["CARREL_OUTPUT_DIR"], "result & more.txt"), "w") as f:
     f.write("found it")
+print("\\x1b[32mgreen\\x1b[0m", flush=True)
+display(Latex(r"$\\frac{1}{2}$"), Markdown("**bold** $x^2$ <script>1</script>"))
 hold("written")"""
 ERROR = 'raise ValueError("<i>no</i> such rate")'
 SLOW = """\
@@ -230,7 +233,13 @@ def everything_is_there_once(page: Page) -> None:
     bar = cell(page, 5).locator(".stream-stderr")
     expect(bar).to_have_count(1)
     expect(bar).to_have_text(re.compile(r"^\s*40%[^\n]*40/100[^\n]*$"))
+    expect(cell(page, 2).locator(".source-code")).to_contain_text("for turn in range(rounds)")
+    told = cell(page, 6)
+    expect(told.locator(".ansi-green")).to_have_text("green")
+    expect(told.locator("math mfrac")).to_be_visible()
+    expect(told.locator(".rich strong")).to_have_text("bold")
     expect(cell(page, 7).locator(".traceback")).to_have_count(1)
+    expect(page.locator("#request-state .cause a")).to_have_attribute("href", "#cell-1-7")
     expect(page.locator(".cell-failed")).to_have_count(1)
     moves = page.locator(".moves li .move-state").all_inner_texts()
     assert len(moves) == len(set(moves))

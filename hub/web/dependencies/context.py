@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -34,6 +34,7 @@ from ...sessions.lifecycle import SessionLifecycle
 from ...usage.budgets import BudgetQueries
 from ...usage.reports import UsageReports
 from ...workflows.schedules import ScheduleService
+from ..html.notebook_cells import NotebookCellCache
 from ..live.dispatcher import ChangeDispatcher
 from ..live.event_streams import EventStreams
 from ..live.sse import Streams
@@ -82,6 +83,7 @@ class WebContext:
     settings: Settings
     templates: Environment
     clock: Clock
+    notebook_cells: NotebookCellCache = field(default_factory=NotebookCellCache)
 
     def render(self, template: str, **values: object) -> str:
         """Render a page or a part of one."""

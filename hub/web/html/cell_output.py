@@ -1,9 +1,10 @@
 """Cell outputs on pages: text as text, everything else in a sandbox.
 
-Outputs are untrusted. Text is escaped; an image is an ``<img>`` whose URL returns only images; HTML
-is in an ``<iframe sandbox>`` whose response forbids scripts, also when it is opened directly. An
-interactive figure runs its own script when a reader opens it: in a frame without an origin and
-without a network.
+Outputs are untrusted. Text is escaped, and its ANSI colours become classes (``ansi.py``). Markdown
+and LaTeX become HTML without scripts and styles (``markdown.py``, ``latex.py``). An image is an
+``<img>`` whose URL returns only images. HTML is in an ``<iframe sandbox>`` whose response forbids
+scripts, also when it is opened directly. An interactive figure runs its own script when a reader
+opens it: in a frame without an origin and without a network.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from markupsafe import Markup
 from pydantic import JsonValue
 
 from ...attempts.figures import (
@@ -28,15 +30,19 @@ from ...attempts.notebook_format import read_notebook
 from ...errors import InvalidInput
 from ...records.json_value import Json
 from ...supervisor import figure_libraries
+from . import latex
+from .ansi import coloured, is_blank, plain
 from .drawn_figure import can_be_drawn, figure_in_output
 from .frame_style import Theme, output_style
+from .markdown import NO_HTML, markdown_html
 
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _SVG = "image/svg+xml"
 _HTML = "text/html"
-_TEXTS = ("text/markdown", "text/latex", "text/plain", "application/json")
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_MARKDOWN, _LATEX = "text/markdown", "text/latex"
+_TEXTS = (_MARKDOWN, _LATEX, "text/plain", "application/json")
+_HEADINGS_FROM = 5
+"""Below the headings of the notebook's own Markdown."""
 _ROW = re.compile(r"<tr[\s>]", re.IGNORECASE)
 _FRAME_HEIGHTS = (6 * 16, 26 * 16)
 _ROW_HEIGHT = 28
@@ -74,6 +80,7 @@ class OutputForm(StrEnum):
 
     STREAM = "stream"
     TEXT = "text"
+    RICH = "rich"
     IMAGE = "image"
     FRAME = "frame"
     FIGURE = "figure"
@@ -87,7 +94,8 @@ class Shown:
     Attributes:
         event_id: id of its event, which is part of its address.
         name: for a stream, stdout or stderr.
-        text: for images and frames, the alternative text.
+        text: with its ANSI colours; for images and frames, the alternative text.
+        html: Markdown or LaTeX as HTML that is safe within the page.
         overwrites: its first line replaces the last line of the stream before it.
         renderer: for an interactive figure, the library that draws it.
         height: for a frame, in pixels: a frame without scripts cannot report its own.
@@ -98,6 +106,7 @@ class Shown:
     event_id: int
     name: str = ""
     text: str = ""
+    html: Markup = NO_HTML
     overwrites: bool = False
     renderer: str = ""
     height: int = 0
@@ -110,7 +119,7 @@ def shown(event_id: int, output: JsonValue) -> Shown | None:
         return None
     match output.get("output_type"):
         case "stream":
-            text, overwrites = settle(plain(_text(output.get("text"))))
+            text, overwrites = settle(coloured(_text(output.get("text"))))
             name = "stderr" if output.get("name") == "stderr" else "stdout"
             return Shown(
                 form=OutputForm.STREAM,
@@ -123,7 +132,7 @@ def shown(event_id: int, output: JsonValue) -> Shown | None:
             trace = output.get("traceback")
             lines = trace if isinstance(trace, list) else []
             text = "\n".join(_text(line) for line in lines) or _text(output.get("evalue"))
-            return Shown(form=OutputForm.ERROR, event_id=event_id, text=plain(text))
+            return Shown(form=OutputForm.ERROR, event_id=event_id, text=coloured(text))
         case "display_data" | "execute_result" | "update_display_data":
             data = output.get("data")
             if not isinstance(data, dict):
@@ -220,9 +229,12 @@ def _display(event_id: int, data: Mapping[str, JsonValue]) -> Shown | None:
         if mime in data:
             left_out = sorted(other for other in data if other not in _TEXTS)
             note = f"Not shown here: {', '.join(left_out)}." if left_out else ""
-            return Shown(
-                form=OutputForm.TEXT, event_id=event_id, text=plain(_text(data[mime])), note=note
-            )
+            text = _text(data[mime])
+            if mime in (_MARKDOWN, _LATEX):
+                return Shown(
+                    form=OutputForm.RICH, event_id=event_id, html=_rich(mime, text), note=note
+                )
+            return Shown(form=OutputForm.TEXT, event_id=event_id, text=coloured(text), note=note)
     if not data:
         return None
     return Shown(
@@ -277,9 +289,10 @@ def figure_in(notebook: bytes, digest_of_html: str) -> str:
     return ""
 
 
-def plain(text: str) -> str:
-    """Remove colours and control characters; keep line breaks, tabs and carriage returns."""
-    return _CONTROLS.sub("", _ESCAPES.sub("", text))
+def _rich(mime: str, text: str) -> Markup:
+    if mime == _LATEX:
+        return latex.output_html(text)
+    return markdown_html(text, headings_from=_HEADINGS_FROM)
 
 
 def settle(text: str) -> tuple[str, bool]:
@@ -297,7 +310,8 @@ def join(before: str, after: Shown) -> str:
 
 
 def _last(line: str) -> str:
-    return next((part for part in reversed(line.split("\r")) if part), "")
+    parts = line.split("\r")
+    return next((part for part in reversed(parts) if not is_blank(part)), "") or parts[-1]
 
 
 def _frame_height(html: str) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -31,11 +32,13 @@ from ...messages.timed_text import (
 from ...records.audit import AuditEntry
 from ...schemas import DeviceOut, RequestOut
 from ...schemas.admin import ChangeOut
+from .ansi import ansi_html
 
 Show = Literal["clock", "coming", "seconds", "day", "date", "in", "left", "ago"]
 _STEP = 1024
 _SIZES = ("KiB", "MiB", "GiB", "TiB")
 _DATE = "%d %b %Y %H:%M UTC"
+_CELL = re.compile(r"\bcell ([1-9][0-9]*)\b")
 _WITHOUT_SCRIPT = {"date": _DATE, "day": _DATE, "seconds": "%H:%M:%S UTC"}
 
 
@@ -99,6 +102,16 @@ def title(request: RequestOut) -> str:
     )
 
 
+def cause_html(request: RequestOut) -> Markup:
+    """Return the cause of the end of a job, with a link to the cell that it names."""
+    message = request.cause.message if request.cause is not None else ""
+    named = _CELL.search(message) if request.notebook and request.lease is not None else None
+    if named is None or request.lease is None:
+        return escape(message)
+    link = Markup('<a href="#cell-{}-{}">{}</a>').format(request.lease.epoch, named[1], named[0])
+    return escape(message[: named.start()]) + link + escape(message[named.end() :])
+
+
 def pairs(values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the items in order."""
     return tuple(values.items())
@@ -143,12 +156,14 @@ def free_by_model(devices: Collection[DeviceOut]) -> list[str]:
 
 def filters() -> Mapping[str, Callable[..., object]]:
     return {
+        "ansi": ansi_html,
         "moment": moment,
         "dated": dated,
         "expected": expected_start,
         "start": expected_start_or_unknown,
         "reasons": timed_reasons,
         "badge": badge,
+        "cause_html": cause_html,
         "standing": standing,
         "duration": units.duration,
         "free_by_model": free_by_model,

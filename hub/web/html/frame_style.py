@@ -13,10 +13,14 @@ Theme = Literal["light", "dark"]
 _COOKIE = "carrel-theme"
 _COLOURS = {
     "light": {"ink": "#1b2733", "ground": "#ffffff", "code": "#f5f6f8", "line": "#d9dee4",
-              "soft": "#586572"},
+              "soft": "#586572", "red": "#9b2226", "green": "#1c6b3f", "yellow": "#7a5200",
+              "blue": "#17567c", "magenta": "#7a2a7a", "cyan": "#0b5a64", "mark": "#dcedf8"},
     "dark": {"ink": "#e6eaee", "ground": "#1d232a", "code": "#14181d", "line": "#363f49",
-             "soft": "#a3aeb9"},
-}  # fmt: skip  # two short rows of colours
+             "soft": "#a3aeb9", "red": "#ffa8a8", "green": "#8fdcab", "yellow": "#f3cc7b",
+             "blue": "#9ad2f5", "magenta": "#e8b3f0", "cyan": "#86dfe6", "mark": "#12344a"},
+}  # fmt: skip  # short rows of colours
+
+_ANSI = ("red", "green", "yellow", "blue", "magenta", "cyan")
 
 
 def theme_of(request: Request) -> Theme:
@@ -38,6 +42,9 @@ def notebook_style(theme: Theme) -> str:
         "body{margin:1rem;font-size:15px;line-height:1.5}"
         "pre{white-space:pre-wrap;overflow-wrap:anywhere;margin:.3rem 0}"
         f".highlight,.input_area{{background:{c['code']};border-radius:.3rem;padding:.4rem .6rem}}"
+        + "".join(f".ansi-{name}{{color:{c[name]}}}" for name in _ANSI)
+        + f".ansi-grey{{color:{c['soft']}}}.ansi-mark{{background:{c['mark']};color:{c['ink']}}}"
+        ".ansi-bold{font-weight:700}.ansi-underline{text-decoration:underline}"
         f".prompt,.jp-InputPrompt,.jp-OutputPrompt{{color:{c['soft']};font:12px monospace}}"
     )
 

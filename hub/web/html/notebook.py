@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from jinja2 import TemplateError
+from jinja2 import TemplateError, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup
+from nbformat import NotebookNode
 
+from ...attempts.figures import HTML
 from ...attempts.notebook_format import read_notebook
 from ...errors import InvalidInput, TooLarge
+from . import latex
+from .ansi import ansi_html, coloured
 from .drawn_figure import figure_script, place_figures
 from .frame_style import Theme, notebook_style
+from .markdown import markdown_html
 
+_LATEX = "text/latex"
 _MOST_BYTES = 4 * 1024 * 1024
 _INVALID = (
     AttributeError,
@@ -40,9 +48,12 @@ def notebook_page(name: str, content: bytes, theme: Theme, nonce: str = "") -> s
         )
     exporter = HTMLExporter(template_name="basic", sanitize_html=False)  # type: ignore[no-untyped-call]
     exporter.embed_images = False
+    exporter.register_filter("ansi2html", _printed)  # type: ignore[no-untyped-call]
+    exporter.register_filter("markdown2html", _markdown)  # type: ignore[no-untyped-call]
     try:
         placed = place_figures(content) if nonce else None
         node = read_notebook(name, placed or content).node
+        _draw_formulas(node)
         body, _ = exporter.from_notebook_node(node)
     # Templates fail on MIME types that have a value of another type.
     except _INVALID as error:
@@ -52,3 +63,22 @@ def notebook_page(name: str, content: bytes, theme: Theme, nonce: str = "") -> s
     head = f"<meta charset=utf-8><title>Notebook</title><style>{notebook_style(theme)}</style>"
     script = figure_script(nonce) if placed else ""
     return f"<!doctype html><html lang=en>{head}{body}{script}"
+
+
+def _printed(text: str) -> Markup:
+    return ansi_html(coloured(text))
+
+
+@pass_context
+def _markdown(context: Context, source: str) -> Markup:
+    cell = context.get("cell", {})
+    return markdown_html(source, cell.get("attachments"))
+
+
+def _draw_formulas(node: NotebookNode) -> None:
+    """Replace LaTeX outputs by MathML: the frame has no script that would draw them."""
+    for cell in node.cells:
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if isinstance(data.get(_LATEX), str):
+                data.setdefault(HTML, str(latex.output_html(data[_LATEX])))

@@ -155,10 +155,21 @@
   const join = (output) => {
     const before = output.previousElementSibling;
     if (!before || before.dataset.stream !== output.dataset.stream) return;
-    let text = before.textContent;
-    if ("over" in output.dataset) text = text.slice(0, text.lastIndexOf("\n") + 1);
-    before.textContent = (text + output.textContent).slice(-KEPT);
+    if ("over" in output.dataset) dropLastLine(before);
+    before.append(...output.childNodes);
+    while (before.textContent.length > KEPT) before.firstChild.remove();
     output.remove();
+  };
+  // Its parts are texts, and elements with a text in a colour.
+  const dropLastLine = (printed) => {
+    for (let part = printed.lastChild; part; part = printed.lastChild) {
+      const end = part.textContent.lastIndexOf("\n") + 1;
+      if (end) {
+        part.textContent = part.textContent.slice(0, end);
+        return;
+      }
+      part.remove();
+    }
   };
   // Keep as many outputs for each cell as a newly loaded page shows.
   const OUTPUTS = 100;

@@ -26,6 +26,7 @@ from papermill.engines import NBClientEngine, NotebookExecutionManager, papermil
 from papermill.execute import remove_error_markers
 from papermill.log import logger
 
+from ....hub.attempts.notebook_format import code_cell_numbers
 from ....hub.attempts.snapshots import WRITING
 from ....hub.records.json_value import Json
 from ....hub.records.requests import CauseCode
@@ -43,7 +44,6 @@ ENGINE = "carrel-runner"
 """``carrel`` is the engine that submits a job, in extensions/papermill."""
 AUTOSAVE_SECONDS = 5
 _WRITING_SECONDS, _STOPPING_SECONDS, _LOOK_SECONDS = 10.0, 0.5, 0.01
-INJECTED_TAG = "injected-parameters"
 
 
 class Stopped(Exception):
@@ -58,7 +58,7 @@ class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # paperm
     def __init__(self, nb: NotebookNode, attempt: NotebookState) -> None:
         super().__init__(nb, progress_bar=False, autosave_cell_every=AUTOSAVE_SECONDS)
         self.attempt = attempt
-        self.numbers = _numbers(nb)
+        self.numbers = code_cell_numbers(nb.cells)
         self.current: int | None = None
         self.done = 0
         self.outputs = CellOutputs(attempt.order.limits, attempt.reporter.cut)
@@ -475,19 +475,6 @@ class CarrelEngine(NBClientEngine):  # type: ignore[misc]  # papermill has no ty
 def register() -> None:
     """Register the engine with papermill."""
     papermill_engines.register(ENGINE, CarrelEngine)
-
-
-def _numbers(nb: NotebookNode) -> dict[int, int]:
-    """Map an index in the output notebook to the number among the submitted code cells.
-
-    The cell with the injected parameters is papermill's own: it has no number.
-    """
-    code_cells = [
-        index
-        for index, cell in enumerate(nb.cells)
-        if cell.cell_type == "code" and INJECTED_TAG not in cell.metadata.get("tags", [])
-    ]
-    return {index: number for number, index in enumerate(code_cells, start=1)}
 
 
 def _now() -> str:

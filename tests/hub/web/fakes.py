@@ -122,6 +122,7 @@ class FakeService:
         self.happened: dict[str, list[EventOut]] = {}
         self.logs: dict[str, bytes] = {}
         self.outputs: dict[str, tuple[str, bytes]] = {}
+        self.inputs: dict[str, bytes] = {}
         self.devices: list[DeviceOut] = []
         self.put_out: dict[str, FilesOut] = {}
         self.reasons: dict[str, WhyOut] = {}
@@ -307,6 +308,12 @@ class FakeService:
     def output(self, who: Identity, request_id: str) -> tuple[str, bytes]:
         self.request(who, request_id)
         return self.outputs[request_id]
+
+    def submitted(self, who: Identity, request_id: str) -> bytes:
+        self.request(who, request_id)
+        if request_id not in self.inputs:
+            raise NotFound(f"The files of {request_id} were deleted.")
+        return self.inputs[request_id]
 
     def pool(self, who: Identity | None, **_: object) -> PoolOut:
         return PoolOut(

@@ -31,7 +31,7 @@ from ...html.drawn_figure import figure_in_notebook, figure_page, figure_script,
 from ...html.frame_style import theme_of
 from ...html.notebook import notebook_page
 from ...live.sse import EventStream, last_event_id
-from .feed import JobFeed, job_feed, page_values
+from .feed import JobFeed, job_feed, page_values, sources_of
 from .timeline import JobTimeline
 
 EventId = Annotated[int, Path(ge=1, le=2**62)]
@@ -49,8 +49,8 @@ def show(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
     with web.context.store.together():
         events = _events(web, who, request_id) if request.kind != "session" else []
         values = page_values(web, visitor, request, csrf)
-    history = JobTimeline.of(events)
-    return html(web.render("jobs/request.html", history=history, **values))
+    history, sources = JobTimeline.of(events), sources_of(web, visitor, request)
+    return html(web.render("jobs/request.html", history=history, sources=sources, **values))
 
 
 @router.get("/requests/{request_id}/why")

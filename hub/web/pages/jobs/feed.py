@@ -16,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from ....errors import CarrelError
 from ....schemas import EventOut, FilesOut, RequestOut
 from ...dependencies.context import WebContext
+from ...html.notebook_cells import NotebookCells
 from ...live.sse import ALIVE, message
 from ...security.access import Visitor
 from .timeline import (
@@ -38,6 +39,15 @@ def files_of(web: WebContext, visitor: Visitor, request: RequestOut) -> FilesOut
     if request.kind == "session" or request.lease is None:
         return FilesOut(files=[])
     return web.requests.files_of(visitor.identity, request.id)
+
+
+def sources_of(web: WebContext, visitor: Visitor, request: RequestOut) -> NotebookCells:
+    """Return the sources of the cells of a notebook job."""
+    if request.kind != "job" or not request.notebook:
+        return NotebookCells()
+    return web.notebook_cells.of(
+        request.id, lambda: web.requests.submitted(visitor.identity, request.id)
+    )
 
 
 def page_values(
@@ -81,7 +91,8 @@ class JobFeed:
         sent = []
         while batch := requests.events(who, self.request_id, self.after):
             if request.kind != "session":  # its page has no cells and no files
-                sent += [message("piece", self._piece(e), event_id=e.id) for e in batch]
+                sources = sources_of(self.web, self.visitor, request)
+                sent += [message("piece", self._piece(e, sources), event_id=e.id) for e in batch]
             self.after = batch[-1].id
         parts = self._parts(request, quiet or bool(sent))
         if parts:
@@ -105,7 +116,7 @@ class JobFeed:
                 new.append(f'<div id="request-{part}" hx-swap-oob="innerHTML">{html}</div>')
         return "".join(new)
 
-    def _piece(self, event: EventOut) -> str:
+    def _piece(self, event: EventOut, sources: NotebookCells) -> str:
         if event.epoch < 1:
             return ""
         new_attempt, self.epoch = event.epoch > self.epoch, max(self.epoch, event.epoch)
@@ -122,6 +133,7 @@ class JobFeed:
             attempt=AttemptTimeline(epoch=event.epoch) if new_attempt else None,
             cell=cell,
             output=output,
+            sources=sources,
             cut=cut_sentence(event) if event.kind == "cut" else "",
             unfinished=self._unfinished(event) if is_over(event) else (),
         )

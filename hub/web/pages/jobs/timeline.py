@@ -14,7 +14,8 @@ from pydantic import JsonValue
 from ....messages.units import memory
 from ....scheduling.model.states import State
 from ....schemas import EventOut
-from ...html.cell_output import OutputForm, Shown, join, plain, shown
+from ...html.ansi import coloured, plain
+from ...html.cell_output import OutputForm, Shown, join, shown
 
 _CELL_TEXT = 64 * 1024
 _CELL_OUTPUTS = 100
@@ -156,7 +157,7 @@ def failure(event: EventOut) -> Shown:
     traceback = event.data.get("traceback") or (
         f"{event.data.get('ename', 'Error')}: {event.data.get('evalue', '')}"
     )
-    return Shown(form=OutputForm.ERROR, event_id=event.id, text=plain(str(traceback)))
+    return Shown(form=OutputForm.ERROR, event_id=event.id, text=coloured(str(traceback)))
 
 
 def cell_number(event: EventOut) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime
 from functools import partial
@@ -41,6 +42,46 @@ def test_a_preempted_request_is_queued_again_without_devices(world: World) -> No
         assert "1 device" in said
         assert "submitted" in said
         assert "started" not in said
+
+
+def test_sources_are_beside_their_outputs_and_the_cause_links_to_its_cell(world: World) -> None:
+    cells = [
+        {"cell_type": "markdown", "source": "# Energy $E=mc^2$", "metadata": {}},
+        {"cell_type": "code", "source": "print('<one>')", "metadata": {}, "outputs": []},
+        {"cell_type": "markdown", "source": "The *end*", "metadata": {}},
+    ]
+    failed = {"code": "cell_error", "message": "error in cell 1: ValueError: no"}
+    world.service.put(
+        job(
+            state="failed",
+            notebook="train.ipynb",
+            ended=True,
+            cause=failed,
+            lease=lease(device(), id="j-aaaaaaaa.1", state="released").model_dump(),
+            parameters={"rate": 0.1},
+        )
+    )
+    world.service.inputs["j-aaaaaaaa"] = json.dumps({"cells": cells, "metadata": {}}).encode()
+    world.service.happen("j-aaaaaaaa", "cell_started", {"index": 1, "number": 1})
+    error = {"output_type": "error", "ename": "ValueError", "evalue": "no",
+             "traceback": ["\x1b[31mValueError\x1b[0m: <no>"]}  # fmt: skip
+    world.service.happen("j-aaaaaaaa", "cell_output", {"number": 1, "output": error})
+    page = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa")
+    check_page(page.text)
+    assert '<a href="#cell-1-1">cell 1</a>: ValueError: no' in page.text
+    assert 'id="cell-1-1"' in page.text
+    assert '<span class="ansi-red">ValueError</span>: &lt;no&gt;' in page.text
+    assert "&lt;one&gt;" in page.text
+    assert "<h4>Energy <math" in page.text
+    assert "<p>The <em>end</em></p>" in page.text
+    assert page.text.index('id="parameters-title"') < page.text.index('id="cells-title"')
+
+
+def test_a_job_whose_notebook_was_deleted_keeps_its_page(world: World) -> None:
+    world.service.put(job(notebook="train.ipynb"))
+    page = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa")
+    assert page.status_code == 200
+    assert "The files of j-aaaaaaaa were deleted." in page.text
 
 
 def test_a_selected_notebook_adds_a_typed_field_per_parameter(world: World) -> None:
