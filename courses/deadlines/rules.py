@@ -31,7 +31,7 @@ _DUE = re.compile(
     r"\s+(?P<zone>[A-Za-z0-9_+/-]{1,64})"
 )
 _STEP = re.compile(r"(?P<span>\d{1,5})(?P<unit>[mhd])\s*:\s*-\s*(?P<part>\d{1,3}(?:\.\d+)?)\s*%")
-_UNITS = {"d": 86400, "h": 3600, "m": 60}
+UNITS = {"d": 86400, "h": 3600, "m": 60}
 
 
 class LatenessState(StrEnum):
@@ -123,7 +123,7 @@ def _step(part: str, text: str) -> LateStep:
     penalty = float(found["part"]) / _WHOLE if found else 0.0
     if found is None or not int(found["span"]) or penalty > 1:
         raise _no_rule(f"{text[:80]!r} is not a rule for late submissions.")
-    return LateStep(seconds=int(found["span"]) * _UNITS[found["unit"]], penalty=penalty)
+    return LateStep(seconds=int(found["span"]) * UNITS[found["unit"]], penalty=penalty)
 
 
 def _no_rule(sentence: str) -> InvalidInput:
@@ -149,9 +149,9 @@ def late_sentence(rule: LateRule) -> str:
 
 def _span(seconds: int) -> str:
     """A duration in its largest unit; days only from two on, since people say "24h late"."""
-    units = (unit for unit, size in _UNITS.items() if seconds % size == 0)
-    unit = next(each for each in units if each != "d" or seconds > _UNITS["d"])
-    return f"{seconds // _UNITS[unit]}{unit}"
+    units = (unit for unit, size in UNITS.items() if seconds % size == 0)
+    unit = next(each for each in units if each != "d" or seconds > UNITS["d"])
+    return f"{seconds // UNITS[unit]}{unit}"
 
 
 # -- due dates --------------------------------------------------------------------------------

@@ -62,6 +62,7 @@ from .dependencies.call_limit import CallLimit
 from .dependencies.context import WebContext
 from .dependencies.group_choices import GroupChoiceCache
 from .dependencies.head_requests import HeadRequests
+from .forms import pickers
 from .html import static_files
 from .html.filters import drawn_once, filters
 from .html.urls import person_url, server_url, wait_url
@@ -285,6 +286,7 @@ def _templates() -> Environment:
         units=units,
         usage_messages=usage_messages,
         person_url=person_url,
+        pickers=pickers,
         wait_url=wait_url,
         server_url=server_url,
         drawn=drawn_once(environment),

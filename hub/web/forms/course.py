@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
 from datetime import datetime
 from typing import Self, TypeVar
@@ -27,9 +27,11 @@ from ...schemas.courses import (
     ReleaseIn,
 )
 from ...schemas.names import USER_LENGTH
+from . import pickers
 from .edits import as_before, earlier_values
 from .fields import read
-from .group import shown
+from .late_rule import LateForm
+from .pickers import shown_span
 
 M = TypeVar("M", bound=BaseModel)
 _NAMES = 100
@@ -79,7 +81,8 @@ class CourseForm:
     @classmethod
     def filled(cls, fields: Mapping[str, str]) -> Self:
         given = {each.name: fields.get(each.name, "").strip() for each in dataclass_fields(cls)}
-        return cls(**given | {"name": given["name"].lower()})
+        given |= {"name": given["name"].lower(), "budget": pickers.budget(fields, "budget")}
+        return cls(**given)
 
     def body(self) -> CourseIn:
         """Return the body of the request. Raises InvalidInput with the field."""
@@ -133,14 +136,22 @@ class ReleaseForm:
     assignment: str = ""
     due: str = ""
     zone: str = ""
-    late: str = "none"
+    late: LateForm = field(default_factory=LateForm)
     devices: str = "0"
     time: str = "10m"
 
     @classmethod
     def filled(cls, fields: Mapping[str, str]) -> Self:
+        def entry(name: str) -> str:
+            return fields.get(name, "").strip()
+
         return cls(
-            **{each.name: fields.get(each.name, "").strip() for each in dataclass_fields(cls)}
+            assignment=entry("assignment"),
+            due=entry("due"),
+            zone=entry("zone"),
+            late=LateForm.filled(fields),
+            devices=entry("devices"),
+            time=pickers.span(fields, "time"),
         )
 
     @classmethod
@@ -154,9 +165,9 @@ class ReleaseForm:
             assignment=assignment.name,
             due="" if at is None else clock_text(at, assignment.zone),
             zone="" if at is None else assignment.zone,
-            late=assignment.late,
+            late=LateForm.of(assignment.late),
             devices=str(assignment.devices),
-            time=shown(assignment.seconds),
+            time=shown_span(assignment.seconds),
         )
 
     def body(self, files: list[FileIn]) -> ReleaseIn:
@@ -166,7 +177,7 @@ class ReleaseForm:
             "time",
             files=files,
             due=moment_text(self.due, self.zone),
-            late=self.late[:200],
+            late=self.late.text(),
             devices=read(parsers.devices, self.devices or "0", "devices"),
             seconds=read(parsers.seconds, self.time, "time"),
         )
@@ -179,8 +190,12 @@ def clock_text(at: float, zone: str) -> str:
 
 
 def moment_text(text: str, zone: str) -> str:
-    """Combine a local time, as sent by browsers, with its time zone; empty for none."""
-    return f"{text.replace('T', ' ')} {zone or 'UTC'}" if text else ""
+    """Combine a local time, as sent by browsers, with its time zone; empty for none.
+
+    Raises:
+        InvalidInput: the zone is unknown; with the field ``zone``.
+    """
+    return f"{text.replace('T', ' ')} {parsers.time_zone(zone or 'UTC').key}" if text else ""
 
 
 def extension_body(fields: Mapping[str, str]) -> ExtensionIn:
@@ -191,7 +206,7 @@ def extension_body(fields: Mapping[str, str]) -> ExtensionIn:
         "span",
         person=person,
         section=section,
-        seconds=read(parsers.seconds, fields.get("span", "").strip(), "span"),
+        seconds=read(parsers.seconds, pickers.span(fields, "span"), "span"),
         why=fields.get("why", "").strip()[:500],
     )
 

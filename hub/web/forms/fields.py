@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC
 from typing import TypeVar
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ...errors import InvalidInput
 from ...schemas import parsers
@@ -22,17 +21,11 @@ def read(reader: Callable[[str], T], text: str, field: str) -> T:
         raise
 
 
-def moment(text: str, zone: str, now: float) -> float:
-    """Parse a duration from now, or a date and time; without JavaScript the zone is UTC.
+def moment(text: str, zone: str, now: float, field: str) -> float:
+    """Parse a date and time in a time zone, or a duration from now; without a zone it is UTC.
 
     Raises:
-        InvalidInput: it is neither, or the zone is unknown.
+        InvalidInput: it is neither, or the zone is unknown; with the field, or with ``zone``.
     """
-    try:
-        time_zone = ZoneInfo(zone) if zone else UTC
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InvalidInput(
-            f"The time zone {zone[:40]!r} of your browser is unknown.",
-            accepted="Enter a time with its offset, such as 2026-11-22T18:00+01:00, or a duration.",
-        ) from None
-    return parsers.moment(text, now, time_zone)
+    place = parsers.time_zone(zone) if zone else UTC
+    return read(lambda given: parsers.moment(given, now, place), text, field)

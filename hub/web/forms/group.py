@@ -15,12 +15,13 @@ from ...schemas import parsers
 from ...schemas.admin import GroupIn, QuotaOut
 from ...schemas.calendar import BudgetIn
 from ...schemas.names import USER_LENGTH
+from . import pickers
 from .edits import as_before, earlier_values
 from .fields import read
+from .pickers import shown_span
 
 _NAMES = 1000
 _BASICS = ("name", "parent", "max_devices", "max_devices_per_user", "max_time", "idle", "teachers")
-_SPANS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
 T = TypeVar("T")
 
@@ -54,8 +55,8 @@ class GroupForm:
             parent=group.parent or "",
             max_devices=str(group.max_devices),
             max_devices_per_user=str(group.max_devices_per_user),
-            max_time=shown(group.max_seconds),
-            idle=shown(group.idle_seconds),
+            max_time=shown_span(group.max_seconds),
+            idle=shown_span(group.idle_seconds),
             guaranteed=str(group.guaranteed),
             borrow=_or_empty(group.borrowing),
             lend=_or_empty(group.lending),
@@ -75,7 +76,9 @@ class GroupForm:
             ).strip()
             for each in dataclass_fields(cls)
         }
-        return cls(**given | {"name": given["name"].lower()})
+        combined = {name: pickers.span(fields, name) for name in ("max_time", "idle")}
+        combined |= {"name": given["name"].lower(), "budget": pickers.budget(fields, "budget")}
+        return cls(**given | combined)
 
     def body(self) -> GroupIn:
         """Return the body of the request. Raises InvalidInput with the field."""
@@ -97,14 +100,6 @@ class GroupForm:
             sessions_borrow=self.sessions_borrow == "yes",
             teachers=[name[:USER_LENGTH] for name in split_names(self.teachers)][:_NAMES],
         )
-
-
-def shown(seconds: int) -> str:
-    """Format a duration as users type it: ``2h``, ``90m``; ``0`` for never."""
-    if seconds == 0:
-        return "0"
-    size, unit = next((size, unit) for size, unit in _SPANS if seconds % size == 0)
-    return f"{seconds // size}{unit}"
 
 
 def _if_any(reader: Callable[[str], T], text: str, field: str) -> T | None:

@@ -18,6 +18,7 @@ from ...errors import CarrelError, InvalidInput, NotAMember, TooLarge
 from ...groups.membership import GroupChoice
 from ...schemas import MODEL_LENGTH, JobIn, NotebookIn, parsers
 from . import fields as forms_fields
+from . import pickers
 from .fields import read
 
 PARAMETER = "parameter-"
@@ -67,7 +68,7 @@ class JobForm:
 
     Attributes:
         key: idempotency key, so that sending a form twice submits one job.
-        zone: time zone of the browser, for the deadline.
+        zone: of the deadline.
         source: origin of the notebook: empty for an upload, ``home:PATH``, ``again:ID``.
         parameters: values by parameter; an empty one keeps the value of the notebook.
         carried: parameters without a field, of a job that runs again.
@@ -106,6 +107,8 @@ class JobForm:
     @classmethod
     def filled(cls, fields: Mapping[str, object]) -> JobForm:
         texts = {name: text for name, text in fields.items() if isinstance(text, str)}
+        texts |= {"time": pickers.span(texts, "time")} if "time" in texts else {}
+        texts |= {"memory": pickers.memory(texts, "memory")}
         given = {name: texts[name].strip() for name in _PLAIN if texts.get(name, "").strip()}
         parameters = {
             name.removeprefix(PARAMETER): text
@@ -158,9 +161,7 @@ class JobForm:
     def _deadline(self, now: float) -> float | None:
         if not self.deadline:
             return None
-        return read(
-            lambda text: forms_fields.moment(text, self.zone, now), self.deadline, "deadline"
-        )
+        return forms_fields.moment(self.deadline, self.zone, now, "deadline")
 
     def _words(self, name: Literal["command", "labels"]) -> list[str]:
         try:

@@ -16,10 +16,10 @@ from ...records.identity import Identity
 from ...schemas import JobIn, RequestOut
 from ..dependencies.context import WebContext
 from .job import ChosenNotebook, JobForm
+from .pickers import shown_span
 
 HOME = "home:"
 AGAIN = "again:"
-_STEPS = (("h", 3600), ("m", 60), ("s", 1))
 _SIZES = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 
 Sent = tuple[str, bytes] | None
@@ -62,7 +62,7 @@ def of_job(web: WebContext, who: Identity, request_id: str) -> JobForm:
         group=job.group,
         devices=str(job.devices),
         model=job.model or "",
-        time=_span(job.seconds),
+        time=shown_span(job.seconds),
         memory=_size(job.memory_bytes),
         retries="" if job.retries is None else str(job.retries),
         priority=job.priority,
@@ -114,15 +114,6 @@ def _entries(form: JobForm, given: Mapping[str, JsonValue]) -> dict[str, str]:
             as_it_is = field.type is FieldType.TEXT and isinstance(value, str)
             entries[field.name] = str(value) if as_it_is else json.dumps(value, ensure_ascii=False)
     return entries
-
-
-def _span(seconds: int) -> str:
-    """Format a duration: ``1h30m``."""
-    parts = []
-    for unit, size in _STEPS:
-        number, seconds = divmod(seconds, size)
-        parts += [f"{number}{unit}"] if number else []
-    return "".join(parts)
 
 
 def _size(size_bytes: int) -> str:

@@ -11,6 +11,7 @@ from ...errors import CarrelError
 from ...groups.membership import GroupChoice
 from ...records.identity import Identity
 from ...schemas import LARGEST, QuoteIn, QuoteOut, parsers
+from . import pickers
 from .session import SessionForm
 
 _CHOICES = 9
@@ -50,7 +51,7 @@ def quote_request(fields: Mapping[str, str]) -> QuoteIn:
     """
     if fields.get("for") == "job":
         kind, options = "job", SessionForm.filled({**fields, "hours": "1"}).options()
-        seconds = parsers.seconds(fields.get("time", "").strip())
+        seconds = parsers.seconds(pickers.span(fields, "time"))
     else:
         kind, options = "session", SessionForm.filled(fields).options()
         seconds = seconds_of(options.hours)

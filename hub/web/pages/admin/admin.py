@@ -161,7 +161,8 @@ def mark(web: Carrel, visitor: Guest, fields: Form) -> Response:
 def _until(web: WebContext, fields: Mapping[str, str]) -> float | None:
     """Return when a drain stops remaining work; None for never."""
     given = fields.get("until", "").strip()
-    return forms_fields.moment(given, fields.get("zone", ""), web.clock()) if given else None
+    zone = fields.get("zone", "").strip()
+    return forms_fields.moment(given, zone, web.clock(), "until") if given else None
 
 
 def _marked(

@@ -351,9 +351,9 @@ EDITS = [
             "assignment": "ps1",
             "due": "2027-02-01T18:00",
             "zone": "Europe/Berlin",
-            "late": "none",
             "devices": "0",
-            "time": "20m",
+            "time": "20",
+            "time_unit": "m",
         },
         theirs=post("courses/cs101/assignments/ps1/release", TEACHER, due=DUE, files=[]),
         says="assignment release of cs101/ps1 by teacher",
@@ -467,7 +467,7 @@ def test_the_other_fields_of_a_form_get_the_current_values(pooled: Site) -> None
     put("groups/cs101", **{**GROUP, "max_devices": 2, "guaranteed": 2})(pooled)
     text = shown(send(pooled, address, ADMIN, version=version, **fields), 412)
     values = dict(re.findall(r'id="(\w+)" name="\w+" value="([^"]*)"', text))
-    assert (values["guaranteed"], values["max_time"]) == ("2", "3h")
+    assert (values["guaranteed"], values["max_time"]) == ("2", "3")
     mine = fields | {"guaranteed": values["guaranteed"]}
     saved = send(pooled, address, ADMIN, version=version_of(text), **mine)
     assert saved.status_code == 303, saved.text
@@ -481,7 +481,7 @@ def test_the_settings_of_an_assignment_are_merged(filled: Site) -> None:
     edit.theirs(filled)
     text = shown(send(filled, RELEASE, version=version, **edit.fields), 412)
     values = dict(re.findall(r'id="release-(\w+)" name="\w+" value="([^"]*)"', text))
-    assert (values["due"], values["time"]) == ("2027-03-01T18:00", "20m")
+    assert (values["due"], values["time"]) == ("2027-03-01T18:00", "20")
 
 
 def test_a_preview_stays_as_old_as_its_form(pooled: Site) -> None:

@@ -281,9 +281,12 @@ FORM = {
     "assignment": "ps2",
     "due": "2027-02-08T18:00",
     "zone": "Europe/Berlin",
-    "late": "24h:-10%",
+    "late_span_1": "24",
+    "late_unit_1": "h",
+    "late_part_1": "10",
     "devices": "0",
-    "time": "5m",
+    "time": "5",
+    "time_unit": "m",
 }
 
 
@@ -314,7 +317,7 @@ def test_a_folder_is_uploaded_as_one_archive(course: Site) -> None:
 
 
 def test_a_due_date_changes_without_a_new_version(course: Site) -> None:
-    changed = FORM | {"assignment": "ps1", "due": "", "late": "none"}
+    changed = FORM | {"assignment": "ps1", "due": "", "late_span_1": "", "late_part_1": ""}
     shown(send(course, RELEASE, **changed, files=[("", b"")]))
     made = released(course, "ps1")
     assert (made["due"], made["version"], made["late"]) == (None, 1, "none")
@@ -324,13 +327,15 @@ def test_a_due_date_changes_without_a_new_version(course: Site) -> None:
     ("wrong", "sentence", "field"),
     [
         ({"due": "2020-01-01T10:00"}, "is over.", "release-due"),
-        ({"zone": "Berlin"}, "There is no zone Berlin.", "release-due"),
-        ({"late": "soon"}, "is not a rule for late submissions.", "release-late"),
+        ({"zone": "Berlin"}, "There is no time zone", "release-zone"),
+        ({"late_span_1": "soon"}, "Step 1 of the late rule has the time", "release-late"),
+        ({"late_part_1": "101"}, "at most 100 %", "release-late"),
         ({"devices": "-1"}, "Invalid number of devices:", "release-devices"),
-        ({"time": "8d"}, "691200", "release-time"),
+        ({"time": "8", "time_unit": "d"}, "691200", "release-time"),
+        ({"time": "brief"}, "Invalid duration", "release-time"),
         ({"assignment": "a b"}, "is not a name that an assignment can have.", "release-assignment"),
     ],
-    ids=["over", "zone", "late", "devices", "time", "name"],
+    ids=["over", "zone", "late", "part", "devices", "time", "brief", "name"],
 )
 def test_a_refused_release_keeps_the_entered_values(
     course: Site, wrong: dict[str, str], sentence: str, field: str
