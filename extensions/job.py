@@ -283,6 +283,15 @@ class Job:
         self._request = self.client.cancel(self.id)
         return self
 
+    def halt(self) -> Self:
+        """Let the job save its work, and stop it; ``resume`` goes on from there. Returns at once.
+
+        Raises:
+            Conflict: this job does not run.
+        """
+        self._request = self.client.halt(self.id)
+        return self
+
     def resume(self, *, from_cell: int | None = None, notebook: str | Path | None = None) -> Job:
         """Submit a job that goes on after the last cell whose variables were saved.
 

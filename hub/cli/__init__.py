@@ -40,9 +40,8 @@ ENTRIES = {
     "change": CommandEntry(module=_CLIENT, help="Change a queued request to need less."),
     "logs": CommandEntry(module=_CLIENT, help="Print the log of a job."),
     "cancel": CommandEntry(module=_CLIENT, help="Cancel requests, one by one or by label."),
-    "resume": CommandEntry(
-        module=_CLIENT, help="Go on with a notebook job that failed or was stopped."
-    ),
+    "halt": CommandEntry(module=_CLIENT, help="Let a running job save its work, and stop it."),
+    "resume": CommandEntry(module=_CLIENT, help="Go on with a job that failed or was stopped."),
     "output": CommandEntry(module=_CLIENT, help="Fetch a job's executed notebook, or its files."),
     "wait": CommandEntry(module=_CLIENT, help="Wait for a job; the exit status is its result."),
     "schedule": CommandEntry(

@@ -15,6 +15,7 @@ from .admin.audit import audit_command
 from .admin.images import images_command
 from .admin.pool import pool_command
 from .courses.courses import course_command
+from .jobs.halt import halt_command
 from .jobs.output import output_command
 from .jobs.requests import cancel_command, logs_command, ps_command, queue_command, show_command
 from .jobs.resume import resume_command
@@ -38,6 +39,7 @@ COMMANDS: Mapping[str, click.Command] = MappingProxyType(
         "change": change_command,
         "logs": logs_command,
         "cancel": cancel_command,
+        "halt": halt_command,
         "resume": resume_command,
         "output": output_command,
         "wait": wait_command,

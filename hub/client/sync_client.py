@@ -126,6 +126,7 @@ class Client:
     history = _blocking(AsyncClient.history)
 
     submit = _blocking(AsyncClient.submit)
+    halt = _blocking(AsyncClient.halt)
     resume = _blocking(AsyncClient.resume)
     page = _blocking(AsyncClient.page)
     requests = _blocking(AsyncClient.requests)

@@ -149,7 +149,8 @@ class JobController:
             retries.finish_attempt(c, lease, request, now=now, until=until)
             return
         tail = c.files.log(request.id, lease.epoch)[-_LOG_TAIL:].decode(errors="replace")
-        surviving = surviving_end(self._output(request, lease), exit_status, lease, tail)
+        output = self._output(request, lease)
+        surviving = surviving_end(output, exit_status, lease, tail, request.notice)
         if surviving is not None and not termination.is_loss(request, surviving[1]):
             target, cause = surviving
             c.store.apply(request.id, lifecycle.stop, target, cause, now=now)

@@ -1,4 +1,4 @@
-"""Preempt requests: give notice, request a checkpoint, stop at the end of the grace period.
+"""Preempt and halt requests: give notice, request a checkpoint, stop after the grace period.
 
 Notices are stored with their end, so that a restarted service continues from there. Delivering a
 notice to an attempt twice is harmless.
@@ -40,8 +40,8 @@ class PreemptionController:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._store = context.store
-        self._delivered: set[str] = set()
-        """Leases whose attempt has received its notice."""
+        self._delivered: dict[str, StopNotice] = {}
+        """The notice that an attempt has received, by lease."""
         self._checked_at = -inf
         """When notices were last checked for withdrawal."""
 
@@ -73,7 +73,10 @@ class PreemptionController:
         return changed
 
     def reconcile(self, pairs: Pairs, now: float) -> bool:
-        """Stop victims at the end of their grace period; withdraw notices without a preemptor."""
+        """Stop requests at the end of their grace period; withdraw notices without a preemptor.
+
+        A halted job is stopped sooner, once it has saved its work.
+        """
         victims = {
             request.id: (request, request.notice)
             for _, request in pairs
@@ -86,7 +89,7 @@ class PreemptionController:
                 after = self._store.apply(
                     request.id, preemption.withdraw_notice, withdrawn[request.id], now=now
                 )
-            elif now < notice.stops_at:
+            elif now < notice.stops_at and not _has_saved(request, notice):
                 continue
             elif notice.comes_back:
                 after = self._store.apply(
@@ -131,11 +134,13 @@ class PreemptionController:
         due: list[Delivery] = []
         jobs = [(lease, r) for lease, r in pairs if r.kind is not Kind.SESSION]
         for lease, request in jobs:
-            if request.notice is not None and lease.id not in self._delivered:
+            delivered = self._delivered.get(lease.id)
+            if request.notice is not None and request.notice != delivered:
                 due.append((f"notice/{lease.id}", partial(self._deliver, lease, request)))
-            elif request.notice is None and lease.id in self._delivered:
+            elif request.notice is None and delivered is not None:
                 due.append((f"notice/{lease.id}", partial(self._withdraw, lease)))
-        self._delivered &= {lease.id for lease, _ in jobs}
+        for lease_id in self._delivered.keys() - {lease.id for lease, _ in jobs}:
+            del self._delivered[lease_id]
         return due
 
     def _deliver(self, lease: LeaseRecord, request: RequestRecord) -> None:
@@ -145,12 +150,12 @@ class PreemptionController:
             c.backend.request_checkpoint(
                 lease.id, lease.handle, folder, request.notice, trusted=request.trusted
             )
-        self._delivered.add(lease.id)
+            self._delivered[lease.id] = request.notice
 
     def _withdraw(self, lease: LeaseRecord) -> None:
         c = self._context
         c.backend.withdraw_notice(c.files.attempt_folder(lease.request_id, lease.epoch))
-        self._delivered.discard(lease.id)
+        self._delivered.pop(lease.id, None)
 
     def _is_queued(self, request_id: str) -> bool:
         return self._store.request(request_id).state is State.QUEUED
@@ -163,7 +168,15 @@ def notice_kind(stop: Stop) -> NoticeKind:
     return NoticeKind.MOVED if stop.relocated else NoticeKind.GUARANTEE
 
 
+def _has_saved(request: RequestRecord, notice: StopNotice) -> bool:
+    """Whether a job that is halted has saved its work since its notice."""
+    saved_at = request.lease.saved_at if request.lease is not None else None
+    return notice.kind is NoticeKind.HALT and saved_at is not None and saved_at > notice.given_at
+
+
 def stop_cause(notice: StopNotice) -> Cause:
-    """Return the cause with which a victim is stopped."""
+    """Return the cause with which a request is stopped after its notice."""
+    if notice.kind is NoticeKind.HALT:
+        return Cause(code=CauseCode.HALTED, message=notice.message)
     code = CauseCode.PREEMPTED if notice.comes_back else CauseCode.BUDGET
     return Cause(code=code, message=f"Stopped, as announced: {notice.message}")

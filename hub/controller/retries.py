@@ -7,10 +7,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from ..errors import StaleEpoch
-from ..messages.units import duration
+from ..messages.units import complete_sentence, duration
 from ..records.error_classes import ERROR_CLASSES, ErrorClass, back_off_seconds, retry_limit
 from ..records.json_value import Json
 from ..records.leases import LeaseRecord
+from ..records.notices import NoticeKind
 from ..records.requests import Cause, CauseCode, RequestRecord
 from ..runtime.context import Context
 from ..scheduling.model.snapshot import Kind
@@ -36,14 +37,16 @@ def requeue_or_fail(
     now = context.clock()
     failed_starts = _failed_starts(context, request)
     try:
-        if failed_starts < MAX_ATTEMPTS:
+        if failed_starts < MAX_ATTEMPTS and not _is_halted(request):
             delay = (
                 0.0
                 if request.kind is Kind.SESSION
                 else back_off_seconds(_INFRASTRUCTURE, failed_starts)
             )
             what_next = _what_next(failed_starts, MAX_ATTEMPTS - 1, delay)
-            cause = Cause(code=CauseCode.START_FAILED, message=f"{_sentence(why)} {what_next}")
+            cause = Cause(
+                code=CauseCode.START_FAILED, message=f"{complete_sentence(why)} {what_next}"
+            )
             context.store.apply_to_lease(
                 lease.id,
                 lifecycle.give_back,
@@ -151,15 +154,21 @@ def _retry_transient(context: Context, request: RequestRecord, now: float) -> Re
         )
         if advice.strip() in cause.message:
             return request  # After a crash between this transition and the next.
-        told = replace(cause, message=f"{_sentence(cause.message)} {advice.strip()}")
+        told = replace(cause, message=f"{complete_sentence(cause.message)} {advice.strip()}")
         return context.store.apply(request.id, lifecycle.amend_cause, told, now=now)
     what_next = _what_next(retry, limit, back_off_seconds(ErrorClass.TRANSIENT, retry))
-    told = replace(cause, message=f"{_sentence(cause.message)} {what_next}")
+    told = replace(cause, message=f"{complete_sentence(cause.message)} {what_next}")
     return context.store.apply(request.id, lifecycle.halt, told, now=now)
 
 
 def _limit(code: CauseCode, request: RequestRecord) -> int:
+    if _is_halted(request):
+        return 0
     return retry_limit(code, request.job.retries if request.job else 0)
+
+
+def _is_halted(request: RequestRecord) -> bool:
+    return request.notice is not None and request.notice.kind is NoticeKind.HALT
 
 
 def _what_next(retry: int, limit: int, delay: float) -> str:
@@ -169,10 +178,6 @@ def _what_next(retry: int, limit: int, delay: float) -> str:
 
 def _exhausted(limit: int) -> str:
     return f"It was retried {limit} {'time' if limit == 1 else 'times'}. " if limit else ""
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
 _TRANSIENT = frozenset(

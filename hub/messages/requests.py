@@ -12,7 +12,7 @@ from types import MappingProxyType
 from ..records.notices import NoticeKind
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.text import span
-from .units import MINUTE, devices, duration
+from .units import MINUTE, complete_sentence, devices, duration
 
 _STATES: Mapping[str, str] = MappingProxyType(
     {
@@ -104,6 +104,11 @@ def notice_sentence(kind: NoticeKind, whose: str, group: str) -> str:
         case NoticeKind.BUDGET:
             return f"{whose} has used up its budget for this period. Save your work."
     return f"{why} This request is then queued again at its old position."
+
+
+def halt_warning(message: str) -> str:
+    """Tell the owner of a job that is halted; views show the end of the grace period beside it."""
+    return f"{complete_sentence(message)} It ends sooner, once its work is saved."
 
 
 def budget_warning(group: str, period: str, part: float | None, *, early: float) -> str:

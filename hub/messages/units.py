@@ -129,3 +129,8 @@ def short_reference(image: str) -> str:
     """``torch@ab12cd34ef56``: enough of a digest to tell two builds apart."""
     name, _, digest = image.partition("@")
     return f"{name}@{digest.removeprefix('sha256:')[:12]}" if digest else name
+
+
+def complete_sentence(text: str) -> str:
+    """Return the text with a full stop, unless it ends a sentence already."""
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."

@@ -30,6 +30,7 @@ class AuditAction(StrEnum):
     QUARANTINE = "quarantine"
     RELEASE = "release"
     REQUEST_CANCEL = "request cancel"
+    REQUEST_HALT = "request halt"
     PIN = "pin"
     UNPIN = "unpin"
     COURSE_SET = "course set"

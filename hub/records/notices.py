@@ -1,4 +1,4 @@
-"""Preemption notices, which warn a request before it is stopped."""
+"""Notices, which warn a request before it is stopped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class NoticeKind(StrEnum):
-    """Why a request is preempted."""
+    """Why a request is stopped."""
 
     GUARANTEE = "guarantee"
     """Its group borrows devices of another group's guaranteed quota."""
@@ -17,6 +17,8 @@ class NoticeKind(StrEnum):
     """An urgent request needs its devices."""
     BUDGET = "budget"
     """Its group has used its budget of this period."""
+    HALT = "halt"
+    """A user halts it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +28,8 @@ class StopNotice:
     Attributes:
         message: the sentence for users; views show the time beside it.
         stops_at: the end of the grace period.
-        group: the group whose guaranteed quota, urgent request or budget is the reason.
+        group: the group whose guaranteed quota, urgent request or budget is the reason; empty for
+            a halt.
         for_request: the preemptor; empty if no request is waiting for the devices.
     """
 
@@ -50,7 +53,7 @@ class StopNotice:
     @property
     def comes_back(self) -> bool:
         """Whether the request is queued again at its old position."""
-        return self.kind is not NoticeKind.BUDGET
+        return self.kind not in (NoticeKind.BUDGET, NoticeKind.HALT)
 
     @property
     def data(self) -> dict[str, str | float | bool]:

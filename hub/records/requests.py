@@ -38,6 +38,8 @@ class CauseCode(StrEnum):
     STOPPED = "stopped"
     """A session that its owner closed."""
     CANCELLED = "cancelled"
+    HALTED = "halted"
+    """A job that saved its work and was stopped by a user, to be resumed."""
     TIME_LIMIT = "time_limit"
     IDLE = "idle"
     """A session that stayed idle with devices after a warning."""

@@ -68,8 +68,8 @@ class AttemptReports:
         # Also known events: a service that was killed may not have acted on them.
         for report in events:
             if report.kind == "ended":
-                target, cause = termination.by_runner(report.data)
                 request = c.store.request(c.store.lease(lease_id).request_id)
+                target, cause = termination.by_runner(report.data, request.notice)
                 if termination.is_loss(request, cause):
                     continue  # The controller requeues it once its runner is gone.
                 # A preempted attempt reports its stop, but its request is queued again.

@@ -10,7 +10,14 @@ from collections.abc import Mapping
 from math import inf
 from typing import Literal, TypeVar
 
-from ..messages.requests import drain_warning, held_notice, idle_warning, time_limit_warning
+from ..messages.requests import (
+    drain_warning,
+    halt_warning,
+    held_notice,
+    idle_warning,
+    time_limit_warning,
+)
+from ..records.notices import NoticeKind
 from ..records.requests import RequestRecord
 from ..scheduling.model.snapshot import Kind, Mark
 from ..scheduling.model.states import State
@@ -74,7 +81,11 @@ def _warnings(
 ) -> list[WarningOut]:
     found: list[WarningOut] = []
     if (notice := record.notice) is not None:
-        found.append(_final("preemption", notice.stops_at, notice.message))
+        found.append(
+            _final("halt", notice.stops_at, halt_warning(notice.message))
+            if notice.kind is NoticeKind.HALT
+            else _final("preemption", notice.stops_at, notice.message)
+        )
     if drain is not None and drain.until is not None:
         found.append(_final("drain", drain.until, drain_warning(drain.why)))
     early = min(TIME_LIMIT_SECONDS, record.seconds * _TIME_LIMIT_SHARE)
@@ -95,6 +106,6 @@ def _warnings(
 
 
 def _final(
-    kind: Literal["preemption", "drain", "time_limit"], stops_at: float, message: str
+    kind: Literal["preemption", "halt", "drain", "time_limit"], stops_at: float, message: str
 ) -> WarningOut:
     return WarningOut(kind=kind, stops_at=stops_at, message=message, can_keep=False, final=True)

@@ -1,4 +1,6 @@
-"""Resume an ended notebook job from the last cell whose variables were saved.
+"""Resume an ended job: a notebook from the last cell whose variables were saved.
+
+A command starts again, and finds its checkpoint by ``carrel.resume_path()``.
 
 An ended request stays ended: a new one refers to it by ``JobSpec.resumes``. A job that is queued
 again goes on in its next attempt in the same way, without a new request.
@@ -6,16 +8,17 @@ again goes on in its next attempt in the same way, without a new request.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ..attempts import snapshots
 from ..attempts.notebook_format import read_notebook
-from ..attempts.snapshots import VariableSnapshot
+from ..attempts.snapshots import ChangedCell, VariableSnapshot
 from ..errors import Conflict, InvalidInput, NotFound
 from ..records.identity import Identity
 from ..records.requests import JobSpec, RequestRecord
 from ..runtime.context import Context
+from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import TERMINAL
 from ..schemas import NotebookIn
 from ..schemas.resume import ChangedCellOut, ResumeIn, ResumeOut
@@ -66,21 +69,21 @@ class Resumption:
         record = RequestAccess(c.store).owned(who, request_id)
         job = _resumable(record)
         again = same_job(record, c.files)
-        assert again.notebook is not None
-        before = _code(job.notebook_name, again.notebook.content)
-        if body.notebook is not None:
-            edited = NotebookIn(name=job.notebook_name, content=body.notebook)
-            again = again.model_copy(update={"notebook": edited})
-        assert again.notebook is not None
-        now = _code(job.notebook_name, again.notebook.content)
-        snapshot = latest_snapshot(c, record)
-        known = snapshot.number + 1 if snapshot is not None else 1
-        changed = snapshots.changed_cells(before, now, until=body.from_cell or known)
-        start = min(known, len(now))
-        if body.from_cell:
-            start = snapshots.check_start(body.from_cell, snapshot, len(now))
-        elif changed:
-            start = 1
+        plan = _ResumePlan()
+        if again.notebook is not None:
+            before = _code(job.notebook_name, again.notebook.content)
+            if body.notebook is not None:
+                edited = NotebookIn(name=job.notebook_name, content=body.notebook)
+                again = again.model_copy(update={"notebook": edited})
+            now = before if body.notebook is None else _code(job.notebook_name, body.notebook)
+            plan = _resume_plan(before, now, latest_snapshot(c, record), body.from_cell)
+        elif body.from_cell or body.notebook is not None:
+            raise InvalidInput(
+                f"{record.id} is a command: it has no cells.",
+                accepted="Omit the cell and the notebook. The command starts again, and finds its "
+                "checkpoint by carrel.resume_path().",
+                field="from_cell" if body.from_cell else "notebook",
+            )
         changes: dict[str, object] = {"idempotency_key": body.idempotency_key}
         for name in ("seconds", "memory_bytes", "devices"):
             value = getattr(body, name)
@@ -97,20 +100,45 @@ class Resumption:
         return ResumeOut(
             request=made,
             resumes=record.id,
-            start=start,
-            cells=len(now),
-            changed=[ChangedCellOut(number=one.number, diff=one.diff) for one in changed],
-            left_out=dict(snapshot.left_out) if snapshot is not None and start > 1 else {},
+            start=plan.start,
+            cells=plan.cells,
+            changed=[ChangedCellOut(number=one.number, diff=one.diff) for one in plan.changed],
+            left_out=dict(plan.left_out),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ResumePlan:
+    """From which cell a notebook goes on; a command has no cells."""
+
+    start: int = 1
+    cells: int = 0
+    changed: tuple[ChangedCell, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+def _resume_plan(
+    before: Sequence[str],
+    now: Sequence[str],
+    snapshot: VariableSnapshot | None,
+    from_cell: int | None,
+) -> _ResumePlan:
+    known = snapshot.number + 1 if snapshot is not None else 1
+    changed = snapshots.changed_cells(before, now, until=from_cell or known)
+    start = min(known, len(now))
+    if from_cell:
+        start = snapshots.check_start(from_cell, snapshot, len(now))
+    elif changed:
+        start = 1
+    left_out = snapshot.left_out if snapshot is not None and start > 1 else {}
+    return _ResumePlan(start=start, cells=len(now), changed=changed, left_out=left_out)
 
 
 def _resumable(record: RequestRecord) -> JobSpec:
     job = record.job
-    if job is None or not job.notebook_name:
+    if job is None or record.kind is not Kind.JOB:
         raise InvalidInput(
-            f"{record.id} is not a notebook job.",
-            accepted="A notebook job that has failed, or was stopped. Run a command again instead: "
-            "it finds its checkpoint by carrel.resume_path().",
+            f"{record.id} is not a job.", accepted="A job that has failed, or was stopped."
         )
     if record.state not in TERMINAL:
         raise Conflict(

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 
 from ..records.leases import LeaseRecord
+from ..records.notices import StopNotice
 from ..records.requests import Cause, CauseCode
 from ..scheduling.model.states import State
 from .termination import by_runner
@@ -21,7 +22,11 @@ _REPORT_LOST = "Its last report was lost"
 
 
 def surviving_end(
-    output: bytes | None, exit_status: int | None, lease: LeaseRecord, log_tail: str
+    output: bytes | None,
+    exit_status: int | None,
+    lease: LeaseRecord,
+    log_tail: str,
+    notice: StopNotice | None = None,
 ) -> tuple[State, Cause] | None:
     """Return state and cause of an attempt that ended without a report; None if unknown.
 
@@ -29,10 +34,11 @@ def surviving_end(
         output: the output notebook as last saved by the attempt.
         exit_status: the exit status of the runner, if the engine saw it.
         log_tail: the end of the log, for the details of a failure.
+        notice: the notice of the attempt.
     """
     marked = _mark(output, lease)
     if marked is not None:
-        target, cause = by_runner({"details": log_tail, **marked})
+        target, cause = by_runner({"details": log_tail, **marked}, notice)
         if target is State.SUCCEEDED:
             cause = Cause(code=cause.code, message=cause.message)
         return target, cause

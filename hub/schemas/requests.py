@@ -150,7 +150,7 @@ class WarningOut(Out):
     ``seen`` lists the evidence that a session with devices is idle, in sentences.
     """
 
-    kind: Literal["idle", "preemption", "drain", "time_limit"] = "idle"
+    kind: Literal["idle", "preemption", "halt", "drain", "time_limit"] = "idle"
     stops_at: float
     message: str
     seen: list[str] = []

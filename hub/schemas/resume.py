@@ -1,4 +1,4 @@
-"""Bodies to resume a job."""
+"""Bodies to halt a job, and to resume it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ from pydantic import Field
 
 from .base import In, Out
 from .requests import RequestOut
+
+
+class HaltIn(In):
+    """Halts a job; its owner sees the reason."""
+
+    reason: Annotated[str, Field(max_length=500)] = ""
 
 
 class ResumeIn(In):
@@ -41,6 +47,7 @@ class ResumeOut(Out):
     start: int
     """Number of the first code cell that is executed."""
     cells: int
+    """Number of code cells; 0 for a command."""
     changed: list[ChangedCellOut] = []
     """Cells that were changed and are not executed again if `from_cell` was given."""
     left_out: dict[str, str] = {}

@@ -1,12 +1,14 @@
-"""Transitions of preemption: notice given, notice withdrawn, request preempted."""
+"""Transitions of notices: given, withdrawn, request preempted, request halted."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ..records.notices import StopNotice
+from ..errors import Conflict
+from ..records.audit import AuditEntry
+from ..records.notices import NoticeKind, StopNotice
 from ..records.requests import Cause, RequestRecord
-from ..scheduling.model.states import Move, State, after
+from ..scheduling.model.states import TERMINAL, Move, State, after
 from .lifecycle import released, storable
 from .transition import EventDraft, Transition
 
@@ -30,6 +32,38 @@ def withdraw_notice(request: RequestRecord, why: str, *, now: float) -> Transiti
         return Transition(at=now, request=request)
     event = EventDraft(kind="notice_over", data={"why": why})
     return Transition(at=now, request=replace(request, notice=None), events=(event,))
+
+
+def announce_halt(
+    request: RequestRecord, notice: StopNotice, *, now: float, audit: AuditEntry | None = None
+) -> Transition:
+    """Give a running job the notice that a user halts it; repeating it changes nothing.
+
+    It replaces a preemption notice, whose end it keeps if that is sooner.
+
+    Raises:
+        Conflict: the job does not run.
+    """
+    before = request.notice
+    if request.state in TERMINAL:
+        raise Conflict(
+            f"{request.id} has ended and cannot be halted.",
+            accepted="Resume it, unless it has succeeded.",
+        )
+    if request.state is State.STOPPING:
+        raise Conflict(
+            f"{request.id} is being stopped already.", accepted="Wait until it has ended."
+        )
+    if request.state not in _HOLDS_DEVICES:
+        raise Conflict(
+            f"{request.id} does not run and cannot be halted.", accepted="Cancel it instead."
+        )
+    if before is not None and before.kind is NoticeKind.HALT:
+        return Transition(at=now, request=request)
+    if before is not None:
+        notice = replace(notice, stops_at=min(notice.stops_at, before.stops_at))
+    event = EventDraft(kind="notice", data=notice.data)
+    return Transition(at=now, request=replace(request, notice=notice), events=(event,), audit=audit)
 
 
 def preempt(request: RequestRecord, cause: Cause, notice: StopNotice, *, now: float) -> Transition:

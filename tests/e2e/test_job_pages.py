@@ -282,6 +282,10 @@ def test_a_job_cancelled_within_a_cell_keeps_its_output(
     page = person.page
     page.goto(f"{site.service}/requests/{job}")
     expect(cell(page, 2)).to_contain_text("half of the work")
+    page.click("#halt")
+    expect(page.locator("#request-state .idle-warning")).to_contain_text("Halted by its owner.")
+    expect(page.locator("#halt")).to_have_count(0)
+    looks(person, "job-halted")
     page.once("dialog", lambda dialog: dialog.accept())
     page.click(f"#stop-{job}")
     expect(page.locator("#request-state")).to_contain_text("cancelled")

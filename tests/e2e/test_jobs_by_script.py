@@ -69,6 +69,14 @@ carrel resume "$BROKEN" --dry-run --json > dry.json
 RESUMED=$(carrel resume "$BROKEN" --notebook corrected.ipynb)
 carrel wait "$RESUMED" --json > /dev/null
 carrel output "$RESUMED" -o resumed.ipynb --json > /dev/null
+
+# A job is halted, ends after its current cell, and goes on with the variables of that cell.
+HALTED=$(carrel submit long.ipynb --time 5m --json | field id)
+carrel wait "$HALTED" --follow --json | grep -m 1 '"cell_finished"' > /dev/null || true
+carrel halt "$HALTED" --wait --json > halted.jsonl || test $? = 3
+RESUMED=$(carrel resume "$HALTED")
+carrel wait "$RESUMED" --json > /dev/null
+carrel output "$RESUMED" -o continued.ipynb --json > /dev/null
 carrel ps --all --label sweep=7 --json > listed.json
 carrel queue --json > queue.json
 echo "$JOB" > job.txt
@@ -126,6 +134,11 @@ def story(site: Installation, folder: Path, script: str) -> str:
     loads = "import os, time\ntime.sleep(0.2)\ndef pid():\n    return os.getpid()\nfirst = pid()"
     (folder / "broken.ipynb").write_text(notebook(loads, "print(frist)"))
     (folder / "corrected.ipynb").write_text(notebook(loads, "print(first != pid())"))
+    waits = (
+        "while not os.path.exists(os.environ['CARREL_NOTICE']):\n"
+        "    time.sleep(0.1)\n    print('turn')\nturns = 1"
+    )
+    (folder / "long.ipynb").write_text(notebook(loads, waits, "print(turns, first != pid())"))
     (folder / "separators.ipynb").write_text(notebook(f"print({SEPARATORS!a})"))
     environment = {
         "PATH": f"{CARREL.parent}{os.pathsep}{os.environ['PATH']}",
@@ -184,6 +197,10 @@ def test_by_a_shell_script_with_json_alone(site: Installation, tmp_path: Path) -
     assert printed(folder / "plain-out.ipynb") == "42\n"
     assert json.loads((folder / "dry.json").read_text())["start"] == 2
     assert printed(folder / "resumed.ipynb") == "True\n"
+    ended = json.loads((folder / "halted.jsonl").read_text().splitlines()[-1])
+    assert (ended["state"], ended["cause"]["code"]) == ("cancelled", "halted")
+    assert ended["cause"]["message"] == "Halted by its owner. It stopped after cell 2 of 3."
+    assert printed(folder / "continued.ipynb").endswith("turn\n1 True\n")
     assert '{"text": "read 42\\n' in said
     assert (folder / "left" / "sub" / "copy.txt").read_text() == "42\n"
     assert "\n2\n" in said

@@ -168,6 +168,8 @@ def place(request: RequestOut) -> str:
 def _warned(warning: WarningOut) -> str:
     if warning.kind == "time_limit":
         return "ends soon"
+    if warning.kind == "halt":
+        return "halting"
     return "to be stopped" if warning.final else "idle"
 
 
@@ -309,6 +311,12 @@ def cancelled(request: RequestOut) -> str:
     if request.ended and request.state != "cancelled":
         return f"{request.id} has already ended: {state}."
     return f"{request.id} is {state}."
+
+
+def halted(request: RequestOut, now: float) -> str:
+    """Return by when a job that is halted ends."""
+    by = "" if request.warning is None else f" by {local_time(request.warning.stops_at, now)}"
+    return f"{request.id} saves its work and ends{by}."
 
 
 def device_name(device: DeviceOut) -> str:

@@ -1,4 +1,4 @@
-"""``carrel resume``: go on with an ended notebook job."""
+"""``carrel resume``: go on with an ended job."""
 
 from __future__ import annotations
 
@@ -52,11 +52,12 @@ def resume_command(
     as_json: bool,
     site: str | None,
 ) -> None:
-    """Go on with a notebook job that has failed or was stopped.
+    """Go on with a job that has failed or was stopped.
 
     A new job starts with the variables that were saved after a cell, and executes the cells after
     it; cells before keep their outputs. With --notebook, changed cells before it are shown, and
-    all cells are executed, unless --from-cell says where to start.
+    all cells are executed, unless --from-cell says where to start. A command starts again and
+    finds its checkpoint by carrel.resume_path().
 
     \b
     Examples:
@@ -92,6 +93,8 @@ def _described(found: ResumeOut, *, explicit: bool) -> list[str]:
     if found.changed and explicit:
         lines.append("The changed cells are not executed again.")
     lines += [f"{name} could not be saved: {why}" for name, why in found.left_out.items()]
+    if not found.cells:
+        return ["The command starts again; carrel.resume_path() finds its checkpoint."]
     whole = units.count(found.cells, "code cell")
     lines.append(
         f"It starts from cell {found.start} of {whole}."

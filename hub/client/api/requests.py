@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 
 from ...schemas import FilesOut, JobIn, RequestOut, RequestsOut
-from ...schemas.resume import ResumeIn, ResumeOut
+from ...schemas.resume import HaltIn, ResumeIn, ResumeOut
 from ..transport.calls import Call
 from ..transport.connection import Connection, segment
 from ..transport.downloads import LogPart, OutputFile
@@ -115,6 +115,12 @@ class RequestCalls(Connection):
         """Cancel a request; the owner sees the reason. A request that has ended does not change."""
         query = {"reason": reason} if reason else {}
         call = Call(method="DELETE", path=f"requests/{segment(request_id)}", query=query)
+        return self._read(await self._transport.send(call), RequestOut)
+
+    async def halt(self, request_id: str, reason: str = "") -> RequestOut:
+        """Let a running job save its work, and stop it; the owner sees the reason."""
+        body = HaltIn(reason=reason).model_dump(mode="json", exclude_unset=True)
+        call = Call(method="POST", path=f"requests/{segment(request_id)}/halt", json=body)
         return self._read(await self._transport.send(call), RequestOut)
 
     async def resume(self, request_id: str, how: ResumeIn | None = None) -> ResumeOut:

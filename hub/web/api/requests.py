@@ -20,7 +20,7 @@ from ...schemas import (
     RequestsOut,
 )
 from ...schemas.explanation import WhyOut
-from ...schemas.resume import ResumeIn, ResumeOut
+from ...schemas.resume import HaltIn, ResumeIn, ResumeOut
 from ..dependencies import file_paths  # noqa: F401  # registers the convertor "file"
 from ..dependencies.bodies import json_body
 from ..dependencies.callers import Carrel, Reader, ReaderOrHub, RequestId, SignedIn, Writer
@@ -57,7 +57,7 @@ def submit(
     "/requests/{request_id}/resume",
     status_code=201,
     tags=["requests"],
-    summary="Resume an ended notebook job",
+    summary="Resume an ended job",
     openapi_extra=body_of(ResumeIn),
 )
 def resume(
@@ -69,7 +69,7 @@ def resume(
     """Queues a new job that goes on after the last cell whose variables were saved.
 
     Cells before it keep their outputs. If one of them was changed, all cells are executed, unless
-    `from_cell` says where to start.
+    `from_cell` says where to start. A command starts again, with the checkpoint of the earlier one.
     """
     return web.resumption.resume(who, request_id, body)
 
@@ -165,6 +165,26 @@ def cancel(
     An ended request does not change.
     """
     return web.termination.cancel(who, request_id, reason.strip())
+
+
+@router.post(
+    "/requests/{request_id}/halt",
+    tags=["requests"],
+    summary="Halt a running job",
+    openapi_extra=body_of(HaltIn),
+)
+def halt(
+    web: Carrel,
+    who: Writer,
+    request_id: RequestId,
+    body: Annotated[HaltIn, Depends(json_body(HaltIn))],
+) -> RequestOut:
+    """The job gets a notice and the save signal, and ends when it has saved its work.
+
+    A notebook ends after the current cell; what is still running at the end of the grace period is
+    stopped. The job is then `cancelled` with the cause `halted`, and can be resumed.
+    """
+    return web.termination.halt(who, request_id, body.reason.strip())
 
 
 @router.get(

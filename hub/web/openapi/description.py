@@ -36,7 +36,7 @@ from ...schemas.courses import (
 from ...schemas.errors import PROBLEM_TYPE
 from ...schemas.grading import FeedbackIn, GradeIn, VerdictIn
 from ...schemas.images import PinIn
-from ...schemas.resume import ResumeIn
+from ...schemas.resume import HaltIn, ResumeIn
 from ...schemas.schedules import ScheduleChangeIn, ScheduleIn, ScheduleRunIn
 from .examples import ANSWER_EXAMPLES, BODY_EXAMPLES, problem_example
 
@@ -51,6 +51,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     FeedbackIn,
     GradeIn,
     GroupIn,
+    HaltIn,
     JobIn,
     KernelsIn,
     OpenSessionIn,

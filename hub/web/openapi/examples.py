@@ -70,6 +70,13 @@ BODY_EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
             "value": {"count": 2, "running": 0, "cell_seconds_ago": 600.0},
         }
     },
+    "HaltIn": {
+        "halt": {"summary": "Without a reason", "value": {}},
+        "reason": {
+            "summary": "With a reason, which its owner sees",
+            "value": {"reason": "The node gets a new fan."},
+        },
+    },
     "ResumeIn": {
         "resume": {"summary": "After the last cell whose variables were saved", "value": {}},
         "from_cell": {

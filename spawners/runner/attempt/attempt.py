@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -14,6 +15,7 @@ from typing import Final, Protocol
 import psutil
 
 from ....hub.attempts.spec import NOTICE, PROGRESS, SAVED, AttemptSpec
+from ....hub.records.notices import NoticeKind
 from . import memory
 from .log import Log
 from .outcome_messages import AttemptOutcome
@@ -101,6 +103,14 @@ class Attempt(ABC):
                 self.memory_used = memory_used
                 self.stopping.set()
                 self._kill_all()
+
+    def is_halted(self) -> bool:
+        """Whether a user halts this job: it ends as soon as its work is saved."""
+        try:
+            notice: object = json.loads((self.folder / NOTICE).read_bytes())
+        except (OSError, ValueError):
+            return False
+        return isinstance(notice, dict) and notice.get("why") == NoticeKind.HALT
 
     def save(self) -> None:  # noqa: B027  # a command saves its work itself
         """Save the work so far because the attempt will be stopped, and continue."""

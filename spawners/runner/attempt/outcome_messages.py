@@ -80,6 +80,12 @@ def succeeded(cells: int) -> AttemptOutcome:
     )
 
 
+def halted(place: str, cells: int) -> AttemptOutcome:
+    """Return the outcome of a notebook that was stopped between two cells, to be resumed."""
+    after = f"after {place} of {cells}" if place else "before its first cell"
+    return AttemptOutcome(code=CauseCode.HALTED, message=f"It stopped {after}.")
+
+
 def ended_itself(place: str, cells: int) -> AttemptOutcome:
     """Return the outcome of a notebook that ended itself, for example by ``sys.exit()``."""
     return AttemptOutcome(

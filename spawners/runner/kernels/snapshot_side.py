@@ -102,6 +102,13 @@ class Snapshots:
                 os.unlink(part)
             os._exit(status)
 
+    def take_now(self, index: int, number: int) -> None:
+        """Save the variables before the kernel is ended; return when the snapshot is complete."""
+        self._wait()
+        if self._unsaved:
+            self.take(index, number, UNSAVED_SECONDS)
+            self._wait()
+
     def load(self, path: str) -> str:
         """Load a pickle; return the problem as a sentence, or nothing."""
         try:
@@ -117,6 +124,12 @@ class Snapshots:
         _set_random_states(saved["random"])
         self._shell.user_ns.update(saved["variables"])
         return ""
+
+    def _wait(self) -> None:
+        if self._child:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self._child, 0)
+            self._child = 0
 
     def _is_writing(self) -> bool:
         if self._child:

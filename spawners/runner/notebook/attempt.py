@@ -20,7 +20,7 @@ from ....hub.records.requests import CauseCode
 from ..attempt import outcome_messages as outcome
 from ..attempt.outcome_messages import AttemptOutcome, StartFailed
 from ..attempt.working_folder import working_folder
-from .engine import ENGINE, NotebookManager, register
+from .engine import ENGINE, Halted, NotebookManager, register
 from .state import NotebookState
 
 _NO_INPUT = "StdinNotImplementedError"
@@ -72,6 +72,9 @@ class NotebookAttempt(NotebookState):
         match error:
             case StartFailed():
                 return outcome.invalid_job(str(error))
+            case Halted() if manager is not None:
+                place = f"cell {manager.done}" if manager.done else ""
+                return outcome.halted(place, len(manager.numbers))
             case DeadKernelError() if manager is not None:
                 place = manager.place(manager.current)
                 if self.killed_by_system:

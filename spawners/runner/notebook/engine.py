@@ -50,6 +50,10 @@ class Stopped(Exception):
     """The attempt was stopped between two cells."""
 
 
+class Halted(Exception):
+    """A user halted the job; its work is saved."""
+
+
 class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # papermill has no types
     """Papermill's record of an execution, with correct statuses, atomic saves and events."""
 
@@ -221,7 +225,7 @@ class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc
         self.nb_man.settle()
 
     def _execute_from(self, start: int) -> None:
-        attempt = self.nb_man.attempt
+        attempt, last = self.nb_man.attempt, None
         for index, cell in enumerate(self.nb.cells):
             if index < start:
                 continue
@@ -231,6 +235,11 @@ class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc
             if cell.cell_type != "code":
                 self.nb_man.skip_text(cell, index)
                 continue
+            if attempt.is_halted():
+                self.nb_man.settle()
+                if last is not None:
+                    self._save_variables_now(last)
+                raise Halted
             self.nb_man.cell_start(cell, cell_index=index)
             try:
                 self.execute_cell(cell, index)
@@ -241,6 +250,7 @@ class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc
             if attempt.failure is not None:
                 break
             self._save_variables(cell, index)
+            last = index
 
     # -- resuming -------------------------------------------------------------------------
 
@@ -314,6 +324,16 @@ class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc
         seconds = float(cell.metadata.papermill.get("duration") or 0.0)
         call = f"get_ipython().kernel.carrel_snapshots.take({index}, {number}, {seconds})"
         self.kc.execute(call, silent=True, store_history=False, allow_stdin=False)
+
+    def _save_variables_now(self, index: int) -> None:
+        """Let the kernel save its variables, and wait until it has."""
+        if not getattr(self.km, "ipykernel", False):
+            return
+        assert self.kc is not None
+        number = self.nb_man.numbers.get(index, 0)
+        call = f"get_ipython().kernel.carrel_snapshots.take_now({index}, {number})"
+        request = self.kc.execute(call, silent=True, store_history=False, allow_stdin=False)
+        run_sync(self._async_poll_shell)(request)
 
     def _bound_kernel(self) -> None:
         """Install message limits in a Python kernel."""

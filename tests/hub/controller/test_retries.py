@@ -167,7 +167,7 @@ def test_a_retry_survives_a_restart_of_the_service_in_the_back_off(world: World)
 def test_every_error_has_a_class_and_every_class_its_limit() -> None:
     ends = {
         *("succeeded", "server_died", "stopped", "cancelled", "time_limit", "idle", "unclaimed"),
-        *("preempted", "budget", "drained"),
+        *("preempted", "budget", "drained", "halted"),
     }
     without = {code for code in CauseCode if error_class(code) is None}
     assert without == {CauseCode(name) for name in ends} & set(CauseCode)

@@ -130,5 +130,18 @@ def test_what_cannot_be_resumed_is_refused(context: Context) -> None:
     with pytest.raises(Conflict, match="has not ended"):
         resume(STUDENT1, queued.id, ResumeIn())
     program = JobService(context).submit(STUDENT1, command())
-    with pytest.raises(InvalidInput, match="is not a notebook job"):
+    with pytest.raises(Conflict, match="has not ended"):
         resume(STUDENT1, program.id, ResumeIn())
+
+
+def test_a_command_starts_again_and_finds_its_checkpoint(context: Context) -> None:
+    old = JobService(context).submit(STUDENT1, command())
+    end(context, old.id, State.CANCELLED, CauseCode.HALTED)
+    resume = Resumption(context).resume
+    found = resume(STUDENT1, old.id, ResumeIn())
+    assert (found.start, found.cells) == (1, 0)
+    assert found.request is not None
+    assert (found.request.resumes, found.request.command) == (old.id, old.command)
+    for body in (ResumeIn(from_cell=2), ResumeIn(notebook=book("1"))):
+        with pytest.raises(InvalidInput, match="is a command: it has no cells"):
+            resume(STUDENT1, old.id, body)

@@ -12,6 +12,7 @@ import pytest
 from carrel.hub.attempts import snapshots
 from carrel.hub.interfaces.backend import LaunchOrder, ProcessState
 from carrel.hub.records.leases import Handle
+from carrel.hub.records.notices import NoticeKind, StopNotice
 
 from ...fake_service import eventually
 from ..attempts import wait_for_end
@@ -107,6 +108,36 @@ def desk_text(book: object) -> str:
 
     text: str = nbformat.writes(book)  # type: ignore[no-untyped-call]
     return text
+
+
+def test_a_halted_notebook_ends_after_its_current_cell_and_goes_on_from_there(
+    desk: Desk, expected: str
+) -> None:
+    cells = [cell.source for cell in BOOK.cells if cell.cell_type == "code"]
+    waits = (
+        "import pathlib, time\npathlib.Path('here').touch()\n"
+        "while not pathlib.Path('go').exists():\n    time.sleep(0.01)"
+    )
+    book = notebook(*cells[:4], waits, *cells[4:])
+    order = desk.order(book)
+    handle = desk.backend.start(order)
+    eventually((order.home / "here").exists)
+    notice = StopNotice(
+        kind=NoticeKind.HALT, message="Halted.", given_at=1.0, stops_at=2.0, group=""
+    )
+    desk.backend.request_checkpoint(order.lease_id, handle, order.folder, notice)
+    (order.home / "go").touch()
+    wait_for_end(desk, order, handle)
+    executed = read(order.folder / "output.ipynb")
+    assert statuses(executed)[:6] == ["completed"] * 5 + ["pending"]
+    assert executed.metadata.carrel["outcome"] == "halted"
+    assert executed.metadata.carrel["message"] == "It stopped after cell 5 of 11."
+    found = snapshots.find(order.folder)
+    assert found is not None
+    assert found.number == 5  # although that cell alone may have been too short to be saved
+    again = next_attempt(desk, order)
+    assert run(desk, again) == 0
+    assert result(again) == expected
 
 
 def test_a_failed_cell_is_corrected_and_executed_with_the_saved_variables(desk: Desk) -> None:

@@ -180,6 +180,13 @@ def _event(web: WebContext, who: Identity, request_id: str, event_id: int) -> Ev
     return found[0] if found and found[0].id == event_id else None
 
 
+@router.post("/requests/{request_id}/halt")
+def halt(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
+    """Let the job save its work, and stop it."""
+    web.termination.halt(visitor.identity, request_id)
+    return RedirectResponse(f"{SERVICE_PREFIX}requests/{request_id}", SEE_OTHER)
+
+
 @router.post("/requests/{request_id}/cancel")
 def cancel(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
     reason = fields.get("reason", "").strip()[:500]
