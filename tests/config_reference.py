@@ -48,6 +48,9 @@ SET_BY_CARREL: Mapping[str, str] = {
     "CARREL_PROGRESS": "in jobs: the file behind `carrel.progress`",
     "CARREL_NOTICE": "in jobs: the file with the reason and end of a preemption notice; exists "
     "only during one",
+    "CARREL_PACKAGES": "in jobs in containers: where kernels write the names of the packages "
+    "that they have used",
+    "CARREL_KNOWN_PACKAGES": "in warm containers, before they have a job: packages to import ahead",
     "CARREL_RECOVERY": "in sessions: what to do about a full home; set only when it is full",
     "CARREL_COURSE_DATA": "the read-only data of its course, if there are any",
     "CARREL_COURSE_FOLDER": "in sessions of graders: the course that formgrader shows",

@@ -23,6 +23,8 @@ PROGRESS: Final = "progress.json"
 NOTICE: Final = "notice.json"
 SAVED: Final = "saved"
 WORK: Final = "work"
+PACKAGES: Final = "packages"
+"""In a container, kernels write the packages that they have used into files ``packages.PID``."""
 WAKE_PIPE: Final = "bell"
 """The named pipe next to the attempt folder that wakes a waiting runner."""
 _KEPT_BY_SERVICE: Final = frozenset({"archive", "retries", "internet", "notes"})

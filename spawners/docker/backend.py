@@ -40,6 +40,7 @@ from .engine.client import START_SECONDS
 from .nodes import container_exit, orphans
 from .nodes.cpu_meter import ContainerCpuMeter
 from .nodes.devices import Devices
+from .nodes.learned_packages import LearnedPackages
 from .nodes.node import Node, Survey, SurveyedContainer
 from .nodes.warm_pool import WarmPool
 
@@ -73,8 +74,10 @@ class DockerBackend:
         self._jobs = Jobs(settings=settings, options=options, limits=limits or OutputLimits())
         self._nodes = {host.node: Node(host, settings, options) for host in options.hosts}
         here = next(iter(self._nodes.values()))
+        self._packages = LearnedPackages(folder=settings.state / "packages")
         self.warm = WarmPool(
             engine=here.engine,
+            packages=self._packages,
             late_mounts=here.late_mounts,
             jobs=self._jobs,
             limit=options.warm if here.here and not here.late_mounts.unavailable_reason() else 0,
@@ -87,6 +90,8 @@ class DockerBackend:
         self._starting = InFlightStarts()
         self._node_of_lease: dict[str, str] = {}
         """The node on which a lease was last seen, by lease id."""
+        self._started: dict[str, tuple[str, Path]] = {}
+        """The image and folder of leases that this service has started."""
         self._final_statuses: dict[str, AttemptStatus] = {}
         """The final status of leases whose container was removed, by lease id."""
 
@@ -155,6 +160,7 @@ class DockerBackend:
         network = node.networks.ensure(order.owner, outside=order.job.internet)
         with self._lock:
             self._node_of_lease[order.lease_id] = node.name
+            self._started[order.lease_id] = (image, order.folder)
             self._final_statuses.pop(order.lease_id, None)
         if self._can_be_warm(node, order):
             adopted = self.warm.start(order, image=image, network=network)
@@ -260,6 +266,7 @@ class DockerBackend:
             if ended.life is not ProcessState.DEAD:
                 return False
             self._remember_status(lease_id, ended)
+            self._learn_packages(lease_id)
             orphans.keep_log(node.engine, seen, self._settings.state)
             node.engine.remove(seen.id)
         except (BackendFailed, Unavailable) as error:
@@ -267,12 +274,19 @@ class DockerBackend:
             return False
         return True
 
+    def _learn_packages(self, lease_id: str) -> None:
+        with self._lock:
+            image, folder = self._started.pop(lease_id, ("", Path()))
+        if image:
+            self._packages.learn(image, folder)
+
     def _remember_status(self, lease_id: str, status: AttemptStatus) -> None:
         with self._lock:
             self._final_statuses[lease_id] = status
             for old in list(self._final_statuses)[:-_REMEMBERED]:
                 del self._final_statuses[old]
                 self._node_of_lease.pop(old, None)
+                self._started.pop(old, None)
 
     def release_warm(self) -> None:
         self.warm.release_memory()

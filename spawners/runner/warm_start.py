@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +21,12 @@ from ...hub.attempts.spec import LOG, WAKE_PIPE, AttemptSpec
 from ...hub.interfaces.backend_settings import COURSE_DATA
 from ..processes.lease_processes import LEASE_VARIABLE
 from .kernels import fork_servers
+from .kernels.forkserver import parse_packages, write_packages
 
+KNOWN_PACKAGES: Final = "CARREL_KNOWN_PACKAGES"
+"""A variable with the packages that kernels of this image have used."""
+WARM_BYTES: Final = 512 << 20
+"""Memory that a warm container may need, with the packages that it has imported."""
 _MINOR_FORMATS: Final = 6
 """Formats 4.0 to 4.5 of notebooks."""
 _OUTPUTS: Final = (1, 2)
@@ -47,8 +52,10 @@ class WarmRunner:
 def prepare_runner(folder: Path) -> WarmRunner:
     """Import the notebook libraries, start a fork server, and return when there is a job."""
     own = Path(tempfile.mkdtemp(prefix="carrel-fork-"))
+    known = parse_packages(os.environ.pop(KNOWN_PACKAGES, ""))
+    write_packages(str(own / fork_servers.PACKAGES), known)
     server = fork_servers.start(
-        fork_servers.in_folder(fork_servers.KERNEL_SETTINGS, own),
+        fork_servers.in_folder(replace(fork_servers.KERNEL_SETTINGS, memory=WARM_BYTES), own),
         interpreter=sys.executable,
         environment=os.environ,
     )

@@ -121,6 +121,24 @@ def test_a_job_takes_it_over_as_its_owner_and_its_files_are_kept(site: Site) -> 
     assert order.input_path.read_text() != "changed"
 
 
+def test_it_imports_ahead_what_jobs_of_its_image_have_imported(site: Site) -> None:
+    look = (
+        "import os, sys\n"
+        "print('jinja2' in sys.modules, 'CARREL_KNOWN_PACKAGES' in os.environ)\n"
+        "import jinja2\n"
+    )
+
+    def is_imported_ahead() -> bool:
+        site.warm()
+        order = site.order(notebook(look))
+        handle = site.backend.start(order)
+        ended(site, order)
+        site.backend.stop(order.lease_id, handle)
+        return printed(order) == ["True False"]
+
+    eventually(is_imported_ahead)
+
+
 def test_two_people_never_get_the_same_one(site: Site) -> None:
     waiting = site.warm(2)
     orders = [site.order(command=("sleep", "600"), owner=name) for name in ("ada", "bob", "eve")]

@@ -8,13 +8,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ....hub.attempts.output_limits import OutputLimits
-from ....hub.attempts.spec import CLAIM, FILES, LOG, NOTICE, PROGRESS, SAVED, AttemptSpec
+from ....hub.attempts.spec import (
+    CLAIM,
+    FILES,
+    LOG,
+    NOTICE,
+    PACKAGES,
+    PROGRESS,
+    SAVED,
+    AttemptSpec,
+)
 from ....hub.files.safe_fs import Owner, give_folder, lies_in
 from ....hub.interfaces.backend import LaunchOrder
 from ....hub.interfaces.backend_settings import COURSE_DATA, BackendSettings, DockerOptions
 from ....hub.records.json_value import Json
 from ...devices.environment import readable
 from ...processes.lease_processes import LEASE_VARIABLE
+from ...runner.kernels.forkserver import PACKAGES_VARIABLE
+from ...runner.warm_start import KNOWN_PACKAGES
 from .home_mounts import course_data, home_path, mounts
 from .template import ARCHIVE, ATTEMPT, INPUT, ContainerBounds, Mount, Task, container
 
@@ -28,8 +39,9 @@ _PATHS = {
     "CARREL_PROGRESS": f"{ATTEMPT}/{PROGRESS}",
     "CARREL_NOTICE": f"{ATTEMPT}/{NOTICE}",
     "CARREL_SAVED": f"{ATTEMPT}/{SAVED}",
+    PACKAGES_VARIABLE: f"{ATTEMPT}/{PACKAGES}",
 }
-"""Paths at which any job reports its progress and gets notices."""
+"""Paths at which any job reports what the service reads, and gets notices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +102,14 @@ class Jobs:
             )
         )
 
-    def warm_body(self, name: str, *, image: str, mounts: tuple[Mount, ...]) -> dict[str, Json]:
-        """Return the body of a warm container: the same, but without owner and network."""
+    def warm_body(
+        self, name: str, *, image: str, mounts: tuple[Mount, ...], packages: str = ""
+    ) -> dict[str, Json]:
+        """Return the body of a warm container: the same, but without owner and network.
+
+        Args:
+            packages: the list of those that kernels of this image have used.
+        """
         return container(
             Task(
                 installation=self.settings.installation,
@@ -105,7 +123,12 @@ class Jobs:
                 uid=self.options.uid,
                 network=NO_NETWORK,
                 bounds=self._bounds,
-                environment={"HOME": "/tmp", LEASE_VARIABLE: name, **_PATHS},  # noqa: S108
+                environment={
+                    "HOME": "/tmp",  # noqa: S108
+                    LEASE_VARIABLE: name,
+                    KNOWN_PACKAGES: packages,
+                    **_PATHS,
+                },
                 mounts=mounts,
                 warm=name,
             )

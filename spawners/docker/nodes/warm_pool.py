@@ -29,10 +29,12 @@ import psutil
 
 from ....hub.errors import BackendFailed, Unavailable
 from ....hub.interfaces.backend import LaunchOrder
+from ...runner.warm_start import WARM_BYTES
 from ..containers.job_spec import NO_NETWORK, Jobs
 from ..containers.late_mounts import LateMounts, attempt_is_visible
 from ..containers.template import LABEL, WARM, lease_of, name_of
 from ..engine.client import Container, DockerClient
+from .learned_packages import LearnedPackages
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +44,6 @@ AT_ONCE_SECONDS: Final = 10.0
 """Jobs that start within this time count as started together."""
 SETTLED_SECONDS: Final = 1.0
 """Delay of a container's creation after a job's start: it would compete with it for CPU time."""
-WARM_BYTES: Final = 256 << 20
-"""Memory that a warm container may need."""
 _RETRY_SECONDS: Final = 300.0
 """Delay until the next attempt after a failure."""
 
@@ -109,6 +109,7 @@ class WarmPool:
     """
 
     engine: DockerClient
+    packages: LearnedPackages
     late_mounts: LateMounts
     jobs: Jobs
     limit: int
@@ -233,7 +234,8 @@ class WarmPool:
             self._containers[warm.name] = warm
         try:
             mounts = self.late_mounts.make(warm.name)
-            body = self.jobs.warm_body(warm.name, image=image, mounts=mounts)
+            known = self.packages.of(image)
+            body = self.jobs.warm_body(warm.name, image=image, mounts=mounts, packages=known)
             container = self.engine.create(name_of(self._installation, warm.name), body)
             self.engine.start(container)
             found = self.engine.inspect(container)

@@ -66,9 +66,13 @@ _REMEMBERED: Final = 40
 """The most packages in the list; the ones that were not used for the longest time are dropped."""
 KERNEL: Final = "kernel"
 _REMEMBERED_MODULES: Final = 80
+LIST_CHARACTERS: Final = 1 << 18
+"""The most of a list that is read."""
 SPACE_BYTES: Final = 600
 SPACE: Final = "FORK_SPACE"
 """A variable of the server whose memory is reused to show the variables of a fork in /proc."""
+PACKAGES_VARIABLE: Final = "CARREL_PACKAGES"
+"""A variable of a kernel with the file for its packages, instead of that of the settings."""
 _SET_CHILD_SUBREAPER: Final = 36  # linux/prctl.h
 _MATPLOTLIB_BACKEND: Final = "module://matplotlib_inline.backend_inline"
 """What ipykernel sets when it starts; matplotlib reads it when it is imported."""
@@ -586,6 +590,7 @@ def run_kernel(arguments: list[str], *, packages: str, lifeline: int | None = No
     import ipykernel_launcher  # noqa: PLC0415
     from ipykernel import kernelapp  # noqa: PLC0415
 
+    packages = os.environ.get(PACKAGES_VARIABLE) or packages
     before = set(sys.modules)
     application: Any = kernelapp.IPKernelApp
     more = []
@@ -640,22 +645,32 @@ def run_program(fork: Fork, program: str) -> NoReturn:
 
 def read_packages(path: str) -> Packages:
     """Read the names of packages, each with those of its modules that were used."""
-    packages: Packages = {}
     with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
-        for line in file.read(1 << 18).split("\n"):
-            words = [word for word in line.split(" ") if word.isidentifier()]
-            if words and len(packages) < _REMEMBERED:
-                packages[words[0]] = tuple(words[1 : _REMEMBERED_MODULES + 1])
+        return parse_packages(file.read(LIST_CHARACTERS))
+    return {}
+
+
+def parse_packages(text: str) -> Packages:
+    """Parse a list of packages; whatever is no name is left out."""
+    packages: Packages = {}
+    for line in text.split("\n"):
+        words = [word for word in line.split(" ") if word.isidentifier()]
+        if words and len(packages) < _REMEMBERED:
+            packages[words[0]] = tuple(words[1 : _REMEMBERED_MODULES + 1])
     return packages
 
 
 def write_packages(path: str, packages: Packages) -> None:
     """Replace the file; a list that cannot be written is learned again."""
-    lines = [" ".join((name, *modules)) for name, modules in packages.items()]
     with contextlib.suppress(OSError):
         with open(f"{path}.part", "w", encoding="utf-8") as file:
-            file.write("\n".join(lines) + "\n")
+            file.write(packages_text(packages))
         os.replace(f"{path}.part", path)
+
+
+def packages_text(packages: Packages) -> str:
+    """Return the list as text, a line for each package."""
+    return "".join(f"{' '.join((name, *modules))}\n" for name, modules in packages.items())
 
 
 def merged(used: Packages, known: Packages) -> Packages:

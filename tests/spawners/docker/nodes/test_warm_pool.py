@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -21,6 +22,7 @@ from carrel.spawners.docker.containers.template import (
     labels,
     lease_of,
 )
+from carrel.spawners.docker.nodes.learned_packages import LearnedPackages
 from carrel.spawners.docker.nodes.warm_pool import Demand, WarmPool, targets
 
 
@@ -94,7 +96,7 @@ def test_the_number_of_warm_containers_is_bounded(number: object) -> None:
     assert DockerTable.model_validate({"warm": 0}).warm == 0
 
 
-def test_memory_can_be_released_while_a_warm_container_fails_to_start() -> None:
+def test_memory_can_be_released_while_a_warm_container_fails_to_start(tmp_path: Path) -> None:
     """Starts and maintenance run in different threads."""
     free = [1 << 40]
     engine = Mock()
@@ -105,6 +107,7 @@ def test_memory_can_be_released_while_a_warm_container_fails_to_start() -> None:
     jobs = Mock(options=options, settings=settings)
     pool = WarmPool(
         engine=engine,
+        packages=LearnedPackages(folder=tmp_path),
         late_mounts=places,
         jobs=jobs,
         limit=1,
