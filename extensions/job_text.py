@@ -6,7 +6,12 @@ import time
 from collections.abc import Iterator
 
 from ..hub.messages import requests, units
-from ..hub.schemas import RequestOut
+from ..hub.schemas import DeviceOut, RequestOut
+
+
+def device_name(device: DeviceOut) -> str:
+    mark = " (simulated)" if device.simulated else ""
+    return f"{device.model} #{device.index}{mark}"
 
 
 def title(request: RequestOut) -> str:

@@ -25,18 +25,18 @@ from ...hub.errors import CarrelError
 from ...hub.schemas import WatchOut
 from ..environment import (
     CLAIM_PATH,
-    CONTINUE_PATH,
     GIVE_UP_PATH,
     JOURNAL_PATH,
     KEEP_SESSION_PATH,
     SESSION_STATUS_PATH,
 )
-from .continuation import continue_as_job, notebook_path
 from .journal_handlers import JournalHandler, SavedHandler
 from .kernel_activity import KernelWatch, ServerKernelManager
 from .kernel_connection import listening
 from .kernel_journals import KernelJournals
+from .panel_handlers import panel_routes
 from .session_status import SessionStatus, last_call
+from .teacher_parts import hide_from_students
 
 JOURNAL_FOLDER = Path("carrel", "outputs")
 """Below the user's folder of Jupyter data."""
@@ -108,29 +108,6 @@ class GiveUpHandler(_ActionHandler):
         return self.session_status.give_up(self.get_query_argument("request"))
 
 
-class ContinueHandler(APIHandler):
-    """Submits the current notebook as a job; answers with the id of the job."""
-
-    def initialize(self, session_status: SessionStatus) -> None:
-        self.session_status = session_status
-
-    @web.authenticated
-    async def post(self) -> None:
-        body = self.get_json_body() or {}
-        root = Path(self.settings["server_root_dir"]).expanduser()
-        try:
-            notebook = notebook_path(root, str(body.get("path", "")))
-            session = await self.session_status.service.request(self.session_status.request_id)
-            made = await asyncio.to_thread(
-                continue_as_job, session, notebook, str(body.get("time", ""))
-            )
-        except CarrelError as error:
-            self.set_status(error.http_status)
-            self.finish(json.dumps({"message": str(error)}))
-            return
-        self.finish(json.dumps({"id": made.id}))
-
-
 def install(server_app: ServerApp, request_id: str) -> None:
     manager = cast("ServerKernelManager", server_app.kernel_manager)
     journals = KernelJournals(root=Path(jupyter_data_dir()) / JOURNAL_FOLDER, log=server_app.log)
@@ -153,6 +130,7 @@ def install(server_app: ServerApp, request_id: str) -> None:
         task = asyncio.create_task(session_status.run())
         _running.add(task)  # the loop itself keeps only weak references
         task.add_done_callback(ended)
+        hide_from_students(server_app.web_app.settings)
 
     server_app.io_loop.add_callback(start)
 
@@ -163,6 +141,7 @@ def _add_routes(
     status = {"session_status": session_status}
     base = server_app.web_app.settings["base_url"]
     kernel = url_path_join(JOURNAL_PATH, "([^/]+)")
+    root = Path(server_app.web_app.settings["server_root_dir"]).expanduser().resolve()
     routes = [
         (url_path_join(base, path), handler, arguments)
         for path, handler, arguments in (
@@ -170,9 +149,9 @@ def _add_routes(
             (KEEP_SESSION_PATH, KeepSessionHandler, status),
             (CLAIM_PATH, ClaimHandler, status),
             (GIVE_UP_PATH, GiveUpHandler, status),
-            (CONTINUE_PATH, ContinueHandler, status),
             (kernel, JournalHandler, journal),
             (url_path_join(kernel, "saved"), SavedHandler, journal),
+            *panel_routes(root, session_status.request_id),
         )
     ]
     server_app.web_app.add_handlers(".*$", routes)  # type: ignore[no-untyped-call]  # tornado

@@ -11,6 +11,8 @@ from typing import Any
 
 COURSE_FOLDER = "CARREL_COURSE_FOLDER"
 """Set in the sessions of graders: the folder that formgrader shows."""
+GRADES_NO_COURSE = "CARREL_GRADES_NO_COURSE"
+"""Set in the sessions of other users: JupyterLab hides nbgrader's parts for teachers."""
 _HERE = "carrel.extensions.nbgrader"
 _CLASSES = {
     "exchange": "exchange.Exchange",

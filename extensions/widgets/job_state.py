@@ -14,8 +14,8 @@ from ...hub.client import Client
 from ...hub.errors import CarrelError, NotFound, Unavailable
 from ...hub.messages import requests, units
 from ...hub.messages.timed_text import as_json, expected_start
-from ...hub.schemas import DeviceOut, EventOut, RequestOut
-from ..job_text import title
+from ...hub.schemas import EventOut, RequestOut
+from ..job_text import device_name, title
 from .stream_feeds import Snapshot
 
 TAIL_CHARACTERS = 16_000
@@ -258,11 +258,6 @@ def job_facts(request: RequestOut) -> dict[str, JsonValue]:
         "ended": request.ended,
         "seen_at": now,
     }
-
-
-def device_name(device: DeviceOut) -> str:
-    mark = " (simulated)" if device.simulated else ""
-    return f"{device.model} #{device.index}{mark}"
 
 
 def _int(value: JsonValue) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -76,6 +77,23 @@ class ParameterField:
                 accepted=_ACCEPTED[self.type],
                 field=f"parameter-{self.name}",
             ) from None
+
+
+def changed_values(
+    fields: Iterable[ParameterField], entries: Mapping[str, str]
+) -> dict[str, JsonValue]:
+    """Parse the entries of a form that differ from the notebook, so that a request records only
+    these; a field without an entry, or with an empty one that is not text, keeps its default.
+
+    Raises:
+        InvalidInput: an entry does not have the type of its parameter.
+    """
+    return {
+        field.name: field.read(entry)
+        for field in fields
+        if (entry := entries.get(field.name, field.shown)) != field.shown
+        and (entry.strip() or field.type is FieldType.TEXT)
+    }
 
 
 _ACCEPTED = {

@@ -2,7 +2,7 @@
 
 A link points to the folder as the session sees it: in the state folder for a local session, at its
 mount point in a container. The environment names the course that formgrader opens: the course of
-the session's group, or else the first one.
+the session's group, or else the first one. It tells JupyterLab of users who grade no course.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from ...extensions.nbgrader import COURSE_FOLDER
+from ...extensions.nbgrader import COURSE_FOLDER, GRADES_NO_COURSE
 from ...hub.client.api.internal import InternalClient
 from ...hub.config.state_folder import StateFolder
 from ...hub.errors import CarrelError
@@ -41,15 +41,18 @@ async def graded_by(link: InternalClient, person: str) -> tuple[str, ...] | None
         return None
 
 
-def environment(home: str, graded: Sequence[str], group: str) -> dict[str, str]:
-    """Return the variable that names the course for formgrader; empty without a course.
+def environment(home: str, graded: Sequence[str] | None, group: str) -> dict[str, str]:
+    """Return the variable that names the course for formgrader, or that says that there is none.
 
     Args:
         home: path of the home as the session sees it.
+        graded: the courses that the user grades; None if not known.
         group: the group of the session.
     """
-    if not graded:
+    if graded is None:
         return {}
+    if not graded:
+        return {GRADES_NO_COURSE: "yes"}
     course = group if group in graded else graded[0]
     return {COURSE_FOLDER: f"{home}/{FOLDER}/{safe_name(course)}"}
 

@@ -157,8 +157,8 @@ class DockerSession(LeaseMixin, ContainerSpawner):
     _process: StartedIn | None = None
     _log_tail = ""
     _recovery: Mapping[str, str] = {}
-    _graded: tuple[str, ...] = ()
-    """The courses whose folders are mounted in this session."""
+    _graded: tuple[str, ...] | None = None
+    """The courses whose folders are mounted in this session; None if they cannot be."""
 
     @default("port")
     def _port_default(self) -> int:
@@ -342,7 +342,7 @@ class DockerSession(LeaseMixin, ContainerSpawner):
             environment=self.get_env() | course_data(self.site, self._group),
             mounts=(
                 *mounts(self.site, owner, self._group),
-                *graded_mounts(self.site, self._graded),
+                *graded_mounts(self.site, self._graded or ()),
             ),
             devices=devices,
             cdi=cdi.names(self.engine, devices),

@@ -67,7 +67,8 @@ class LocalSession(LeaseMixin, SimpleLocalProcessSpawner):  # type: ignore[misc]
     popen_kwargs: dict[str, object]
     process_identity = ""
     _log_start = 0
-    _graded: tuple[str, ...] = ()
+    _graded: tuple[str, ...] | None = None
+    """The courses that the user grades; None if not known."""
 
     @default("home_dir")
     def _home_dir_default(self) -> str:

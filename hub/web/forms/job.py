@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 from pydantic import JsonValue
 
 from ...admission.notebook import CheckedNotebook, check_name, check_notebook
-from ...admission.parameters import ParameterField
+from ...admission.parameters import ParameterField, changed_values
 from ...admission.script import as_notebook
 from ...client.shell_syntax import unquoted_operator
 from ...errors import CarrelError, InvalidInput, NotAMember, TooLarge
@@ -198,19 +198,12 @@ class JobForm:
             )
         return {
             "notebook": NotebookIn(name=self.notebook.name, content=self.notebook.content),
-            "parameters": {**self.carried, **self._given(self.fields or ())},
+            "parameters": {
+                **self.carried,
+                **changed_values(self.fields or (), self.parameters),
+            },
             "kernel": self.kernel,
             "output": self.output,
-        }
-
-    def _given(self, known: tuple[ParameterField, ...]) -> dict[str, JsonValue]:
-        """Return only the values that differ from the notebook, so that the request records
-        them."""
-        return {
-            parameter.name: parameter.read(entry)
-            for parameter in known
-            if (entry := self.entry(parameter)) != parameter.shown
-            and (entry.strip() or parameter.type == "text")
         }
 
     def refused(self, error: CarrelError, groups: list[GroupChoice]) -> JobForm:

@@ -1,4 +1,5 @@
-"""The pages of sessions: start, wait, keep the position, claim, extend; and the quotes."""
+"""The pages of sessions: start, open in JupyterLab, wait, keep the position, claim, extend; and the
+quotes."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import contextlib
 import re
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 
 from fastapi import APIRouter
 from pydantic import ValidationError
@@ -17,12 +19,14 @@ from ...config.base_url import SERVICE_PREFIX
 from ...errors import CarrelError
 from ...messages.validation import invalid_body
 from ...records.identity import Identity
+from ...scheduling.model.snapshot import Kind
 from ...scheduling.model.states import LIVE
 from ...schemas import ChangeIn, RequestOut
 from ..dependencies.callers import Carrel, Next, RequestId, Server, SignedIn
 from ..dependencies.context import WebContext
 from ..dependencies.redirects import SEE_OTHER
 from ..dependencies.visitors import Follower, Form, Guest, html
+from ..forms.lab_target import LabTarget, session_for_lab
 from ..forms.quote import quote
 from ..forms.session import SessionForm
 from ..html.urls import page_in_session, server_of, wait_url
@@ -148,10 +152,38 @@ def start_session(web: Carrel, visitor: Guest, fields: Form) -> Response:
         else:
             web.sessions.start(who, form.server_name, form.options())
     except CarrelError as error:
-        refused = form.refused(error, web.membership.choices(who))
-        return desk_page(web, visitor, refused, status=error.http_status)
+        return _refused_start(web, visitor, form, error)
     # Wait for the CPU session if there is one, else for the session itself.
     return RedirectResponse(wait_url("" if now_on_cpu else form.server_name, form.next), SEE_OTHER)
+
+
+@router.post("/sessions/lab")
+def open_in_lab(web: Carrel, visitor: Guest, fields: Form) -> Response:
+    """Open an assignment, or the output of a job, in JupyterLab.
+
+    Uses the live session that is best for it, or starts one on CPU. JupyterLab itself copies the
+    files into the home.
+    """
+    who = visitor.identity
+    wanted = LabTarget.filled(fields)
+    live = web.requests.requests(who, kind=Kind.SESSION, states=LIVE, mine=True, limit=200)
+    if (session := session_for_lab(live)) is not None:
+        server = session.server_name
+        return RedirectResponse(wait_url(server, wanted.url(who.name, server)), SEE_OTHER)
+    form = SessionForm(devices="0", group=wanted.group(web.requests, who))
+    form = replace(form, next=wanted.url(who.name, form.server_name))
+    try:
+        web.sessions.start(who, form.server_name, form.options())
+    except CarrelError as error:
+        return _refused_start(web, visitor, form, error)
+    return RedirectResponse(wait_url(form.server_name, form.next), SEE_OTHER)
+
+
+def _refused_start(
+    web: WebContext, visitor: Visitor, form: SessionForm, error: CarrelError
+) -> Response:
+    refused = form.refused(error, web.membership.choices(visitor.identity))
+    return desk_page(web, visitor, refused, status=error.http_status)
 
 
 @router.post("/sessions/stop")

@@ -27,35 +27,35 @@ async def link_courses(
     person: str,
     host: DockerHost,
     say: Callable[[str], None],
-) -> tuple[str, ...]:
+) -> tuple[str, ...] | None:
     """Link a grader's courses into the home, and return those that a session on this host gets.
 
     Args:
         say: receives the reason if the session gets no course folder.
 
     Returns:
-        the courses; empty if the service does not answer.
+        the courses; None if the session gets no folder, or the service does not answer.
     """
     assert site.docker is not None
     here = site.docker.hosts[0]
     graded = await graded_by(link, person)
     if graded is None:
-        return ()
-    if graded and host != here:
+        return None
+    elsewhere = bool(graded) and host != here
+    if elsewhere:
         say(
             f"This session runs on {host.node}, but the course folders are on {here.node}: "
             "to use formgrader, start a session without a device."
         )
-        graded = ()
     try:
-        await asyncio.to_thread(_link, site, person, graded)
+        await asyncio.to_thread(_link, site, person, () if elsewhere else graded)
     except OSError as error:
         say(
             "This session has no folders of your courses: ~/courses is not writable "
             f"({error.strerror})."
         )
-        return ()
-    return graded
+        return None
+    return None if elsewhere else graded
 
 
 def _link(site: BackendSettings, person: str, graded: Collection[str]) -> None:

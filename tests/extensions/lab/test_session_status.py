@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from carrel.extensions.environment import jupyter_environment
 from carrel.extensions.lab.kernel_activity import KernelWatch
 from carrel.extensions.lab.kernel_journals import KernelJournals
 from carrel.extensions.lab.output_journal import CellRequest
+from carrel.extensions.lab.panel_handlers import ACTIONS, READS
 from carrel.extensions.lab.session_status import SAVE_SECONDS, SessionStatus, last_call
 from carrel.hub.errors import Conflict, Unavailable
 from carrel.hub.schemas import EventOut, HeldOut, KernelsIn, RequestOut, WarningOut, WatchOut
@@ -386,14 +388,37 @@ def test_the_front_end_is_where_jupyter_looks_for_it() -> None:
     entry = (SHARE / build["load"]).read_text()
     assert f"window._JUPYTERLAB.{package['name']} =" in entry
     assert build["extension"] in entry
-    assert f'"{environment.SESSION_STATUS_PATH}"' in entry
-    assert f'"{environment.KEEP_SESSION_PATH}"' in entry
-    assert f'"{environment.CLAIM_PATH}"' in entry
-    assert f'"{environment.GIVE_UP_PATH}"' in entry
-    replay = (SHARE / "static" / "output_replay.js").read_text()
-    assert '"output_replay.js"' in entry
-    assert f'"{environment.JOURNAL_PATH}"' in replay
-    assert "://" not in entry + replay
+
+
+def sources() -> str:
+    return "\n".join(path.read_text() for path in (SHARE / "static").iterdir())
+
+
+def test_the_front_end_uses_the_paths_of_the_server_and_no_other_host() -> None:
+    found = sources()
+    for path in (
+        environment.SESSION_STATUS_PATH,
+        environment.KEEP_SESSION_PATH,
+        environment.CLAIM_PATH,
+        environment.GIVE_UP_PATH,
+        environment.JOURNAL_PATH,
+    ):
+        assert f'"{path}"' in found
+    assert f"`{environment.PANEL_PATH}/" in found
+    assert "://" not in found.replace("http://www.w3.org/2000/svg", "")  # a name, not an address
+
+
+def test_the_operations_of_the_front_end_are_those_of_the_server() -> None:
+    found = sources()
+    assert set(re.findall(r'site\.read\("([a-z-]+)"', found)) == set(READS)
+    assert set(re.findall(r'site\.act\("([a-z-]+)"', found)) == set(ACTIONS)
+
+
+def test_menus_and_toolbars_name_commands_that_exist() -> None:
+    listed = (SHARE / "schemas" / "carrel" / "desk.json").read_text()
+    commands = set(re.findall(r'"(carrel:[a-z-]+)"', listed))
+    assert commands <= set(re.findall(r'"(carrel:[a-z-]+)"', sources()))
+    assert len(commands) > 5
 
 
 def test_a_session_finds_both_extensions(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from carrel.extensions.nbgrader import GRADES_NO_COURSE
 from carrel.spawners.common.course_links import INSIDE, environment, link_into
 
 
@@ -38,7 +39,11 @@ def test_a_former_grader_has_no_link(home: Path, tmp_path: Path) -> None:
 def test_a_student_has_none(home: Path, tmp_path: Path) -> None:
     link_into(home, tmp_path / "courses", [])
     assert list(home.iterdir()) == []
-    assert environment(str(home), [], "cs101") == {}
+    assert environment(str(home), [], "cs101") == {GRADES_NO_COURSE: "yes"}
+
+
+def test_without_an_answer_of_the_service_a_user_is_not_taken_for_a_student(home: Path) -> None:
+    assert environment(str(home), None, "cs101") == {}
 
 
 def test_an_own_folder_is_kept(home: Path, tmp_path: Path) -> None:

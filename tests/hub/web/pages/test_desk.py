@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import urlencode
 
 import pytest
 
@@ -168,6 +169,49 @@ def test_the_form_token_may_come_as_a_field(world: World) -> None:
         data={"csrf": world.form_token(), "devices": "0", "hours": "1", "group": "cs101"},
     )
     assert (answer.status_code, answer.headers["location"]) == (303, f"{PREFIX}wait/-")
+
+
+ASSIGNMENT = {"course": "cs101", "assignment": "ps1"}
+
+
+def test_an_assignment_opens_in_the_running_session(world: World) -> None:
+    world.service.put(session(state="running", server_name="gpu"))
+    answer = world.own_page().post(f"{PREFIX}sessions/lab", data=ASSIGNMENT)
+    wanted = "/user/ada/gpu/lab?carrel-course=cs101&carrel-assignment=ps1"
+    assert answer.status_code == 303
+    assert answer.headers["location"] == f"{PREFIX}wait/gpu?{urlencode({'next': wanted})}"
+    assert world.service.calls == []
+
+
+def test_without_a_session_one_on_cpu_starts_in_the_group_of_the_work(world: World) -> None:
+    world.service.put(job(group="cs101"))
+    for fields in (ASSIGNMENT, {"job": "j-aaaaaaaa", "cell": "3"}):
+        world.service.calls.clear()
+        for made in [each for each in world.service.found.values() if each.kind == "session"]:
+            del world.service.found[made.id]
+        answer = world.own_page().post(f"{PREFIX}sessions/lab", data=fields)
+        assert answer.headers["location"].startswith(f"{PREFIX}wait/-?next=%2Fuser%2Fada%2Flab")
+        (call,) = world.service.calls
+        assert call == ("start_session", "ada", "", SessionIn(devices=0, hours=1.0, group="cs101"))
+
+
+def test_a_refused_start_keeps_what_to_open(world: World) -> None:
+    world.service.refusal = Refused("No.", accepted="Yes.", field="devices")
+    answer = world.own_page().post(f"{PREFIX}sessions/lab", data=ASSIGNMENT)
+    assert answer.status_code == 409
+    page = check_page(answer.text)
+    (kept,) = [each for each in page.all("input") if each.get("name") == "next"]
+    assert kept["value"] == "/user/ada/lab?carrel-course=cs101&carrel-assignment=ps1"
+    assert "No. Yes." in answer.text
+
+
+@pytest.mark.parametrize(("fields", "status"), [({}, 400), ({"job": "j-bbbbbbbb"}, 404)])
+def test_what_cannot_be_opened_starts_nothing(
+    world: World, fields: dict[str, str], status: int
+) -> None:
+    answer = world.own_page().post(f"{PREFIX}sessions/lab", data=fields)
+    assert answer.status_code == status
+    assert world.service.calls == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,160 @@
+// The commands of Carrel, for menus, the command palette, the toolbar of notebooks and the panel.
+import { saveDocuments } from "./documents.js";
+import { opens } from "./site.js";
+import { submitInDialog } from "./submit_dialog.js";
+
+export const PANEL = "carrel-panel";
+export const COMMANDS = {
+  submit: "carrel:submit-notebook",
+  check: "carrel:check",
+  handIn: "carrel:hand-in",
+  fetch: "carrel:fetch-assignment",
+  extend: "carrel:extend-session",
+  stop: "carrel:stop-session",
+  panel: "carrel:open-panel",
+  desk: "carrel:open-desk",
+  help: "carrel:help",
+};
+
+// Show anew what commands of the current notebook are of use; buttons in toolbars listen to each id.
+export const notebookChanged = (commands) => {
+  for (const id of [COMMANDS.submit, COMMANDS.check, COMMANDS.handIn]) commands.notifyCommandChanged(id);
+};
+
+export const addCommands = (libraries, { site, desk, coursework, icon }, services) => {
+  const { apputils } = libraries;
+  const { Dialog, InputDialog, Notification, showDialog } = apputils;
+  const { app, documents, tracker, browsers, labShell } = services;
+  const { commands } = app;
+  const running = new Set();
+
+  // Add a command whose error is shown as a notification, and that runs once at a time.
+  const add = (id, action, options) => {
+    commands.addCommand(id, {
+      describedBy: { args: { type: "object", properties: {} } },
+      ...options,
+      execute: async (args) => {
+        const key = JSON.stringify([id, args.path, args.assignment]);
+        if (running.has(key)) return;
+        running.add(key);
+        try {
+          await action(args);
+        } catch (error) {
+          Notification.error(error.message, { autoClose: false });
+        } finally {
+          running.delete(key);
+        }
+      },
+    });
+  };
+
+  const current = () => (tracker && tracker.currentWidget ? tracker.currentWidget.context : null);
+  const selected = () => {
+    const browser = browsers && browsers.tracker.currentWidget;
+    const item = browser && [...browser.selectedItems()].find((each) => each.type === "notebook");
+    return item ? documents.services.contents.localPath(item.path) : "";
+  };
+  const pathOf = (args) => args.path || (args.selected ? selected() : current() ? current().localPath : "");
+
+  const submit = async (args) => {
+    const path = pathOf(args);
+    if (!path) throw new Error("Open the notebook that shall run as a job, then try again.");
+    const { failed } = await saveDocuments(app, documents, (each) => each === path);
+    if (failed.length) return; // The application shows the reason in its own dialog.
+    const made = await submitInDialog(libraries, site, path, Boolean(args.continues));
+    if (!made) return;
+    Notification.success([`Submitted as job ${made.id}.`, ...made.notes].join(" "), {
+      autoClose: 10000,
+      actions: [opens("Show it", site.requestPage(made.id))],
+    });
+    desk.refresh();
+  };
+
+  const extend = async () => {
+    const { session } = desk;
+    if (!session) throw new Error("The time limit of this session is not known yet. Try again in a moment.");
+    await site.act("extend", { seen_seconds: session.seconds });
+    Notification.success("The session has 30 minutes more.", { autoClose: 5000 });
+    desk.refresh();
+  };
+
+  const stop = async () => {
+    const answer = await showDialog({
+      title: "Stop this session?",
+      body: "Open documents are saved first. Running cells end, and variables are lost. Your files stay, and the devices are free for others.",
+      buttons: [Dialog.cancelButton(), Dialog.warnButton({ label: "Stop the session" })],
+    });
+    if (!answer.button.accept) return;
+    const { failed } = await saveDocuments(app, documents);
+    if (failed.length) {
+      throw new Error(`Not saved: ${failed.join(", ")}. The session was not stopped.`);
+    }
+    await site.act("stop");
+    desk.stop();
+    window.location.assign(site.page("hub/home"));
+  };
+
+  const choose = async () => {
+    const { assignments } = await site.read("courses");
+    if (!assignments.length) throw new Error("No assignment has been released to you yet.");
+    const label = (each) => `${each.name} of ${each.course}`;
+    const answer = await InputDialog.getItem({
+      title: "Fetch an assignment",
+      label: "Your work is kept: a newer version is merged into it.",
+      items: assignments.map(label),
+      okLabel: "Fetch",
+    });
+    return answer.button.accept ? assignments.find((each) => label(each) === answer.value) : null;
+  };
+
+  const fetch = async (args) => {
+    const found = args.assignment ? { course: args.course, name: args.assignment } : await choose();
+    if (found) await coursework.fetch(found.course, found.name, Boolean(args.missing));
+  };
+
+  const onAssignment = (args, action) => {
+    const path = pathOf(args);
+    if (!path) throw new Error("Open a notebook of the assignment, then try again.");
+    return action(path);
+  };
+
+  const hasNotebook = (args) => Boolean(args.path || args.selected || current());
+  const ofAssignment = (args) => Boolean(args.path) || (current() !== null && coursework.mayBelong(current().localPath));
+  // In a toolbar and a context menu, only where it is of use.
+  const isVisible = (args) => !(args.toolbar || args.menu) || (current() !== null && coursework.belongs(current().localPath));
+  const openPanel = () => labShell && labShell.activateById(PANEL);
+
+  add(COMMANDS.submit, submit, {
+    label: (args) => (args.toolbar ? "Run as job" : "Run Notebook as Job…"),
+    caption: "Submit this notebook as a job, which runs without this session",
+    isEnabled: hasNotebook,
+  });
+  add(
+    COMMANDS.check,
+    (args) =>
+      onAssignment(args, async (path) => {
+        openPanel();
+        await coursework.check(path);
+      }),
+    {
+      label: (args) => (args.toolbar ? "Check" : "Check Assignment"),
+      caption: "Run the visible tests on your saved work, as grading does",
+      isEnabled: ofAssignment,
+      isVisible,
+    },
+  );
+  add(COMMANDS.handIn, (args) => onAssignment(args, (path) => coursework.handIn(path)), {
+    label: (args) => (args.toolbar ? "Hand in" : "Hand In Assignment"),
+    caption: "Submit your saved work; you can submit again until the due date",
+    isEnabled: ofAssignment,
+    isVisible,
+  });
+  add(COMMANDS.fetch, fetch, { label: "Fetch Assignment…", caption: "Copy an assignment into your home" });
+  add(COMMANDS.extend, extend, { label: "Extend Session by 30 Minutes" });
+  add(COMMANDS.stop, stop, { label: "Stop Session…" });
+  add(COMMANDS.panel, openPanel, { label: "Carrel", caption: "Show your sessions, jobs and assignments", icon });
+  const open = (url) => () => void window.open(url, "_blank", "noopener");
+  add(COMMANDS.desk, open(site.page("hub/home")), { label: "My Desk" });
+  add(COMMANDS.help, open(site.servicePage("help/")), { label: "Carrel Help" });
+  if (tracker) tracker.currentChanged.connect(() => notebookChanged(commands));
+};

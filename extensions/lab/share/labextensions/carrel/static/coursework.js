@@ -1,0 +1,110 @@
+// Fetch, check and hand in assignments.
+import { notebookChanged } from "./commands.js";
+import { isIn, saveDocuments } from "./documents.js";
+import { opens } from "./site.js";
+
+export class Coursework {
+  constructor(libraries, site, desk, { app, documents, tracker }) {
+    this.apputils = libraries.apputils;
+    this.site = site;
+    this.desk = desk;
+    this.app = app;
+    this.documents = documents;
+    // The assignments of open notebooks, by path.
+    this.known = new Map();
+    if (tracker) {
+      tracker.forEach((panel) => void this.learn(panel));
+      tracker.widgetAdded.connect((_, panel) => void this.learn(panel));
+    }
+  }
+
+  async learn(panel) {
+    const { context } = panel;
+    await context.ready;
+    const read = async () => {
+      const found = await this.site.read("assignment-of", { path: context.localPath }).catch(() => null);
+      if (found) this.known.set(context.localPath, found.assignment ? found : null);
+      notebookChanged(this.app.commands);
+    };
+    context.pathChanged.connect(read);
+    await read();
+  }
+
+  // Whether an open notebook belongs to an assignment; true as long as that is not known.
+  mayBelong(path) {
+    return this.known.get(path) !== null;
+  }
+
+  belongs(path) {
+    return Boolean(this.known.get(path));
+  }
+
+  async openPath(path) {
+    return this.app.commands.execute("docmanager:open", { path });
+  }
+
+  // Fetch an assignment, or only if it is not here; open its first notebook.
+  async fetch(course, assignment, missing = false) {
+    const { Notification } = this.apputils;
+    const fetched = await this.site.act("fetch", { course, assignment, missing });
+    for (const note of fetched.notes) Notification.warning(note, { autoClose: false });
+    if (fetched.notebook) {
+      await this.openPath(fetched.notebook);
+    } else {
+      await this.app.commands.execute("filebrowser:go-to-path", { path: fetched.folder });
+    }
+    this.desk.refresh();
+  }
+
+  // Save the open documents around a path; false if one of them cannot be saved.
+  async save(path, folder) {
+    const { failed } = await saveDocuments(this.app, this.documents, (each) => each === path || (folder && isIn(each, folder)));
+    return !failed.length;
+  }
+
+  // The folder of the assignment to which a document belongs, as far as the panel knows it.
+  folderOf(path) {
+    const { courses } = this.desk;
+    const found = courses && courses.assignments.find((each) => each.folder && isIn(path, each.folder));
+    return found ? found.folder : path.split("/").slice(0, -1).join("/");
+  }
+
+  async check(path) {
+    const { Notification } = this.apputils;
+    if (!(await this.save(path, this.folderOf(path)))) return;
+    const started = await this.site.act("check", { path });
+    this.desk.refresh();
+    const check = await this.desk.followCheck(started);
+    const type = check.passed ? "success" : "warning";
+    Notification.emit(`Check of ${check.assignment}: ${check.sentence}`, type, { autoClose: 10000 });
+  }
+
+  async handIn(path) {
+    const { Dialog, Notification, showDialog } = this.apputils;
+    if (!(await this.save(path, this.folderOf(path)))) return;
+    let handed;
+    try {
+      handed = await this.site.act("hand-in", { path });
+    } catch (error) {
+      if (error.field !== "incomplete") throw error;
+      const answer = await showDialog({
+        title: "Hand in without it?",
+        body: error.message,
+        buttons: [Dialog.cancelButton(), Dialog.warnButton({ label: "Hand in as it is" })],
+      });
+      if (!answer.button.accept) return;
+      handed = await this.site.act("hand-in", { path, incomplete: true });
+    }
+    const { receipt, left_out: leftOut } = handed;
+    const rest = leftOut.length ? ` Left out because they are not regular files: ${leftOut.slice(0, 5).join(", ")}.` : "";
+    Notification.success(
+      `Handed in: submission ${receipt.number} of ${receipt.assignment}. ${receipt.sentence}${rest}`,
+      { autoClose: false, actions: [opens("Receipt", this.page(receipt.course, receipt.assignment))] },
+    );
+    this.desk.refresh();
+  }
+
+  page(course, assignment) {
+    return this.site.servicePage(`course/${encodeURIComponent(course)}/assignment/${encodeURIComponent(assignment)}`);
+  }
+}

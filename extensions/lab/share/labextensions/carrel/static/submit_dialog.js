@@ -1,0 +1,107 @@
+// The dialog that submits a notebook as a job.
+
+// Fields of the form by fields of the job, where they differ.
+const FIELDS = { seconds: "time" };
+
+// The form as the user fills it in: `values` are the entries of an earlier, refused attempt.
+const formOf = ({ widgets: { Widget } }, form, values, problem, text) => {
+  const node = document.createElement("div");
+  node.className = "carrel-form";
+  const add = (name, attributes = {}, ...children) => {
+    const made = Object.assign(document.createElement(name), attributes);
+    made.append(...children);
+    return made;
+  };
+  const inputs = {};
+  const field = (key, label, input, help = "") => {
+    const id = `carrel-form-${key}`;
+    input.id = id;
+    inputs[key] = input;
+    node.append(add("label", { htmlFor: id, textContent: label }), input);
+    if (!help) return;
+    node.append(add("p", { id: `${id}-help`, className: "carrel-note", textContent: help }));
+    input.setAttribute("aria-describedby", `${id}-help`);
+  };
+  const choice = (options, value) =>
+    add("select", {}, ...options.map(([text, key]) => add("option", { value: key, textContent: text, selected: key === value })));
+
+  node.append(add("p", { className: "carrel-note", textContent: text }));
+  const wrong = add("p", { className: "carrel-problem", textContent: problem });
+  wrong.setAttribute("role", "alert");
+  node.append(wrong);
+  const groups = form.groups.map((each) => [each.name, each.name]);
+  const limits = () => (form.groups.find((each) => each.name === inputs.group.value) || {}).limits;
+  field("group", "Group", choice(groups, values.group), "You are in no group that may run jobs.");
+  const shown = node.querySelector("#carrel-form-group-help");
+  const showLimits = () => { shown.textContent = limits() || shown.textContent; };
+  inputs.group.addEventListener("change", showLimits);
+  showLimits();
+  field(
+    "devices",
+    "Devices",
+    add("input", { type: "number", min: 0, step: 1, value: values.devices }),
+    "Whole devices (GPUs); 0 runs on CPU.",
+  );
+  if (form.models.length) {
+    field("model", "Model", choice([["any", ""], ...form.models.map((name) => [name, name])], values.model));
+  }
+  field("time", "Time limit", add("input", { type: "text", value: values.time }), "30m, 2h, 1h30m; the job is stopped then.");
+  for (const each of form.parameters || []) {
+    const entry = values.parameters[each.name] ?? each.shown;
+    const key = `parameter-${each.name}`;
+    const input =
+      each.type === "yes or no"
+        ? choice([["true", "true"], ["false", "false"]], entry)
+        : add("input", { type: "text", value: entry, placeholder: each.shown ? "" : each.default });
+    field(key, each.name, input, each.help || each.type);
+  }
+  if (!form.parameters || !form.parameters.length) {
+    const note = "The notebook has no cell tagged “parameters”: it runs with the values in its cells.";
+    node.append(add("p", { className: "carrel-note", textContent: note }));
+  }
+  for (const repair of form.repairs) node.append(add("p", { className: "carrel-note", textContent: repair }));
+  const widget = new Widget({ node });
+  widget.getValue = () => ({
+    group: inputs.group.value,
+    devices: inputs.devices.value,
+    model: inputs.model ? inputs.model.value : "",
+    time: inputs.time.value,
+    parameters: Object.fromEntries((form.parameters || []).map(({ name }) => [name, inputs[`parameter-${name}`].value])),
+  });
+  return widget;
+};
+
+// Ask until the job is submitted or the user gives up; returns the new job, or null.
+export const submitInDialog = async (libraries, site, path, continues) => {
+  const { Dialog, showDialog } = libraries.apputils;
+  const form = await site.read("job-form", { path });
+  const name = path.split("/").pop();
+  const text = continues
+    ? "The job runs the saved notebook from its first cell, with the image of this session. Variables of this session are not carried over."
+    : "The job runs the saved notebook from its first cell, also when this session has ended.";
+  let values = {
+    group: form.group,
+    devices: String(form.session_devices),
+    model: form.model || "",
+    time: "1h",
+    parameters: {},
+  };
+  let problem = "";
+  let focus = "devices";
+  for (;;) {
+    const answer = await showDialog({
+      title: continues ? `Continue ${name} as a job` : `Run ${name} as a job`,
+      body: formOf(libraries, form, values, problem, text),
+      buttons: [Dialog.cancelButton(), Dialog.okButton({ label: "Submit the job" })],
+      focusNodeSelector: `#carrel-form-${CSS.escape(focus)}`,
+    });
+    if (!answer.button.accept) return null;
+    values = answer.value;
+    try {
+      return await site.act("submit", { ...values, path, continues, model: values.model || null });
+    } catch (error) {
+      problem = error.message;
+      focus = FIELDS[error.field] || error.field || "devices";
+    }
+  }
+};
