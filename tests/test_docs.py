@@ -12,7 +12,7 @@ import click
 import pytest
 
 from carrel.hub.cli import cli
-from carrel.hub.cli.admin.calendar import GroupFirst
+from carrel.hub.cli.common.client_command import AddByDefault
 
 from . import config_reference, diagram, pictures, rooms
 from .e2e.every_page import PAGES
@@ -140,7 +140,7 @@ def test_commands_and_options_that_a_page_names_exist(page: Path) -> None:
             found = command.get_command(click.Context(command), words.pop(0))
             assert found is not None, f"carrel {written}"
             command = found
-        if isinstance(command, GroupFirst) and words:
+        if isinstance(command, AddByDefault) and words:
             command = command.commands["add"]
         known = {option for each in command.params for option in each.opts} | {"--help"}
         named = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}

@@ -27,7 +27,9 @@ from ..schemas.admin import (
     QuarantineIn,
     QuotaTreeOut,
 )
+from ..schemas.announcements import AnnouncementIn, AnnouncementOut
 from ..schemas.calendar import ReservationIn, ReservationOut, TermIn
+from .announcements import Announcements
 from .audit_log import AuditLog
 
 
@@ -110,6 +112,20 @@ class Administration:
     def calendar(self) -> GroupCalendar:
         return GroupCalendar(self.context.store, self.context.clock)
 
+    # -- announcements --------------------------------------------------------------------
+
+    def announcements(self, who: Identity) -> list[AnnouncementOut]:
+        require_admin(who)
+        return self._announcements.all()
+
+    def announce(self, who: Identity, body: AnnouncementIn) -> AnnouncementOut:
+        require_admin(who)
+        return self._announcements.add(body, who=who.name)
+
+    def remove_announcement(self, who: Identity, name: str) -> None:
+        require_admin(who)
+        self._announcements.remove(name, who=who.name)
+
     # -- people ---------------------------------------------------------------------------
 
     def people(self, who: Identity) -> PeopleOut:
@@ -190,6 +206,10 @@ class Administration:
         return AuditLog(self.context.store)
 
     # -- services ---------------------------------------------------------------------------
+
+    @property
+    def _announcements(self) -> Announcements:
+        return Announcements(self.context.store, self.context.clock)
 
     @property
     def _quotas(self) -> GroupQuotas:

@@ -108,6 +108,11 @@ ENTRIES = {
         help="Reserve devices for a group, once or weekly.",
         administrators=True,
     ),
+    "announce": CommandEntry(
+        module=".admin.announcements",
+        help="Announcements: banners on all pages, from and until.",
+        administrators=True,
+    ),
     "simulate": CommandEntry(
         module=".admin.simulate",
         help="Compare policies on a trace or on the history of the site.",

@@ -31,6 +31,7 @@ from ..scheduling.model.snapshot import (
     Snapshot,
 )
 from ..transitions.transition import Transition
+from .announcements import AnnouncementStore
 from .images import ImagePinStore
 from .schedules import ScheduleStore
 from .usage import UsageStore
@@ -38,7 +39,7 @@ from .usage import UsageStore
 P = ParamSpec("P")
 
 
-class Store(UsageStore, ImagePinStore, ScheduleStore, Protocol):
+class Store(UsageStore, AnnouncementStore, ImagePinStore, ScheduleStore, Protocol):
     """Everything that the service stores; see ``UsageStore`` for queries on past usage."""
 
     def together(self) -> AbstractContextManager[None]:

@@ -21,6 +21,8 @@ class AuditAction(StrEnum):
     ACCOUNT_ADD = "account add"
     ACCOUNT_REMOVE = "account remove"
     NEW_PASSWORD = "new password"  # noqa: S105  # the name of an action
+    ANNOUNCE = "announce"
+    UNANNOUNCE = "unannounce"
     TERM_SET = "term set"
     TERM_REMOVE = "term remove"
     RESERVE = "reserve"

@@ -83,6 +83,7 @@ RELATED: Mapping[AuditAction, frozenset[AuditAction]] = MappingProxyType(
             frozenset({AuditAction.GROUP_SET, AuditAction.GROUP_REMOVE, AuditAction.TEACHERS_SET}),
             frozenset({AuditAction.TERM_SET, AuditAction.TERM_REMOVE}),
             frozenset({AuditAction.RESERVE, AuditAction.UNRESERVE}),
+            frozenset({AuditAction.ANNOUNCE, AuditAction.UNANNOUNCE}),
             frozenset(
                 {
                     AuditAction.DRAIN,

@@ -43,6 +43,7 @@ from ..usage.budgets import BudgetQueries
 from ..usage.reports import UsageReports
 from ..workflows.schedules import ScheduleService
 from .api import admin as admin_api
+from .api import announcements as announcements_api
 from .api import calendar as calendar_api
 from .api import courses as courses_api
 from .api import coursework as coursework_api
@@ -74,12 +75,14 @@ from .monitoring.metrics import Metrics
 from .monitoring.readiness import Check, Readiness, check_loop
 from .monitoring.request_log import Tracing
 from .openapi import description
+from .pages import announcements as announcement_pages
 from .pages import calendar as calendar_pages
 from .pages import desk as desk_pages
 from .pages import login as login_pages
 from .pages import sessions as session_pages
 from .pages import usage as usage_pages
 from .pages.admin import admin as admin_pages
+from .pages.admin import announcements as admin_announcement_pages
 from .pages.admin import calendar as admin_calendar_pages
 from .pages.admin import images as image_pages
 from .pages.admin import people as people_pages
@@ -111,6 +114,8 @@ _PAGES = (
     job_pages.router,
     admin_pages.router,
     people_pages.router,
+    admin_announcement_pages.router,
+    announcement_pages.router,
     calendar_pages.router,
     admin_calendar_pages.router,
     image_pages.router,
@@ -131,6 +136,7 @@ _API = (
     usage_api.router,
     sessions_api.router,
     admin_api.router,
+    announcements_api.router,
     calendar_api.router,
     images_api.router,
     courses_api.router,

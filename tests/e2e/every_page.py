@@ -193,6 +193,9 @@ _SERVICE_PAGES = (
         (BUTTON, "^Preview$"),
         at="/admin/person/newcomer",
     ),
+    _admin(
+        "admin-announcements", "/announcements", "The pool grows on Friday.", (BUTTON, "^Announce$")
+    ),
     _admin("admin-pool", "/pool", "uncorrectable", (LINK, "Change")),
     _admin("admin-device", "/pool", "Quarantine", (BUTTON, "Drain"), "?target={drained}"),
     _page("calendar", "/calendar", "student1", "Reservations", (BUTTON, "^Show$")),
@@ -372,6 +375,7 @@ NO_PAGES = {
     "/healthz": "JSON",
     "/readyz": "JSON",
     "/metrics": "plain text",
+    f"{SERVICE}/announcements": "a part of every page of JupyterHub",
     f"{SERVICE}/events": "a stream",
     f"{SERVICE}/wait/{{server}}/events": "a stream",
     f"{SERVICE}/wait/{{server}}/enter": "leads into the session",

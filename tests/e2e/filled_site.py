@@ -2,7 +2,7 @@
 
 student1 has a session with an idle warning, and jobs in every state; a device is held for student2;
 student3 is queued; newcomer has nothing yet. One device is drained, one is sick. cs101 has a budget
-and a term, vision a reservation next week.
+and a term, vision a reservation next week. All pages have an announcement.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -115,6 +116,8 @@ def _administered(site: Installation) -> str:
     _taught(site)
     made = _made(site, "POST", "/people", "admin", name="newcomer", groups=["cs101"])
     site.passwords["newcomer"] = made["password"]
+    coming = {"text": "The pool grows on Friday.", "ends_at": time.time() + 86400}
+    _made(site, "POST", "/announcements", "admin", **coming)
     devices = site.api("GET", "/pool", user="admin").json()["devices"]
     drained, sick = (str(device["id"]) for device in devices[-2:])
     _made(site, "PUT", f"/pool/{drained}/drain", "admin", why="A new fan on Friday.")

@@ -13,7 +13,7 @@ from ...groups.calendar import WHEN_HELP, GroupCalendar
 from ...schemas.calendar import ReservationIn
 from ...store import open_store
 from ..common import display
-from ..common.client_command import ListOptions
+from ..common.client_command import AddByDefault, ListOptions
 from ..common.notes import note
 from ..common.operator_options import existing, operator, state_option
 
@@ -86,18 +86,7 @@ def remove_term(*, name: str, state: StateFolder) -> None:
     click.echo(f"Removed the term {name}.")
 
 
-class GroupFirst(ListOptions):
-    """``carrel reserve cs101 …`` reserves; ``ls`` and ``rm`` are commands."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            args = ["add", *args]
-        return super().resolve_command(ctx, args)
-
-
-@click.group(cls=GroupFirst, subcommand_metavar="[add] GROUP|ls|rm …")
+@click.group(cls=AddByDefault, subcommand_metavar="[add] GROUP|ls|rm …")
 def reserve() -> None:
     """Reserve devices for a group: a lab class every week, or a single day.
 

@@ -33,6 +33,17 @@ class ListOptions(click.Group):
         return super().get_command(ctx, other) if found is None and other else found
 
 
+class AddByDefault(ListOptions):
+    """A group in which ``add`` may be omitted: ``carrel reserve cs101 …`` reserves."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            args = ["add", *args]
+        return super().resolve_command(ctx, args)
+
+
 class Failed(click.ClickException):
     """An error, printed as one sentence on stderr, or as JSON with --json."""
 

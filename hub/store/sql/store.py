@@ -40,6 +40,7 @@ from ...scheduling.quota.accounting import HALF_LIFE
 from ...transitions.transition import Transition
 from ...usage.rollup import MADE_OF, regrouped
 from . import calendar, change_digest, marks_and_audit, mutations, pool, queries, service_clock
+from .announcements import SqlAnnouncements
 from .calendar import SqlCalendar
 from .image_pins import SqlImagePins
 from .queue import Queue
@@ -56,7 +57,7 @@ from .usage.model_sums import ModelSums
 P = ParamSpec("P")
 
 
-class SqlStore(SqlCalendar, SqlImagePins, SqlSchedules):
+class SqlStore(SqlAnnouncements, SqlCalendar, SqlImagePins, SqlSchedules):
     """Implements ``hub.interfaces.store.Store`` on a database; created by ``open_store``.
 
     Safe to use from any thread. Several processes may open the same database.

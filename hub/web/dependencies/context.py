@@ -11,6 +11,7 @@ from jinja2 import Environment
 from starlette.requests import Request
 
 from ....courses.services import CourseServices
+from ...administration.announcements import announcement_out
 from ...administration.service import Administration
 from ...admission.quotes import Quotes
 from ...config.settings import Settings
@@ -28,6 +29,7 @@ from ...requests.queries import RequestQueries
 from ...requests.resumption import Resumption
 from ...requests.termination import RequestTermination
 from ...runtime.context import Context
+from ...schemas.announcements import AnnouncementOut
 from ...sessions.activity import SessionActivity
 from ...sessions.held import HeldSessions
 from ...sessions.lifecycle import SessionLifecycle
@@ -98,8 +100,16 @@ class WebContext:
             runs_courses=runs_courses,
             hub_unreachable=self.context.hub.away,
             disk_full=self.context.files.is_full(),
+            # Not read for a part of a page.
+            announcements=lambda: self.announcements(who),
             **values,
         )
+
+    def announcements(self, who: Identity | None) -> list[AnnouncementOut]:
+        """Return the banners that a user, or a visitor who is not signed in, sees now."""
+        now = self.clock()
+        found = self.context.store.announcements_for(who.name if who else "", now)
+        return [announcement_out(each, now) for each in found]
 
     def edit_version(self) -> int:
         """Return the version for the forms of a page. Read it before what they show."""

@@ -54,6 +54,16 @@ BODIES: dict[str, dict[str, dict[str, Any]]] = {
             "value": {"until": "2027-02-15"},
         }
     },
+    "AnnouncementIn": {
+        "maintenance": {
+            "summary": "A maintenance, from now on",
+            "value": {
+                "text": "On Saturday all sessions are stopped at 18:00 for a maintenance.",
+                "level": "warning",
+                "ends_at": _AT,
+            },
+        }
+    },
     "PersonRolesIn": {
         "move": {
             "summary": "A member of another group, and no longer a teacher",

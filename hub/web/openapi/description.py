@@ -23,6 +23,7 @@ from ...schemas import (
     StopIn,
 )
 from ...schemas.admin import DrainIn, GroupIn, PersonIn, PersonRolesIn, QuarantineIn
+from ...schemas.announcements import AnnouncementIn
 from ...schemas.calendar import ReservationIn, TermIn
 from ...schemas.courses import (
     CloneIn,
@@ -41,6 +42,7 @@ from ...schemas.schedules import ScheduleChangeIn, ScheduleIn, ScheduleRunIn
 from .examples import ANSWER_EXAMPLES, BODY_EXAMPLES, problem_example
 
 _BODIES: tuple[type[BaseModel], ...] = (
+    AnnouncementIn,
     ChangeIn,
     CloneIn,
     CourseIn,

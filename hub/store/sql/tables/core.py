@@ -370,6 +370,24 @@ schedules = Table(
     Index("schedules_due", "next_at"),
 )
 
+announcements = Table(
+    "announcements",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("text", Text, nullable=False),
+    Column("level", String, nullable=False),
+    Column("starts_at", Double, nullable=False),
+    Column("ends_at", Double, nullable=False),
+    Column("author", String, nullable=False),
+)
+
+closed_announcements = Table(
+    "closed_announcements",
+    metadata,
+    Column("announcement", ForeignKey("announcements.id"), primary_key=True),
+    Column("person", String, primary_key=True),
+)
+
 # The number of healthy devices from a time on; one row per change.
 capacity = Table(
     "capacity",

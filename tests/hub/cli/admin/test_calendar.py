@@ -1,4 +1,4 @@
-"""``carrel term``, ``carrel reserve`` and ``carrel group set --budget`` on a state folder."""
+"""What administrators date on a state folder: terms, reservations, budgets, announcements."""
 
 from __future__ import annotations
 
@@ -114,3 +114,25 @@ def test_an_impossible_reservation_says_why(
 ) -> None:
     assert said in refusal("reserve", *arguments, "--devices", "1")
     assert carrel("reserve", "ls") == "There are no reservations.\n"
+
+
+def test_announcements_are_added_listed_and_removed(state: StateFolder) -> None:
+    assert "There are no announcements." in carrel("announce", "ls")
+    said = carrel("announce", "All sessions stop.", "--until", "2h", "--level", "warning")
+    assert said.startswith("Announced a-")
+    carrel("announce", "add", "Later.", "--from", "1d", "--until", "2d")
+    rows = [json.loads(row) for row in carrel("announce", "ls", "--json").splitlines()]
+    assert [(row["text"], row["level"], row["shown"]) for row in rows] == [
+        ("All sessions stop.", "warning", True),
+        ("Later.", "info", False),
+    ]
+    assert "is in the past" in refusal("announce", "Gone.", "--until", "2020-01-01 10:00")
+    assert "before it begins" in refusal("announce", "Odd.", "--from", "2d", "--until", "1d")
+    assert "501 characters" in refusal("announce", "x" * 501, "--until", "1d")
+    carrel("announce", "rm", rows[0]["id"])
+    assert "There is no announcement" in refusal("announce", "rm", rows[0]["id"])
+    assert audited(state)[:3] == [
+        AuditAction.UNANNOUNCE,
+        AuditAction.ANNOUNCE,
+        AuditAction.ANNOUNCE,
+    ]

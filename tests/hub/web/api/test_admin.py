@@ -31,6 +31,8 @@ CHANGES: list[tuple[str, str, dict[str, object] | None]] = [
     ("DELETE", "groups/cs101", None),
     ("POST", "people", {"name": "zoe"}),
     ("PUT", "people/admin", {"admin": False}),
+    ("POST", "announcements", {"text": "Hello.", "ends_at": 2e9}),
+    ("DELETE", "announcements/a-1", None),
     ("POST", "people/admin/password", None),
     ("DELETE", "people/admin", None),
     ("PUT", "pool/local/drain", {}),
@@ -40,10 +42,11 @@ CHANGES: list[tuple[str, str, dict[str, object] | None]] = [
 ]
 PAGES = [
     *("admin", "admin/live", "admin/people", "admin/person/admin"),
-    *("admin/pool", "admin/pool/live", "admin/audit"),
+    *("admin/announcements", "admin/pool", "admin/pool/live", "admin/audit"),
 ]
 FORMS = [
     *("admin/groups", "admin/groups/remove", "admin/people", "admin/person/admin", "admin/pool"),
+    "admin/announcements",
 ]
 
 

@@ -87,6 +87,15 @@ def counts(site: Site) -> None:
     changed(site.api(TEACHER).put(f"{API}/submissions/{number}/counts"))
 
 
+def unannounce(site: Site) -> None:
+    changed(site.api().delete(f"{API}/announcements/{announcement(site)}"))
+
+
+def announcement(site: Site) -> str:
+    (found,) = site.context.store.announcements(ended_after=0.0)
+    return found.id
+
+
 def submission(site: Site) -> int:
     (late,) = site.world.web.courses.access.store.submissions("cs101", "ps1", "person001")
     return late.id
@@ -226,6 +235,14 @@ EDITS = [
     person("save", put("people/zoe", teaches=["cs101"]), "teachers: teacher → teacher, zoe"),
     person("password", post("people/zoe/password"), "new password of zoe by admin"),
     person("remove", post("people/zoe/password"), "new password of zoe by admin"),
+    Edit(
+        route="admin/announcements",
+        page=f"{PREFIX}admin/announcements",
+        fields={"do": "remove", "name": "ANNOUNCEMENT"},
+        theirs=unannounce,
+        says="unannounce of a-",
+        before=post("announcements", text="Hello.", ends_at=1_900_000_000.0),
+    ),
     pool("preview", put("pool/SIM-0/quarantine", why="theirs"), "(theirs)"),
     pool("drain", put("pool/SIM-0/drain", why="theirs"), "(theirs)"),
     pool(
@@ -442,6 +459,8 @@ def test_an_old_form_shows_what_changed_and_saves_nothing(
     fields = dict(edit.fields)
     if fields.get("name") == "RESERVATION":
         fields["name"] = site.context.store.reservations()[0].id
+    if fields.get("name") == "ANNOUNCEMENT":
+        fields["name"] = announcement(site)
     if "count" in fields.get("do", ""):
         fields["submission"] = str(submission(site))
     edit.theirs(site)

@@ -1,0 +1,144 @@
+"""``carrel announce``: banners on all pages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Literal
+
+import click
+
+from ...administration.announcements import Announcements
+from ...config.state_folder import StateFolder
+from ...errors import InvalidInput
+from ...schemas import parsers
+from ...schemas.announcements import LONGEST_TEXT, AnnouncementIn
+from ...store import open_store
+from ..common import display
+from ..common.client_command import AddByDefault
+from ..common.operator_options import existing, operator, state_option
+
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+
+
+@click.group(cls=AddByDefault, subcommand_metavar="[add] TEXT|ls|rm …")
+def announce() -> None:
+    """Announcements: banners on all pages, the sign-in page included.
+
+    \b
+    Examples:
+      carrel announce "Maintenance on Saturday from 18:00: sessions stop." --until 2d
+      carrel announce ls
+      carrel announce rm a-1a2b3c
+    """
+
+
+@announce.command("add", short_help="Show an announcement; the default command.")
+@click.argument("text")
+@click.option("--until", required=True, metavar="TIME", help=f"{parsers.MOMENT_HELP}.")
+@click.option("--from", "begin", default="", metavar="TIME", help="The same; default: now.")
+@click.option(
+    "--level",
+    type=click.Choice(["info", "warning", "urgent"]),
+    default="info",
+    show_default=True,
+    help="How it looks.",
+)
+@json_option
+@state_option
+def add_announcement(
+    *,
+    text: str,
+    until: str,
+    begin: str,
+    level: Literal["info", "warning", "urgent"],
+    as_json: bool,
+    state: StateFolder,
+) -> None:
+    """Show TEXT on all pages, also on the sign-in page; each user can close it.
+
+    \b
+    Examples:
+      carrel announce "Maintenance on Saturday." --until "2026-11-28 20:00" --level warning
+      carrel announce add "The pool is twice as large." --from 8h --until 3d
+    """
+    if not 0 < len(text) <= LONGEST_TEXT:
+        raise InvalidInput(
+            f"The text has {len(text)} characters.", accepted=f"Give 1 to {LONGEST_TEXT}."
+        )
+    now = time.time()
+    body = AnnouncementIn(
+        text=text,
+        level=level,
+        starts_at=parsers.moment(begin, now) if begin else None,
+        ends_at=parsers.moment(until, now),
+    )
+    with _open_announcements(state) as announcements:
+        made = announcements.add(body, who=operator())
+    if as_json:
+        display.as_json(made)
+        return
+    click.echo(
+        f"Announced {made.id}: shown from {display.local_time(made.starts_at, now)} "
+        f"until {display.local_time(made.ends_at, now)} ({display.zone(now)})."
+    )
+
+
+@announce.command("ls", short_help="List current, coming and recent announcements.")
+@json_option
+@state_option
+def list_announcements(*, as_json: bool, state: StateFolder) -> None:
+    """List the announcements of the last 30 days, and all later ones.
+
+    \b
+    Example:
+      carrel announce ls --json
+    """
+    with _open_announcements(state) as announcements:
+        found = announcements.all()
+    if as_json:
+        for one in found:
+            display.as_json(one)
+        return
+    if not found:
+        click.echo("There are no announcements. Add one with: carrel announce TEXT --until TIME")
+        return
+    now = time.time()
+    rows = [
+        [
+            *(one.id, one.level),
+            display.local_time(one.starts_at, now),
+            display.local_time(one.ends_at, now),
+            "now" if one.shown else "",
+            one.text,
+        ]
+        for one in found
+    ]
+    zone = display.zone(now)
+    display.table(["ID", "LEVEL", f"FROM ({zone})", f"UNTIL ({zone})", "SHOWN", "TEXT"], rows)
+
+
+@announce.command("rm", short_help="Remove an announcement.")
+@click.argument("announcement")
+@state_option
+def remove_announcement(*, announcement: str, state: StateFolder) -> None:
+    """Remove an announcement, by its id.
+
+    \b
+    Example:
+      carrel announce rm a-1a2b3c
+    """
+    with _open_announcements(state) as announcements:
+        announcements.remove(announcement, who=operator())
+    click.echo(f"Removed the announcement {announcement}.")
+
+
+@contextmanager
+def _open_announcements(state: StateFolder) -> Iterator[Announcements]:
+    existing(state)
+    with closing(open_store(state.database)) as store:
+        yield Announcements(store, time.time)
+
+
+COMMANDS: dict[str, click.Command] = {"announce": announce}

@@ -1,0 +1,99 @@
+"""The page of announcements for administrators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from fastapi import APIRouter
+from starlette.responses import RedirectResponse, Response
+
+from ....config.base_url import SERVICE_PREFIX
+from ....errors import CarrelError, InvalidInput
+from ....records.identity import require_admin
+from ....schemas.announcements import LONGEST_TEXT, AnnouncementIn
+from ...dependencies.callers import Carrel
+from ...dependencies.context import WebContext
+from ...dependencies.edit_versions import version_for
+from ...dependencies.redirects import SEE_OTHER
+from ...dependencies.visitors import Form, Guest, html
+from ...forms import fields
+from ...security.access import Visitor
+
+ANNOUNCEMENTS = f"{SERVICE_PREFIX}admin/announcements"
+_LEVELS: Mapping[str, Literal["info", "warning", "urgent"]] = {
+    level: level for level in ("info", "warning", "urgent")
+}
+
+router = APIRouter(include_in_schema=False, prefix="/admin/announcements")
+
+
+@router.get("")
+def announcements(web: Carrel, visitor: Guest) -> Response:
+    require_admin(visitor.identity)
+    return _page(web, visitor)
+
+
+@router.post("")
+def change(web: Carrel, visitor: Guest, filled: Form) -> Response:
+    """Add or remove an announcement, depending on the button."""
+    require_admin(visitor.identity)
+    try:
+        match filled.get("do", ""):
+            case "announce":
+                web.administration.announce(visitor.identity, _body(filled, web.clock()))
+            case "remove":
+                web.administration.remove_announcement(visitor.identity, filled.get("name", ""))
+            case _:
+                raise InvalidInput(
+                    "The form contains no action.", accepted="Use the buttons on the page."
+                )
+    except CarrelError as error:
+        return _page(web, visitor, error=error, filled=filled)
+    return RedirectResponse(ANNOUNCEMENTS, SEE_OTHER)
+
+
+def _body(filled: Mapping[str, str], now: float) -> AnnouncementIn:
+    """Parse the form. Raises InvalidInput, with the field."""
+    text, level = filled.get("text", "").strip(), filled.get("level", "")
+    if not 0 < len(text) <= LONGEST_TEXT:
+        raise InvalidInput(
+            f"The text has {len(text)} characters.",
+            accepted=f"Write 1 to {LONGEST_TEXT} characters.",
+            field="text",
+        )
+    if level not in _LEVELS:
+        raise InvalidInput(
+            f"There is no level {level[:40]!r}.",
+            accepted=f"One of: {', '.join(_LEVELS)}.",
+            field="level",
+        )
+
+    def moment(name: str) -> float:
+        return fields.moment(filled.get(name, ""), filled.get("zone", ""), now, name)
+
+    starts_at = moment("starts_at") if filled.get("starts_at", "").strip() else None
+    return AnnouncementIn(
+        text=text, level=_LEVELS[level], starts_at=starts_at, ends_at=moment("ends_at")
+    )
+
+
+def _page(
+    web: WebContext,
+    visitor: Visitor,
+    *,
+    error: CarrelError | None = None,
+    filled: Mapping[str, str] | None = None,
+) -> Response:
+    page = web.render(
+        "admin/announcements.html",
+        version=version_for(web, filled, error),
+        found=web.administration.announcements(visitor.identity),
+        levels=[(level, level) for level in _LEVELS],
+        longest=LONGEST_TEXT,
+        error=error,
+        filled=filled or {},
+        who=visitor.identity,
+        csrf=web.caller_access.csrf.issue(visitor.session),
+    )
+    return html(page, error.http_status if error else 200)
