@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
@@ -16,6 +18,7 @@ from ..docker_engine import DockerEngine, site_file
 from ..requirements import need
 from .browser import SESSION_MS, Person, chromium
 from .classes import PS1, ask, hand_in, handed
+from .papermill_runs import read, shown, start, write
 from .support import Installation, installation
 from .two_students import Work, two_students_and_one_device
 from .widget_pages import write_notebook
@@ -79,6 +82,24 @@ def test_a_full_home_is_reported_on_the_desk_and_in_the_recovery_session(
         assert person.complaints == []
     (session,) = site.api("GET", "/requests?kind=session", user=name).json()["requests"]
     assert session["image"].startswith("base@sha256:")
+
+
+def test_a_script_and_the_stock_papermill_command_run_in_containers(
+    site: Installation, tmp_path: Path
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text('# %% tags=["parameters"]\nsteps = 1\n# %%\nprint("steps", steps)\n')
+    sent = site.cli("submit", str(script), "-p", "steps", "3", "--json", user="student1")
+    job = json.loads(sent.stdout)["id"]
+    site.cli("wait", job, user="student1")
+    assert "steps 3" in site.cli("logs", job, user="student1").stdout
+
+    write(tmp_path / "in.ipynb", "lr = 0.1", "import os\nprint(lr, os.getuid())")
+    words = ("in.ipynb", "out.ipynb", "--engine", "carrel", "-p", "lr", "0.2")
+    ran = start(site, tmp_path, *words)
+    _, errors = ran.communicate(timeout=120)
+    assert ran.returncode == 0, errors
+    assert shown(read(tmp_path / "out.ipynb"))[-1] == "0.2 1000\n"
 
 
 ANSWERS = {
