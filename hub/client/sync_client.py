@@ -142,6 +142,7 @@ class Client:
     create_schedule = _blocking(AsyncClient.create_schedule)
     schedules = _blocking(AsyncClient.schedules)
     schedule = _blocking(AsyncClient.schedule)
+    scheduled_job = _blocking(AsyncClient.scheduled_job)
     change_schedule = _blocking(AsyncClient.change_schedule)
     run_schedule = _blocking(AsyncClient.run_schedule)
     remove_schedule = _blocking(AsyncClient.remove_schedule)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
-from .base import In, Out
+from .base import FiniteJson, In, Out
 from .requests import JobIn
 
 Cron = Annotated[
@@ -47,9 +47,11 @@ class ScheduleChangeIn(In):
 class ScheduleRunIn(In):
     """Body of ``POST /api/v1/schedules/{id}/run``.
 
-    The same ``idempotency_key`` returns the first request.
+    ``parameters`` replace those of the schedule with the same names, for this job. The same
+    ``idempotency_key`` returns the first request.
     """
 
+    parameters: dict[str, FiniteJson] = {}
     idempotency_key: Key = ""
 
 
@@ -77,6 +79,27 @@ class ScheduleOut(Out):
     last_request: str = ""
     last_error: str = ""
     missed: int = 0
+
+
+class ScheduledJobOut(Out):
+    """The job that a schedule submits, without the content of its notebook and of its files."""
+
+    group: str
+    devices: int
+    model: str | None = None
+    seconds: int
+    notebook: str = ""
+    command: list[str] = []
+    workdir: str = ""
+    uploaded: bool = False
+    """Whether it works in a copy of uploaded files."""
+    image: str = ""
+    kernel: str = ""
+    memory_bytes: int = 0
+    retries: int | None = None
+    priority: str = "normal"
+    parameters: dict[str, JsonValue] = {}
+    labels: dict[str, str] = {}
 
 
 class SchedulesOut(Out):

@@ -14,7 +14,14 @@ from ..records.schedules import Schedule, ScheduleState
 from ..requests.jobs import JobService
 from ..runtime.context import Context
 from ..schemas import JobIn, RequestOut
-from ..schemas.schedules import ScheduleChangeIn, ScheduleIn, ScheduleOut, SchedulesOut
+from ..schemas.schedules import (
+    ScheduleChangeIn,
+    ScheduledJobOut,
+    ScheduleIn,
+    ScheduleOut,
+    ScheduleRunIn,
+    SchedulesOut,
+)
 from .cron import CronTimes
 
 LABEL: Final = "schedule"
@@ -23,6 +30,7 @@ MOST_SCHEDULES: Final = 50
 """Max number of schedules of a user."""
 MAX_JOB_BYTES: Final = 8 * 1024 * 1024
 _SHOWN = frozenset(ScheduleOut.model_fields)
+_SHOWN_OF_JOB = set(ScheduledJobOut.model_fields) - {"notebook", "uploaded"}
 _WHAT_LENGTH = 200
 
 
@@ -73,6 +81,15 @@ class ScheduleService:
         """Raises NotFound."""
         return _view(self._own(who, schedule_id))
 
+    def job(self, who: Identity, schedule_id: str) -> ScheduledJobOut:
+        """Return the job that a schedule submits. Raises NotFound."""
+        job = _job_of(self.context, self._own(who, schedule_id))
+        given = job.model_dump(include=_SHOWN_OF_JOB)
+        name = job.notebook.name if job.notebook else ""
+        return ScheduledJobOut.model_validate(
+            given | {"notebook": name, "uploaded": bool(job.archive)}
+        )
+
     def change(self, who: Identity, schedule_id: str, body: ScheduleChangeIn) -> ScheduleOut:
         """Change the times, pause or resume; times that passed while paused are not made up for.
 
@@ -102,7 +119,7 @@ class ScheduleService:
         self._own(who, schedule_id)
         self.context.store.remove_schedule(schedule_id)
 
-    def run(self, who: Identity, schedule_id: str, idempotency_key: str = "") -> RequestOut:
+    def run(self, who: Identity, schedule_id: str, body: ScheduleRunIn | None = None) -> RequestOut:
         """Submit the job now; the times and the result of the last one do not change.
 
         Raises:
@@ -110,8 +127,11 @@ class ScheduleService:
             Refused: the job is not admitted.
         """
         schedule = self._own(who, schedule_id)
-        key = f"{schedule.id}/{idempotency_key or new_id('n')}"
-        return JobService(self.context).submit(who, job_of(self.context, schedule, key))
+        body = body or ScheduleRunIn()
+        key = f"{schedule.id}/{body.idempotency_key or new_id('n')}"
+        job = job_of(self.context, schedule, key)
+        job = job.model_copy(update={"parameters": {**job.parameters, **body.parameters}})
+        return JobService(self.context).submit(who, job)
 
     def _own(self, who: Identity, schedule_id: str) -> Schedule:
         schedule = self.context.store.schedule(schedule_id)
@@ -125,14 +145,17 @@ class ScheduleService:
 
 def job_of(context: Context, schedule: Schedule, key: str) -> JobIn:
     """Return the job of a schedule, to be submitted with this idempotency key."""
-    job = JobIn.model_validate_json(context.store.schedule_job(schedule.id))
-    return labelled(job, schedule.id, key=key)
+    return labelled(_job_of(context, schedule), schedule.id, key=key)
 
 
 def labelled(job: JobIn, schedule_id: str, *, key: str) -> JobIn:
     """Return the job with the label of its schedule and an idempotency key."""
     labels = {**job.labels, LABEL: schedule_id}
     return job.model_copy(update={"labels": labels, "idempotency_key": key})
+
+
+def _job_of(context: Context, schedule: Schedule) -> JobIn:
+    return JobIn.model_validate_json(context.store.schedule_job(schedule.id))
 
 
 def _stored(job: JobIn) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from ...schemas import JobIn, RequestOut
-from ...schemas.schedules import ScheduleOut, SchedulesOut
+from ...schemas.schedules import ScheduledJobOut, ScheduleOut, SchedulesOut
 from ..transport.calls import Call
 from ..transport.connection import Connection, segment
 
@@ -30,6 +30,10 @@ class ScheduleCalls(Connection):
     async def schedule(self, schedule_id: str) -> ScheduleOut:
         return await self._get(f"schedules/{segment(schedule_id)}", ScheduleOut)
 
+    async def scheduled_job(self, schedule_id: str) -> ScheduledJobOut:
+        """Return the job that a schedule submits."""
+        return await self._get(f"schedules/{segment(schedule_id)}/job", ScheduledJobOut)
+
     async def change_schedule(
         self,
         schedule_id: str,
@@ -43,9 +47,13 @@ class ScheduleCalls(Connection):
         body: dict[str, JsonValue] = {n: value for n, value in given.items() if value is not None}
         return await self._post(f"schedules/{segment(schedule_id)}/change", ScheduleOut, body)
 
-    async def run_schedule(self, schedule_id: str) -> RequestOut:
-        """Submit its job now."""
-        body = {"idempotency_key": secrets.token_hex(16)}
+    async def run_schedule(
+        self, schedule_id: str, parameters: Mapping[str, JsonValue] | None = None
+    ) -> RequestOut:
+        """Submit its job now; these parameters replace those of the schedule for this job."""
+        body: dict[str, JsonValue] = {"idempotency_key": secrets.token_hex(16)}
+        if parameters:
+            body["parameters"] = dict(parameters)
         call = Call(method="POST", path=f"schedules/{segment(schedule_id)}/run", json=body)
         return await self._send_repeatable(call, RequestOut)
 

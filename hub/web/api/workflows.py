@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Path
 from ...schemas import RequestOut
 from ...schemas.schedules import (
     ScheduleChangeIn,
+    ScheduledJobOut,
     ScheduleIn,
     ScheduleOut,
     ScheduleRunIn,
@@ -54,6 +55,12 @@ def show(web: Carrel, who: Reader, schedule_id: ScheduleId) -> ScheduleOut:
     return web.schedules.one(who, schedule_id)
 
 
+@router.get("/schedules/{schedule_id}/job", summary="The job of a schedule")
+def show_job(web: Carrel, who: Reader, schedule_id: ScheduleId) -> ScheduledJobOut:
+    """What it submits; the content of its notebook and files is not included."""
+    return web.schedules.job(who, schedule_id)
+
+
 @router.post(
     "/schedules/{schedule_id}/change",
     summary="Change, pause or resume a schedule",
@@ -81,8 +88,8 @@ def run(
     schedule_id: ScheduleId,
     body: Annotated[ScheduleRunIn, Depends(json_body(ScheduleRunIn))],
 ) -> RequestOut:
-    """Its times do not change."""
-    return web.schedules.run(who, schedule_id, body.idempotency_key)
+    """Its times do not change. `parameters` replace those of the schedule for this job."""
+    return web.schedules.run(who, schedule_id, body)
 
 
 @router.delete("/schedules/{schedule_id}", status_code=204, summary="Remove a schedule")

@@ -29,7 +29,12 @@ from carrel.hub.groups.users import Users
 from carrel.hub.records.requests import RequestFilter
 from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.schemas import JobIn
-from carrel.hub.schemas.schedules import ScheduleChangeIn, ScheduleIn, ScheduleOut
+from carrel.hub.schemas.schedules import (
+    ScheduleChangeIn,
+    ScheduleIn,
+    ScheduleOut,
+    ScheduleRunIn,
+)
 from carrel.hub.workflows.cron import CronTimes
 from carrel.hub.workflows.due_schedules import MOST_REFUSALS, MOST_UNFINISHED, DueSchedules
 from carrel.hub.workflows.schedules import MOST_SCHEDULES, ScheduleService
@@ -233,8 +238,9 @@ def test_other_times(world: World) -> None:
 
 def test_run_now_changes_no_times_and_is_safe_to_repeat(world: World) -> None:
     made = create(world)
-    first = service(world).run(STUDENT1, made.id, "once")
-    assert service(world).run(STUDENT1, made.id, "once").id == first.id
+    once = ScheduleRunIn(idempotency_key="once")
+    first = service(world).run(STUDENT1, made.id, once)
+    assert service(world).run(STUDENT1, made.id, once).id == first.id
     assert service(world).run(STUDENT1, made.id).id != first.id
     assert first.labels == {"schedule": made.id}
     assert see(world, made) == made

@@ -68,6 +68,21 @@ def test_create_list_change_run_and_remove(site: Site, made: str) -> None:
     assert api.get(f"{API}/schedules").json() == {"schedules": []}
 
 
+def test_the_job_of_a_schedule_is_shown_and_runs_once_with_other_parameters(site: Site) -> None:
+    api, at = site.api(STUDENT1), f"{API}/schedules"
+    job = {**JOB, "parameters": {"lr": 0.1, "epochs": 3}, "labels": {"a": "b"}}
+    own = api.post(at, json={**DAILY, "job": job, "idempotency_key": "p"}).json()["id"]
+    shown = api.get(f"{at}/{own}/job").json()
+    assert (shown["notebook"], shown["seconds"]) == ("report.ipynb", 600)
+    assert (shown["parameters"], shown["labels"]) == (job["parameters"], {"a": "b"})
+    assert not shown["uploaded"]
+    assert site.api(TEACHER).get(f"{at}/{own}/job").status_code == 404
+
+    request = api.post(f"{at}/{own}/run", json={"parameters": {"lr": 0.5}})
+    assert request.json()["parameters"] == {"lr": 0.5, "epochs": 3}
+    assert api.get(f"{at}/{own}/job").json() == shown
+
+
 def test_bad_schedules_are_refused_with_what_is_accepted(site: Site) -> None:
     api = site.api(STUDENT1)
     for body, status, accepted in (
