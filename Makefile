@@ -34,11 +34,11 @@ up: $(MADE)/carrel $(MADE)/proxy $(MADE)/figures ## Build what is missing and st
 BESIDE = $(if $(WORKERS),-n $(WORKERS) --dist loadfile)
 
 .PHONY: test
-test: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/figures $(MADE)/axe ## Run the tests (all but the slow ones)
+test: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/figures $(MADE)/axe $(MADE)/notebook-jobs ## Run the tests (all but the slow ones)
 	@$(CLEAN_ENV) $(BIN)/python -m pytest -m "not slow" $(BESIDE) $(ARGS)
 
 .PHONY: test-slow
-test-slow: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/figures ## Run the slow tests, and properties with thousands of examples
+test-slow: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/figures $(MADE)/notebook-jobs ## Run the slow tests, and properties with thousands of examples
 	@$(CLEAN_ENV) $(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile=thorough $(BESIDE) $(ARGS)
 
 .PHONY: lint
@@ -76,7 +76,7 @@ lock: $(MADE)/lock ## Regenerate requirements/*.txt (newest versions with ARGS=-
 		--extra runner --extra hub --extra session --extra courses --extra sample $(ARGS)
 	$(COMPILE) requirements/dev.in -c requirements/up.txt -o requirements/dev.txt $(ARGS)
 	$(COMPILE) pyproject.toml -c requirements/up.txt -o images/base/requirements.txt \
-		--extra runner --extra session --extra courses $(ARGS)
+		--extra runner --extra session --extra courses --extra notebook-jobs $(ARGS)
 	for name in datascience grading; do \
 		$(COMPILE) images/$$name/requirements.in -c images/base/requirements.txt \
 			-o images/$$name/requirements.txt $(ARGS) || exit 1; done
@@ -139,6 +139,11 @@ $(MADE)/figures: hub/supervisor/figures/package-lock.json $(MADE)/carrel
 $(MADE)/axe: tests/e2e/axe/package-lock.json $(MADE)/dev $(MADE)/carrel
 	@echo "Installing the accessibility checks …" >&2
 	@$(BIN)/python -m tests.e2e.axe >&2
+	@touch $@
+
+$(MADE)/notebook-jobs: images/base/requirements.txt $(MADE)/dev $(MADE)/carrel
+	@echo "Installing JupyterLab's Notebook Jobs for tests, beside the environment …" >&2
+	@$(BIN)/python -m tests.notebook_jobs >&2
 	@touch $@
 
 $(MADE)/lock: $(MADE)/python

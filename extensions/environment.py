@@ -13,6 +13,7 @@ _HERE = Path(__file__).parent
 LAB = _HERE / "lab"
 DASHBOARDS = _HERE / "dashboards"
 NBGRADER = _HERE / "nbgrader"
+NOTEBOOK_JOBS = _HERE / "notebook_jobs"
 
 DASHBOARD_NOTEBOOK = "dashboard.ipynb"
 DASHBOARD_PATH = "carrel/dashboard"
@@ -30,7 +31,7 @@ JOURNAL_PATH = "carrel/journal"
 
 def jupyter_environment(present: Mapping[str, str]) -> dict[str, str]:
     """Add the folders ``etc`` and ``share`` of each extension after the existing entries."""
-    configured = [home / "etc" for home in (DASHBOARDS, LAB, NBGRADER)]
+    configured = [home / "etc" for home in (DASHBOARDS, LAB, NBGRADER, NOTEBOOK_JOBS)]
     shared = [home / "share" for home in (DASHBOARDS, LAB)]
     return {
         "JUPYTER_CONFIG_PATH": _joined(present.get("JUPYTER_CONFIG_PATH"), configured),

@@ -35,8 +35,12 @@ MOST_IN_A_LAYER = 5
 MOST_IN_A_PACKAGE = 20
 # Schemas have one module per feature, migrations one per change.
 LARGE_PACKAGES = frozenset({"hub.store.migrations.versions"})
-# JupyterHub and nbgrader run these by path, so that relative imports do not work in them.
-RUN_BY_PATH = ("hub.jupyterhub.config", "extensions.nbgrader.etc.nbgrader_config")
+# JupyterHub, nbgrader and Jupyter run these by path: relative imports do not work in them.
+RUN_BY_PATH = (
+    "hub.jupyterhub.config",
+    "extensions.nbgrader.etc.nbgrader_config",
+    "extensions.notebook_jobs.etc.jupyter_jupyter_scheduler_config",
+)
 # Modules of the standard library that the scheduler core must not import.
 IMPURE = frozenset(
     {"asyncio", "logging", "os", "pathlib", "random", "socket", "subprocess", "threading", "time"}

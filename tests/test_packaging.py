@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from . import notebook_jobs
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -85,6 +88,21 @@ def test_entry_points_exist() -> None:
         module, _, name = point.partition(":")
         code = f"import importlib; getattr(importlib.import_module({module!r}), {name!r})"
         subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_pins_of_notebook_jobs_stay_out_of_the_environment_of_the_hub() -> None:
+    hub, session = (
+        notebook_jobs.locked(notebook_jobs.HUB),
+        notebook_jobs.locked(notebook_jobs.SESSION),
+    )
+    assert {"jupyter-scheduler", "croniter", "pytz"} <= session.keys() - hub.keys()
+    both = hub.keys() & session.keys()
+    assert "jupyterlab" in both
+    version = re.compile(r"==\S+")
+    assert [n for n in both if version.findall(hub[n]) != version.findall(session[n])] == []
+    extras = PROJECT["project"]["optional-dependencies"]
+    other = [line for name, lines in extras.items() if name != "notebook-jobs" for line in lines]
+    assert not [line for line in other if "jupyter-scheduler" in line]
 
 
 def test_lock_files_have_all_dependencies_and_no_index_address() -> None:

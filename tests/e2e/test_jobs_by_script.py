@@ -1,4 +1,4 @@
-"""A student's work with jobs: by a shell script, by curl alone, by the stock papermill."""
+"""A student's work with jobs: by a shell script, by curl, by papermill, by jupyter-scheduler."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ import nbformat
 import pytest
 
 from .papermill_runs import notebooks, read, shown, start, statuses
+from .scheduler_server import SchedulerServer, form, scheduler_server
 from .support import CARREL, ROOT, Installation, eventually, installation
+from .widget_pages import write_notebook
 
 SEPARATORS = "one\u2028two\u0085three"
 DIGITS = ROOT / "courses" / "sample" / "digits.ipynb"
@@ -295,3 +297,136 @@ def test_an_interrupt_of_papermill_cancels_the_job_and_keeps_its_output(
     site.wait_for(job, "cancelled", user="student1")
     assert "kept\n" in shown(read(out))
     assert statuses(read(out))[-1] == "pending"
+
+
+@pytest.fixture(scope="module")
+def notebook_jobs(site: Installation) -> Iterator[SchedulerServer]:
+    with scheduler_server(site) as made:
+        yield made
+
+
+def test_a_job_of_jupyter_scheduler_is_a_request_and_its_outputs_are_added_to_the_home(
+    site: Installation, notebook_jobs: SchedulerServer
+) -> None:
+    server = notebook_jobs
+    (environment,) = server.get("runtime_environments")
+    assert (environment["name"], environment["label"]) == ("cs101", "cs101")
+    assert environment["compute_types"] == ["no device", "1 device", "2 devices"]
+    assert [each["label"] for each in environment["output_formats"]] == ["Notebook", "HTML"]
+
+    writes = "import os, pathlib\npathlib.Path(os.environ['CARREL_OUTPUT_DIR'], 'x.txt').touch()"
+    path = server.home / "deep" / "train.ipynb"
+    write_notebook(path, "print(lr, names)", writes, parameters="lr = 0.1\nnames = []")
+    job = server.create(
+        "deep/train.ipynb",
+        name="My training",
+        compute_type="1 device",
+        parameters={"lr": "0.05", "names": "['a', 'b']", "carrel.time": "5m"},
+        tags=["first", "second"],
+    )
+    done = server.wait_for(job, "COMPLETED")
+    request = site.request(job, user="student1")
+    assert (request["devices"], request["seconds"], request["workdir"]) == (1, 300, "deep")
+    assert request["parameters"] == {"lr": 0.05, "names": ["a", "b"]}
+    assert (done["name"], done["tags"], done["compute_type"]) == (
+        "My training",
+        ["first", "second"],
+        "1 device",
+    )
+    assert done["parameters"] == {"lr": "0.05", "names": '["a", "b"]', "carrel.time": "5m"}
+    assert (done["downloaded"], done["status_message"]) == (False, None)
+    paths = {each["file_format"]: each["file_path"] for each in done["job_files"]}
+    assert paths == {"ipynb": None, "html": None, "input": "deep/train.ipynb"}
+
+    assert server.call("GET", f"jobs/{job}/download_files").status_code == 204
+    done = server.get(f"jobs/{job}")
+    paths = {each["file_format"]: server.home / each["file_path"] for each in done["job_files"]}
+    assert done["downloaded"]
+    assert paths["ipynb"].parent == server.home / "jobs" / f"train-{job}"
+    assert "0.05 ['a', 'b']\n" in shown(read(paths["ipynb"]))
+    assert "0.05" in paths["html"].read_text()
+    assert [each.name for each in paths["files"].iterdir()] == ["x.txt"]
+
+    paths["ipynb"].write_text("my own notes")
+    paths["html"].unlink()
+    assert server.call("GET", f"jobs/{job}/download_files").status_code == 204
+    assert paths["ipynb"].read_text() == "my own notes"
+    assert paths["html"].exists()
+
+    (listed,) = server.get("jobs?sort_by=desc(create_time)&max_items=25&tags=second")["jobs"]
+    assert listed == {name: value for name, value in done.items() if value is not None}
+    assert server.call("DELETE", f"jobs/{job}").status_code == 204
+    assert job not in [each["job_id"] for each in server.get("jobs")["jobs"]]
+    assert site.request(job, user="student1")["state"] == "succeeded"
+
+
+def test_jupyter_scheduler_shows_the_reason_of_a_wait_and_of_a_refusal(
+    site: Installation, notebook_jobs: SchedulerServer
+) -> None:
+    server = notebook_jobs
+    (server.home / "slow.ipynb").write_text(notebook("import time\ntime.sleep(280)"))
+    (server.home / "bad.ipynb").write_text("{}")
+    running = server.create("slow.ipynb", compute_type="2 devices", idempotency_token="once")
+    assert (
+        server.create("slow.ipynb", compute_type="2 devices", idempotency_token="once") == running
+    )
+    server.wait_for(running, "IN_PROGRESS")
+    queued = server.create("slow.ipynb", compute_type="1 device")
+    wait = site.request(queued, user="student1")["wait"]["sentence"]
+    found = server.wait_for(queued, "QUEUED")
+    assert found["status_message"] == wait
+    assert server.get("jobs/count?status=queued") == {"count": 1}
+
+    assert server.call("DELETE", f"jobs/{queued}").status_code == 204
+    assert site.wait_for(queued, "cancelled", user="student1")
+    assert server.call("PATCH", f"jobs/{running}", status="STOPPED").status_code == 204
+    assert server.wait_for(running, "STOPPED")["status_message"]
+
+    for change, refusal in (
+        ({"compute_type": "9 devices"}, "Choose one of: no device, 1 device, 2 devices."),
+        ({"runtime_environment_name": "cs102"}, "There is no environment 'cs102'."),
+        ({"parameters": {"carrel.time": "soon"}}, "Invalid duration: 'soon'."),
+        ({"parameters": {"carrel.time": "90d"}}, "at most"),
+        ({"parameters": {"carrel.gpu": "1"}}, "There is no option 'carrel.gpu'."),
+        ({"input_uri": "gone.ipynb"}, "Input path 'gone.ipynb' does not exist."),
+        ({"input_uri": "bad.ipynb"}, "it has no list of cells"),
+    ):
+        assert refusal in server.refusal("jobs", **form("slow.ipynb", **change))
+    assert len(server.get("jobs?name=slow")["jobs"]) == 1
+
+
+def test_a_job_definition_is_a_schedule_of_the_service(
+    site: Installation, notebook_jobs: SchedulerServer
+) -> None:
+    server = notebook_jobs
+    write_notebook(server.home / "daily.ipynb", "print(day)", parameters="day = 0")
+    daily = form("daily.ipynb", name="Daily", parameters={"day": "1", "carrel.time": "5m"})
+    assert "Five fields" in server.refusal("job_definitions", **daily, schedule="never")
+    zone = "Europe/Berlin"
+    made = server.call("POST", "job_definitions", **daily, schedule="0 6 * * *", timezone=zone)
+    definition = made.json()["job_definition_id"]
+    (schedule,) = site.api("GET", "/schedules", user="student1").json()["schedules"]
+    assert (schedule["id"], schedule["cron"], schedule["zone"]) == (definition, "0 6 * * *", zone)
+
+    at = f"job_definitions/{definition}"
+    (listed,) = server.get("job_definitions?sort_by=desc(create_time)")["job_definitions"]
+    found = server.get(at)
+    assert (listed["name"], listed["schedule"], listed["active"]) == ("Daily", "0 6 * * *", True)
+    assert found["parameters"] == daily["parameters"]
+    assert server.call("PATCH", at, active=False).status_code == 204
+    assert server.get(at)["active"] is False
+    change = {"schedule": "0 7 * * *", "timezone": "UTC", "input_uri": "daily.ipynb"}
+    assert server.call("PATCH", at, **change).status_code == 204
+    assert (server.get(at)["schedule"], server.get(at)["timezone"]) == ("0 7 * * *", "UTC")
+    other = server.call("PATCH", at, input_uri="slow.ipynb")
+    assert "cannot be replaced" in other.json()["message"]
+
+    job = server.call("POST", f"{at}/jobs", parameters={"day": "2"}).json()["job_id"]
+    done = server.wait_for(job, "COMPLETED")
+    assert (done["job_definition_id"], done["parameters"]["day"]) == (definition, "2")
+    assert done["parameters"]["carrel.time"] == "5m"
+    own = server.get(f"jobs?job_definition_id={definition}")["jobs"]
+    assert [each["job_id"] for each in own] == [job]
+    assert server.call("DELETE", at).status_code == 204
+    assert server.get("job_definitions")["job_definitions"] == []
+    assert server.get(f"jobs/{job}")["status"] == "COMPLETED"
