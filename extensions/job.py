@@ -19,7 +19,15 @@ from ..hub.client import Client, Credentials, current_credentials, job_builder, 
 from ..hub.client.job_watch import follow_all
 from ..hub.client.work_archive import safe_target
 from ..hub.errors import InvalidInput
-from ..hub.schemas import CauseOut, EventOut, FileOut, ProgressOut, RequestOut, parsers
+from ..hub.schemas import (
+    CauseOut,
+    EventOut,
+    FileOut,
+    ProgressOut,
+    RequestOut,
+    UtilizationOut,
+    parsers,
+)
 from ..hub.schemas.resume import ResumeIn
 from .job_text import facts, row, status_line
 
@@ -231,6 +239,14 @@ class Job:
     @property
     def progress(self) -> ProgressOut | None:
         return self.request.progress
+
+    @property
+    def utilization(self) -> UtilizationOut | None:
+        """What its newest attempt has used so far: peak memory, mean CPU and device use.
+
+        None before it was measured. ``client.utilization(job.id)`` returns the values over time.
+        """
+        return self.request.utilization
 
     def wait(self, timeout: float | None = None) -> Self:
         """Return when the job has ended; ``state`` and ``cause`` tell how.

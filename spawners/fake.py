@@ -23,6 +23,7 @@ from ..hub.records.json_value import Json
 from ..hub.records.leases import Handle
 from ..hub.records.notices import StopNotice
 from ..hub.records.requests import Cause
+from ..hub.records.utilization import DeviceReading, ProcessReading, UtilizationReading
 from ..hub.scheduling.model.idleness import ActivityLevel, DeviceActivity
 from ..hub.scheduling.model.snapshot import Device, Health
 from .devices.simulated import simulated_devices
@@ -57,6 +58,8 @@ class FakeBackend:
             returns False.
         attempts: all started attempts, by lease id.
         cpu_seconds: CPU seconds in ``activity`` for live attempts, by lease id; 0 by default.
+        readings: the leases in ``utilization``, if they are live; others have no data.
+        device_readings: the devices in ``utilization``.
         notices: the delivered notices, by folder.
         uses: activity of devices in ``activity``; all other devices are simulated.
         machines: the result of ``nodes``.
@@ -73,6 +76,8 @@ class FakeBackend:
     attempts: dict[str, FakeAttempt] = field(default_factory=dict)
     cpu_seconds: dict[str, float] = field(default_factory=dict)
     uses: dict[str, DeviceActivity] = field(default_factory=dict)
+    readings: dict[str, ProcessReading] = field(default_factory=dict)
+    device_readings: dict[str, DeviceReading] = field(default_factory=dict)
     notices: dict[Path, StopNotice] = field(default_factory=dict)
     machines: tuple[NodeState, ...] = ()
     built: tuple[Image, ...] | None = None
@@ -144,6 +149,13 @@ class FakeBackend:
         return ActivitySample(
             cpu_seconds={lease: self.cpu_seconds.get(lease, 0.0) for lease in alive},
             devices=simulated | self.uses,
+        )
+
+    def utilization(self, leases: Mapping[str, Handle | None]) -> UtilizationReading:
+        alive = {name for name in leases if self._status(name).life is ProcessState.ALIVE}
+        return UtilizationReading(
+            leases={name: found for name, found in self.readings.items() if name in alive},
+            devices=dict(self.device_readings),
         )
 
     def stop(

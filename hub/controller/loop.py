@@ -46,6 +46,7 @@ from .preemption import PreemptionController
 from .reconciler import LEASE_SECONDS, Reconciler
 from .sessions import UNATTENDED_GRACE, SessionController
 from .time_limits import TimeLimits
+from .utilization import UtilizationSampler
 
 log = logging.getLogger(__name__)
 
@@ -65,8 +66,10 @@ BUSY_SECONDS = 0.1
 
 _INVENTORY, _IDLE = "inventory", "idle"
 _PROCESS_CLEANUP, _SESSION_ADOPTION = "process-cleanup", "session-adoption"
-_SCHEDULES = "schedules"
-_QUIET = frozenset({_INVENTORY, _IDLE, _PROCESS_CLEANUP, _SESSION_ADOPTION, _SCHEDULES})
+_SCHEDULES, _UTILIZATION = "schedules", "utilization"
+_QUIET = frozenset(
+    {_INVENTORY, _IDLE, _PROCESS_CLEANUP, _SESSION_ADOPTION, _SCHEDULES, _UTILIZATION}
+)
 """Duties after which no new scheduling decision is needed."""
 _SELF_ENDED = frozenset(
     {
@@ -115,6 +118,7 @@ class Loop:
         self._idle_culling = idle_culling
         self._metrics = metrics or LoopMetrics()
         self._clock_steps = ClockSteps(context, service_clock)
+        self._utilization = UtilizationSampler(context)
         self._time_limits = TimeLimits(context)
         self._budgets = BudgetEnforcement(context)
         self._threads = threads or ThreadPoolExecutor(max_workers=16, thread_name_prefix="act")
@@ -128,6 +132,7 @@ class Loop:
         self._reconciler = Reconciler(self._context, self._device_faults, self._memory)
         self._planner = Planner()
         self._preemption = PreemptionController(self._context)
+        self._utilization.forget()
         if self._idle_culling is not None:
             self._idle_culling.forget()
 
@@ -289,6 +294,8 @@ class Loop:
             self._once(_SESSION_ADOPTION, self._sessions.adopt_orphans)
         if self._memory.due(_SCHEDULES, SCHEDULES_EVERY, now):
             self._once(_SCHEDULES, self._schedules.reconcile)
+        if self._memory.due(_UTILIZATION, self._utilization.every, now):
+            self._once(_UTILIZATION, self._utilization.reconcile)
         culling = self._idle_culling
         if culling is not None and self._memory.due(_IDLE, culling.every, now):
             self._once(_IDLE, culling.reconcile)

@@ -16,6 +16,7 @@ from ..records.events import NewEvent
 from ..records.leases import Handle
 from ..records.notices import StopNotice
 from ..records.requests import Cause, JobSpec
+from ..records.utilization import UtilizationReading
 from ..scheduling.model.idleness import DeviceActivity
 from ..scheduling.model.snapshot import Device
 from .images import ImageSource
@@ -158,6 +159,13 @@ class Backend(ImageSource, Protocol):
         """Return the CPU time of these leases and the activity of all devices.
 
         The counters of leases that are missing from ``leases`` are dropped.
+        """
+
+    def utilization(self, leases: Mapping[str, Handle | None]) -> UtilizationReading:
+        """Return what the processes of these leases and all devices use.
+
+        Devices are as in the last ``inventory``: the driver is not queried again. The counters of
+        leases that are missing from ``leases`` are dropped.
         """
 
     def stop(

@@ -35,11 +35,14 @@ from .announcements import AnnouncementStore
 from .images import ImagePinStore
 from .schedules import ScheduleStore
 from .usage import UsageStore
+from .utilization import UtilizationStore
 
 P = ParamSpec("P")
 
 
-class Store(UsageStore, AnnouncementStore, ImagePinStore, ScheduleStore, Protocol):
+class Store(
+    UsageStore, AnnouncementStore, ImagePinStore, ScheduleStore, UtilizationStore, Protocol
+):
     """Everything that the service stores; see ``UsageStore`` for queries on past usage."""
 
     def together(self) -> AbstractContextManager[None]:

@@ -53,6 +53,7 @@ class RequestPresenter:
             drains = dated_drains(store.marks()) if held else {}
             # A request without a lease was never charged.
             charged = store.charged([lease.request_id for lease in leases]) if leases else {}
+            used = store.utilization_summaries([lease.id for lease in leases]) if leases else {}
         now = self.clock()
         return [
             serializers.request_out(
@@ -63,6 +64,7 @@ class RequestPresenter:
                 devices=devices,
                 wait=self._wait_of(record),
                 progress=self.progress.of(record),
+                utilization=used.get(record.lease.id) if record.lease is not None else None,
                 device_seconds=charged.get(record.id, 0.0) + _open_seconds(record, now),
                 claim_by=claim_by(record, self.claim_seconds),
             )

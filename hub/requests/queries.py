@@ -13,7 +13,15 @@ from ..records.identity import Identity, Viewer
 from ..records.requests import RequestFilter, RequestRecord
 from ..runtime.context import Context
 from ..scheduling.model.states import State
-from ..schemas import EventOut, FilesOut, LedgerOut, QueueOut, RequestOut, RequestsOut
+from ..schemas import (
+    EventOut,
+    FilesOut,
+    LedgerOut,
+    QueueOut,
+    RequestOut,
+    RequestsOut,
+    UtilizationsOut,
+)
 from ..usage.serializers import ledger_out
 from . import outputs, pagination, serializers
 from .access import RequestAccess
@@ -75,13 +83,13 @@ class RequestQueries:
     def content_hashes(self, request_ids: Collection[str]) -> Mapping[str, str]:
         """Return a hash of the content of every request, the same for all readers.
 
-        It leaves out the queue position and the growing charge.
+        It leaves out the queue position, the growing charge, and what is used.
         """
         wanted = RequestFilter(ids=frozenset(request_ids), limit=len(request_ids))
         shown = self._presenter.all(self.context.store.requests(wanted), Viewer(identity=None))
         return {
             each.id: hashlib.sha256(
-                each.model_dump_json(exclude={"wait", "device_seconds"}).encode()
+                each.model_dump_json(exclude={"wait", "device_seconds", "utilization"}).encode()
             ).hexdigest()
             for each in shown
         }
@@ -123,6 +131,12 @@ class RequestQueries:
         """List the ledger entries of the request."""
         self._visible(who, request_id)
         return [ledger_out(entry) for entry in self.context.store.ledger(request_id=request_id)]
+
+    def utilization(self, who: Identity | None, request_id: str) -> UtilizationsOut:
+        """Return what the attempts of the request have used over time."""
+        self._visible(who, request_id)
+        found = self.context.store.utilization(request_id)
+        return UtilizationsOut(attempts=[serializers.utilization_out(each) for each in found])
 
     def events(
         self,

@@ -7,6 +7,7 @@ everything.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 
 from ..admission.job_fields import view_fields
 from ..interfaces.files import OutputFiles
@@ -18,6 +19,7 @@ from ..records.identity import Viewer
 from ..records.json_value import plain
 from ..records.leases import LeaseRecord
 from ..records.requests import RequestRecord
+from ..records.utilization import AttemptUtilization, UtilizationSummary
 from ..scheduling.model.plan import Wait
 from ..scheduling.model.snapshot import Allocation, Device, Mark
 from ..scheduling.model.states import TERMINAL
@@ -30,6 +32,8 @@ from ..schemas import (
     ProgressOut,
     QueueEntryOut,
     RequestOut,
+    UtilizationOut,
+    UtilizationSeriesOut,
     WaitOut,
 )
 from .notices import warning_out
@@ -46,6 +50,7 @@ def request_out(
     devices: Mapping[str, Device],
     wait: Wait | None,
     progress: ProgressOut | None,
+    utilization: UtilizationSummary | None = None,
     device_seconds: float,
     claim_by: float | None = None,
     drain: Mark | None = None,
@@ -78,6 +83,7 @@ def request_out(
         else None,
         lease=lease_out(record, lease, devices, viewer) if lease else None,
         progress=progress,
+        utilization=UtilizationOut(**asdict(utilization)) if utilization else None,
         device_seconds=round(device_seconds, 3),
         ended=record.state in TERMINAL,
         claim=record.unclaimed,
@@ -212,4 +218,19 @@ def files_out(found: OutputFiles) -> FilesOut:
             for name, (size, at) in sorted(found.files.items())
         ],
         left_out=found.left_out,
+    )
+
+
+def utilization_out(found: AttemptUtilization) -> UtilizationSeriesOut:
+    """Return the use of one attempt over time."""
+    series = found.series
+    return UtilizationSeriesOut(
+        **asdict(series.summary),
+        epoch=found.epoch,
+        begins_at=found.granted_at + series.begins,
+        seconds=series.seconds,
+        cores=[point.cores for point in series.points],
+        memory_bytes=[point.memory_bytes for point in series.points],
+        device_percent=[point.device_percent for point in series.points],
+        device_bytes=[point.device_bytes for point in series.points],
     )

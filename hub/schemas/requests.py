@@ -78,6 +78,37 @@ class FilesOut(Out):
     """Number of omitted entries: links, special files, names that are not UTF-8, too many."""
 
 
+class UtilizationOut(Out):
+    """What an attempt has used; null for what was not measured, as on simulated devices.
+
+    The use of a device is that of the whole device. Memory that processes share counts for each.
+    """
+
+    mean_cores: float | None = None
+    peak_memory_bytes: int | None = None
+    mean_device_percent: float | None = None
+    """Mean over its devices and over time."""
+    peak_device_bytes: int | None = None
+    """On all its devices together."""
+
+
+class UtilizationSeriesOut(UtilizationOut):
+    """What an attempt has used over time: lists with one value for each interval."""
+
+    epoch: int
+    begins_at: float
+    seconds: float
+    """Length of the interval of each value."""
+    cores: list[float | None]
+    memory_bytes: list[int | None]
+    device_percent: list[float | None]
+    device_bytes: list[int | None]
+
+
+class UtilizationsOut(Out):
+    attempts: list[UtilizationSeriesOut]
+
+
 class RequestOut(Out):
     id: str
     kind: str
@@ -125,6 +156,8 @@ class RequestOut(Out):
     cause: CauseOut | None = None
     lease: LeaseOut | None = None
     progress: ProgressOut | None = None
+    utilization: UtilizationOut | None = None
+    """What its newest attempt has used so far; null in lists, and before it was measured."""
     device_seconds: float = 0.0
     ended: bool = False
     claim: bool = False

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import psutil
 
 from ...hub.messages.units import memory
 from ...hub.records.leases import Handle
+from ...hub.records.utilization import DeviceReading
 from ...hub.scheduling.model.idleness import ActivityLevel, DeviceActivity
 from ...hub.scheduling.model.snapshot import Device
 from ..processes.lease_processes import handle_of
@@ -103,6 +105,25 @@ def device_activity(found: DetectedDevice) -> DeviceActivity:
         held = "1 process on it" if number == 1 else f"{number} processes on it"
         held += f", {size} of its memory in use" if size else ""
     return DeviceActivity(name=readable(found.device), use=use, detail=held)
+
+
+def device_readings(found: Iterable[DetectedDevice]) -> dict[str, DeviceReading]:
+    """Return how much each real device is used, by id."""
+    return {
+        detected.device.id: DeviceReading(
+            percent=detected.mean_utilization, used_bytes=detected.used_bytes
+        )
+        for detected in found
+    }
+
+
+def resident_bytes(members: Iterable[psutil.Process]) -> int:
+    """Return the resident memory of processes; memory that they share counts for each."""
+    total = 0
+    for process in members:
+        with suppress(psutil.Error):
+            total += process.memory_info().rss
+    return total
 
 
 def simulated_activity(device: Device) -> DeviceActivity:

@@ -32,6 +32,7 @@ class _Unit:
     why: str
     pids: tuple[int, ...]
     utilization: int | None
+    mean_utilization: float | None
     used_bytes: int
 
 
@@ -95,14 +96,14 @@ def _describe(unit: Unit, index: int, health: Health, why: str) -> _Unit:
     identity = pynvml.nvmlDeviceGetUUID(unit)
     model, memory, used = "NVIDIA GPU", 0, 0
     pids: tuple[int, ...] = ()
-    utilization: int | None = None
+    samples: list[int] = []
     try:
         model = _if_supported(lambda: pynvml.nvmlDeviceGetName(unit)) or model
         sizes = _if_supported(lambda: pynvml.nvmlDeviceGetMemoryInfo(unit))
         if sizes is not None:
             memory, used = sizes.total, sizes.used
         pids = _if_supported(lambda: _pids(unit)) or ()
-        utilization = _utilization(unit)
+        samples = _utilization(unit)
     except pynvml.NVMLError as error:
         if health is Health.OK:
             health, why = _from_error(error)
@@ -114,7 +115,8 @@ def _describe(unit: Unit, index: int, health: Health, why: str) -> _Unit:
         health=health,
         why=why,
         pids=pids,
-        utilization=utilization,
+        utilization=max(samples, default=None),
+        mean_utilization=sum(samples) / len(samples) if samples else None,
         used_bytes=used,
     )
 
@@ -141,8 +143,8 @@ def _pids(unit: Unit) -> tuple[int, ...]:
     return tuple(sorted({process.pid for process in processes}))
 
 
-def _utilization(unit: Unit) -> int | None:
-    """Return the highest of the driver's recent utilization samples, in percent."""
+def _utilization(unit: Unit) -> list[int]:
+    """Return the driver's utilization samples of the last seconds, in percent."""
 
     found: list[int] = []
     # A failed measurement is not a fault of the device: _health() reports faults.
@@ -151,7 +153,7 @@ def _utilization(unit: Unit) -> int | None:
     with contextlib.suppress(pynvml.NVMLError):
         _, samples = pynvml.nvmlDeviceGetSamples(unit, pynvml.NVML_GPU_UTILIZATION_SAMPLES, 0)
         found += [int(sample.sampleValue.uiVal) for sample in samples]
-    return max(found, default=None)
+    return found
 
 
 def _health(gpu: Unit) -> tuple[Health, str]:

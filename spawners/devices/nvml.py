@@ -31,6 +31,8 @@ class DetectedDevice:
     pids: tuple[int, ...] = ()
     utilization: int | None = None
     """Recent utilization in percent; None if the driver cannot measure it."""
+    mean_utilization: float | None = None
+    """Mean of the driver's samples of the last seconds in percent; None without any."""
     used_bytes: int = 0
     """Device memory in use."""
 
@@ -120,6 +122,8 @@ def parse(text: str, node: str) -> NvmlInventory:
                 ),
                 pids=tuple(unit["pids"]),
                 utilization=unit["utilization"],
+                # An older image of the tools reports only the highest sample.
+                mean_utilization=unit.get("mean_utilization", unit["utilization"]),
                 used_bytes=unit["used_bytes"],
             )
             for unit in answer["units"]

@@ -29,6 +29,7 @@ from ...hub.records.events import NewEvent
 from ...hub.records.images import Image
 from ...hub.records.leases import Handle
 from ...hub.records.notices import StopNotice
+from ...hub.records.utilization import ProcessReading, UtilizationReading
 from ...hub.scheduling.model.snapshot import Device
 from ..common import notice_file
 from ..common.in_flight_starts import InFlightStarts
@@ -320,6 +321,18 @@ class DockerBackend:
             if used is not None:
                 cpu_seconds[lease] = used
         return ActivitySample(cpu_seconds=cpu_seconds, devices=self._devices.activity())
+
+    def utilization(self, leases: Mapping[str, Handle | None]) -> UtilizationReading:
+        found: dict[str, ProcessReading] = {}
+        for node, lease, seen in self._running(leases):
+            try:
+                reading = node.engine.utilization(seen.id)
+            except Unavailable as error:
+                log.warning("%s", error)
+                continue
+            if reading is not None:
+                found[lease] = reading
+        return UtilizationReading(leases=found, devices=self._devices.readings())
 
     def _running(self, leases: Collection[str]) -> Iterator[tuple[Node, str, SurveyedContainer]]:
         for name, survey in self._surveys().items():

@@ -35,13 +35,20 @@ from ...hub.interfaces.backend_settings import BackendSettings
 from ...hub.records.events import NewEvent
 from ...hub.records.leases import Handle
 from ...hub.records.notices import StopNotice
+from ...hub.records.utilization import DeviceReading, ProcessReading, UtilizationReading
 from ...hub.scheduling.model.idleness import DeviceActivity
 from ...hub.scheduling.model.snapshot import Device
 from ..common import notice_file
 from ..common.course_links import course_data
 from ..common.in_flight_starts import InFlightStarts
 from ..devices import nvml
-from ..devices.activity import ProcessCpuMeter, device_activity, simulated_activity
+from ..devices.activity import (
+    ProcessCpuMeter,
+    device_activity,
+    device_readings,
+    resident_bytes,
+    simulated_activity,
+)
 from ..devices.environment import device_environment, readable
 from ..devices.foreign_processes import ForeignProcesses
 from ..devices.simulated import simulated_devices
@@ -104,6 +111,8 @@ class LocalBackend:
         self._warm = WarmProcesses(settings.state / "fork", settings.state) if warm else None
         self._starting = InFlightStarts()
         self._meter = ProcessCpuMeter()
+        self._utilization_meter = ProcessCpuMeter()
+        self._device_readings: Mapping[str, DeviceReading] = {}
         self._foreign = ForeignProcesses()
         self._reason = ""
 
@@ -117,7 +126,12 @@ class LocalBackend:
         """
         if self._settings.simulated_devices is not None:
             return simulated_devices(self._node, self._settings.simulated_devices)
-        inventory = nvml.read(self._node)
+        try:
+            inventory = nvml.read(self._node)
+        except Unavailable:
+            self._device_readings = {}
+            raise
+        self._device_readings = device_readings(inventory.found)
         if inventory.reason != self._reason:
             self._reason = inventory.reason
             log.info("devices: %s", inventory.reason or "all are listed again")
@@ -261,6 +275,24 @@ class LocalBackend:
             log.warning("device activity is unknown: %s", error)
             return {}
         return {detected.device.id: device_activity(detected) for detected in found}
+
+    def utilization(self, leases: Mapping[str, Handle | None]) -> UtilizationReading:
+        self._utilization_meter.forget_others(leases)
+        found = {}
+        try:
+            members = lease_processes.scan(leases, state=self._settings.state)
+        except OSError as error:
+            log.warning("processes cannot be listed: %s", error)
+        else:
+            found = {
+                lease: ProcessReading(
+                    cpu_seconds=self._utilization_meter.read(lease, processes, None),
+                    memory_bytes=resident_bytes(processes),
+                )
+                for lease, processes in members.items()
+                if processes
+            }
+        return UtilizationReading(leases=found, devices=self._device_readings)
 
     def stop(
         self,

@@ -17,6 +17,7 @@ from carrel.hub.interfaces.backend_settings import BackendSettings, DockerHost
 from carrel.hub.records.images import Reference
 from carrel.hub.records.leases import Handle
 from carrel.hub.records.requests import JobSpec
+from carrel.hub.records.utilization import ProcessReading
 from carrel.spawners.docker.backend import DockerBackend
 from carrel.spawners.fake import FakeBackend
 from carrel.spawners.local.backend import LocalBackend
@@ -215,6 +216,22 @@ def test_activity_covers_running_attempts_and_all_devices(engine: Engine) -> Non
     assert set(first.devices) == {device.id for device in engine.backend.inventory()}
     engine.backend.stop(order.lease_id, handle)
     assert engine.backend.activity(asked).cpu_seconds == {}
+
+
+def test_the_use_of_running_attempts_is_measured(engine: Engine) -> None:
+    order = engine.order()
+    handle = engine.backend.start(order)
+    if isinstance(engine.backend, FakeBackend):
+        engine.backend.readings[order.lease_id] = ProcessReading(cpu_seconds=1.0, memory_bytes=1)
+    asked = {order.lease_id: handle, "j-nobody.1": None}
+    first, second = engine.backend.utilization(asked), engine.backend.utilization(asked)
+    assert set(first.leases) == {order.lease_id}
+    before, after = first.leases[order.lease_id], second.leases[order.lease_id]
+    assert 0 <= before.cpu_seconds <= after.cpu_seconds
+    assert after.memory_bytes > 0
+    assert first.devices == {}  # simulated devices are not measured
+    engine.backend.stop(order.lease_id, handle)
+    assert engine.backend.utilization(asked).leases == {}
 
 
 def test_the_journal_of_a_new_attempt_is_empty(engine: Engine) -> None:

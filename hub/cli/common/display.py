@@ -11,7 +11,7 @@ import click
 from pydantic import BaseModel
 
 from ...messages import requests as request_messages
-from ...messages import units
+from ...messages import units, utilization
 from ...messages.timed_text import TimedSentence, TimedText, expected_start, reservation
 from ...records.error_classes import error_class
 from ...records.requests import CauseCode
@@ -240,6 +240,7 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
         )
         for device in lease.devices:
             yield "Device", device_name(device)
+    yield from utilization.facts(request.utilization, lease.devices if lease else [])
     yield "Used", units.device_seconds(request.device_seconds)
 
 

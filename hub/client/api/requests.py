@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 
-from ...schemas import FilesOut, JobIn, RequestOut, RequestsOut
+from ...schemas import FilesOut, JobIn, RequestOut, RequestsOut, UtilizationsOut
 from ...schemas.resume import HaltIn, ResumeIn, ResumeOut
 from ..transport.calls import Call
 from ..transport.connection import Connection, segment
@@ -155,6 +155,10 @@ class RequestCalls(Connection):
     async def files(self, request_id: str) -> FilesOut:
         """Return the list of the job's files in ``$CARREL_OUTPUT_DIR``."""
         return await self._get(f"requests/{segment(request_id)}/files", FilesOut)
+
+    async def utilization(self, request_id: str) -> UtilizationsOut:
+        """Return what the attempts of a request have used over time."""
+        return await self._get(f"requests/{segment(request_id)}/utilization", UtilizationsOut)
 
     async def file(self, request_id: str, name: str) -> AsyncGenerator[bytes, None]:
         """Yield the content of one of the job's files, in parts."""

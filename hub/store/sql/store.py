@@ -53,11 +53,12 @@ from .usage import history, pool_levels
 from .usage.decayed_usage import DecayedUsageSums
 from .usage.ledger_sums import LedgerSums
 from .usage.model_sums import ModelSums
+from .utilization import SqlUtilization
 
 P = ParamSpec("P")
 
 
-class SqlStore(SqlAnnouncements, SqlCalendar, SqlImagePins, SqlSchedules):
+class SqlStore(SqlAnnouncements, SqlCalendar, SqlImagePins, SqlSchedules, SqlUtilization):
     """Implements ``hub.interfaces.store.Store`` on a database; created by ``open_store``.
 
     Safe to use from any thread. Several processes may open the same database.

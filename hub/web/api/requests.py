@@ -18,6 +18,7 @@ from ...schemas import (
     QuotesOut,
     RequestOut,
     RequestsOut,
+    UtilizationsOut,
 )
 from ...schemas.explanation import WhyOut
 from ...schemas.resume import HaltIn, ResumeIn, ResumeOut
@@ -148,6 +149,17 @@ def why(web: Carrel, who: ReaderOrHub, request_id: RequestId) -> WhyOut:
     `expected_at`, which is sooner.
     """
     return web.explanations.why(who, request_id)
+
+
+@router.get(
+    "/requests/{request_id}/utilization", tags=["requests"], summary="What a request has used"
+)
+def utilization(web: Carrel, who: ReaderOrHub, request_id: RequestId) -> UtilizationsOut:
+    """CPU, memory and devices over time, for each attempt: at most 240 values.
+
+    The interval between two values grows with the attempt. Simulated devices are not measured.
+    """
+    return web.requests.utilization(who, request_id)
 
 
 @router.delete("/requests/{request_id}", tags=["requests"], summary="Cancel a request")

@@ -44,6 +44,10 @@ def notebook_style(theme: Theme) -> str:
         f".highlight,.input_area{{background:{c['code']};border-radius:.3rem;padding:.4rem .6rem}}"
         + "".join(f".ansi-{name}{{color:{c[name]}}}" for name in _ANSI)
         + f".ansi-grey{{color:{c['soft']}}}.ansi-mark{{background:{c['mark']};color:{c['ink']}}}"
+        f".highlight [class^=k]{{color:{c['blue']};font-weight:600}}"
+        f".highlight [class^=s]{{color:{c['green']}}}.highlight [class^=m]{{color:{c['magenta']}}}"
+        f".highlight [class^=c]{{color:{c['soft']};font-style:italic}}"
+        f".highlight [class^=nb]{{color:{c['cyan']}}}"
         ".ansi-bold{font-weight:700}.ansi-underline{text-decoration:underline}"
         f".prompt,.jp-InputPrompt,.jp-OutputPrompt{{color:{c['soft']};font:12px monospace}}"
     )

@@ -208,6 +208,23 @@ ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
         ],
         "total": 2,
     },
+    "UtilizationsOut": {
+        "attempts": [
+            {
+                "epoch": 1,
+                "begins_at": _AT,
+                "seconds": 5.0,
+                "cores": [None, 0.98, 1.02],
+                "memory_bytes": [402653184, 805306368, 1073741824],
+                "device_percent": [0.0, 84.5, 91.0],
+                "device_bytes": [1073741824, 4294967296, 4294967296],
+                "mean_cores": 1.0,
+                "peak_memory_bytes": 1073741824,
+                "mean_device_percent": 58.5,
+                "peak_device_bytes": 4294967296,
+            }
+        ]
+    },
     "QuotesOut": {
         "quotes": [
             {

@@ -23,6 +23,7 @@ from ....hub.errors import BackendFailed, Unavailable
 from ....hub.interfaces.backend_settings import DockerHost
 from ....hub.records.json_value import Json
 from ....hub.records.leases import Handle
+from ....hub.records.utilization import ProcessReading
 
 SECONDS: Final = 5.0
 START_SECONDS: Final = 30.0
@@ -186,13 +187,21 @@ class DockerClient:
 
     def cpu_seconds(self, container: str) -> float | None:
         """Return the CPU seconds of all its processes so far; None if it does not run."""
+        found = self.utilization(container)
+        return None if found is None else found.cpu_seconds
+
+    def utilization(self, container: str) -> ProcessReading | None:
+        """Return what its control group has used; None if it does not run."""
         try:
             with self._calling() as client:
                 found = client.stats(container, stream=False, one_shot=True)
         except BackendFailed:
             return None
         used = found.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage")
-        return None if used is None else used / 1e9
+        if used is None:
+            return None
+        memory = working_set(found.get("memory_stats", {}))
+        return ProcessReading(cpu_seconds=used / 1e9, memory_bytes=memory)
 
     def processes(self, container: str) -> tuple[tuple[int, int, float], ...]:
         """Return pid, parent's pid (both on the host) and CPU seconds of each process."""
@@ -387,6 +396,14 @@ def _container(found: Mapping[str, Any]) -> Container:  # Any: JSON of the engin
         out_of_memory=bool(state.get("OOMKilled")) and ended,
         error=str(state.get("Error") or ""),
     )
+
+
+def working_set(found: Mapping[str, Any]) -> int:  # Any: JSON of the engine
+    """Return the memory of a control group without caches of files, as ``docker stats`` does."""
+    details = found.get("stats", {})
+    # The names of version 2 and of version 1.
+    caches = details.get("inactive_file", details.get("total_inactive_file", 0))
+    return max(0, int(found.get("usage", 0)) - int(caches))
 
 
 def exit_status(code: int) -> int:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from ....hub.errors import BackendFailed, Unavailable
 from ....hub.records.images import Image
+from ....hub.records.utilization import DeviceReading
 from ....hub.scheduling.model.idleness import DeviceActivity
 from ....hub.scheduling.model.snapshot import Device
 from ...devices import nvml
-from ...devices.activity import device_activity, simulated_activity
+from ...devices.activity import device_activity, device_readings, simulated_activity
 from ...devices.foreign_processes import ForeignProcesses
 from ...devices.simulated import simulated_devices
 from . import gpu_probe
@@ -35,6 +37,7 @@ class Devices:
         self._foreign = ForeignProcesses()
         self._last: dict[str, tuple[Device, ...]] = {}
         self._probed: dict[str, tuple[float, nvml.NvmlInventory]] = {}
+        self._readings: dict[str, Mapping[str, DeviceReading]] = {}
         self._images: dict[str, tuple[Image, ...]] = {}
         self._images_at = -1e9
 
@@ -50,6 +53,7 @@ class Devices:
                 self._last[node.name] = self._of(node)
             except Unavailable as error:
                 log.warning("devices of %s: %s", node.name, error)
+                self._readings.pop(node.name, None)
                 failure = error
         if failure is not None and not self._last:
             raise failure
@@ -58,9 +62,11 @@ class Devices:
     def _of(self, node: Node) -> tuple[Device, ...]:
         if self._simulated is not None:
             return simulated_devices(node.name, self._simulated)
+        found = nvml.read(node.name).found if node.here else self._probe(node).found
+        self._readings[node.name] = device_readings(found)
         if node.here:
-            return self._foreign.with_busy_marked(nvml.read(node.name).found)
-        return tuple(found.device for found in self._probe(node).found)
+            return self._foreign.with_busy_marked(found)
+        return tuple(detected.device for detected in found)
 
     def _probe(self, node: Node) -> nvml.NvmlInventory:
         probed_at, known = self._probed.get(node.name, (-1e9, nvml.NvmlInventory()))
@@ -91,6 +97,12 @@ class Devices:
                 continue
             found |= {detected.device.id: device_activity(detected) for detected in listed.found}
         return found
+
+    def readings(self) -> dict[str, DeviceReading]:
+        """Return how much each device was used, by id, as of the last inventory."""
+        return {
+            name: found for node in list(self._readings.values()) for name, found in node.items()
+        }
 
     def images(self) -> tuple[Image, ...]:
         """Return all builds without duplicates, with the nodes that have them.

@@ -46,6 +46,8 @@ from carrel.hub.schemas import (
     StopIn,
     UsageOut,
     UsageReport,
+    UtilizationSeriesOut,
+    UtilizationsOut,
     WaitOut,
 )
 from carrel.hub.schemas.calendar import ReservationOut
@@ -123,6 +125,7 @@ class FakeService:
         self.logs: dict[str, bytes] = {}
         self.outputs: dict[str, tuple[str, bytes]] = {}
         self.inputs: dict[str, bytes] = {}
+        self.used: dict[str, list[UtilizationSeriesOut]] = {}
         self.devices: list[DeviceOut] = []
         self.put_out: dict[str, FilesOut] = {}
         self.reasons: dict[str, WhyOut] = {}
@@ -308,6 +311,10 @@ class FakeService:
     def output(self, who: Identity, request_id: str) -> tuple[str, bytes]:
         self.request(who, request_id)
         return self.outputs[request_id]
+
+    def utilization(self, who: Identity, request_id: str) -> UtilizationsOut:
+        self.request(who, request_id)
+        return UtilizationsOut(attempts=self.used.get(request_id, []))
 
     def submitted(self, who: Identity, request_id: str) -> bytes:
         self.request(who, request_id)

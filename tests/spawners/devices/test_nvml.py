@@ -108,20 +108,21 @@ def test_a_gpu_without_uuid_is_reported_and_hides_no_other(driver: Driver) -> No
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "expected"),
+    ("behaviour", "expected", "mean"),
     [
-        ({}, None),
-        ({"USE": "0:0"}, 0),
-        ({"USE": "0:37"}, 37),
-        ({"USE": "0:0", "SAMPLES": "0:12"}, 12),
+        ({}, None, None),
+        ({"USE": "0:0"}, 0, 0.0),
+        ({"USE": "0:37"}, 37, 37.0),
+        ({"USE": "0:0", "SAMPLES": "0:12"}, 12, 4.0),
     ],
 )
-def test_utilization_is_the_maximum_of_now_and_the_last_seconds(
-    driver: Driver, behaviour: dict[str, str], expected: int | None
+def test_utilization_is_the_maximum_and_the_mean_of_now_and_the_last_seconds(
+    driver: Driver, behaviour: dict[str, str], expected: int | None, mean: float | None
 ) -> None:
     driver(**behaviour)
     (found,) = nvml.read("here").found
     assert (found.utilization, found.device.health) == (expected, Health.OK)
+    assert found.mean_utilization == mean
 
 
 def test_a_gpu_that_cannot_be_opened_is_left_out_and_reported(driver: Driver) -> None:

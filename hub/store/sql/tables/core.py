@@ -305,6 +305,22 @@ attempts = Table(
     Column("saved_at", Double),
 )
 
+# The use of CPU, memory and devices over time: lists of points, and figures of the whole attempt.
+utilization = Table(
+    "utilization",
+    metadata,
+    Column("lease_id", ForeignKey("leases.id"), primary_key=True),
+    # Seconds since the grant of the lease.
+    Column("begins", Double, nullable=False),
+    # Between two points.
+    Column("seconds", Double, nullable=False),
+    Column("points", JSON, nullable=False),
+    Column("mean_cores", Double),
+    Column("peak_memory_bytes", BigInteger),
+    Column("mean_device_percent", Double),
+    Column("peak_device_bytes", BigInteger),
+)
+
 ledger = Table(
     "ledger",
     metadata,

@@ -28,8 +28,9 @@ from .timeline import (
     fold,
     is_over,
 )
+from .utilization_plots import UtilizationView, utilization_view
 
-_SESSION_PARTS = ("state", "facts")
+_SESSION_PARTS = ("state", "utilization", "facts")
 _PARTS = (*_SESSION_PARTS, "files")
 _log = logging.getLogger(__name__)
 
@@ -50,6 +51,14 @@ def sources_of(web: WebContext, visitor: Visitor, request: RequestOut) -> Notebo
     )
 
 
+def utilization_of(web: WebContext, visitor: Visitor, request: RequestOut) -> UtilizationView:
+    """Return what the request has used so far."""
+    if request.lease is None or request.kind == "grading":
+        return UtilizationView()
+    found = web.requests.utilization(visitor.identity, request.id)
+    return utilization_view(found.attempts, request.lease.devices)
+
+
 def page_values(
     web: WebContext, visitor: Visitor, request: RequestOut, csrf: str
 ) -> dict[str, object]:
@@ -58,6 +67,7 @@ def page_values(
         "request": request,
         "ledger": web.requests.ledger(visitor.identity, request.id),
         "files": files_of(web, visitor, request),
+        "utilization": utilization_of(web, visitor, request),
         "who": visitor.identity,
         "csrf": csrf,
     }

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from carrel.hub.schemas import EventOut
+from carrel.hub.schemas import EventOut, UtilizationSeriesOut
 from carrel.hub.web.forms.job import JobForm
 from carrel.hub.web.html.cell_output import content, settle, shown
 from carrel.hub.web.pages.jobs.timeline import JobTimeline
@@ -82,6 +82,53 @@ def test_a_job_whose_notebook_was_deleted_keeps_its_page(world: World) -> None:
     page = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa")
     assert page.status_code == 200
     assert "The files of j-aaaaaaaa were deleted." in page.text
+
+
+def used(**changes: object) -> UtilizationSeriesOut:
+    values: dict[str, object] = {
+        "epoch": 1,
+        "begins_at": NOW - 90,
+        "seconds": 5.0,
+        "cores": [None, 0.5, 1.5],
+        "memory_bytes": [1 << 30, 3 << 30, 2 << 30],
+        "device_percent": [None, None, None],
+        "device_bytes": [None, None, None],
+        "mean_cores": 1.0,
+        "peak_memory_bytes": 3 << 30,
+        **changes,
+    }
+    return UtilizationSeriesOut.model_validate(values)
+
+
+def test_the_use_of_cpu_memory_and_devices_is_drawn_and_told(world: World) -> None:
+    held = lease(device(simulated=True), id="j-aaaaaaaa.1").model_dump()
+    world.service.put(job(state="running", started_at=NOW - 90, lease=held))
+    world.service.used["j-aaaaaaaa"] = [used()]
+    page = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa").text
+    check_page(page)
+    assert "CPU over 15 s: 1.00 core on average; last 1.50 cores." in page
+    assert "Memory over 15 s: 3.0 GiB at most; last 2.0 GiB." in page
+    assert "Simulated devices: their use is not measured." in page
+
+    real = lease(device(simulated=False), id="j-aaaaaaaa.1").model_dump()
+    world.service.put(job(state="running", started_at=NOW - 90, lease=real))
+    page = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa").text
+    assert "The driver does not report the use of these devices." in page
+    busy = used(
+        device_percent=[50.0, 90.0, 70.0], mean_device_percent=70.0,
+        device_bytes=[1 << 30] * 3, peak_device_bytes=1 << 30,
+    )  # fmt: skip
+    world.service.used["j-aaaaaaaa"] = [busy]
+    page = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa").text
+    assert "70 % on average, 1.0 GiB of device memory at most" in page
+
+
+def test_a_job_that_was_not_measured_says_so(world: World) -> None:
+    held = lease(id="j-aaaaaaaa.1", state="released").model_dump()
+    world.service.put(job(state="succeeded", ended=True, started_at=NOW - 2, ended_at=NOW - 1,
+                          lease=held))  # fmt: skip
+    page = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa").text
+    assert "Nothing was measured: it ran for less than a few seconds." in page
 
 
 def test_a_selected_notebook_adds_a_typed_field_per_parameter(world: World) -> None:
