@@ -91,7 +91,7 @@ class Receipt:
             return f"unknown ({self.problem}) See {show}."
         if not self.device_seconds and not self.devices:
             return "nothing: only devices are charged"
-        return f"{units.device_seconds(self.device_seconds)} so far; for the total see {show}"
+        return f"{units.device_hours(self.device_seconds)} so far; for the total see {show}"
 
 
 def receipt(packages: Sequence[str] = ()) -> Receipt:

@@ -15,7 +15,7 @@ import traitlets
 from pydantic import JsonValue
 
 from ...hub.client import Client, public_site
-from ...hub.errors import CarrelError, InvalidInput
+from ...hub.errors import CarrelError, InvalidInput, NotFound
 from ...hub.schemas.explanation import WhyOut
 from .job_state import JobViewState
 from .pool_state import PoolViewState, why_facts
@@ -105,8 +105,13 @@ class JobView(_ExplainingView):
     >>> carrel.JobView(job)
 
     Args:
-        job: a ``carrel.Job`` (anything with an ``id``), or the id of a request.
+        job: a ``carrel.Job`` (anything with an ``id``), or the id of a request; by default your
+            newest job.
         client: for another site than that of this session.
+
+    Raises:
+        InvalidInput: the id is empty.
+        NotFound: you have no jobs yet.
     """
 
     _esm = _script("job.js")
@@ -120,15 +125,18 @@ class JobView(_ExplainingView):
     refused = traitlets.Unicode("").tag(sync=True)
     """Why cancelling failed. (The feed overwrites ``problem`` at each change.)"""
 
-    def __init__(self, job: HasId | str, *, client: Client | None = None) -> None:
+    def __init__(self, job: HasId | str | None = None, *, client: Client | None = None) -> None:
+        client = client or Client.from_environment()
+        job = _newest_job(client) if job is None else job
         request_id = job if isinstance(job, str) else job.id
         if not request_id:
             raise InvalidInput(
-                "A view needs a job.", accepted="Pass a job, or its id (see carrel ps)."
+                "The id of the job is empty.",
+                accepted="Pass a job, its id (see carrel ps), or nothing for your newest job.",
             )
         super().__init__()
         self.request_id = request_id
-        self._client = client or Client.from_environment()
+        self._client = client
         self.on_msg(self._handle_message)
         self._start_feed(self._client, request_id, lambda own: JobViewState(own, request_id))
 
@@ -183,6 +191,17 @@ class PoolView(_LiveView):
     def __init__(self, *, client: Client | None = None) -> None:
         super().__init__()
         self._start_feed(client or Client.from_environment(), "site", PoolViewState)
+
+
+def _newest_job(client: Client) -> HasId:
+    """Return the newest job of the user. Raises NotFound."""
+    newest = client.requests(kind="job", limit=1)
+    if not newest:
+        raise NotFound(
+            "You have no jobs yet.",
+            accepted="Submit one with carrel.submit() or carrel.SubmitForm().",
+        )
+    return newest[0]
 
 
 def service_link(service: str) -> str:

@@ -56,7 +56,7 @@ ENTRIES = {
     ),
     "queue": CommandEntry(module=_CLIENT, help="Show the queue in order, with reasons."),
     "pool": CommandEntry(module=_CLIENT, help="Show the devices of the pool; drain, quarantine."),
-    "usage": CommandEntry(module=_CLIENT, help="Show device-seconds and ledger entries."),
+    "usage": CommandEntry(module=_CLIENT, help="Show device-hours and ledger entries."),
     "history": CommandEntry(module=_CLIENT, help="Show past utilization and wait times."),
     "images": CommandEntry(module=_CLIENT, help="Images: list, show, pin; build, verify, prune."),
     "course": CommandEntry(

@@ -1,4 +1,4 @@
-"""``carrel usage`` and ``carrel history``: device-seconds, utilization and wait times."""
+"""``carrel usage`` and ``carrel history``: device-hours, utilization and wait times."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def usage_command(
     as_json: bool,
     site: str | None,
 ) -> None:
-    """Show device-seconds: yours, or with --group those of a group as far as you may see them.
+    """Show device-hours: yours, or with --group those of a group as far as you may see them.
 
     Teachers see the usage in their groups, administrators all usage. CHARGED is recorded in the
     ledger; OPEN is the usage since the last ledger entry. Days begin at midnight UTC, weeks on
@@ -127,7 +127,7 @@ def _usage_table(report: UsageReport, by: str) -> None:
         click.echo(f"{report.rows_left_out} older ones are not listed, but included in the sum.")
     for budget in report.budgets:
         _budget_line(budget)
-    click.echo(f"Together {units.device_seconds(report.device_seconds)}.")
+    click.echo(f"Together {units.device_hours(report.device_seconds)}.")
 
 
 def _budget_line(budget: BudgetOut) -> None:
@@ -142,7 +142,7 @@ def _budget_line(budget: BudgetOut) -> None:
 
 
 def _number(amount: float) -> str:
-    return f"{amount:,.0f}"
+    return hours(amount)
 
 
 @click.command("history", cls=ClientCommand)

@@ -90,12 +90,6 @@ def _rounded(number: float) -> int:
     return floor(number + 0.5)
 
 
-def device_seconds(amount: float) -> str:
-    """``5,400 device-seconds``, without fractions of a second."""
-    whole = round(amount)
-    return f"{whole:,} device-second{'' if whole == 1 else 's'}"
-
-
 def memory(size_bytes: int) -> str:
     """``80 GiB``, ``512 MiB``; empty if unknown."""
     if size_bytes <= 0:

@@ -1,4 +1,4 @@
-"""Column heads and row names of usage tables, the same on the page and the command line."""
+"""Column heads and rows of usage tables, the same on the page and the command line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ..schemas import UsageRowOut
+from ..schemas import LedgerOut, UsageRowOut
 
 HEADS: Mapping[str, str] = MappingProxyType(
     {
@@ -29,6 +29,46 @@ class UsageLine:
     name: str
     depth: int
     row: UsageRowOut
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChargedAttempt:
+    """The ledger entries of one attempt, oldest first; ``devices`` is the largest number."""
+
+    lease_id: str
+    entries: tuple[LedgerOut, ...]
+
+    @property
+    def request_id(self) -> str:
+        return self.entries[0].request_id
+
+    @property
+    def group(self) -> str:
+        return self.entries[0].group
+
+    @property
+    def devices(self) -> int:
+        return max(entry.devices for entry in self.entries)
+
+    @property
+    def starts_at(self) -> float:
+        return min(entry.starts_at for entry in self.entries)
+
+    @property
+    def ends_at(self) -> float:
+        return max(entry.ends_at for entry in self.entries)
+
+    @property
+    def device_seconds(self) -> float:
+        return sum(entry.device_seconds for entry in self.entries)
+
+
+def attempts(ledger: Sequence[LedgerOut]) -> list[ChargedAttempt]:
+    """Collect ledger entries by attempt, the one with the newest entry last."""
+    by_lease: dict[str, list[LedgerOut]] = {}
+    for entry in sorted(ledger, key=lambda entry: entry.id):
+        by_lease[entry.lease_id] = [*by_lease.pop(entry.lease_id, []), entry]
+    return [ChargedAttempt(lease_id=name, entries=tuple(of)) for name, of in by_lease.items()]
 
 
 def lines(by: str, rows: Sequence[UsageRowOut]) -> list[UsageLine]:

@@ -92,6 +92,7 @@ from .pages.courses import grading as grading_pages
 from .pages.courses import release as release_pages
 from .pages.courses import student_work as student_work_pages
 from .pages.courses import teacher as teacher_pages
+from .pages.form_addresses import page_redirects
 from .pages.jobs import detail as job_pages
 from .pages.jobs import list as job_list_pages
 from .pages.jobs import schedules as schedule_pages
@@ -262,7 +263,7 @@ def _route(app: FastAPI) -> None:
     api = f"{errors.API_PREFIX}v1"
     site = SERVICE_PREFIX.rstrip("/")
     # Routes are matched in order: pages first, because users wait for them.
-    for page in _PAGES:
+    for page in (page_redirects(_PAGES), *_PAGES):
         app.include_router(page, prefix=site)
     for part in _API:
         app.include_router(part, prefix=api)

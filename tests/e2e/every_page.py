@@ -105,7 +105,7 @@ _SERVICE_PAGES = (
         (LINK, "Download it"),
         at="/requests/{done}/notebook",
     ),
-    _page("usage", "/usage", "student1", "device-seconds", (BUTTON, "Show")),
+    _page("usage", "/usage", "student1", "device-hours", (BUTTON, "Show")),
     _page("usage-none", "/usage", "newcomer", "No device was used", (BUTTON, "Show")),
     _page("usage-all", "/usage", "admin", "student1", (BUTTON, "Show"), at="/usage?whose=all"),
     _page(
@@ -381,6 +381,7 @@ NO_PAGES = {
     f"{SERVICE}/wait/{{server}}/enter": "leads into the session",
     f"{SERVICE}/requests/{{request_id}}/feed": "a stream",
     f"{SERVICE}/requests/{{request_id}}/why": "a part of a request that waits",
+    f"{SERVICE}/requests/{{request_id}}/ledger": "a part of the usage page",
     f"{SERVICE}/requests/{{request_id}}/outputs/{{event_id}}": "in a sandboxed frame",
     f"{SERVICE}/requests/{{request_id}}/notebook/content": "in a sandboxed frame",
     f"{SERVICE}/desk/live": "a part of the desk",

@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from playwright.sync_api import Browser, expect
 
+from carrel.hub.messages import units
+
 from .browser import SESSION_MS, Person
 from .lending import (
     BORROWER,
@@ -136,8 +138,12 @@ def the_ledger_adds_up(site: Installation, person: Person) -> None:
         assert not overlaps(of_it), of_it
     person.page.goto(f"{site.service}/usage")
     shown = person.page.locator("#usage-live .figure").first
-    expect(shown).to_have_text(re.compile(rf"^{round(total):,} device-seconds$"))
-    expect(person.page.locator("#ledger tfoot")).to_contain_text(f"{total:,.1f}")
+    expect(shown).to_have_text(units.device_hours(total))
+    for request_id in {line["request_id"] for line in lines}:
+        of_it = sum(line["device_seconds"] for line in lines if line["request_id"] == request_id)
+        opened = person.page.locator(f"#ledger-of-{request_id}")
+        opened.locator("summary").first.click()
+        expect(opened.locator(".ledger-sum-of")).to_contain_text(units.device_hours(of_it))
 
 
 @pytest.mark.browser

@@ -18,7 +18,7 @@ DAY = "day.ipynb"
 FORM, NEWEST, SECOND = range(3)
 CELLS = (
     "import carrel\ncarrel.SubmitForm('digits.ipynb')",
-    "import carrel\ncarrel.JobView(carrel.jobs(limit=1)[0])",
+    "import carrel\ncarrel.JobView()",
     "carrel.SubmitForm('slow.ipynb')",
 )
 SLOW = (

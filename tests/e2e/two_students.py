@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from playwright.sync_api import expect
 
+from carrel.hub.messages import units
+
 from .browser import SESSION_MS, Person, chromium
 from .support import Installation, eventually
 
@@ -98,8 +100,8 @@ def two_students_and_one_device(
 def the_desk_says_what_the_ledger_says(person: Person, of_the_job: float) -> None:
     person.desk()
     total = sum(entry["device_seconds"] for entry in person.site.ledger(person.name))
-    shown = person.page.locator("#device-seconds")
-    expect(shown).to_have_text(re.compile(rf"^{round(total):,} device-seconds$"))
+    shown = person.page.locator("#device-hours")
+    expect(shown).to_have_text(units.device_hours(total))
     assert total > of_the_job > 0
 
 

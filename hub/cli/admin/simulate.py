@@ -237,7 +237,7 @@ def _row(result: ExperimentResult) -> Sequence[str]:
         f"{found.utilisation:.1%}",
         f"{found.slowdown:,.1f}",
         f"{found.preemptions:,}",
-        units.device_seconds(found.wasted),
+        units.device_hours(found.wasted),
         f"{found.fragmentation:.1%}",
     ]
 

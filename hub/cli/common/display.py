@@ -15,6 +15,7 @@ from ...messages import units, utilization
 from ...messages.timed_text import TimedSentence, TimedText, expected_start, reservation
 from ...records.error_classes import error_class
 from ...records.requests import CauseCode
+from ...scheduling.model.text import hours
 from ...schemas import (
     DeviceOut,
     LedgerOut,
@@ -241,7 +242,7 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
         for device in lease.devices:
             yield "Device", device_name(device)
     yield from utilization.facts(request.utilization, lease.devices if lease else [])
-    yield "Used", units.device_seconds(request.device_seconds)
+    yield "Used", units.device_hours(request.device_seconds)
 
 
 def _kind(code: str) -> str:
@@ -393,12 +394,12 @@ def ledger_table(lines: Sequence[LedgerOut], now: float) -> None:
             str(line.devices),
             exact_time(line.starts_at, now),
             exact_time(line.ends_at, now),
-            f"{line.device_seconds:,.1f}",
+            hours(line.device_seconds),
         ]
         for line in lines
     ]
-    header = ["LINE", "REQUEST", "GROUP", "DEVICES", "FROM", "TO", "DEVICE-SECONDS"]
-    table(header, rows, right="LINE,DEVICES,DEVICE-SECONDS")
+    header = ["LINE", "REQUEST", "GROUP", "DEVICES", "FROM", "TO", "DEVICE-HOURS"]
+    table(header, rows, right="LINE,DEVICES,DEVICE-HOURS")
 
 
 def change(item: RequestOut, now: float) -> str:

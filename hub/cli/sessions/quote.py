@@ -62,5 +62,5 @@ def _quoted(found: QuoteOut) -> str:
     what = units.devices(found.devices)
     if not found.admitted:
         return f"{what}: refused. {found.sentence}"
-    uses = f" Uses up to {units.device_seconds(found.device_seconds)}." if found.devices else ""
+    uses = f" Uses up to {units.device_hours(found.device_seconds)}." if found.devices else ""
     return f"{what}: {found.sentence}{uses}"

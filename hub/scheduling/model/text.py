@@ -26,6 +26,8 @@ def hours(device_seconds: float) -> str:
     Small amounts have more digits (``0.03``), so that they are not shown as zero.
     """
     amount = device_seconds / 3600
+    if amount <= -_LEAST_HOURS:
+        return f"-{hours(-device_seconds)}"
     if amount < _LEAST_HOURS:
         return "less than 0.01" if amount > 0 else "0.0"
     return f"{amount:.2f}" if amount < _TENTH else f"{amount:,.1f}"

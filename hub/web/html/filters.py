@@ -169,7 +169,7 @@ def filters() -> Mapping[str, Callable[..., object]]:
         "free_by_model": free_by_model,
         "differences": differences,
         "devices": units.devices,
-        "device_seconds": units.device_seconds,
+        "device_hours": units.device_hours,
         "memory": units.memory,
         "pretty": pretty,
         "pairs": pairs,

@@ -34,10 +34,9 @@ _DAYS = 30
 _MOST_DAYS = 366
 """Max number of days in the plot; of a longer period it shows the newest ones."""
 _ROWS = 50
-_LINES = 50
 _LIVE_SHOWN = 50
 _SUMS = ("owner", *usage_messages.HEADS)
-"""Groupings of the table; sums by request and ledger entries are always shown."""
+"""Groupings of the table; sums by request are always shown."""
 
 router = APIRouter(include_in_schema=False)
 
@@ -53,7 +52,6 @@ class UsageChoice:
     Attributes:
         since, until: days in UTC, inclusive.
         by: the additional grouping.
-        before: the page shows ledger entries before this one; 0: the newest.
     """
 
     since: str
@@ -61,7 +59,6 @@ class UsageChoice:
     group: str = ""
     whose: str = "mine"
     by: UsedBy = "owner"
-    before: int = 0
 
     def url(self, page: str) -> str:
         pairs = [(field.name, getattr(self, field.name)) for field in fields(self)]
@@ -76,20 +73,13 @@ class UsageChoice:
             mine=self.whose != "all",
             by=UsageBy.REQUEST,
             rows=_ROWS,
-            lines=_LINES,
-            before=self.before or None,
+            lines=0,
             counted=False,
         )
 
     def of_group(self, group: str) -> str:
         """Return the URL of the page of one group with its subgroups."""
-        return replace(self, group=group, before=0).url("usage")
-
-    def older(self, report: UsageReport) -> str:
-        """Return the URL of older entries; empty if there are none."""
-        if report.ledger_complete or len(report.ledger) < _LINES:
-            return ""
-        return replace(self, before=report.ledger[0].id).url("usage")
+        return replace(self, group=group).url("usage")
 
 
 async def _choice(
@@ -100,12 +90,9 @@ async def _choice(
     group: Group = "",
     whose: Annotated[str, Query(max_length=10)] = "mine",
     by: UsedBy = "owner",
-    before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
 ) -> UsageChoice:
     since = since or _first_day(web)
-    return UsageChoice(
-        since=since, until=until, group=group, whose=whose, by=by, before=before or 0
-    )
+    return UsageChoice(since=since, until=until, group=group, whose=whose, by=by)
 
 
 Chosen = Annotated[UsageChoice, Depends(_choice)]
@@ -113,7 +100,7 @@ Chosen = Annotated[UsageChoice, Depends(_choice)]
 
 @router.get("/usage")
 def usage(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
-    """Show the charged sums by day, model and request, with the ledger."""
+    """Show the charged sums by day, model and request; a request opens to its ledger."""
     # JupyterHub is called first, outside of the transaction.
     mine = web.group_choices.names(visitor.identity)
     error = None

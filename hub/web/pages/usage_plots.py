@@ -1,35 +1,36 @@
-"""Plots of usage: device-seconds by day, utilization, queue and wait times."""
+"""Plots of usage: device-hours by day, utilization, queue and wait times."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from ...messages import units
+from ...scheduling.model.text import hours
 from ...schemas import UsageReport, UsageRowOut
 from ...schemas.pool_history import HistoryOut, PeriodOut, WaitsOut
 from ..html.plot import Plot, Series, span_unit
 
 _PERCENT = 100.0
+_HOUR = 3600.0
 
 
 def by_day(report: UsageReport, days: Sequence[UsageRowOut]) -> Plot:
     totals = [day.charged + day.open for day in days]
-    size, unit = span_unit(totals)
     return Plot(
         id="by-day",
         title="By day",
-        about=f"Device-{unit} on each day from {days[0].day} to {days[-1].day}; together "
-        f"{units.device_seconds(report.device_seconds)}."
+        about=f"Device-hours on each day from {days[0].day} to {days[-1].day}; together "
+        f"{units.device_hours(report.device_seconds)}."
         if days
         else "",
-        unit=f"device-{unit}",
+        unit="device-hours",
         marks=tuple(day.day for day in days),
         across="Day (UTC)",
         series=(
             Series(
-                name="Device-seconds",
-                values=tuple(total / size for total in totals),
-                texts=tuple(f"{total:,.0f}" for total in totals),
+                name="Device-hours",
+                values=tuple(total / _HOUR for total in totals),
+                texts=tuple(hours(total) for total in totals),
             ),
         ),
     )

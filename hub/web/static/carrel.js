@@ -60,6 +60,14 @@
       if (!element.title) element.title = full.format(at);
     }
   };
+  // As the service writes them: small amounts have more digits.
+  const deviceHours = (seconds) => {
+    const amount = seconds / 3600;
+    if (amount < 0.005) return amount > 0 ? "less than 0.01" : "0.0";
+    const digits = amount < 0.095 ? 2 : 1;
+    const shown = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+    return amount.toLocaleString("en", shown);
+  };
   const arrived = new WeakMap();
   const tick = () => {
     showTimes(document);
@@ -67,7 +75,7 @@
       if (!arrived.has(element)) arrived.set(element, Date.now());
       const since = (Date.now() - arrived.get(element)) / 1000;
       const sum = Number(element.dataset.ticks) + Number(element.dataset.rate) * since;
-      write(element, `${Math.round(sum).toLocaleString("en")} device-seconds`);
+      write(element, `${deviceHours(sum)} device-hours`);
     }
   };
 
@@ -224,6 +232,13 @@
         if (table) table.scrollLeft = left;
       }
     }, { once: true });
+  });
+  // A part that is replaced by the stream of its page keeps its opened tables.
+  document.addEventListener("htmx:oobBeforeSwap", ({ detail }) => {
+    for (const { id } of detail.target?.querySelectorAll("details[open][id]") ?? []) {
+      const again = detail.fragment?.querySelector?.(`#${CSS.escape(id)}`);
+      if (again) again.open = true;
+    }
   });
   // A reconnected stream may repeat an event: show each event once.
   document.addEventListener("htmx:sseBeforeMessage", (event) => {

@@ -48,7 +48,7 @@ def test_in_a_session_it_shows_leased_devices_and_charge(service: FakeService) -
         "Simulated GPU 0 (simulated)",
         image,
         "2 h 15 min since the start of the session",
-        "90 device-seconds so far; for the total see carrel show s-1",
+        "0.03 device-hours so far; for the total see carrel show s-1",
     ):
         assert part in text
     assert repr(receipt) == text

@@ -13,7 +13,7 @@ from carrel.extensions.widgets.pool_state import pool_facts, row_facts
 from carrel.extensions.widgets.stream_feeds import Heartbeat, Snapshot, StreamFeed
 from carrel.extensions.widgets.views import service_link
 from carrel.hub.client import Client
-from carrel.hub.errors import InvalidInput
+from carrel.hub.errors import InvalidInput, NotFound
 from carrel.hub.schemas import PoolOut, QueueEntryOut
 from carrel.hub.schemas.calendar import ReservationOut
 
@@ -233,5 +233,17 @@ def test_a_feed_publishes_its_last_change_before_it_ends() -> None:
 
 
 def test_a_wrong_job_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="needs a job"):
-        JobView("")
+    with pytest.raises(InvalidInput, match="id of the job is empty"):
+        JobView("", client=Client("http://127.0.0.1:1", "t"))
+
+
+def test_without_a_job_it_shows_the_newest(service: FakeService) -> None:
+    client = Client(service.url, "t")
+    with pytest.raises(NotFound, match="You have no jobs yet"):
+        JobView(client=client)
+    service.add("s-1", kind="session", state="running", submitted_at=3.0)
+    service.add("j-2", notebook="second.ipynb", state="running", submitted_at=2.0)
+    service.add("j-1", notebook="first.ipynb", state="succeeded", ended=True, submitted_at=1.0)
+    view = JobView(client=client)
+    eventually(lambda: view.job)
+    assert (view.request_id, view.job["title"]) == ("j-2", "second.ipynb")

@@ -319,7 +319,7 @@ class TestLooking:
         text = carrel("show", "j-1").output
         for part in (
             "Cell 2 raised ValueError. (cell_error: user)", "ValueError: no", "lr = 0.05",
-            "course=ml", "1,234 device-seconds",
+            "course=ml", "0.3 device-hours",
             "j-1.1, released, process 77", "(simulated), 1 GiB, SIM-1",
         ):  # fmt: skip  # grouped by meaning
             assert part in text
@@ -363,14 +363,14 @@ class TestLooking:
         report = {"device_seconds": 65.0, "by_group": [group], "ledger": [line]}
         service.extra["GET", "/services/carrel/api/v1/usage"] = lambda h: h.say(200, report)
         text = carrel("usage", "--ledger").output
-        assert "Together 65 device-seconds." in text
-        assert "1 Jan 1970 00:00:00  1 Jan 1970 00:01:00            60.0" in text
+        assert "Together 0.02 device-hours." in text
+        assert "1 Jan 1970 00:00:00  1 Jan 1970 00:01:00          0.02" in text
 
     def test_usage_is_filtered_by_group_and_inclusive_days(
         self, service: FakeService, carrel: Carrel
     ) -> None:
         asked: list[dict[str, list[str]]] = []
-        row = {"day": "2026-10-01", "charged": 60.0, "open": 0.0, "first_at": 0.0, "last_at": 1.0}
+        row = {"day": "2026-10-01", "charged": 3600.0, "open": 0.0, "first_at": 0.0, "last_at": 1.0}
         report = {"device_seconds": 60.0, "by_group": [], "by": "day", "rows": [row], "ledger": []}
 
         def answer(handler: Any) -> None:
@@ -385,19 +385,19 @@ class TestLooking:
         assert asked == [
             {"group": ["cs101"], "since": ["1790812800"], "until": ["1793491200"], "by": ["day"]}
         ]
-        assert "2026-10-01       60     0" in text
+        assert "2026-10-01      1.0   0.0" in text
         assert "Invalid date" in carrel("usage", "--since", "2026-02-30").output
 
     def test_usage_by_model_has_a_row_for_each(self, service: FakeService, carrel: Carrel) -> None:
-        rows = [{"model": model, "charged": charged, "open": 5.0, "first_at": 0.0, "last_at": 1.0}
-                for model, charged in (("", 30.0), ("H100", 60.0))]  # fmt: skip  # grouped
+        rows = [{"model": model, "charged": charged, "open": 900.0, "first_at": 0.0, "last_at": 1.0}
+                for model, charged in (("", 1800.0), ("H100", 3600.0))]  # fmt: skip  # grouped
         report = {"device_seconds": 100.0, "by_group": [], "by": "model", "rows": rows,
                   "ledger": []}  # fmt: skip  # grouped by meaning
         service.extra["GET", "/services/carrel/api/v1/usage"] = lambda h: h.say(200, report)
         text = carrel("usage", "--by", "model").output
         assert "MODEL    CHARGED  OPEN\n" in text
-        assert "unknown       30     5\n" in text
-        assert "H100          60     5\n" in text
+        assert "unknown      0.5   0.2\n" in text
+        assert "H100         1.0   0.2\n" in text
         refused = carrel("usage", "--by", "colour").output
         assert "'owner', 'user', 'group', 'model', 'day', 'week', 'term', 'request'" in " ".join(
             refused.replace("│", " ").split()
@@ -406,21 +406,21 @@ class TestLooking:
     def test_usage_by_group_lists_subgroups_below_their_group(
         self, service: FakeService, carrel: Carrel
     ) -> None:
-        rows = [{"group": group, "above": above, "own": own, "charged": charged, "open": 5.0,
-                 "first_at": 0.0, "last_at": 1.0}
+        rows = [{"group": group, "above": above, "own": own * 3600, "charged": charged * 3600,
+                 "open": 900.0, "first_at": 0.0, "last_at": 1.0}
                 for group, above, own, charged in (("arts", "", 20.0, 15.0),
                     ("cs", "", 0.0, 1200.0), ("cs101", "cs", 1000.0, 1195.0),
                     ("cs101-a", "cs101", 200.0, 195.0))]  # fmt: skip  # grouped by meaning
-        report = {"device_seconds": 1220.0, "by_group": [], "by": "group", "rows": rows,
+        report = {"device_seconds": 1220.0 * 3600, "by_group": [], "by": "group", "rows": rows,
                   "ledger": []}  # fmt: skip  # grouped by meaning
         service.extra["GET", "/services/carrel/api/v1/usage"] = lambda h: h.say(200, report)
         assert carrel("usage", "--by", "group", "--everybody").output.splitlines() == [
             "GROUP        CHARGED  OPEN  OWN USE",
-            "arts              15     5       20",
-            "cs             1,200     5        0",
-            "  cs101        1,195     5    1,000",
-            "    cs101-a      195     5      200",
-            "Together 1,220 device-seconds.",
+            "arts            15.0   0.2     20.0",
+            "cs           1,200.0   0.2      0.0",
+            "  cs101      1,195.0   0.2  1,000.0",
+            "    cs101-a    195.0   0.2    200.0",
+            "Together 1,220.0 device-hours.",
         ]
         shown = json.loads(carrel("usage", "--by", "group", "--json").output)
         assert shown["rows"][2]["above"] == "cs"
@@ -442,7 +442,7 @@ class TestLooking:
         lines: list[str],
     ) -> None:
         asked: list[dict[str, list[str]]] = []
-        amounts = {"charged": 60.0, "open": 0.0, "first_at": 0.0, "last_at": 1.0}
+        amounts = {"charged": 3600.0, "open": 0.0, "first_at": 0.0, "last_at": 1.0}
         report = {"device_seconds": 60.0, "by_group": [], "by": by, "ledger": [],
                   "rows": [row | amounts for row in rows]}  # fmt: skip  # grouped by meaning
 

@@ -53,6 +53,13 @@ def show(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
     return html(web.render("jobs/request.html", history=history, sources=sources, **values))
 
 
+@router.get("/requests/{request_id}/ledger")
+def ledger(web: Carrel, visitor: Follower, request_id: RequestId) -> Response:
+    """Render the attempts of a request with their ledger entries, for the usage page."""
+    entries = web.requests.ledger(visitor.identity, request_id)
+    return html(web.render("shared/ledger.html", ledger=entries))
+
+
 @router.get("/requests/{request_id}/why")
 def why(web: Carrel, visitor: Follower, request_id: RequestId) -> Response:
     """Explain why a request is queued; waiting pages fetch it regularly.

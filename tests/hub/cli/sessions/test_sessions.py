@@ -274,6 +274,6 @@ def test_a_quote_compares_choices(service: FakeService, carrel: Carrel) -> None:
     assert sent[1]["quotes"][0]["model"] == "NVIDIA H200"
     assert done.output == (
         "no device: Starts immediately.\n"
-        "1 device: Queued at position 2. Uses up to 7,200 device-seconds.\n"
+        "1 device: Queued at position 2. Uses up to 2.0 device-hours.\n"
         "2 devices: refused. Too many. Ask for 0 to 1.\n"
     )

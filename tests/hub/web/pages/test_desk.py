@@ -75,7 +75,7 @@ def test_a_full_desk_shows_everything(world: World) -> None:
         "Error in cell 4: ZeroDivisionError: division by zero",
         "The session&#39;s server died.",
         "1 of 6 devices free, 2 out of service, 3 requests in the queue.",
-        "12,346 device-seconds",
+        "3.4 device-hours",
         "carrel submit train.ipynb",
         "carrel login http://127.0.0.1:8000/",
     ):
@@ -373,8 +373,18 @@ def test_the_page_of_a_job_shows_all_there_is(world: World) -> None:
     full(world)
     running = world.browser().get(f"{PREFIX}requests/j-bbbbbbbb").text
     check_page(running)
-    for expected in ("running cell 4", "0.05", "&lt;b&gt;", "(simulated)", "60.0", 'id="log"'):
+    for expected in (
+        "running cell 4",
+        "0.05",
+        "&lt;b&gt;",
+        "(simulated)",
+        "0.02",
+        'id="log"',
+    ):
         assert expected in running, expected
+    part = world.browser().get(f"{PREFIX}requests/j-bbbbbbbb/ledger").text
+    assert part.strip() in running, "the usage page opens the same"
+    assert part.count("<details") == 1
     failed = world.browser().get(f"{PREFIX}requests/j-cccccccc").text
     assert "Traceback (most recent call last):" in failed
     assert f'href="{API}/requests/j-cccccccc/output"' in failed

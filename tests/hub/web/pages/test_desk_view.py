@@ -42,7 +42,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 def test_a_free_device_starts_immediately_and_the_quote_shows_the_cost(site: Site) -> None:
     words = text_of(site.post("quote", **FORM).text)
     assert "Starts immediately." in words
-    assert "at most 3,600 device-seconds" in words
+    assert "at most 1.0 device-hours" in words
     assert "no device immediately" in words
     assert RequestQueries(site.world.context).requests(STUDENT1, limit=10) == [], (
         "nothing is sent by it"
@@ -63,7 +63,7 @@ def test_a_device_in_use_is_quoted_with_its_wait_and_offers_a_cpu_session(site: 
 
 def test_a_job_is_quoted_by_its_time_limit(site: Site) -> None:
     fields = {"for": "job", "group": "cs101", "devices": "1", "time": "30m"}
-    assert "at most 1,800 device-seconds" in text_of(site.post("quote", **fields).text)
+    assert "at most 0.5 device-hours" in text_of(site.post("quote", **fields).text)
 
 
 @pytest.mark.parametrize(
@@ -372,7 +372,7 @@ def test_run_again_fills_the_form_in_and_keeps_what_has_no_field(site: Site) -> 
     made = JobService(site.world.context).submit(STUDENT1, body)
     page = site.browser().get(f"{PREFIX}submit", params={"again": made.id}).text
     check_page(page)
-    for expected in ('value="0.5"', 'value="1h30m"', 'value="8GiB"',
+    for expected in ('value="0.5"', 'value="90"', 'value="8"',
                      f'value="again:{made.id}"', "as it was submitted"):  # fmt: skip  # grouped
         assert expected in page, expected
     fields = {"group": "cs101", "time": "1h30m", "devices": "1", "memory": "8GiB",
