@@ -27,18 +27,18 @@ help: ## This list
 	@echo 'Flags go into ARGS: make up ARGS="--port 8123 --simulated-devices 1"'
 
 .PHONY: up
-up: $(MADE)/carrel $(MADE)/proxy $(MADE)/figures ## Build what is missing and start Carrel with its demo (Ctrl-C stops it)
+up: $(MADE)/carrel $(MADE)/proxy $(MADE)/figures $(MADE)/help ## Build what is missing and start Carrel with its demo (Ctrl-C stops it)
 	@exec $(CLEAN_ENV) $(BIN)/carrel up --demo $(ARGS)
 
 # Tests of one file share their installation: a file stays with one worker.
 BESIDE = $(if $(WORKERS),-n $(WORKERS) --dist loadfile)
 
 .PHONY: test
-test: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/figures $(MADE)/axe $(MADE)/notebook-jobs ## Run the tests (all but the slow ones)
+test: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/figures $(MADE)/help $(MADE)/axe $(MADE)/notebook-jobs ## Run the tests (all but the slow ones)
 	@$(CLEAN_ENV) $(BIN)/python -m pytest -m "not slow" $(BESIDE) $(ARGS)
 
 .PHONY: test-slow
-test-slow: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/figures $(MADE)/notebook-jobs ## Run the slow tests, and properties with thousands of examples
+test-slow: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/figures $(MADE)/help $(MADE)/notebook-jobs ## Run the slow tests, and properties with thousands of examples
 	@$(CLEAN_ENV) $(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile=thorough $(BESIDE) $(ARGS)
 
 .PHONY: lint
@@ -52,9 +52,8 @@ types: $(MADE)/dev .typed/carrel ## Check types only
 	MYPYPATH=.typed $(BIN)/mypy -p carrel
 
 .PHONY: docs
-docs: $(MADE)/dev $(MADE)/carrel ## Build the documentation into docs/_build (warnings are errors)
-	@$(CLEAN_ENV) $(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
-	@echo "Open docs/_build/html/index.html"
+docs: $(MADE)/help ## Build the documentation, which Carrel serves at /help (warnings are errors)
+	@echo "Open hub/web/help/index.html"
 
 .PHONY: reference
 reference: $(MADE)/dev $(MADE)/carrel ## Regenerate the pages and pictures that are made from the code
@@ -62,7 +61,7 @@ reference: $(MADE)/dev $(MADE)/carrel ## Regenerate the pages and pictures that 
 		$(CLEAN_ENV) $(BIN)/python -m tests.$$page || exit 1; done
 
 .PHONY: pictures
-pictures: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/figures $(MADE)/axe ## Retake the screenshots of the documentation
+pictures: $(MADE)/dev $(MADE)/carrel $(MADE)/proxy $(MADE)/figures $(MADE)/help $(MADE)/axe ## Retake the screenshots of the documentation
 	@$(CLEAN_ENV) $(BIN)/python -m tests.pictures
 
 .PHONY: format
@@ -88,13 +87,13 @@ lock: $(MADE)/lock ## Regenerate requirements/*.txt (newest versions with ARGS=-
 			'make lock ARGS="--find-links DIR"' >&2; exit 1; }; done
 
 .PHONY: build
-build: $(MADE)/dev ## Build the wheel into dist/
+build: $(MADE)/dev $(MADE)/help ## Build the wheel into dist/
 	$(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps --no-build-isolation \
 		--wheel-dir dist .
 
 .PHONY: clean
 clean: ## Remove all build outputs; state folders are kept
-	rm -rf $(VENV) .typed build dist *.egg-info artefacts docs/_build
+	rm -rf $(VENV) .typed build dist *.egg-info artefacts docs/_build hub/web/help
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -134,6 +133,11 @@ $(MADE)/proxy: hub/jupyterhub/proxy/package-lock.json $(MADE)/carrel
 $(MADE)/figures: hub/supervisor/figures/package-lock.json $(MADE)/carrel
 	@echo "Installing the libraries that draw figures …" >&2
 	@$(BIN)/python -m carrel.hub.supervisor.figure_libraries >&2
+	@touch $@
+
+$(MADE)/help: $(shell find docs -name _build -prune -o -type f -print) $(MADE)/up
+	@echo "Building the documentation …" >&2
+	@$(CLEAN_ENV) $(BIN)/python docs/build.py >&2
 	@touch $@
 
 $(MADE)/axe: tests/e2e/axe/package-lock.json $(MADE)/dev $(MADE)/carrel

@@ -29,7 +29,8 @@ class CarrelError(Exception):
     """Base of all errors.
 
     ``accepted`` says what is accepted instead; ``field`` names the invalid field, so that a form
-    can show the message beside it.
+    can show the message beside it. ``help_url`` is the address of a page about it at the site that
+    sent it; a client sets it.
     """
 
     code = "error"
@@ -40,6 +41,7 @@ class CarrelError(Exception):
         self.message = message
         self.accepted = accepted
         self.field = field
+        self.help_url = ""
 
     def __str__(self) -> str:
         return f"{self.message} {self.accepted}".strip()

@@ -358,7 +358,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def refuse(self, status: int, error: dict[str, Any], say: Callable[..., None]) -> None:
         problem = {
-            "type": "about:blank", "title": "No", "status": status, "detail": error["message"],
+            "type": error.get("type", "about:blank"), "title": "No", "status": status,
+            "detail": error["message"],
             "code": error["code"], "accepted": error.get("accepted", ""),
             "field": error.get("field", ""),
         }  # fmt: skip  # grouped by meaning

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
 import click
 import pytest
 
+from carrel.hub import errors
 from carrel.hub.cli import cli
 from carrel.hub.cli.common.client_command import AddByDefault
+from carrel.hub.messages.help_pages import HELP_PAGES, help_page
 
-from . import config_reference, diagram, pictures, rooms
+from . import built_docs, config_reference, diagram, pictures, rooms
 from .e2e.every_page import PAGES
 from .source_tree import LAYERS, ROOT
 
@@ -29,20 +29,9 @@ CSS_ADDRESS = re.compile(r"(?:url\(|@import)\s*['\"]?((?:https?:)?//[^'\")]+)")
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The documentation, built as `make docs` does it, into a temporary folder."""
-    folder = tmp_path_factory.mktemp("docs")
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"),
-            *("-d", str(folder / "doctrees"), str(DOCS), str(folder / "html")),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return folder / "html"
+def site() -> Path:
+    """The documentation, built as `make docs` does it."""
+    return built_docs.ensure()
 
 
 class Fetched(HTMLParser):
@@ -81,6 +70,25 @@ def test_built_pages_load_nothing_from_other_hosts(site: Path) -> None:
         for address in CSS_ADDRESS.findall(sheet.read_text(encoding="utf-8"))
     }
     assert asked | styles == set()
+
+
+@pytest.mark.parametrize("page", sorted(set(HELP_PAGES.values())))
+def test_the_help_page_of_an_error_exists(page: str, site: Path) -> None:
+    path, _, section = page.partition("#")
+    text = (site / path).read_text(encoding="utf-8")
+    assert not section or f'id="{section}"' in text
+
+
+def test_every_error_has_a_help_page_except_malformed_values() -> None:
+    kinds = [each for each in vars(errors).values() if isinstance(each, type)]
+    without = {kind.__name__ for kind in kinds if not help_page(kind("No."))}
+    assert without == {"CarrelError", "InvalidArgument", "InvalidInput", "Refused"}
+
+
+def test_pages_keep_to_the_content_security_policy(site: Path) -> None:
+    inline = re.compile(r"<style|<script(?![^>]*\ssrc=)|\s(?:style|on\w+)=\"")
+    for page in set(site.rglob("*.html")) - set((site / "_static/simulations").iterdir()):
+        assert not inline.search(page.read_text(encoding="utf-8")), page.name
 
 
 def test_every_picture_has_a_text_alternative(site: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from . import notebook_jobs
+from . import built_docs, notebook_jobs
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -24,6 +24,7 @@ STAYS_HERE = {".pyc", ".so"}
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     """The wheel, built from a copy, so that the checkout gets no build folder and no egg-info."""
+    built_docs.ensure()
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "a checkout"
     source.mkdir()
@@ -72,6 +73,8 @@ def test_the_wheel_contains_all_files_of_all_packages_and_no_others(wheel: zipfi
         "carrel/hub/jupyterhub/proxy/package-lock.json",
         "carrel/hub/store/migrations/script.py.mako",
         "carrel/hub/jupyterhub/templates/spawn_pending.html",
+        "carrel/hub/web/help/index.html",
+        "carrel/hub/web/help/searchindex.js",
         "carrel/hub/web/static/vendor/htmx.min.js",
         "carrel/hub/web/templates/desk/desk.html",
     ],

@@ -27,6 +27,7 @@ from ..inventory.pool import PoolQueries
 from ..messages import requests as request_messages
 from ..messages import units
 from ..messages import usage as usage_messages
+from ..messages.help_pages import help_page
 from ..requests.amendments import Amendments, TimeExtensions
 from ..requests.attempt_reports import AttemptReports
 from ..requests.explanation import WaitExplanations
@@ -64,7 +65,7 @@ from .dependencies.context import WebContext
 from .dependencies.group_choices import GroupChoiceCache
 from .dependencies.head_requests import HeadRequests
 from .forms import pickers
-from .html import static_files
+from .html import documentation, static_files
 from .html.filters import drawn_once, filters
 from .html.urls import person_url, server_url, wait_url
 from .live.change_feed import ChangeFeed
@@ -270,6 +271,7 @@ def _route(app: FastAPI) -> None:
     for prefix in (site, ""):
         app.include_router(monitoring_api.router, prefix=prefix)
     static_files.install(app)
+    documentation.install(app)
 
     @app.get(site, include_in_schema=False)
     def without_slash() -> RedirectResponse:
@@ -289,6 +291,7 @@ def _templates() -> Environment:
     environment.globals.update(
         prefix=SERVICE_PREFIX,
         hub_prefix=f"{BASE_URL}hub/",
+        help_page=help_page,
         messages=request_messages,
         units=units,
         usage_messages=usage_messages,

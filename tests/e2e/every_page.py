@@ -399,6 +399,7 @@ NO_PAGES = {
     f"{_ASSIGNMENT}/feedback/{{submission}}/{{name}}/content": "in a sandboxed frame",
     f"{SERVICE}/admin/use/live": "a part of the page about use and waits",
     f"{SERVICE}/admin/pool/live": "a part of the pool's page",
+    f"{SERVICE}/help": "pages made by Sphinx, tested below the list",
     f"{SERVICE}/static": "files",
     f"{SERVICE}/static/figures": "files",
     f"{SERVICE}/static/theme.css": "a style sheet",

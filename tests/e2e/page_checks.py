@@ -141,9 +141,14 @@ def well_formed(page: Page) -> list[str]:
 
 def looks(page: Page, name: str, theme: str, rules: Sequence[str] = ()) -> list[str]:
     """Check one theme on a phone and a desktop; return errors of layout and of axe's rules."""
-    wrong = []
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
     expect(page.locator(f'html[data-bs-theme="{theme}"]')).to_have_count(1)
+    return in_this_theme(page, name, theme, rules)
+
+
+def in_this_theme(page: Page, name: str, theme: str, rules: Sequence[str] = ()) -> list[str]:
+    """Check a page as it is on a phone and a desktop."""
+    wrong = []
     page.set_viewport_size(PHONE)
     if wide := page.evaluate(_WIDE):
         wrong.append(f"wider than a phone, {wide}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from ..hub.web.fakes import World
 from ..hub.web.reading import pages_and_parts
@@ -14,7 +14,7 @@ from .axe import OF_COLOURS
 from .browser import Person, chromium
 from .every_page import NO_PAGES, PAGES, Place
 from .filled_site import FilledSite, filled_site
-from .page_checks import by_keyboard, go, listens, looks, watched, well_formed
+from .page_checks import by_keyboard, go, in_this_theme, listens, looks, watched, well_formed
 
 HUB_TEMPLATES = Path(__file__).resolve().parents[2] / "hub" / "jupyterhub" / "templates"
 
@@ -83,6 +83,32 @@ def test_a_page_is_accessible(place: Place, life: FilledSite, page: Page) -> Non
         ]
     heard = [each for each in watch.complaints if not _expected(place, each)]
     assert [*wrong, *heard] == []
+
+
+@pytest.mark.browser
+def test_the_help_is_found_from_the_desk_searched_and_readable(
+    life: FilledSite, windows: Windows
+) -> None:
+    """In the theme of the other pages, and back again; on the phone too."""
+    page = windows("newcomer")
+    with watched(page, life.site.url) as watch:
+        page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+        page.goto(life.site.service)
+        page.get_by_role("link", name="Help", exact=True).click()
+        wrong = in_this_theme(page, "help", "dark")
+        page.get_by_role("textbox", name="Search").fill("guaranteed quota")
+        page.keyboard.press("Enter")
+        found = page.locator("#search-results a", has_text="administer groups")
+        expect(found.first).to_be_visible()
+        wrong += in_this_theme(page, "help-search", "dark")
+        found.first.click()
+        expect(page.get_by_role("heading", name="Quotas")).to_be_visible()
+        page.emulate_media(color_scheme="light", reduced_motion="reduce")
+        wrong += in_this_theme(page, "help-page", "light")
+        page.get_by_role("link", name="Back to the desk").click()
+        expect(page.get_by_role("heading", name="Desk")).to_be_visible()
+    page.goto("about:blank")
+    assert [*wrong, *watch.complaints] == []
 
 
 def _expected(place: Place, complaint: str) -> bool:

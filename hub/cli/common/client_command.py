@@ -10,6 +10,7 @@ import click
 from pydantic import ValidationError
 
 from ...errors import CarrelError, InvalidArgument
+from ...messages.help_pages import local_help
 from ...messages.validation import invalid
 from ...schemas.base import NO_PARTS, is_part
 from . import display
@@ -57,11 +58,15 @@ class Failed(click.ClickException):
         return self.status
 
     def show(self, file: IO[Any] | None = None) -> None:
+        about = self.error.help_url or local_help(self.error)
         if not self.as_json:
             click.echo(f"carrel: {self.message}", err=True)
+            if about:
+                click.echo(f"Help: {about}", err=True)
             return
         body = {"code": self.error.code, "message": self.error.message}
-        click.echo(display.dumped({"error": body | {"accepted": self.error.accepted}}), err=True)
+        body |= {"accepted": self.error.accepted} | ({"help": about} if about else {})
+        click.echo(display.dumped({"error": body}), err=True)
 
 
 class ClientCommand(click.Command):

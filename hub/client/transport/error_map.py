@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from http import HTTPStatus
+from urllib.parse import urljoin
 
 from pydantic import ValidationError
 
@@ -52,6 +53,7 @@ class _Problem(Out):
     code: str
     accepted: str = ""
     field: str = ""
+    type: str = ""
 
 
 class _LegacyError(Out):
@@ -62,30 +64,32 @@ class _LegacyError(Out):
 
 def failure(url: str, status: int, body: bytes) -> CarrelError:
     """Return the error of a response, with the service's own message if it has one."""
-    error, field = _service_error(body)
-    if error is None:
+    problem = _service_error(body)
+    if problem is None:
         return _foreign_error(url, status)
     by_code = {error_class.code: error_class for error_class in _classes(CarrelError)}
-    kind = by_code.get(error.code) or _BY_STATUS.get(status, CarrelError)
-    accepted = error.accepted
+    kind = by_code.get(problem.code) or _BY_STATUS.get(status, CarrelError)
+    accepted = problem.accepted
     if status == HTTPStatus.UNAUTHORIZED:
         # The service's hint is for all programs; users of the command line need a command.
         accepted = f"Sign in again with: carrel login {url}"
-    return kind(error.message, accepted=accepted, field=field)
+    error = kind(problem.detail, accepted=accepted, field=problem.field)
+    if problem.type.startswith("/"):
+        error.help_url = urljoin(url, problem.type)
+    return error
 
 
-def _service_error(body: bytes) -> tuple[ErrorBody | None, str]:
-    """Return the error in a response of Carrel and the field it is about; None for others."""
+def _service_error(body: bytes) -> _Problem | None:
+    """Return the error in a response of Carrel; None for others."""
     try:
-        problem = _Problem.model_validate_json(body)
-        error = ErrorBody(code=problem.code, message=problem.detail, accepted=problem.accepted)
-        return error, problem.field
+        return _Problem.model_validate_json(body)
     except ValidationError:
         pass  # the older format, or not from Carrel
     try:
-        return _LegacyError.model_validate_json(body).error, ""
+        error = _LegacyError.model_validate_json(body).error
     except ValidationError:
-        return None, ""
+        return None
+    return _Problem(detail=error.message, code=error.code, accepted=error.accepted)
 
 
 def _foreign_error(url: str, status: int) -> CarrelError:

@@ -23,6 +23,7 @@ from ...messages.validation import invalid
 from ...schemas import ErrorBody, ErrorOut
 from ...schemas.errors import PROBLEM_TYPE
 from ...schemas.ngshare import FailedOut
+from ..html.documentation import problem_type
 from ..monitoring.request_log import HEADER, id_of
 from ..security.headers import ALWAYS
 from .context import web_of
@@ -93,6 +94,7 @@ async def _navigation(request: Request, error: CarrelError) -> dict[str, object]
 
 def _as_json(request: Request, error: CarrelError) -> Response:
     body = ErrorOut(
+        type=problem_type(error),
         title=HTTPStatus(error.http_status).phrase,
         status=error.http_status,
         detail=error.message,

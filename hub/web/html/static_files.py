@@ -25,7 +25,7 @@ _THEME = Path("static") / "css" / "style.min.css"
 _IMPORT = re.compile(r"""@import\s*(?:url\()?["'][^"']*["']\)?\s*;""")
 
 
-class _Files(StaticFiles):
+class RevalidatedFiles(StaticFiles):
     """Static files that browsers may cache, but must revalidate."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
@@ -34,7 +34,7 @@ class _Files(StaticFiles):
         return response
 
 
-class _FigureLibraries(_Files):
+class _FigureLibraries(RevalidatedFiles):
     """The installed libraries that draw figures."""
 
     def lookup_path(self, path: str) -> tuple[str, os.stat_result | None]:
@@ -57,7 +57,9 @@ def install(app: FastAPI) -> None:
         return Response(css, media_type="text/css; charset=utf-8", headers=headers)
 
     app.mount(f"{SERVICE_PREFIX}static/figures", _FigureLibraries(check_dir=False))
-    app.mount(f"{SERVICE_PREFIX}static", _Files(directory=_HERE / "static"), name="static")
+    app.mount(
+        f"{SERVICE_PREFIX}static", RevalidatedFiles(directory=_HERE / "static"), name="static"
+    )
 
 
 def theme() -> bytes:

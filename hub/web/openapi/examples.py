@@ -17,6 +17,7 @@ from ...errors import (
     Unavailable,
 )
 from ...records.edits import ChangedMeanwhile
+from ..html.documentation import problem_type
 from . import admin_examples, course_examples, usage_examples
 
 _AT = 1_795_258_800.0
@@ -278,7 +279,7 @@ def problem_example(status: int) -> dict[str, Any]:
     error = _PROBLEMS[status]
     fields = {"code": error.code, "accepted": error.accepted}
     return {
-        "type": "about:blank",
+        "type": problem_type(error),
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": error.message,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_POLICY = "; ".join(
+POLICY = "; ".join(
     (
         "default-src 'self'",
         "img-src 'self' data:",  # the theme has small icons as data URLs
@@ -16,7 +16,7 @@ _POLICY = "; ".join(
     )
 )
 ALWAYS = {
-    "Content-Security-Policy": _POLICY,
+    "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     # Not stricter: browsers would then hide the Origin of our own forms as well.

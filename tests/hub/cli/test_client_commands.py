@@ -106,6 +106,10 @@ class TestSubmit:
         assert done.stderr == "carrel: Too many. Up to 2.\n"
         done = carrel("submit", "train.ipynb", "--group", "cs101", "--json")
         assert json.loads(done.stderr) == {"error": error}
+        page = "services/carrel/help/how-to/solve-errors.html#above-a-maximum"
+        service.problems, service.refuse = True, (409, error | {"type": f"/{page}"})
+        done = carrel("submit", "train.ipynb", "--group", "cs101")
+        assert done.stderr == f"carrel: Too many. Up to 2.\nHelp: {service.site}{page}\n"
         assert done.stdout == ""
 
 
