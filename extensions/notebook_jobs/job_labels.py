@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
+from ...hub.errors import InvalidInput
 from .choices import OUTPUT_FORMATS
 
 _PREFIX: Final = "notebook-jobs/"
@@ -13,6 +14,8 @@ _NAME: Final = f"{_PREFIX}name"
 _FORMATS: Final = f"{_PREFIX}formats"
 _FOLDER: Final = f"{_PREFIX}folder"
 _TAG: Final = f"{_PREFIX}tag-"
+_MOST_CHARACTERS: Final = 128
+"""Of the value of a label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,13 @@ class NotebookJobLabels:
         )
 
     def as_labels(self) -> dict[str, str]:
+        """Raises InvalidInput for a tag that is too long."""
+        for tag in self.tags:
+            if len(tag) > _MOST_CHARACTERS:
+                raise InvalidInput(
+                    f"The tag {tag[:20]!r} … has {len(tag)} characters.",
+                    accepted=f"A tag has at most {_MOST_CHARACTERS}.",
+                )
         tags = {f"{_TAG}{number}": tag for number, tag in enumerate(filter(None, self.tags), 1)}
         folder = {_FOLDER: "copied"} if self.with_folder else {}
         return {_NAME: self.name, _FORMATS: ",".join(self.formats)} | folder | tags

@@ -90,6 +90,8 @@ class ServiceScheduler(BaseScheduler):  # type: ignore[misc]  # untyped base
         return self._job_id(made)
 
     async def list_jobs(self, query: ListJobsQuery) -> ListJobsResponse:
+        if query.max_items == 0:
+            return ListJobsResponse()  # JupyterLab asks whether the extension is there
         labels = {SCHEDULE: query.job_definition_id} if query.job_definition_id else None
         with shown_errors():
             found, environments = await asyncio.gather(
@@ -119,7 +121,7 @@ class ServiceScheduler(BaseScheduler):  # type: ignore[misc]  # untyped base
 
     async def stop_job(self, job_id: str) -> None:
         with shown_errors():
-            await self.client.cancel(self._request_id(job_id), "You stopped it in JupyterLab.")
+            await self.client.cancel(self._request_id(job_id), "stopped in JupyterLab")
 
     async def delete_job(self, job_id: str) -> None:
         """Cancel a job that has not ended, and remove it from the list."""
@@ -177,7 +179,7 @@ class ServiceScheduler(BaseScheduler):  # type: ignore[misc]  # untyped base
         with shown_errors():
             if model.input_uri:
                 job = await self._scheduled_job(job_definition_id)
-                if Path(model.input_uri).name != job.notebook:
+                if model.input_uri != job.notebook:  # the form sends the name, or another path
                     raise InvalidInput(
                         "The notebook of a job definition cannot be replaced.",
                         accepted="Create a job definition for the other notebook.",
@@ -329,7 +331,7 @@ def _page(
         key, descending = field.name, field.direction is SortDirection.desc
         found = sorted(found, key=lambda each: _sort_key(each, key), reverse=descending)
     begin = int(token) if token and token.isdecimal() else 0
-    end = begin + (most or MOST_LISTED)
+    end = begin + (MOST_LISTED if most is None else most)
     return found[begin:end], str(end) if end < len(found) else None
 
 

@@ -399,8 +399,11 @@ def test_a_job_definition_is_a_schedule_of_the_service(
     site: Installation, notebook_jobs: SchedulerServer
 ) -> None:
     server = notebook_jobs
-    write_notebook(server.home / "daily.ipynb", "print(day)", parameters="day = 0")
-    daily = form("daily.ipynb", name="Daily", parameters={"day": "1", "carrel.time": "5m"})
+    folder = server.home / "daily"
+    write_notebook(folder / "n.ipynb", "print(day, open('data.txt').read())", parameters="day = 0")
+    (folder / "data.txt").write_text("as it was")
+    values = {"day": "1", "carrel.time": "5m"}
+    daily = form("daily/n.ipynb", name="Daily", parameters=values, package_input_folder=True)
     assert "Five fields" in server.refusal("job_definitions", **daily, schedule="never")
     zone = "Europe/Berlin"
     made = server.call("POST", "job_definitions", **daily, schedule="0 6 * * *", timezone=zone)
@@ -412,18 +415,21 @@ def test_a_job_definition_is_a_schedule_of_the_service(
     (listed,) = server.get("job_definitions?sort_by=desc(create_time)")["job_definitions"]
     found = server.get(at)
     assert (listed["name"], listed["schedule"], listed["active"]) == ("Daily", "0 6 * * *", True)
-    assert found["parameters"] == daily["parameters"]
+    assert (found["parameters"], found["package_input_folder"]) == (values, True)
     assert server.call("PATCH", at, active=False).status_code == 204
     assert server.get(at)["active"] is False
-    change = {"schedule": "0 7 * * *", "timezone": "UTC", "input_uri": "daily.ipynb"}
+    change = {"schedule": "0 7 * * *", "timezone": "UTC", "input_uri": "n.ipynb"}
     assert server.call("PATCH", at, **change).status_code == 204
     assert (server.get(at)["schedule"], server.get(at)["timezone"]) == ("0 7 * * *", "UTC")
-    other = server.call("PATCH", at, input_uri="slow.ipynb")
+    other = server.call("PATCH", at, input_uri="daily/n.ipynb")
     assert "cannot be replaced" in other.json()["message"]
 
+    (folder / "data.txt").write_text("changed")
     job = server.call("POST", f"{at}/jobs", parameters={"day": "2"}).json()["job_id"]
     done = server.wait_for(job, "COMPLETED")
     assert (done["job_definition_id"], done["parameters"]["day"]) == (definition, "2")
+    output = site.api("GET", f"/requests/{job}/output", user="student1").text
+    assert "2 as it was" in output
     assert done["parameters"]["carrel.time"] == "5m"
     own = server.get(f"jobs?job_definition_id={definition}")["jobs"]
     assert [each["job_id"] for each in own] == [job]

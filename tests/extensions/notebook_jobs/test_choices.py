@@ -150,5 +150,7 @@ def test_labels_keep_what_only_notebook_jobs_knows() -> None:
     found = NotebookJobLabels.of({"own": "x", **given.as_labels()})
     assert (found.name, list(found.formats), found.tags) == ("n", ["html"], ["b", "a"])
     assert found.with_folder
+    with pytest.raises(InvalidInput, match=r"A tag has at most 128\."):
+        NotebookJobLabels(tags=["t" * 129]).as_labels()
     of_another_program = NotebookJobLabels.of({"own": "x"})
     assert (of_another_program.name, list(of_another_program.formats)) == ("", ["ipynb", "html"])
