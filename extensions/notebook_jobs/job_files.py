@@ -61,8 +61,6 @@ async def stage(
     """
     output = await client.output(request_id)
     listed = await client.files(request_id)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
     staged: dict[str, str] = {}
     for kind, name in names.items():
         content = output.content
@@ -111,10 +109,9 @@ class OutputFilesManager(JobFilesManager):  # type: ignore[misc]  # untyped base
     async def copy_from_staging(self, job_id: str, redownload: bool | None = False) -> None:
         """Add the outputs to the home; files that are there already stay as they are."""
         job = await self.scheduler.get_job(job_id, False)
-        staging = self.scheduler.staging_folder(job)
-        try:
-            await self.scheduler.get_staging_paths(job)
-            target = Path(self.scheduler.get_local_output_path(job))
-            await asyncio.to_thread(add_new, staging, target)
-        finally:
-            await asyncio.to_thread(shutil.rmtree, staging, ignore_errors=True)
+        target = Path(self.scheduler.get_local_output_path(job))
+        drafts = Path(self.scheduler.staging_path)
+        drafts.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=drafts) as staging:
+            await self.scheduler.stage(job, Path(staging))
+            await asyncio.to_thread(add_new, Path(staging), target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -38,7 +39,7 @@ from .descriptions import SCHEDULE, describe_definition, describe_job, environme
 from .execution import ServiceExecutionManager
 from .job_files import job_files, stage
 from .job_labels import NotebookJobLabels
-from .job_options import GivenParameters
+from .job_options import PREFIX, GivenParameters, as_typed
 from .removed_jobs import RemovedJobs
 from .service import fetch_environments, shown_errors
 
@@ -199,21 +200,29 @@ class ServiceScheduler(BaseScheduler):  # type: ignore[misc]  # untyped base
     ) -> str:
         with shown_errors():
             given = GivenParameters.parse(model.parameters)
+            stored = as_typed(await self._scheduled_job(job_definition_id))
+            if model.parameters and given.fields != GivenParameters.parse(stored).fields:
+                raise InvalidInput(
+                    "A run of a job definition has the options of the definition.",
+                    accepted=f"Change only parameters without {PREFIX!r}, or create a job.",
+                )
             made = await self.client.run_schedule(job_definition_id, given.parameters)
         return self._job_id(made)
 
     # -- files ------------------------------------------------------------------------------
 
-    def staging_folder(self, model: DescribeJob) -> Path:
-        return Path(self.staging_path) / self._request_id(model.job_id)
-
-    async def get_staging_paths(self, model: DescribeJob) -> dict[str, str]:
-        """Fetch the outputs of a job from the service, and return the path of each format."""
+    async def stage(self, model: DescribeJob, folder: Path) -> dict[str, str]:
+        """Fetch the outputs of a job into an empty folder, and return the path of each format."""
         request_id = self._request_id(model.job_id)
         with shown_errors():
-            return await stage(
-                self.client, request_id, self._output_names(model), self.staging_folder(model)
-            )
+            return await stage(self.client, request_id, self._output_names(model), folder)
+
+    async def get_staging_paths(self, model: DescribeJob) -> dict[str, str]:
+        """Fetch the outputs of a job, for the files manager of jupyter-scheduler itself."""
+        folder = Path(self.staging_path) / self._request_id(model.job_id)
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return await self.stage(model, folder)
 
     def get_local_output_path(
         self, model: DescribeJob, root_dir_relative: bool | None = False

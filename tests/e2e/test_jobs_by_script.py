@@ -425,7 +425,10 @@ def test_a_job_definition_is_a_schedule_of_the_service(
     assert "cannot be replaced" in other.json()["message"]
 
     (folder / "data.txt").write_text("changed")
-    job = server.call("POST", f"{at}/jobs", parameters={"day": "2"}).json()["job_id"]
+    longer = server.refusal(f"{at}/jobs", parameters={"day": "2", "carrel.time": "6m"})
+    assert "has the options of the definition" in longer
+    again = {**values, "day": "2"}
+    job = server.call("POST", f"{at}/jobs", parameters=again).json()["job_id"]
     done = server.wait_for(job, "COMPLETED")
     assert (done["job_definition_id"], done["parameters"]["day"]) == (definition, "2")
     output = site.api("GET", f"/requests/{job}/output", user="student1").text
