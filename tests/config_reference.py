@@ -54,7 +54,8 @@ SET_BY_CARREL: Mapping[str, str] = {
     "CARREL_RECOVERY": "in sessions: what to do about a full home; set only when it is full",
     "CARREL_COURSE_DATA": "the read-only data of its course, if there are any",
     "CARREL_COURSE_FOLDER": "in sessions of graders: the course that formgrader shows",
-    "CARREL_GRADES_NO_COURSE": "in sessions of other users: JupyterLab hides what only teachers use",
+    "CARREL_GRADES_NO_COURSE": "in sessions of other users: JupyterLab hides what only teachers "
+    "use",
     "CARREL_RESUMES": "in jobs: the ended job that this one resumes",
     "CARREL_SAVED": "in jobs: the file that the job touches when its work is saved",
     "CUDA_VISIBLE_DEVICES": "only the leased devices, by UUID",
