@@ -76,7 +76,7 @@ _SERVICE_PAGES = (
     _page("wait", "/wait/{server}", "student3", "Position", (BUTTON, "Cancel"), at="/wait/-"),
     _page("submit", "/submit", "student1", "Submit a job", (BUTTON, "Submit")),
     _page("images", "/images", "student1", "directly on this machine", (LINK, "^Desk$")),
-    _page("schedules", "/schedules", "student1", "0 6 * * 1-5", (BUTTON, "^Pause")),
+    _page("schedules", "/schedules", "student1", "every week on Mon", (BUTTON, "^Pause")),
     _page(
         "schedules-none", "/schedules", "newcomer", "You have no schedules", (LINK, "^Requests$")
     ),

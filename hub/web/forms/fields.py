@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC
+from datetime import UTC, time
 from typing import TypeVar
 
 from ...errors import InvalidInput
@@ -29,3 +29,15 @@ def moment(text: str, zone: str, now: float, field: str) -> float:
     """
     place = parsers.time_zone(zone) if zone else UTC
     return read(lambda given: parsers.moment(given, now, place), text, field)
+
+
+def clock(text: str, field: str) -> time:
+    """Parse a time of day. Raises InvalidInput with the field."""
+    try:
+        return time.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(
+            f"{text!r} is not a time of day." if text else "A time of day is missing.",
+            accepted="Such as 10:00.",
+            field=field,
+        ) from None

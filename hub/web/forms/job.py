@@ -19,6 +19,7 @@ from ...groups.membership import GroupChoice
 from ...schemas import MODEL_LENGTH, JobIn, NotebookIn, parsers
 from . import fields as forms_fields
 from . import pickers
+from .cron import CronForm
 from .fields import read
 
 PARAMETER = "parameter-"
@@ -73,6 +74,7 @@ class JobForm:
         parameters: values by parameter; an empty one keeps the value of the notebook.
         carried: parameters without a field, of a job that runs again.
         archive: uploaded files, of a job that runs again.
+        times: of a schedule; by default the job is submitted once.
         notebook: the uploaded or selected notebook.
     """
 
@@ -99,6 +101,7 @@ class JobForm:
     parameters: Mapping[str, str] = field(default_factory=dict)
     carried: Mapping[str, JsonValue] = field(default_factory=dict)
     archive: str = ""
+    times: CronForm = field(default_factory=CronForm)
     notebook: ChosenNotebook | None = None
     problem: str = ""
     accepted: str = ""
@@ -117,7 +120,7 @@ class JobForm:
         }
         kept = [name for name in ("devices", "time", "retries") if name in texts]
         blank: dict[str, str] = dict.fromkeys(kept, "")
-        return cls(**(blank | given), parameters=parameters)  # type: ignore[arg-type]
+        return cls(**(blank | given), parameters=parameters, times=CronForm.filled(texts))  # type: ignore[arg-type]
 
     @property
     def fields(self) -> tuple[ParameterField, ...] | None:

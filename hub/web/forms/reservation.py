@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import time
 from typing import Self
 
 from ...errors import InvalidInput
@@ -12,7 +11,7 @@ from ...groups.calendar import day, read_when
 from ...records.calendar import WEEKDAYS
 from ...schemas import parsers
 from ...schemas.calendar import ReservationIn, ReservationOut
-from .fields import read
+from .fields import clock, read
 
 DAY = "on-"
 """Prefix of the checkboxes of the weekdays: ``on-Mon``."""
@@ -82,24 +81,13 @@ class ReservationForm:
                 field="first",
             )
         days = ",".join(self.days) or day(self.first, "first").isoformat()
-        begins, ends = (_clock(getattr(self, name), name) for name in ("begins", "ends"))
+        begins, ends = (clock(getattr(self, name), name) for name in ("begins", "ends"))
         zone = read(parsers.time_zone, self.zone, "zone")
         return ReservationIn(
             group=self.group or "?",
             devices=read(lambda text: parsers.devices(text, least=1), self.devices, "devices"),
-            when=f"{days} {begins}-{ends} {zone.key}",
+            when=f"{days} {begins:%H:%M}-{ends:%H:%M} {zone.key}",
             first=self.first if self.days else "",
             until=self.until,
             why=self.why,
         )
-
-
-def _clock(text: str, field: str) -> str:
-    try:
-        return f"{time.fromisoformat(text):%H:%M}"
-    except ValueError:
-        raise InvalidInput(
-            f"{text!r} is not a time of day." if text else "A time of day is missing.",
-            accepted="Such as 10:00.",
-            field=field,
-        ) from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fastapi import APIRouter
 from starlette.responses import RedirectResponse, Response
 
@@ -12,6 +14,7 @@ from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Form, Guest, html
+from ...forms.cron import CronForm
 from ...security.access import Visitor
 
 SCHEDULES = f"{SERVICE_PREFIX}schedules"
@@ -26,14 +29,20 @@ def schedules(web: Carrel, visitor: Guest) -> Response:
 
 @router.post("")
 def change(web: Carrel, visitor: Guest, fields: Form) -> Response:
-    """Pause, resume, run or remove a schedule, depending on the button."""
+    """Pause, resume, change, run or remove a schedule, depending on the button."""
     who, schedule_id = visitor.identity, fields.get("id", "")[:64]
+    form = CronForm.filled(fields)
     try:
         match fields.get("do", ""):
             case "pause":
                 web.schedules.change(who, schedule_id, ScheduleChangeIn(state="paused"))
             case "resume":
                 web.schedules.change(who, schedule_id, ScheduleChangeIn(state="active"))
+            case "change":
+                times = ScheduleChangeIn(
+                    cron=form.expression(), zone=fields.get("zone", "").strip()[:64] or "UTC"
+                )
+                web.schedules.change(who, schedule_id, times)
             case "remove":
                 web.schedules.remove(who, schedule_id)
             case "run":
@@ -44,14 +53,25 @@ def change(web: Carrel, visitor: Guest, fields: Form) -> Response:
                     "The form contains no action.", accepted="Use the buttons on the page."
                 )
     except CarrelError as error:
-        return _page(web, visitor, error)
+        return _page(web, visitor, error, fields)
     return RedirectResponse(SCHEDULES, SEE_OTHER)
 
 
-def _page(web: WebContext, visitor: Visitor, error: CarrelError | None = None) -> Response:
+def _page(
+    web: WebContext,
+    visitor: Visitor,
+    error: CarrelError | None = None,
+    filled: Mapping[str, str] | None = None,
+) -> Response:
+    """Render the page; ``filled`` is a refused change, which is shown again with its error."""
+    refused = filled if filled and filled.get("do") == "change" else {}
+    found = web.schedules.all(visitor.identity).schedules
     page = web.render(
         "jobs/schedules.html",
-        schedules=web.schedules.all(visitor.identity).schedules,
+        schedules=found,
+        forms={each.id: CronForm.of(each.cron) for each in found},
+        refused=refused,
+        typed=CronForm.filled(refused),
         error=error,
         who=visitor.identity,
         csrf=web.caller_access.csrf.issue(visitor.session),

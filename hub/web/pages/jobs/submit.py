@@ -16,6 +16,7 @@ from ....errors import CarrelError
 from ....files.home_notebooks import HomeFolder, HomeNotebooks
 from ....messages.validation import invalid_body
 from ....schemas import JobIn
+from ....schemas.schedules import ScheduleIn
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
 from ...dependencies.redirects import SEE_OTHER
@@ -25,6 +26,7 @@ from ...forms.job import JobForm
 from ...forms.job_source import HOME, Sent, of_job, of_session, with_notebook
 from ...forms.session import device_choices, offered_models
 from ...security.access import Visitor
+from .schedules import SCHEDULES
 
 _FORM_HEADER = "X-Carrel-Form"
 """Header that tells the page to show the returned form in place of the submitted one."""
@@ -72,7 +74,7 @@ async def inspect(web: Carrel, visitor: Guest, fields: Upload) -> Response:
 
 @router.post("/submit")
 async def submit(web: Carrel, visitor: Guest, request: Request, fields: Upload) -> Response:
-    """Submit the job and redirect to its page, or show the form with the error."""
+    """Submit the job or its schedule and redirect to its page, or show the form with the error."""
     sent = await _chosen(fields)
     within_page = bool(request.headers.get("hx-request"))
     return await run_in_threadpool(_submitted, web, visitor, fields, sent, within_page)
@@ -103,17 +105,31 @@ def _submitted(
     form = JobForm.filled(fields)
     try:
         form = with_notebook(web, visitor.identity, form, sent)
-        made = web.jobs.submit(visitor.identity, _job(form, web.clock()))
+        target = _accept(web, visitor, form)
     except CarrelError as error:
         refused = form.refused(error, web.membership.choices(visitor.identity))
         template = "jobs/submit_form.html" if within_page else "jobs/submit.html"
         answer = html(_page(web, visitor, refused, template), error.http_status)
         answer.headers[_FORM_HEADER] = "refused"
         return answer
-    target = f"{SERVICE_PREFIX}requests/{made.id}"
     if within_page:
         return Response(status_code=200, headers={"HX-Redirect": target})
     return RedirectResponse(target, SEE_OTHER)
+
+
+def _accept(web: WebContext, visitor: Visitor, form: JobForm) -> str:
+    """Submit the job, or store its schedule; return the page that shows it."""
+    job = _job(form, web.clock())
+    if not form.times.every:
+        return f"{SERVICE_PREFIX}requests/{web.jobs.submit(visitor.identity, job).id}"
+    body = ScheduleIn(
+        cron=form.times.expression(),
+        zone=form.zone or "UTC",
+        job=job,
+        idempotency_key=form.key,
+    )
+    web.schedules.create(visitor.identity, body)
+    return SCHEDULES
 
 
 def _job(form: JobForm, now: float) -> JobIn:

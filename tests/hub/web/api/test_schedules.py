@@ -147,3 +147,39 @@ def test_a_form_of_another_site_changes_nothing(site: Site, made: str) -> None:
     browser = site.world.browser("student1-oauth")
     assert browser.post(PAGE, data={"id": made, "do": "remove"}).status_code == 403
     assert site.api(STUDENT1).get(f"{API}/schedules/{made}").status_code == 200
+
+
+def test_the_page_changes_the_times(site: Site, made: str) -> None:
+    page, at = site.page(STUDENT1), f"{API}/schedules/{made}"
+    assert "every day at 06:00 Europe/Berlin" in text_of(page.get(PAGE).text)
+    weekly = {"every": "week", "cron_at": "07:30", "cron_on_Mon": "yes", "cron_on_Thu": "yes"}
+    fields = {"id": made, "do": "change", "zone": "UTC", **weekly}
+    assert page.post(PAGE, data=fields).status_code == 303
+    now = site.api(STUDENT1).get(at).json()
+    assert (now["cron"], now["zone"]) == ("30 7 * * 1,4", "UTC")
+    shown = page.get(PAGE).text
+    assert "every week on Mon, Thu at 07:30 UTC" in text_of(shown)
+    for name, typed in (("cron_at", "noon"), ("zone", "Mars/Base"), ("cron_on_Mon", "")):
+        wrong = {**fields, name: typed} | ({"cron_on_Thu": ""} if name == "cron_on_Mon" else {})
+        answer = page.post(PAGE, data=wrong)
+        assert answer.status_code == 400
+        (invalid,) = (e for e in check_page(answer.text).all("input") if "aria-invalid" in e)
+        assert invalid["name"] == name
+        assert invalid["value"] in (typed, "yes")
+    assert site.api(STUDENT1).get(at).json() == now
+
+
+def test_the_submit_form_creates_a_schedule(site: Site) -> None:
+    page = site.page(STUDENT1)
+    fields = {"group": "cs101", "kind": "command", "command": "true", "time": "5", "key": "k"}
+    times = {"every": "month", "cron_at": "04:15", "cron_month_day": "31", "zone": "Europe/Berlin"}
+    for _ in range(2):
+        answer = page.post(f"{PREFIX}submit", data=fields | times, follow_redirects=False)
+        assert (answer.status_code, answer.headers["location"]) == (303, PAGE)
+    (schedule,) = site.api(STUDENT1).get(f"{API}/schedules").json()["schedules"]
+    assert (schedule["cron"], schedule["zone"]) == ("15 4 31 * *", "Europe/Berlin")
+    assert site.api(STUDENT1).get(f"{API}/requests").json()["requests"] == []
+    refused = page.post(f"{PREFIX}submit", data=fields | times | {"cron_month_day": "32"})
+    assert refused.status_code == 400
+    assert 'id="cron_month_day-wrong"' in refused.text
+    check_page(refused.text)
