@@ -6,14 +6,12 @@ who returns finds all earlier work.
 
 from __future__ import annotations
 
-import csv
-import io
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...hub.accounts.usernames import is_valid, normalise
 from ...hub.errors import InvalidInput, TooLarge
+from ...hub.files.csv_table import lines_of, without_empty_end
 from ...hub.schemas.names import described, hidden_in
 from ..model.records import CourseRole, Member
 
@@ -21,9 +19,6 @@ MAX_ROWS = 5_000
 MAX_CHARACTERS = 1_000_000
 _LONGEST = 200
 _SHOWN_MISTAKES = 5
-_DELIMITERS = ",;\t|"
-_SEPARATOR = re.compile(f'"?sep=([{_DELIMITERS}])"?[{_DELIMITERS} ]*', re.IGNORECASE)
-"""The first line by which Excel is told the delimiter."""
 _COLUMNS = ("student", "name", "section", "role")
 _ACCEPTED = (
     "A table (CSV) whose first line names its columns: 'student' (the name to sign in with; "
@@ -104,21 +99,10 @@ def read_roster(text: str) -> tuple[RosterRow, ...]:
     """
     if len(text) > MAX_CHARACTERS:
         raise TooLarge("The roster is too large.", accepted=_ACCEPTED, field="students")
-    lines_in = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    stated = _SEPARATOR.fullmatch(lines_in[0])
-    if stated:
-        lines_in[0] = ""
-    heading = next((line for line in lines_in if line.strip()), "")
-    # By the heading alone: names and sections may contain any delimiter.
-    delimiter = stated[1] if stated else max(_DELIMITERS, key=heading.count)
-    text = "\n".join(lines_in)
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True, strict=True)
     try:
-        lines = [(reader.line_num, cells) for cells in reader if any(map(str.strip, cells))]
-    except csv.Error as error:
-        raise _refused(f"Line {reader.line_num} of the roster cannot be read: {error}.") from error
-    if not lines:
-        raise _refused("The roster is empty.")
+        lines = lines_of(text, title="roster")
+    except InvalidInput as error:
+        raise _refused(error.message) from error
     if len(lines) > MAX_ROWS:
         raise TooLarge(f"The roster has more than {MAX_ROWS:,} people.", field="students")
     return _rows(lines)
@@ -142,7 +126,7 @@ def _rows(lines: Sequence[tuple[int, list[str]]]) -> tuple[RosterRow, ...]:
 
 
 def _columns(cells: Sequence[str]) -> tuple[str, ...]:
-    columns = tuple(cell.strip().lower() for cell in _without_empty_end(cells))
+    columns = tuple(cell.strip().lower() for cell in without_empty_end(cells))
     if "student" not in columns:  # then "name" is what people sign in with
         columns = tuple("student" if name == "name" else name for name in columns)
     if "student" not in columns:
@@ -154,16 +138,8 @@ def _columns(cells: Sequence[str]) -> tuple[str, ...]:
     return columns
 
 
-def _without_empty_end(cells: Sequence[str]) -> Sequence[str]:
-    """The cells without empty ones at the end, which spreadsheets add."""
-    end = len(cells)
-    while end and not cells[end - 1].strip():
-        end -= 1
-    return cells[:end]
-
-
 def _row(columns: Sequence[str], cells: Sequence[str], others: Collection[str]) -> RosterRow:
-    cells = _without_empty_end(cells)
+    cells = without_empty_end(cells)
     if len(cells) > len(columns):
         raise InvalidInput(f"it has {len(cells)} cells, and there are {len(columns)} columns")
     given = {name: cell.strip() for name, cell in zip(columns, cells, strict=False)}

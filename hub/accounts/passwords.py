@@ -73,6 +73,7 @@ def check_new(password: str) -> None:
         raise InvalidInput(
             f"The password has {len(password)} characters.",
             accepted=f"It needs at least {MIN_LENGTH}, and at most {MAX_BYTES} bytes.",
+            field="password",
         )
 
 

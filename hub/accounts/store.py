@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,15 +15,18 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateTable
 
-from ..errors import CarrelError, Conflict, NotFound, Unavailable
+from ..errors import CarrelError, Conflict, InvalidInput, NotFound, Unavailable
 from ..interfaces.clock import Clock
 from . import login_limits, passwords, usernames
 from .login_limits import LoginLimits
 from .passwords import Cost, Hash
-from .tables import accounts, metadata, password_resets
+from .tables import accounts, metadata, password_links, password_resets
 
 _UNWRITABLE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR)
 _FORGET_SECONDS = 86400.0
+LINK_SECONDS = 7 * 86400.0
+"""How long a one-time link works."""
+_CODE_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +35,7 @@ class Account:
     admin: bool
     created_at: float
     password_at: float
-    """When the password was last set."""
+    """When the password was last set; 0 if it never was."""
 
 
 class TooManyAttempts(CarrelError):
@@ -97,6 +102,90 @@ class Accounts:
             )
         return Account(name=name, admin=admin, created_at=now, password_at=now)
 
+    def add_without_password(self, roles: Mapping[str, bool]) -> None:
+        """Create accounts without a password: a sign-in works only after a link has set one.
+
+        All or none of them: raises Conflict if one exists, InvalidInput for an invalid name.
+
+        Args:
+            roles: by name, whether the account is that of an administrator.
+        """
+        for name in roles:
+            usernames.check_name(name)
+        now = self._clock()
+        with self._transaction() as connection:
+            known = set(connection.scalars(sa.select(accounts.c.name)))
+            if exists := sorted(known & roles.keys()):
+                raise Conflict(f"There is an account {exists[0]} already.")
+            for name, admin in roles.items():
+                connection.execute(
+                    sa.insert(accounts).values(
+                        name=name,
+                        admin=admin,
+                        created_at=now,
+                        password_at=0.0,
+                        **_columns(passwords.decoy(self._cost)),
+                    )
+                )
+
+    def make_links(self, names: Iterable[str]) -> Mapping[str, str]:
+        """Make a one-time link for each account, and return its secret code by name.
+
+        An earlier link of the account stops working. Raises NotFound.
+        """
+        codes = {usernames.parse_name(name): secrets.token_urlsafe(_CODE_BYTES) for name in names}
+        with self._transaction() as connection:
+            until = self._clock() + LINK_SECONDS
+            for name, code in codes.items():
+                if _row(connection, name) is None:
+                    raise self._unknown(connection, name)
+                connection.execute(sa.delete(password_links).where(password_links.c.name == name))
+                connection.execute(
+                    sa.insert(password_links).values(
+                        name=name, code_hash=_hash_of(code), expires_at=until
+                    )
+                )
+        return codes
+
+    def use_link(self, code: str, password: str) -> str:
+        """Set the password of the account of a link, which works once; return its name.
+
+        Raises:
+            NotFound: the link is unknown, was used, or has expired.
+            InvalidInput: for the password; the link still works.
+        """
+        passwords.check_new(password)
+        link = sa.and_(
+            password_links.c.code_hash == _hash_of(code),
+            password_links.c.expires_at > self._clock(),
+        )
+        with self._transaction() as connection:
+            name = connection.scalar(sa.select(password_links.c.name).where(link))
+        if name is None:
+            raise _no_link()
+        hashed = passwords.hash_password(password, self._cost)
+        with self._transaction() as connection:
+            if connection.execute(sa.delete(password_links).where(link)).rowcount == 0:
+                raise _no_link()  # used meanwhile
+            self._set_hash(connection, name, hashed)
+        return str(name)
+
+    def change_password(self, name: str, current: str, password: str) -> None:
+        """Set a new password of a user who knows the current one.
+
+        Raises:
+            InvalidInput: the current password is wrong, or the new one too short or too long.
+            TooManyAttempts: after several wrong ones, as at the sign-in.
+        """
+        passwords.check_new(password)
+        if self.sign_in(name, current) is None:
+            raise InvalidInput(
+                "The current password is wrong.",
+                accepted="Enter the password with which you sign in now.",
+                field="current",
+            )
+        self.set_password(name, password)
+
     def set_password(self, name: str, password: str) -> None:
         """Set the password, forget failed sign-ins, and have earlier sign-ins ended.
 
@@ -107,16 +196,20 @@ class Accounts:
         passwords.check_new(password)
         hashed = passwords.hash_password(password, self._cost)
         with self._transaction() as connection:
-            now = self._clock()
-            changed = connection.execute(
-                sa.update(accounts)
-                .where(accounts.c.name == name)
-                .values(password_at=now, **_columns(hashed))
-            )
-            if changed.rowcount == 0:
-                raise self._unknown(connection, name)
-            login_limits.succeed(connection, name, "")
-            _end_sign_ins(connection, name, now)
+            self._set_hash(connection, name, hashed)
+
+    def _set_hash(self, connection: sa.Connection, name: str, hashed: Hash) -> None:
+        now = self._clock()
+        changed = connection.execute(
+            sa.update(accounts)
+            .where(accounts.c.name == name)
+            .values(password_at=now, **_columns(hashed))
+        )
+        if changed.rowcount == 0:
+            raise self._unknown(connection, name)
+        connection.execute(sa.delete(password_links).where(password_links.c.name == name))
+        login_limits.succeed(connection, name, "")
+        _end_sign_ins(connection, name, now)
 
     def set_admin(self, name: str, *, admin: bool) -> None:
         """Set the role; the sign-ins of a former administrator are to be ended. Raises NotFound."""
@@ -153,6 +246,7 @@ class Accounts:
         """Delete an account. Raises NotFound."""
         name = usernames.parse_name(name)
         with self._transaction() as connection:
+            connection.execute(sa.delete(password_links).where(password_links.c.name == name))
             gone = connection.execute(sa.delete(accounts).where(accounts.c.name == name))
             if gone.rowcount == 0:
                 raise self._unknown(connection, name)
@@ -252,6 +346,17 @@ def _begin_for_writing(connection: sa.Connection) -> None:
 
 def _row(connection: sa.Connection, name: str) -> sa.Row[tuple[object, ...]] | None:
     return connection.execute(sa.select(accounts).where(accounts.c.name == name)).first()
+
+
+def _hash_of(code: str) -> str:
+    return hashlib.sha256(code.encode("utf-8", "replace")).hexdigest()
+
+
+def _no_link() -> NotFound:
+    return NotFound(
+        "This link does not work: it was used, has expired, or was replaced by a newer one.",
+        accepted="Ask an administrator for a new link.",
+    )
 
 
 def _end_sign_ins(connection: sa.Connection, name: str, now: float) -> None:

@@ -36,3 +36,12 @@ password_resets = sa.Table(
     sa.Column("reset_at", sa.Float, nullable=False),
 )
 """Users whose earlier sign-ins JupyterHub has yet to end."""
+
+# One-time links by which users set their password; only hashes of their codes are stored.
+password_links = sa.Table(
+    "password_links",
+    metadata,
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("code_hash", sa.String(64), nullable=False, unique=True),
+    sa.Column("expires_at", sa.Float, nullable=False),
+)

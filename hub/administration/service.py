@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..accounts.store import Accounts
+from ..accounts.store import LINK_SECONDS, Accounts
 from ..accounts.usernames import normalise
 from ..errors import InvalidInput
 from ..groups.calendar import GroupCalendar, ReservationPreview
+from ..groups.people_import import PeopleImport
 from ..groups.quotas import GroupQuotas
 from ..groups.user_roles import UserRoles
-from ..groups.users import Users
+from ..groups.users import Users, check_own_accounts
 from ..inventory.maintenance import NodeMaintenance
 from ..records.identity import Identity, require_admin
 from ..runtime.context import Context
@@ -19,7 +20,9 @@ from ..schemas.admin import (
     DrainIn,
     GroupIn,
     NodeOut,
+    PasswordLinkOut,
     PasswordOut,
+    PeopleImportOut,
     PeopleOut,
     PersonIn,
     PersonOut,
@@ -38,7 +41,7 @@ class Administration:
     """Operations for administrators: every method raises Forbidden for other callers.
 
     Attributes:
-        accounts: Carrel's own accounts; None where the site uses another authenticator.
+        accounts: Carrel's own accounts, also where the site uses another authenticator.
     """
 
     context: Context
@@ -147,7 +150,7 @@ class Administration:
         """Change groups and roles of a user and return the effect; a dry run saves nothing."""
         require_admin(who)
         c = self.context
-        roles = UserRoles(c.store, c.clock, c.hub, self.accounts)
+        roles = UserRoles(c.store, c.clock, c.hub, self.own_accounts)
         change = roles.change(name, body, who=who.name)
         effect = list(roles.sentences(change))
         if effect and not dry_run:
@@ -160,6 +163,21 @@ class Administration:
     def reset_password(self, who: Identity, name: str) -> PasswordOut:
         require_admin(who)
         return PasswordOut(name=name, password=self._people.set_password(name, who=who.name))
+
+    def make_link(self, who: Identity, name: str) -> PasswordLinkOut:
+        """Return a one-time link, by which the user sets a password."""
+        require_admin(who)
+        code = self._people.make_link(name, who=who.name)
+        until = self.context.clock() + LINK_SECONDS
+        return PasswordLinkOut(name=name, code=code, expires_at=until)
+
+    def import_people(self, who: Identity, table: str, *, dry_run: bool = False) -> PeopleImportOut:
+        """Create the accounts of a table; a dry run saves nothing."""
+        require_admin(who)
+        c = self.context
+        accounts = check_own_accounts(self.own_accounts)
+        people = PeopleImport(c.store, c.clock, c.hub, accounts)
+        return people.preview(table) if dry_run else people.save(table, who=who.name)
 
     def remove_person(self, who: Identity, name: str) -> None:
         require_admin(who)
@@ -224,7 +242,12 @@ class Administration:
     @property
     def _people(self) -> Users:
         c = self.context
-        return Users(c.store, c.clock, c.hub, self.accounts)
+        return Users(c.store, c.clock, c.hub, self.own_accounts)
+
+    @property
+    def own_accounts(self) -> Accounts | None:
+        """Carrel's accounts; None where users sign in in another way."""
+        return self.accounts if self.context.hub.uses_accounts() else None
 
 
 def _done(sentences: tuple[str, ...]) -> ConsequencesOut:

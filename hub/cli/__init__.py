@@ -91,7 +91,9 @@ ENTRIES = {
         administrators=True,
     ),
     "user": CommandEntry(
-        module=".admin.users", help="Accounts: add, passwd, list, remove.", administrators=True
+        module=".admin.users",
+        help="Accounts: add, import, link, passwd, list, remove.",
+        administrators=True,
     ),
     "group": CommandEntry(
         module=".admin.groups",

@@ -141,6 +141,29 @@ class Users(AuditTrail):
         self.store.add_change(self._change(AuditAction.NEW_PASSWORD, name, who))
         return password
 
+    def make_link(self, name: str, *, who: str) -> str:
+        """Return the code of a new one-time link, by which the user sets a password.
+
+        The present password works until then. Raises NotFound.
+        """
+        name = parse_name(name)
+        self._check_unchanged(AuditAction.PASSWORD_LINK, name, who)
+        code = self._own.make_links((name,))[name]
+        self.store.add_change(self._change(AuditAction.PASSWORD_LINK, name, who))
+        return code
+
+    def use_link(self, code: str, password: str) -> str:
+        """Set the password by a one-time link, and return the user. Raises NotFound."""
+        name = self._own.use_link(code, password)
+        why = "By a one-time link."
+        self.store.add_change(self._change(AuditAction.NEW_PASSWORD, name, name, why=why))
+        return name
+
+    def change_password(self, name: str, current: str, password: str) -> None:
+        """Change one's own password. Raises InvalidInput and TooManyAttempts."""
+        self._own.change_password(name, current, password)
+        self.store.add_change(self._change(AuditAction.NEW_PASSWORD, name, name))
+
     def remove(self, name: str, *, who: str, force: bool = False) -> None:
         """End a user's sessions and schedules, and delete the account and its JupyterHub user.
 
@@ -214,12 +237,17 @@ class Users(AuditTrail):
 
     @property
     def _own(self) -> Accounts:
-        if self.accounts is None:
-            raise Conflict(
-                "This site does not use Carrel's accounts.",
-                accepted="Change users in the sign-in system of your site.",
-            )
-        return self.accounts
+        return check_own_accounts(self.accounts)
+
+
+def check_own_accounts(accounts: Accounts | None) -> Accounts:
+    """Return the accounts. Raises Conflict where users sign in in another way."""
+    if accounts is None:
+        raise Conflict(
+            "This site does not use Carrel's accounts.",
+            accepted="Change users in the sign-in system of your site.",
+        )
+    return accounts
 
 
 def check_not_last_admin(accounts: Accounts, name: str, *, field: str = "", more: str = "") -> None:

@@ -35,6 +35,12 @@ class JupyterHub(Protocol):
     def away(self) -> bool:
         """Whether the last call got no answer."""
 
+    def uses_accounts(self) -> bool:
+        """Return whether users sign in with Carrel's own accounts, and not with OAuth or LDAP.
+
+        True while JupyterHub has not answered yet; this call raises nothing.
+        """
+
     def user(self, name: str, *, for_page: bool = False) -> HubUser:
         """Return a user, never from a cache.
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import httpx
 
-from ..errors import NotFound, Refused, Unavailable
+from ..errors import CarrelError, NotFound, Refused, Unavailable
 from ..interfaces.clock import Instant, MonotonicClock, monotonic
 from ..interfaces.jupyterhub import HubServer, HubUser
 from ..records.json_value import Json
@@ -23,6 +23,7 @@ _BATCH = 25
 """Users per call; JupyterHub handles this number well within the timeout."""
 _RETRYABLE = frozenset({408, 425, 429})
 """Temporary failures; JupyterHub answers 429 when too many servers start at the same time."""
+_OWN_AUTHENTICATOR = "carrel.hub.accounts.authenticator.CarrelAuthenticator"
 _NOTHING_READ: tuple[Instant, tuple[HubUser, ...]] = (Instant(-inf), ())
 
 
@@ -42,6 +43,7 @@ class HubApi:
         self._availability = availability or HubAvailability(clock)
         self._users = _NOTHING_READ
         self._changes = 0
+        self._own_accounts: bool | None = None
         self._client = httpx.Client(
             base_url=base_url.rstrip("/"),
             headers={"Authorization": f"token {token}"},
@@ -52,6 +54,16 @@ class HubApi:
     @property
     def away(self) -> bool:
         return self._availability.away
+
+    def uses_accounts(self) -> bool:
+        if self._own_accounts is None:
+            try:
+                info = self._call("GET", "/info", for_page=True).json()
+            except CarrelError:
+                return True
+            # It changes only with the configuration, for which both processes restart.
+            self._own_accounts = info["authenticator"]["class"] == _OWN_AUTHENTICATOR
+        return self._own_accounts
 
     def user(self, name: str, *, for_page: bool = False) -> HubUser:
         missing = NotFound(

@@ -113,6 +113,8 @@ c.JupyterHub.load_roles = [
             # `carrel user` and the demo create and remove accounts.
             "admin:users",
             "admin:groups",
+            # Which authenticator it uses: pages about passwords are for Carrel's own accounts.
+            "read:hub",
             # Start (with options), stop and list sessions.
             "servers",
             # Restore the routes of a restarted proxy.

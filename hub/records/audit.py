@@ -23,6 +23,7 @@ class AuditAction(StrEnum):
     NEW_PASSWORD = "new password"  # noqa: S105  # the name of an action
     ANNOUNCE = "announce"
     UNANNOUNCE = "unannounce"
+    PASSWORD_LINK = "password link"  # noqa: S105  # the name of an action
     TERM_SET = "term set"
     TERM_REMOVE = "term remove"
     RESERVE = "reserve"

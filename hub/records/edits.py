@@ -94,7 +94,12 @@ RELATED: Mapping[AuditAction, frozenset[AuditAction]] = MappingProxyType(
             ),
             frozenset({AuditAction.PIN, AuditAction.UNPIN}),
             frozenset(
-                {AuditAction.ACCOUNT_ADD, AuditAction.ACCOUNT_REMOVE, AuditAction.NEW_PASSWORD}
+                {
+                    AuditAction.ACCOUNT_ADD,
+                    AuditAction.ACCOUNT_REMOVE,
+                    AuditAction.NEW_PASSWORD,
+                    AuditAction.PASSWORD_LINK,
+                }
             ),
             _ASSIGNMENT,
             frozenset({AuditAction.COURSE_SET}),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
@@ -90,6 +90,12 @@ class PersonRolesIn(In):
     admin: bool | None = None
 
 
+class PeopleImportIn(In):
+    """Body of ``POST /api/v1/people/import``: a table (CSV) of accounts to create."""
+
+    table: Annotated[str, Field(max_length=200_000)]
+
+
 class QuotaOut(Out):
     """A group with the current usage of its members and subgroups.
 
@@ -175,6 +181,38 @@ class PasswordOut(Out):
 
     name: str
     password: str
+
+
+class PasswordLinkOut(Out):
+    """A one-time link, by which a user sets a password; shown only once.
+
+    The link is the page ``password`` of the service, followed by ``#`` and the code.
+    """
+
+    name: str
+    code: str
+    expires_at: float
+
+
+class ImportRowOut(Out):
+    """A row of a table of accounts: what happens to it, and why."""
+
+    line: int
+    name: str
+    admin: bool = False
+    groups: list[str] = Field(default_factory=list)
+    status: Literal["new", "exists", "wrong"]
+    note: str = ""
+
+
+class PeopleImportOut(Out):
+    """The rows of a table of accounts; ``links`` are those of the accounts without a password."""
+
+    rows: list[ImportRowOut]
+    links: list[PasswordLinkOut] = Field(default_factory=list)
+    saved: bool = False
+    changes: bool = True
+    """Whether there is an account to create, or a group to join."""
 
 
 class ChangeOut(Out):

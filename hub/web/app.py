@@ -67,7 +67,7 @@ from .dependencies.head_requests import HeadRequests
 from .forms import pickers
 from .html import documentation, static_files
 from .html.filters import drawn_once, filters
-from .html.urls import person_url, server_url, wait_url
+from .html.urls import password_link, person_url, server_url, wait_url
 from .live.change_feed import ChangeFeed
 from .live.dispatcher import ChangeDispatcher
 from .live.event_streams import EventStreams
@@ -76,6 +76,7 @@ from .monitoring.metrics import Metrics
 from .monitoring.readiness import Check, Readiness, check_loop
 from .monitoring.request_log import Tracing
 from .openapi import description
+from .pages import account as account_pages
 from .pages import announcements as announcement_pages
 from .pages import calendar as calendar_pages
 from .pages import desk as desk_pages
@@ -118,6 +119,7 @@ _PAGES = (
     people_pages.router,
     admin_announcement_pages.router,
     announcement_pages.router,
+    account_pages.router,
     calendar_pages.router,
     admin_calendar_pages.router,
     image_pages.router,
@@ -295,6 +297,7 @@ def _templates() -> Environment:
         messages=request_messages,
         units=units,
         usage_messages=usage_messages,
+        password_link=password_link,
         person_url=person_url,
         pickers=pickers,
         wait_url=wait_url,

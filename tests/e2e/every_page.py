@@ -185,6 +185,9 @@ _SERVICE_PAGES = (
     _admin("admin", "", "vision", (LINK, "Change")),
     _admin("admin-group", "", "Change cs101", (BUTTON, "Preview"), "?edit=cs101"),
     _admin("admin-people", "/people", "newcomer", (BUTTON, "Create the account")),
+    _admin("admin-people-import", "/people/import", "one-time link", (BUTTON, "^Preview$")),
+    _page("account", "/account", "newcomer", "Current password", (BUTTON, "Change the password")),
+    _page("password", "/password", "", "Set your password", (BUTTON, "Set the password")),
     _page(
         "admin-person",
         "/admin/person/{name}",

@@ -35,6 +35,7 @@ class FakeHub:
         default_factory=lambda: {"cs101": {"student1", "student2", "teacher"}}
     )
     away: bool = False
+    own_accounts: bool = True
     asked: list[tuple[str, str, str]] = field(default_factory=list)
     options: dict[tuple[str, str], Mapping[str, Json]] = field(default_factory=dict)
     """The options of the last start of each server."""
@@ -42,6 +43,9 @@ class FakeHub:
     people: set[str] = field(
         default_factory=lambda: {"student1", "student2", "teacher", "admin", "stranger"}
     )
+
+    def uses_accounts(self) -> bool:
+        return self.own_accounts
 
     def user(self, name: str, *, for_page: bool = False) -> HubUser:
         self._answer()

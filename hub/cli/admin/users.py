@@ -7,15 +7,20 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import click
 
 from ...accounts.store import Accounts
 from ...accounts.usernames import parse_name
+from ...config.settings import Settings
 from ...config.state_folder import StateFolder
 from ...errors import InvalidInput
-from ...groups.users import Users
+from ...groups.people_import import PeopleImport
+from ...groups.users import Users, check_own_accounts
+from ...messages import units
 from ..common.client_command import ListOptions
+from ..common.notes import note
 from ..common.operator_options import existing, operator, state_option
 from .members import people_of
 
@@ -36,6 +41,8 @@ def user() -> None:
       carrel user add ada --admin
       carrel user add ben --group cs101
       carrel user passwd ben
+      carrel user link ben
+      carrel user import class.csv --dry-run
     """
 
 
@@ -101,6 +108,72 @@ def passwd(*, name: str, state: StateFolder, password_stdin: bool, at_random: bo
     click.echo(f"Set a new password for {parse_name(name)}.")
     if at_random:
         click.echo(f"Password, shown only once: {password}")
+
+
+@user.command(short_help="Make a one-time link, by which a user sets a password.")
+@click.argument("name")
+@state_option
+def link(*, name: str, state: StateFolder) -> None:
+    """Print a link by which the user chooses a password, for example a forgotten one.
+
+    It works once, within seven days; an earlier link stops working. The present password works
+    until then. Behind a reverse proxy, replace the address of this machine by that of the site.
+
+    \b
+    Example:
+      carrel user link student1
+    """
+    with _people(state) as people:
+        code = people.make_link(name, who=operator())
+    click.echo(f"Link for {parse_name(name)}, shown only once: {_link(state, code)}")
+
+
+@user.command("import", short_help="Create accounts from a table (CSV), with one-time links.")
+@click.argument("table", metavar="FILE", type=click.Path(path_type=Path, exists=True))
+@state_option
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@click.option("--skip-wrong", is_flag=True, help="Create the others, although rows are wrong.")
+def import_(*, table: Path, state: StateFolder, dry_run: bool, skip_wrong: bool) -> None:
+    """Create the accounts of a table whose first line names its columns: name, groups, role.
+
+    Only `name` is required; groups are separated by spaces, and roles are user and admin. Nothing
+    is created while a row is wrong, unless --skip-wrong is given. Accounts that exist only join the
+    groups that they miss. Prints name and one-time link of each account without a password, as CSV;
+    notes go to stderr. Requires a running Carrel: JupyterHub stores the members.
+
+    \b
+    Examples:
+      carrel user import class.csv --dry-run
+      carrel user import class.csv > links.csv
+    """
+    try:
+        text = table.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidInput(
+            f"{table} is not UTF-8 text.", accepted="Save the table as 'CSV UTF-8'."
+        ) from None
+    with _people(state) as people:
+        accounts = PeopleImport(
+            people.store, people.clock, people.hub, check_own_accounts(people.accounts)
+        )
+        found = accounts.preview(text)
+        wrong = [row for row in found.rows if row.status == "wrong"]
+        for row in found.rows:
+            if row.status != "new":
+                note(f"line {row.line}: {row.name}: {row.status}: {row.note}")
+        if dry_run:
+            new = sum(row.status == "new" for row in found.rows)
+            note(f"{units.count(new, 'account')} would be created.")
+            return
+        if wrong and not skip_wrong:
+            raise InvalidInput(
+                f"{units.count(len(wrong), 'row')} of {table} cannot be used: nothing was created.",
+                accepted="Correct them, or leave them out with --skip-wrong.",
+            )
+        done = accounts.save(text, who=operator())
+    click.echo("name,link")
+    for each in done.links:
+        click.echo(f"{each.name},{_link(state, each.code)}")
 
 
 @user.command("list", short_help="List the accounts.")
@@ -170,6 +243,10 @@ def _accounts(state: StateFolder) -> Iterator[Accounts]:
         yield accounts
 
 
+def _link(state: StateFolder, code: str) -> str:
+    return f"{Settings.load(state).public_service_url}/password#{code}"
+
+
 def _from_stdin() -> str:
     line = sys.stdin.readline().rstrip("\r\n")
     if not line:
@@ -182,6 +259,8 @@ def _role(admin: bool) -> str:
 
 
 def _day(seconds: float) -> str:
+    if not seconds:
+        return "never"
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).date().isoformat()
 
 

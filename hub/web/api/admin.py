@@ -12,7 +12,10 @@ from ...schemas.admin import (
     ConsequencesOut,
     DrainIn,
     GroupIn,
+    PasswordLinkOut,
     PasswordOut,
+    PeopleImportIn,
+    PeopleImportOut,
     PeopleOut,
     PersonIn,
     PersonOut,
@@ -106,6 +109,32 @@ def put_person(
     Queued and running requests continue in a group that the user leaves.
     """
     return web.administration.set_roles(who, name, body, dry_run=dry_run)
+
+
+@router.post(
+    "/people/import",
+    summary="Create accounts from a table (CSV)",
+    openapi_extra=body_of(PeopleImportIn),
+)
+def import_people(
+    web: Carrel,
+    who: Writer,
+    body: Annotated[PeopleImportIn, Depends(json_body(PeopleImportIn))],
+    dry_run: DryRun = False,
+) -> PeopleImportOut:
+    """Creates the accounts of all good rows, with a one-time link for each; wrong rows are left
+    out, with the reason. An account that exists only joins the groups that it misses, and gets a
+    link if it has no password yet.
+    """
+    return web.administration.import_people(who, body.table, dry_run=dry_run)
+
+
+@router.post("/people/{name}/link", summary="Make a one-time link for a new password")
+def make_link(web: Carrel, who: Writer, name: Person) -> PasswordLinkOut:
+    """Only this response contains the code. It works once, within seven days; an earlier link of
+    the user stops working. The present password works until then.
+    """
+    return web.administration.make_link(who, name)
 
 
 @router.post("/people/{name}/password", summary="Reset a password")

@@ -35,6 +35,14 @@ def person_url(name: str) -> str:
     return f"{SERVICE_PREFIX}admin/person/{quote(name, safe='')}"
 
 
+def password_link(site: str, code: str) -> str:
+    """Return the one-time link of a code, on the site with this address.
+
+    The code is behind ``#``: browsers do not send it, so that no log of a server contains it.
+    """
+    return f"{site}{SERVICE_PREFIX}password#{code}"
+
+
 def wait_url(server_name: str, wanted: str = "") -> str:
     """Return the URL of the waiting page, which then opens ``wanted`` inside the session."""
     page = f"{SERVICE_PREFIX}wait/{segment_of(server_name)}"

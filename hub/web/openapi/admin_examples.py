@@ -64,6 +64,12 @@ BODIES: dict[str, dict[str, dict[str, Any]]] = {
             },
         }
     },
+    "PeopleImportIn": {
+        "class": {
+            "summary": "Two accounts, one of them in two groups",
+            "value": {"table": "name,groups,role\nada,cs101 lab,\nben,cs101,user\n"},
+        }
+    },
     "PersonRolesIn": {
         "move": {
             "summary": "A member of another group, and no longer a teacher",

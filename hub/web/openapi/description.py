@@ -22,7 +22,7 @@ from ...schemas import (
     StartedIn,
     StopIn,
 )
-from ...schemas.admin import DrainIn, GroupIn, PersonIn, PersonRolesIn, QuarantineIn
+from ...schemas.admin import DrainIn, GroupIn, PeopleImportIn, PersonIn, PersonRolesIn, QuarantineIn
 from ...schemas.announcements import AnnouncementIn
 from ...schemas.calendar import ReservationIn, TermIn
 from ...schemas.courses import (
@@ -58,6 +58,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     KernelsIn,
     OpenSessionIn,
     OutageIn,
+    PeopleImportIn,
     PersonIn,
     PersonRolesIn,
     PinIn,

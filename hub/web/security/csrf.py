@@ -37,14 +37,15 @@ class Csrf:
 
     def check(self, request: Request, session: str, token: str | None) -> None:
         """Check the origin and the form token of a request; raises Forbidden with the reason."""
-        self._check_origin(request)
+        self.check_origin(request)
         if not token:
             raise Forbidden("The form token is missing.", accepted=_ADVICE)
         nonce, _, mac = token.partition(".")
         if not same(mac, self._signer.mac(_PURPOSE, nonce + _hash(session))):
             raise Forbidden("The form token belongs to another sign-in.", accepted=_ADVICE)
 
-    def _check_origin(self, request: Request) -> None:
+    def check_origin(self, request: Request) -> None:
+        """Check the origin alone, for a form without a sign-in; raises Forbidden."""
         site = request.headers.get("sec-fetch-site")
         origin = request.headers.get("origin")
         if site is not None and site != "same-origin":

@@ -259,6 +259,15 @@
     (document.querySelector("[aria-invalid]") || document.getElementById("form-problem"))?.focus();
   });
 
+  // The code of a one-time link, which must stay neither in the address nor in the history.
+  function takeFragment() {
+    const field = document.querySelector("[data-from-fragment]");
+    if (!field || !location.hash) return;
+    field.value = location.hash.slice(1);
+    history.replaceState(null, "", location.pathname + location.search);
+    document.getElementById("password").focus();
+  }
+
   document.addEventListener("DOMContentLoaded", () => {
     tick();
     announce();
@@ -266,6 +275,7 @@
     setInterval(tick, 1000);
     const log = document.getElementById("log");
     if (log) followLog(log);
+    takeFragment();
   });
   document.addEventListener("change", (event) => {
     if (event.target.id === "group") limitToGroup();

@@ -17,7 +17,7 @@ import pytest
 from carrel.hub.accounts import Accounts, passwords
 from carrel.hub.accounts.demo import DEMO_ACCOUNTS, make_demo_accounts
 from carrel.hub.accounts.passwords import Cost, random_password
-from carrel.hub.accounts.store import TooManyAttempts
+from carrel.hub.accounts.store import LINK_SECONDS, TooManyAttempts
 from carrel.hub.errors import Conflict, InvalidInput, NotFound
 
 CHEAP = Cost(n=2**4, r=1, p=1)
@@ -387,3 +387,54 @@ def test_a_new_password_asks_for_the_end_of_earlier_sign_ins_until_that_is_done(
     assert accounts.password_resets() == {"ada": clock.now}
     accounts.forget_resets(accounts.password_resets())
     assert accounts.password_resets() == {}
+
+
+class TestLinks:
+    def test_a_link_works_for_seven_days_and_only_its_hash_is_stored(
+        self, accounts: Accounts, clock: Clock, path: Path
+    ) -> None:
+        accounts.add_without_password({"ada": False, "ben": False})
+        codes = accounts.make_links(["ada", "ben"])
+        for code in codes.values():
+            assert code.encode() not in path.read_bytes()
+        clock.now += LINK_SECONDS - 1
+        assert accounts.use_link(codes["ada"], PASSWORD) == "ada"
+        clock.now += 1
+        with pytest.raises(NotFound, match="has expired"):
+            accounts.use_link(codes["ben"], PASSWORD)
+        assert accounts.sign_in("ada", PASSWORD) is not None
+        assert accounts.sign_in("ben", PASSWORD) is None
+
+    def test_two_uses_at_once_set_one_password(self, accounts: Accounts) -> None:
+        accounts.add_without_password({"ada": False})
+        code = accounts.make_links(["ada"])["ada"]
+
+        def use(number: int) -> bool:
+            try:
+                accounts.use_link(code, f"{PASSWORD} {number}")
+            except NotFound:
+                return False
+            return True
+
+        with ThreadPoolExecutor(4) as threads:
+            used = list(threads.map(use, range(4)))
+        assert used.count(True) == 1
+        assert accounts.sign_in("ada", f"{PASSWORD} {used.index(True)}") is not None
+
+    def test_accounts_without_a_password_are_added_together_or_not_at_all(
+        self, accounts: Accounts
+    ) -> None:
+        accounts.add("ada", PASSWORD, admin=False)
+        with pytest.raises(Conflict):
+            accounts.add_without_password({"ben": False, "ada": False})
+        assert accounts.find("ben") is None
+        with pytest.raises(NotFound):
+            accounts.make_links(["ada", "ben"])
+
+    def test_a_removed_account_has_no_link(self, accounts: Accounts) -> None:
+        accounts.add_without_password({"ada": False})
+        code = accounts.make_links(["ada"])["ada"]
+        accounts.remove("ada")
+        accounts.add("ada", PASSWORD, admin=False)
+        with pytest.raises(NotFound):
+            accounts.use_link(code, "another password")

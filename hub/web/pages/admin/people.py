@@ -5,24 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Request
 from starlette.responses import RedirectResponse, Response
 
 from ....config.base_url import SERVICE_PREFIX
 from ....errors import CarrelError, InvalidInput
+from ....groups.people_import import ACCEPTED
 from ....records.edits import ChangedMeanwhile
 from ....records.identity import require_admin
-from ....schemas.admin import ConsequencesOut, PasswordOut, PersonIn, PersonOut, PersonRolesIn
+from ....schemas.admin import (
+    ConsequencesOut,
+    PasswordLinkOut,
+    PasswordOut,
+    PeopleImportOut,
+    PersonIn,
+    PersonOut,
+    PersonRolesIn,
+)
 from ....schemas.names import USER_LENGTH
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
 from ...dependencies.edit_versions import version_for
 from ...dependencies.redirects import SEE_OTHER
+from ...dependencies.uploads import Uploads
 from ...dependencies.visitors import Form, Guest, Pairs, html
 from ...html.urls import person_url
 from ...security.access import Visitor
+from ..account import site_address
 
 PEOPLE = f"{SERVICE_PREFIX}admin/people"
+
+_STATUSES = ("new", "exists", "wrong")
 
 PersonName = Annotated[str, Path(max_length=USER_LENGTH)]
 router = APIRouter(include_in_schema=False, prefix="/admin")
@@ -67,8 +80,63 @@ def _people(
         version=version_for(web, filled, error),
         found=web.administration.people(visitor.identity),
         made=made,
+        own_accounts=web.administration.own_accounts is not None,
         error=error,
         filled=filled or {},
+        who=visitor.identity,
+        csrf=web.caller_access.csrf.issue(visitor.session),
+    )
+    return html(page, error.http_status if error else 200)
+
+
+# -- accounts from a table ---------------------------------------------------------------------
+
+
+@router.get("/people/import")
+def import_form(web: Carrel, visitor: Guest) -> Response:
+    require_admin(visitor.identity)
+    return _import(web, visitor)
+
+
+@router.post("/people/import")
+def import_people(request: Request, web: Carrel, visitor: Guest, sent: Uploads) -> Response:
+    """Preview a table or, when confirmed, create its accounts and show their links once."""
+    require_admin(visitor.identity)
+    table = sent.fields.get("table", "")
+    try:
+        # A newly selected file replaces the one of the preview.
+        chosen = sent.text("file")
+        save = sent.fields.get("do") == "save" and not chosen
+        table = chosen or table
+        if not table.strip():
+            raise InvalidInput("No file is selected.", accepted=ACCEPTED, field="table")
+        found = web.administration.import_people(visitor.identity, table, dry_run=not save)
+    except CarrelError as error:
+        return _import(web, visitor, error=error)
+    return _import(web, visitor, found=found, table=table, site=site_address(request))
+
+
+def _import(
+    web: WebContext,
+    visitor: Visitor,
+    *,
+    found: PeopleImportOut | None = None,
+    table: str = "",
+    site: str = "",
+    error: CarrelError | None = None,
+) -> Response:
+    """Render the page; only the response to saving contains the links."""
+    rows = found.rows if found else []
+    page = web.render(
+        "admin/people_import.html",
+        version=version_for(web, None, error),
+        own_accounts=web.administration.own_accounts is not None,
+        found=found,
+        numbers={each: sum(row.status == each for row in rows) for each in _STATUSES},
+        table=table,
+        site=site,
+        accepted=ACCEPTED,
+        error=error,
         who=visitor.identity,
         csrf=web.caller_access.csrf.issue(visitor.session),
     )
@@ -85,8 +153,10 @@ def person(web: Carrel, visitor: Guest, name: PersonName) -> Response:
 
 
 @router.post("/person/{name}")
-def change_person(web: Carrel, visitor: Guest, name: PersonName, pairs: Pairs) -> Response:
-    """Preview or save roles, reset the password or remove the account, depending on the button."""
+def change_person(
+    request: Request, web: Carrel, visitor: Guest, name: PersonName, pairs: Pairs
+) -> Response:
+    """Preview or save roles, make a link, reset the password or remove the account."""
     require_admin(visitor.identity)
     who, fields = visitor.identity, dict(pairs)
     try:
@@ -100,6 +170,9 @@ def change_person(web: Carrel, visitor: Guest, name: PersonName, pairs: Pairs) -
             case "password":
                 made = web.administration.reset_password(who, name)
                 return _person(web, visitor, name, made=made)
+            case "link":
+                link = web.administration.make_link(who, name)
+                return _person(web, visitor, name, link=link, site=site_address(request))
             case "remove":
                 web.administration.remove_person(who, name)
                 return RedirectResponse(PEOPLE, SEE_OTHER)
@@ -134,6 +207,8 @@ def _person(
     *,
     effect: ConsequencesOut | None = None,
     made: PasswordOut | None = None,
+    link: PasswordLinkOut | None = None,
+    site: str = "",
     wanted: PersonRolesIn | None = None,
     error: CarrelError | None = None,
     filled: Mapping[str, str] | None = None,
@@ -153,6 +228,9 @@ def _person(
         log=web.administration.audit_log.entries(visitor.identity, target=name, limit=10),
         effect=effect,
         made=made,
+        link=link,
+        site=site,
+        account=accounts.find(name) if (accounts := web.administration.own_accounts) else None,
         error=error,
         who=visitor.identity,
         csrf=web.caller_access.csrf.issue(visitor.session),

@@ -51,6 +51,10 @@ class FakeHub:
         assert not admin
         self.members.setdefault(name, set())
 
+    def add_users(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            self.add_user(name, admin=False)
+
     def remove_user(self, name: str) -> None:
         self._check()
         self.members.pop(name, None)
@@ -372,3 +376,30 @@ class TestGroup:
         done = invoke("group", "add", "cs101", f"--max-time={value}")
         assert done.exit_code == 2
         assert f"Invalid duration: '{value}'. Accepted: 30m" in done.output
+
+
+@pytest.mark.usefixtures("hub")
+class TestImport:
+    def test_accounts_of_a_table_get_one_time_links(
+        self, state: StateFolder, hub: FakeHub, tmp_path: Path
+    ) -> None:
+        carrel("group", "add", "cs101")
+        table = tmp_path / "class.csv"
+        table.write_text("name,groups\nada,cs101\nben,cs102\n")
+        assert "would be created" in invoke("user", "import", str(table), "--dry-run").output
+        refused = refusal("user", "import", str(table))
+        assert "1 row of" in refused
+        assert "nothing was created" in refused
+        assert "There are no accounts." in carrel("user", "list")
+
+        printed = carrel("user", "import", str(table), "--skip-wrong")
+        assert hub.members == {"ada": {"cs101"}}
+        link = next(line for line in printed.splitlines() if line.startswith("ada,"))
+        code = link.partition("#")[2]
+        other = carrel("user", "link", "ada").strip().rpartition("#")[2]
+        assert "never" in carrel("user", "list")
+        with closing(Accounts(state.accounts)) as accounts:
+            with pytest.raises(NotFound):
+                accounts.use_link(code, "my own password")
+            assert accounts.use_link(other, "my own password") == "ada"
+        assert signs_in(state, "ada", "my own password")

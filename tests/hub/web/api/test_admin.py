@@ -34,6 +34,8 @@ CHANGES: list[tuple[str, str, dict[str, object] | None]] = [
     ("POST", "announcements", {"text": "Hello.", "ends_at": 2e9}),
     ("DELETE", "announcements/a-1", None),
     ("POST", "people/admin/password", None),
+    ("POST", "people/admin/link", None),
+    ("POST", "people/import", {"table": "name\nzoe\n"}),
     ("DELETE", "people/admin", None),
     ("PUT", "pool/local/drain", {}),
     ("DELETE", "pool/local/drain", None),
@@ -42,11 +44,11 @@ CHANGES: list[tuple[str, str, dict[str, object] | None]] = [
 ]
 PAGES = [
     *("admin", "admin/live", "admin/people", "admin/person/admin"),
-    *("admin/announcements", "admin/pool", "admin/pool/live", "admin/audit"),
+    *("admin/announcements", "admin/people/import", "admin/pool", "admin/pool/live", "admin/audit"),
 ]
 FORMS = [
     *("admin/groups", "admin/groups/remove", "admin/people", "admin/person/admin", "admin/pool"),
-    "admin/announcements",
+    *("admin/announcements", "admin/people/import"),
 ]
 
 
