@@ -56,6 +56,7 @@ def submit(
     inputs: Iterable[str | Path] = (),
     upload: bool = False,
     workdir: str | None = None,
+    continuation: str = "",
     site: str | None = None,
 ) -> Job:
     """Run a notebook or a Python script as a job; it continues when this kernel ends.
@@ -87,6 +88,7 @@ def submit(
         inputs: files that are copied into the job's working folder.
         upload: upload the notebook's folder, without what ``.carrelignore`` lists.
         workdir: working folder of the job, below your home there.
+        continuation: name of a state that this session has saved; *Continue as a job* uses it.
         site: another site than the default one.
 
     Raises:
@@ -101,6 +103,8 @@ def submit(
         "internet": internet,
         "output": output,
     }
+    if continuation:
+        what["continuation"] = continuation
     place = _working_folder(path.parent, inputs, site, upload=upload, workdir=workdir, needed=False)
     limits = _limits(devices, model, span=time, memory=memory, retries=retries, labels=labels)
     limits |= {"priority": priority, "preemptible": preemptible, "deadline": deadline}

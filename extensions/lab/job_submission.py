@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
+from ...hub.attempts.snapshots import continuation_folder
 from ...hub.client import job_builder
 from ...hub.messages.units import devices as devices_text
 from ...hub.messages.units import duration
-from ...hub.schemas import GroupOut, Out, RequestOut, parsers
+from ...hub.schemas import GroupOut, In, Out, RequestOut, parsers
+from ...hub.schemas.requests import SAVED_STATE
 from .. import job
 from .session_place import PathIn, SessionPlace
 
@@ -55,6 +59,7 @@ class NotebookJobIn(PathIn):
     Attributes:
         parameters: entries by name.
         continues: label it with this session.
+        state: name of the saved state from which it goes on; empty for the first cell.
     """
 
     group: Annotated[str, Field(max_length=64)]
@@ -63,6 +68,13 @@ class NotebookJobIn(PathIn):
     time: Annotated[str, Field(max_length=100)]
     parameters: Annotated[dict[str, str], Field(default_factory=dict)]
     continues: bool = False
+    state: Annotated[str, Field(pattern=SAVED_STATE)] = ""
+
+
+class StateIn(In):
+    """A saved state whose job was not submitted."""
+
+    name: Annotated[str, Field(pattern=SAVED_STATE, min_length=1)]
 
 
 class SubmittedOut(Out):
@@ -114,7 +126,7 @@ def _limits(group: GroupOut) -> str:
 
 
 def submit(place: SessionPlace, body: NotebookJobIn) -> SubmittedOut:
-    """Submit a saved notebook, from its first cell and in the image of the session.
+    """Submit a saved notebook, in the image of the session.
 
     Raises:
         CarrelError: an entry is invalid, with its field, or the service refuses the job.
@@ -138,5 +150,11 @@ def submit(place: SessionPlace, body: NotebookJobIn) -> SubmittedOut:
         group=body.group or session.group,
         image=session.image,
         labels={CONTINUES: session.id} if body.continues else None,
+        continuation=body.state,
     )
     return SubmittedOut(id=made.id, notes=made.request.notes)
+
+
+def discard_state(place: SessionPlace, body: StateIn) -> None:
+    """Delete a saved state that no job will use."""
+    shutil.rmtree(continuation_folder(Path.home(), body.name), ignore_errors=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from jupyter_server.base.handlers import APIHandler
 from jupyter_server.utils import url_path_join
@@ -24,6 +24,7 @@ from ...hub.messages.validation import invalid_body
 from ...hub.schemas import In
 from ..environment import PANEL_PATH
 from . import coursework, desk_summary, job_output, job_submission
+from .notebook_state import ConnectedKernel, NotebookStateOut, save_state
 from .session_place import NothingIn, PathIn, SessionPlace
 
 Operation = Callable[[SessionPlace, Any], BaseModel | None]
@@ -40,15 +41,18 @@ class PanelOperation:
 class _PanelHandler(APIHandler):
     def initialize(self, operation: PanelOperation, place: SessionPlace) -> None:
         self.operation = operation
+        self.body = operation.body
         self.place = place
+
+    async def perform(self, body: Any) -> BaseModel | None:
+        return await asyncio.to_thread(self.operation.run, self.place, body)
 
     async def answer(self, given: object) -> None:
         self.set_header("Cache-Control", "no-store")
         try:
-            body = self.operation.body.model_validate(given)
-            found = await asyncio.to_thread(self.operation.run, self.place, body)
+            found = await self.perform(self.body.model_validate(given))
         except ValidationError as error:
-            self._refuse(invalid_body(error, self.operation.body))
+            self._refuse(invalid_body(error, self.body))
         except CarrelError as error:
             self._refuse(error)
         else:
@@ -82,6 +86,26 @@ class PanelActionHandler(_PanelHandler):
         await self.answer(self.get_json_body() or {})
 
 
+class NotebookStateHandler(PanelActionHandler):
+    """Saves the state of a notebook for a job; it runs in the event loop of the kernels."""
+
+    def initialize(self, place: SessionPlace) -> None:  # type: ignore[override]  # by the route
+        self.body = PathIn
+        self.place = place
+
+    async def perform(self, body: PathIn) -> NotebookStateOut:
+        notebook = self.place.notebook(body.path)
+        return await save_state(notebook, await self._kernel_of(body.path), Path.home())
+
+    async def _kernel_of(self, path: str) -> ConnectedKernel | None:
+        """Return the kernel of the notebook at a path."""
+        for session in await self.session_manager.list_sessions():  # type: ignore[no-untyped-call]
+            if session["path"] == path and session["kernel"] is not None:
+                kernel = self.kernel_manager.get_kernel(session["kernel"]["id"])
+                return cast("ConnectedKernel", kernel)
+        return None
+
+
 READS = {
     "desk": PanelOperation(desk_summary.summary, NothingIn),
     "courses": PanelOperation(coursework.overview, NothingIn),
@@ -93,6 +117,7 @@ ACTIONS = {
     "extend": PanelOperation(desk_summary.extend, desk_summary.ExtensionOfSessionIn),
     "stop": PanelOperation(desk_summary.stop, NothingIn),
     "submit": PanelOperation(job_submission.submit, job_submission.NotebookJobIn),
+    "discard-state": PanelOperation(job_submission.discard_state, job_submission.StateIn),
     "fetch": PanelOperation(coursework.fetch, coursework.FetchIn),
     "check": PanelOperation(coursework.check, PathIn),
     "hand-in": PanelOperation(coursework.hand_in, coursework.HandInIn),
@@ -105,6 +130,7 @@ def panel_routes(
 ) -> Iterator[tuple[str, type[APIHandler], dict[str, object]]]:
     """Yield the paths, handlers and arguments of all operations."""
     place = SessionPlace(root=root, request_id=request_id)
+    yield url_path_join(PANEL_PATH, "save-state"), NotebookStateHandler, {"place": place}
     for handler, operations in ((PanelReadHandler, READS), (PanelActionHandler, ACTIONS)):
         for name, operation in operations.items():
             path = url_path_join(PANEL_PATH, name)

@@ -130,6 +130,11 @@ def hand_over(snapshot: VariableSnapshot, folder: Path) -> None:
         draft.replace(folder / target)
 
 
+def continuation_folder(home: Path, name: str) -> Path:
+    """Return the folder in a home in which a session saves the state of a notebook for a job."""
+    return home / ".local" / "share" / "carrel" / "continuations" / name
+
+
 def delete(folder: Path) -> None:
     """Delete the snapshots of an attempt, its own and the one that it was resumed from."""
     for pattern in ("snapshot*", "resumed.*"):

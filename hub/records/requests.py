@@ -83,6 +83,8 @@ class JobSpec:
             restrict this.
         notes: what was repaired in the notebook when it was submitted, one sentence each.
         resumes: id of the ended job that this one goes on with; empty otherwise.
+        continuation: name of the state that a session has saved for this job in its owner's home;
+            empty otherwise.
         from_cell: number of the first code cell that it executes; 0: the one after the last cell
             whose variables were saved.
     """
@@ -100,6 +102,7 @@ class JobSpec:
     notes: tuple[str, ...] = ()
     resumes: str = ""
     from_cell: int = 0
+    continuation: str = ""
 
     def as_json(self) -> dict[str, Json]:
         """Return every field by its name, as JSON: the form in the database and in files."""

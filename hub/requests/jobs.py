@@ -88,6 +88,8 @@ def same_job(record: RequestRecord, files: Files) -> JobIn:
     return JobIn.model_validate(
         {
             **job_fields.body_fields(job),
+            # An attempt takes the state that a session has saved.
+            "continuation": job.continuation if record.lease is None else "",
             "group": record.group,
             "devices": record.devices,
             "model": record.model,

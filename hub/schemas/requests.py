@@ -9,6 +9,9 @@ from pydantic import AfterValidator, Field, JsonValue
 from .base import LARGEST, LONGEST, MODEL_LENGTH, Devices, FiniteJson, In, Moment, Out
 from .pool import DeviceOut
 
+SAVED_STATE = r"^([0-9a-f]{32})?$"
+"""Names of the states of notebooks that sessions save for jobs."""
+
 
 class WaitOut(Out):
     """Position in the queue, reason, and expected start.
@@ -306,6 +309,13 @@ class JobIn(In):
         str, Field(max_length=255, description="File name of the output notebook.")
     ] = ""
     labels: dict[str, str] = {}
+    continuation: Annotated[
+        str,
+        Field(
+            pattern=SAVED_STATE,
+            description="Name of the state that a session has saved in the home for this job.",
+        ),
+    ] = ""
     idempotency_key: Annotated[str, Field(max_length=128)] = ""
 
 

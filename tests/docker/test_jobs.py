@@ -43,7 +43,7 @@ def test_a_failed_notebook_goes_on_in_a_new_container(site: Site) -> None:
     snapshots.hand_over(saved, again.folder)
     site.backend.start(again)
     eventually(lambda: "42\n" in site.log(again))
-    assert "the job goes on after 1 cells of an earlier one" in site.log(again)
+    assert "the job goes on after 1 cell of an earlier execution" in site.log(again)
 
 
 def test_a_job_without_the_internet_still_reports_to_the_service(site: Site) -> None:

@@ -12,7 +12,6 @@ import json
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from queue import Empty
 from types import ModuleType
 from typing import Any
@@ -26,6 +25,8 @@ from papermill.engines import NBClientEngine, NotebookExecutionManager, papermil
 from papermill.execute import remove_error_markers
 from papermill.log import logger
 
+from ....hub.attempts import snapshot_side
+from ....hub.attempts.kernel_code import installation
 from ....hub.attempts.notebook_format import code_cell_numbers
 from ....hub.attempts.snapshots import WRITING
 from ....hub.records.json_value import Json
@@ -34,10 +35,10 @@ from ..attempt.outcome_messages import AttemptOutcome, plain
 from ..attempt.outputs import CellOutputs, bounded_bundle
 from ..attempt.progress import step_of_bar
 from ..attempt.text import left_out, storable, utf8_size
-from ..kernels import kernel_side, snapshot_side
+from ..kernels import kernel_side
 from ..kernels.start import START_TIMEOUT_SECONDS, KernelStart
 from .output_file import NotebookFile
-from .resume import resume_point
+from .resume import ResumePoint, adopt_continuation, resume_point
 from .state import NotebookState
 
 ENGINE = "carrel-runner"
@@ -258,7 +259,10 @@ class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc
         """Load what an earlier attempt has saved; return the index of the first cell to execute."""
         attempt, manager = self.nb_man.attempt, self.nb_man
         self._install(snapshot_side, str(attempt.folder))
-        point = resume_point(attempt.folder, self.nb, manager.numbers, attempt.order.job.from_cell)
+        point: ResumePoint | str = adopt_continuation(attempt.order, attempt.folder)
+        point = point or resume_point(
+            attempt.folder, self.nb, manager.numbers, attempt.order.job.from_cell
+        )
         if not isinstance(point, str):
             problem = run_sync(self._load)(str(point.pickle))
             point = f"the saved variables cannot be loaded: {problem}" if problem else point
@@ -274,7 +278,9 @@ class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc
             known = index < len(point.before.cells)
             found = point.before.cells[index] if known else None
             manager.cell_resumed(cell, index, found)
-        attempt.log.write(f"carrel: the job goes on after {manager.done} cells of an earlier one\n")
+        attempt.log.write(
+            f"carrel: the job goes on after {_cells(manager.done)} of an earlier execution\n"
+        )
         for name, reason in point.left_out.items():
             attempt.log.write(f"carrel: {name} could not be saved: {reason}\n")
         left_out: dict[str, Json] = dict(point.left_out)
@@ -344,14 +350,7 @@ class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc
         """Execute a module in the kernel and call its ``install``, without waiting for a reply."""
         if not getattr(self.km, "ipykernel", False):
             return
-        source = Path(str(module.__file__)).read_text(encoding="utf-8")
-        given = ", ".join(map(repr, arguments))
-        # In its own namespace, so that the notebook's stays unchanged.
-        code = (
-            f"exec(compile({source!r}, '<carrel>', 'exec'), "
-            "(carrel_ := {'__name__': 'carrel_kernelside', 'get_ipython': get_ipython}))\n"
-            f"carrel_['install']({given})\ndel carrel_"
-        )
+        code = installation(module, *arguments)
         assert self.kc is not None
         self.kc.execute(code, silent=True, store_history=False, allow_stdin=False)
 
@@ -458,6 +457,10 @@ def _cause(raised: CellExecutionError, cell: NotebookNode) -> CellExecutionError
         return raised
     last = shown[-1]
     return CellExecutionError("\n".join(last.traceback), str(last.ename), str(last.evalue))
+
+
+def _cells(number: int) -> str:
+    return f"{number} cell{'' if number == 1 else 's'}"
 
 
 def _failure(raised: CellExecutionError) -> Mapping[str, Json]:

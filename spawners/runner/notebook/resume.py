@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,15 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode, ValidationError
 
-from ....hub.attempts.snapshots import RESUMED_OUTPUT, RESUMED_PICKLE, VariableSnapshot, find
+from ....hub.attempts.snapshots import (
+    RESUMED_OUTPUT,
+    RESUMED_PICKLE,
+    VariableSnapshot,
+    continuation_folder,
+    find,
+    hand_over,
+)
+from ....hub.attempts.spec import AttemptSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +35,26 @@ class ResumePoint:
     pickle: Path
     before: NotebookNode
     left_out: dict[str, str]
+
+
+def adopt_continuation(order: AttemptSpec, folder: Path) -> str:
+    """Move the state that a session has saved for this job into the attempt's folder.
+
+    Returns:
+        why the job does not go on from it, or nothing.
+    """
+    if not order.job.continuation or find(folder) is not None:
+        return ""
+    saved = continuation_folder(Path(order.home), order.job.continuation)
+    snapshot = find(saved)
+    if snapshot is None:
+        return "the variables that the session saved are missing"
+    try:
+        hand_over(snapshot, folder)
+    except OSError as error:
+        return f"the variables that the session saved cannot be read: {error}"
+    shutil.rmtree(saved, ignore_errors=True)
+    return ""
 
 
 def resume_point(

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from carrel.extensions import job
 from carrel.extensions.lab import job_submission, session_place
@@ -106,6 +107,7 @@ def test_only_changed_parameters_are_sent_and_the_image_is_that_of_the_session(
                 "group": "cs101",
                 "image": "torch@sha256:1",
                 "labels": None,
+                "continuation": "",
             },
         )
     ]
@@ -114,10 +116,14 @@ def test_only_changed_parameters_are_sent_and_the_image_is_that_of_the_session(
 def test_a_job_that_continues_the_session_names_it(
     place: SessionPlace, submitted: Submitted
 ) -> None:
-    job_submission.submit(place, order(continues=True, model="NVIDIA H200"))
+    state = "0123456789abcdef" * 2
+    job_submission.submit(place, order(continues=True, model="NVIDIA H200", state=state))
     ((_, parameters, fields),) = submitted.calls
     assert parameters == {}
     assert fields["labels"] == {"continues": "s-1"}
+    assert fields["continuation"] == state
+    with pytest.raises(ValidationError):
+        order(state="../elsewhere")
     assert fields["model"] == "NVIDIA H200"
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from pydantic import ValidationError
 
 from carrel.hub.errors import Conflict, Forbidden, InvalidInput, NotFound
 from carrel.hub.records.requests import Cause, CauseCode
@@ -15,6 +16,7 @@ from carrel.hub.requests.resumption import Resumption
 from carrel.hub.runtime.context import Context
 from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.states import State
+from carrel.hub.schemas import JobIn
 from carrel.hub.schemas.resume import ResumeIn
 from carrel.hub.transitions import lifecycle
 from carrel.spawners.fake import FakeBackend
@@ -132,6 +134,21 @@ def test_what_cannot_be_resumed_is_refused(context: Context) -> None:
     program = JobService(context).submit(STUDENT1, command())
     with pytest.raises(Conflict, match="has not ended"):
         resume(STUDENT1, program.id, ResumeIn())
+
+
+def test_the_state_of_a_session_is_taken_by_the_first_attempt(context: Context) -> None:
+    state = "0123456789abcdef" * 2
+    made = JobService(context).submit(STUDENT1, job(continuation=state, devices=0))
+    stored = context.store.request(made.id).job
+    assert stored is not None
+    assert stored.continuation == state
+    assert JobService(context).same_job(STUDENT1, made.id).continuation == state
+    start = Start(request_id=made.id, devices=())
+    context.store.grant([start], now=context.clock(), lease_seconds=30.0)
+    assert JobService(context).same_job(STUDENT1, made.id).continuation == ""
+    for name in ("../x", "0" * 31, state.upper()):
+        with pytest.raises(ValidationError):
+            JobIn(group="cs101", continuation=name)
 
 
 def test_a_command_starts_again_and_finds_its_checkpoint(context: Context) -> None:

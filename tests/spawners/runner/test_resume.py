@@ -153,7 +153,7 @@ def test_a_failed_cell_is_corrected_and_executed_with_the_saved_variables(desk: 
     assert run(desk, again) == 0
     assert result(again) == "loaded\n45\nend 10\n"
     log = (again.folder / "log.txt").read_text()
-    assert "the job goes on after 1 cells of an earlier one" in log
+    assert "the job goes on after 1 cell of an earlier execution" in log
     assert "loaded" not in log
 
 

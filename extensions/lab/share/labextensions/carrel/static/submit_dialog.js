@@ -71,14 +71,41 @@ const formOf = ({ widgets: { Widget } }, form, values, problem, text) => {
   return widget;
 };
 
+const FIRST_CELL = "The job runs the saved notebook from its first cell, also when this session has ended.";
+const LEFT_OUT_SHOWN = 8;
+
+// Where a job goes on from the saved state of a notebook, as sentences.
+const stateText = ({ name, start, cells, left_out: leftOut, problem }) => {
+  const image = "It gets the image of this session.";
+  if (!name) return `The job runs the saved notebook from its first cell: ${problem}. ${image}`;
+  const where =
+    start > cells
+      ? "All cells have been executed: the job executes none."
+      : `The job goes on from cell ${start} of ${cells} with the variables of this session.`;
+  const all = Object.entries(leftOut).map(([variable, reason]) => `${variable} (${reason})`);
+  const shown = all.slice(0, LEFT_OUT_SHOWN);
+  if (all.length > shown.length) shown.push(`and ${all.length - shown.length} more`);
+  const missing = all.length ? ` Not carried over, because they cannot be saved: ${shown.join(", ")}.` : "";
+  return `${where}${missing} ${image}`;
+};
+
+// Save the variables of the notebook's kernel.
+const saveState = async ({ Notification }, site, path) => {
+  const waiting = Notification.emit("The variables of the notebook are being saved …", "in-progress", { autoClose: false });
+  try {
+    return await site.act("save-state", { path });
+  } finally {
+    Notification.dismiss(waiting);
+  }
+};
+
 // Ask until the job is submitted or the user gives up; returns the new job, or null.
 export const submitInDialog = async (libraries, site, path, continues) => {
   const { Dialog, showDialog } = libraries.apputils;
   const form = await site.read("job-form", { path });
   const name = path.split("/").pop();
-  const text = continues
-    ? "The job runs the saved notebook from its first cell, with the image of this session. Variables of this session are not carried over."
-    : "The job runs the saved notebook from its first cell, also when this session has ended.";
+  const state = continues ? await saveState(libraries.apputils, site, path) : { name: "" };
+  const text = continues ? stateText(state) : FIRST_CELL;
   let values = {
     group: form.group,
     devices: String(form.session_devices),
@@ -95,10 +122,13 @@ export const submitInDialog = async (libraries, site, path, continues) => {
       buttons: [Dialog.cancelButton(), Dialog.okButton({ label: "Submit the job" })],
       focusNodeSelector: `#carrel-form-${CSS.escape(focus)}`,
     });
-    if (!answer.button.accept) return null;
+    if (!answer.button.accept) {
+      if (state.name) await site.act("discard-state", { name: state.name });
+      return null;
+    }
     values = answer.value;
     try {
-      return await site.act("submit", { ...values, path, continues, model: values.model || null });
+      return await site.act("submit", { ...values, path, continues, state: state.name, model: values.model || null });
     } catch (error) {
       problem = error.message;
       focus = FIELDS[error.field] || error.field || "devices";

@@ -1,7 +1,8 @@
 """Save the variables of a Python kernel after a cell, and load them; runs inside the kernel.
 
-The runner reads this file as text and executes it in the kernel, as ``kernel_side``: it needs only
-the standard library. With cloudpickle, functions and classes of the notebook are saved as well.
+The runner of a job, and the server of a session, read this file as text and execute it in the
+kernel (``kernel_code``): it needs only the standard library. With cloudpickle, functions and
+classes of the notebook are saved as well.
 
 A fork of the kernel writes the snapshot, so that the next cell does not wait. It is two files: the
 pickle, and ``snapshot.json``, which names it and is replaced last, so that a snapshot is always
@@ -11,6 +12,7 @@ complete.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib
 import io
 import json
@@ -54,14 +56,15 @@ class Snapshots:
 
     Attributes:
         folder: where snapshots are written.
+        start: the working folder at the start of a job; the present one is saved relative to it.
         limit: the most bytes of one.
     """
 
-    def __init__(self, shell: Any, folder: str, limit: int = LIMIT) -> None:
+    def __init__(self, shell: Any, folder: str, start: str = "", limit: int = LIMIT) -> None:
         self._shell = shell
         self.folder = folder
         self.limit = limit
-        self._start = os.getcwd()
+        self._start = start or os.getcwd()
         self._child = 0
         self._unsaved = 0.0
 
@@ -74,8 +77,13 @@ class Snapshots:
             seconds: how long the cell took.
         """
         self._unsaved += seconds
-        if self._unsaved < UNSAVED_SECONDS or self._is_writing() or _device_is_open():
-            return
+        if self._unsaved >= UNSAVED_SECONDS and not self.is_writing():
+            self.begin(index, number)
+
+    def begin(self, index: int, number: int) -> str:
+        """Let a fork save the variables; return why not as a sentence, or nothing."""
+        if _device_is_open():
+            return "the kernel uses a GPU, whose memory cannot be saved"
         self._unsaved = 0.0
         part = os.path.join(self.folder, "snapshot.part")
         random = _random_states()  # a fork seeds its generator anew
@@ -84,11 +92,11 @@ class Snapshots:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 self._child = os.fork()
-        except OSError:
-            return
+        except OSError as error:
+            return str(error)
         if self._child:
             file.close()
-            return
+            return ""
         status = 1
         try:
             # Signals to the kernel's group stop its cell, not this.
@@ -106,8 +114,13 @@ class Snapshots:
         """Save the variables before the kernel is ended; return when the snapshot is complete."""
         self._wait()
         if self._unsaved:
-            self.take(index, number, UNSAVED_SECONDS)
+            self.begin(index, number)
             self._wait()
+
+    def executed(self) -> str:
+        """Return a digest of each executed cell by its execution count, as JSON."""
+        sources = self._shell.history_manager.input_hist_raw
+        return json.dumps({n: digest(source) for n, source in enumerate(sources) if n})
 
     def load(self, path: str) -> str:
         """Load a pickle; return the problem as a sentence, or nothing."""
@@ -131,7 +144,8 @@ class Snapshots:
                 os.waitpid(self._child, 0)
             self._child = 0
 
-    def _is_writing(self) -> bool:
+    def is_writing(self) -> bool:
+        """Whether a fork still writes a snapshot."""
         if self._child:
             try:
                 if os.waitpid(self._child, os.WNOHANG) == (0, 0):
@@ -207,6 +221,11 @@ class Snapshots:
         pickler.dump(value)
 
 
+def digest(source: str) -> str:
+    """Return a digest of the source of a cell, as the kernel keeps it."""
+    return hashlib.sha256(source.rstrip("\n").encode("utf-8", "replace")).hexdigest()[:16]
+
+
 def _unpickled(file: Any, space: dict[str, Any]) -> Any:
     class Unpickler(pickle.Unpickler):
         def persistent_load(self, name: str) -> Any:
@@ -245,7 +264,9 @@ def _device_is_open() -> bool:
     return False
 
 
-def install(folder: str) -> None:
+def install(folder: str, start: str = "") -> None:
     with contextlib.suppress(AttributeError, KeyError):
         shell = globals()["get_ipython"]()
-        shell.kernel.carrel_snapshots = Snapshots(shell, folder)
+        if (before := getattr(shell.kernel, "carrel_snapshots", None)) is not None:
+            before.is_writing()  # collects a process that has ended
+        shell.kernel.carrel_snapshots = Snapshots(shell, folder, start)
