@@ -32,6 +32,20 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
         yield made
 
 
+@pytest.fixture
+def session(site: Installation) -> Iterator[str]:
+    """The id of a running session, which is stopped at the end."""
+    made = str(site.start_session(USER, devices=0)["id"])
+    site.wait_for(made, "running", user=USER)
+    yield made
+    stop(site, made)
+
+
+def stop(site: Installation, session: str) -> None:
+    site.api("DELETE", "/sessions/-", user=USER)
+    eventually(lambda: site.request(session, user=USER)["ended"], "the session ends")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobsTab:
     """The tab "Jobs" of JupyterLab, and the form that opens in it."""
@@ -85,6 +99,7 @@ def jobs(site: Installation) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.usefixtures("session")
 def test_a_notebook_is_run_as_a_job_and_its_result_is_opened(
     site: Installation, person: Person
 ) -> None:
@@ -93,9 +108,6 @@ def test_a_notebook_is_run_as_a_job_and_its_result_is_opened(
     slow = site.state / "slow.ipynb"
     write_notebook(slow, "import time\ntime.sleep(600)")
     busy = submit(site, slow, user=OTHER, devices=1)
-    site.start_session(USER, devices=0)
-    person.page.goto(f"{site.service}/wait/-")
-    person.page.wait_for_url(f"**/user/{USER}/lab**", timeout=SESSION_MS)
     tab = JobsTab.of(person)
     page = tab.page
 
@@ -129,10 +141,8 @@ def test_a_notebook_is_run_as_a_job_and_its_result_is_opened(
 
 
 def test_a_schedule_submits_its_job_while_the_session_is_stopped(
-    site: Installation, person: Person
+    site: Installation, session: str, person: Person
 ) -> None:
-    session = site.start_session(USER, devices=0)
-    site.wait_for(str(session["id"]), "running", user=USER)
     write_notebook(site.state / "homes" / USER / "report.ipynb", "print('every minute')")
     tab = JobsTab.of(person)
     page = tab.page
@@ -147,8 +157,7 @@ def test_a_schedule_submits_its_job_while_the_session_is_stopped(
     (schedule,) = site.api("GET", "/schedules", user=USER).json()["schedules"]
     assert schedule["cron"] == "* * * * *"
 
-    site.api("DELETE", "/sessions/-", user=USER)
-    eventually(lambda: site.request(str(session["id"]), user=USER)["ended"], "the session ends")
+    stop(site, session)
 
     def submitted() -> list[dict[str, Any]]:
         labels = {"schedule": schedule["id"]}
