@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 
 from ..promises import in_time
 from .browser import SESSION_MS, Person, take_picture
+from .lab_desk import LabDesk, assignment_is_released
 from .session_outputs import AWAY, PRINTS, Outputs
 from .support import Installation, eventually
 from .widget_pages import Notebook, save, shows, submit, write_notebook
@@ -252,3 +253,35 @@ def test_a_tab_that_was_closed_during_a_cell_shows_all_its_output_and_goes_on(
     outputs.come_back("long.ipynb").kernel_is("idle")
     expect(outputs.of(0)).to_have_text(f"{AWAY}at last\n")
     expect(outputs.unsaved).to_have_count(0)
+
+
+def test_a_student_works_checks_hands_in_and_submits_without_leaving_jupyterlab(
+    site: Installation, person: Person, home: Path
+) -> None:
+    assignment_is_released(site)
+    lab = LabDesk(person)
+    lab.open_assignment_from_the_desk("ps1")
+    expect(lab.status).to_contain_text("left")
+    lab.has_no_parts_for_teachers()
+    lab.write_into_first_cell("def answer(): return 42")
+    lab.toolbar("Check")
+    expect(lab.panel).to_contain_text("test-answer: passed", timeout=SESSION_MS)
+    lab.is_accessible()
+    person.picture("lab-panel")
+    lab.toolbar("Hand in")
+    expect(lab.notification("Handed in: submission 1 of ps1")).to_be_visible()
+    (receipt,) = site.api("GET", "/courses/cs101/assignments/ps1/submissions", user=USER).json()[
+        "receipts"
+    ]
+    assert receipt["standing"] == "on time"
+    assert "return 42" in (home / "ps1" / "ps1.ipynb").read_text()
+
+    write_notebook(home / "fails.ipynb", "1 / 0", "print(rate)", parameters="rate = 0.1")
+    Notebook.open(person, "lab/tree", "fails.ipynb")
+    job = lab.run_as_job(wrong={"rate": "fast"}, right={"rate": "0.5"})
+    ended = site.wait_for(job, "failed", user=USER)
+    assert ended["parameters"] == {"rate": 0.5}
+    lab.open_failed_cell(job, number=2)
+    expect(lab.notebook.locator(".jp-Cell.jp-mod-active")).to_contain_text("ZeroDivisionError")
+    assert "ZeroDivisionError" in (home / "fails-1.ipynb").read_text()
+    assert "ZeroDivisionError" not in (home / "fails.ipynb").read_text()

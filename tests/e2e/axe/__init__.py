@@ -19,9 +19,9 @@ from ...requirements import need
 
 _SEVERE = frozenset({"serious", "critical"})
 _SCRIPT = Path(sys.prefix) / "share" / "carrel" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
-_RUN = """async (rules) => {
+_RUN = """async ([rules, within]) => {
   const only = rules.length ? {runOnly: {type: "rule", values: rules}} : {};
-  const found = await axe.run(document, {resultTypes: ["violations"], ...only});
+  const found = await axe.run(within || document, {resultTypes: ["violations"], ...only});
   return found.violations.map((each) => ({
     rule: each.id, impact: each.impact, help: each.help,
     nodes: each.nodes.map((node) => ({
@@ -57,8 +57,12 @@ OF_COLOURS = ("color-contrast", "link-in-text-block")
 """The rules whose result depends on the theme."""
 
 
-def findings(page: Page, rules: Sequence[str] = ()) -> list[Finding]:
-    """Return all violations of the named rules, or of all rules, including minor ones."""
+def findings(page: Page, rules: Sequence[str] = (), *, within: str = "") -> list[Finding]:
+    """Return all violations of the named rules, or of all rules, including minor ones.
+
+    Args:
+        within: selector of a part of the page.
+    """
     need("browser", _SCRIPT.is_file(), "axe-core is missing (python -m tests.e2e.axe)")
     if not page.evaluate("() => 'axe' in window"):
         page.evaluate(_SCRIPT.read_text())
@@ -69,6 +73,6 @@ def findings(page: Page, rules: Sequence[str] = ()) -> list[Finding]:
             target=node["target"],
             summary=node["summary"],
         )
-        for each in page.evaluate(_RUN, list(rules))
+        for each in page.evaluate(_RUN, [list(rules), within])
         for node in each["nodes"]
     ]

@@ -1,14 +1,15 @@
 // The commands of Carrel, for menus, the command palette, the toolbar of notebooks and the panel.
 import { saveDocuments } from "./documents.js";
+import { openOutput } from "./job_output.js";
 import { opens } from "./site.js";
 import { submitInDialog } from "./submit_dialog.js";
 
-export const PANEL = "carrel-panel";
 export const COMMANDS = {
   submit: "carrel:submit-notebook",
   check: "carrel:check",
   handIn: "carrel:hand-in",
   fetch: "carrel:fetch-assignment",
+  output: "carrel:open-job-output",
   extend: "carrel:extend-session",
   stop: "carrel:stop-session",
   panel: "carrel:open-panel",
@@ -21,10 +22,10 @@ export const notebookChanged = (commands) => {
   for (const id of [COMMANDS.submit, COMMANDS.check, COMMANDS.handIn]) commands.notifyCommandChanged(id);
 };
 
-export const addCommands = (libraries, { site, desk, coursework, icon }, services) => {
+export const addCommands = (libraries, { site, desk, coursework }, services) => {
   const { apputils } = libraries;
   const { Dialog, InputDialog, Notification, showDialog } = apputils;
-  const { app, documents, tracker, browsers, labShell } = services;
+  const { app, documents, tracker, browsers, labShell, panel } = services;
   const { commands } = app;
   const running = new Set();
 
@@ -34,7 +35,7 @@ export const addCommands = (libraries, { site, desk, coursework, icon }, service
       describedBy: { args: { type: "object", properties: {} } },
       ...options,
       execute: async (args) => {
-        const key = JSON.stringify([id, args.path, args.assignment]);
+        const key = JSON.stringify([id, args.path, args.assignment, args.job]);
         if (running.has(key)) return;
         running.add(key);
         try {
@@ -83,6 +84,7 @@ export const addCommands = (libraries, { site, desk, coursework, icon }, service
       title: "Stop this session?",
       body: "Open documents are saved first. Running cells end, and variables are lost. Your files stay, and the devices are free for others.",
       buttons: [Dialog.cancelButton(), Dialog.warnButton({ label: "Stop the session" })],
+      defaultButton: 0,
     });
     if (!answer.button.accept) return;
     const { failed } = await saveDocuments(app, documents);
@@ -107,9 +109,28 @@ export const addCommands = (libraries, { site, desk, coursework, icon }, service
     return answer.button.accept ? assignments.find((each) => label(each) === answer.value) : null;
   };
 
+  const chooseJob = async () => {
+    const { jobs } = await site.read("desk");
+    const found = jobs.filter((each) => each.has_output);
+    if (!found.length) throw new Error("None of your newest jobs has an output notebook.");
+    const label = (each) => `${each.title} (${each.id}), ${each.state}`;
+    const answer = await InputDialog.getItem({
+      title: "Open the output of a job",
+      label: "It is copied into your home; no file is overwritten.",
+      items: found.map(label),
+      okLabel: "Open",
+    });
+    return answer.button.accept ? found.find((each) => label(each) === answer.value).id : "";
+  };
+
   const fetch = async (args) => {
     const found = args.assignment ? { course: args.course, name: args.assignment } : await choose();
     if (found) await coursework.fetch(found.course, found.name, Boolean(args.missing));
+  };
+
+  const open = async (args) => {
+    const found = args.job || (await chooseJob());
+    if (found) await openOutput(libraries, site, app, found, 0);
   };
 
   const onAssignment = (args, action) => {
@@ -122,7 +143,7 @@ export const addCommands = (libraries, { site, desk, coursework, icon }, service
   const ofAssignment = (args) => Boolean(args.path) || (current() !== null && coursework.mayBelong(current().localPath));
   // In a toolbar and a context menu, only where it is of use.
   const isVisible = (args) => !(args.toolbar || args.menu) || (current() !== null && coursework.belongs(current().localPath));
-  const openPanel = () => labShell && labShell.activateById(PANEL);
+  const openPanel = () => panel && labShell.activateById(panel.id);
 
   add(COMMANDS.submit, submit, {
     label: (args) => (args.toolbar ? "Run as job" : "Run Notebook as Job…"),
@@ -150,11 +171,18 @@ export const addCommands = (libraries, { site, desk, coursework, icon }, service
     isVisible,
   });
   add(COMMANDS.fetch, fetch, { label: "Fetch Assignment…", caption: "Copy an assignment into your home" });
+  add(COMMANDS.output, open, { label: "Open Output of Job…", caption: "Copy the executed notebook into your home" });
   add(COMMANDS.extend, extend, { label: "Extend Session by 30 Minutes" });
   add(COMMANDS.stop, stop, { label: "Stop Session…" });
-  add(COMMANDS.panel, openPanel, { label: "Carrel", caption: "Show your sessions, jobs and assignments", icon });
-  const open = (url) => () => void window.open(url, "_blank", "noopener");
-  add(COMMANDS.desk, open(site.page("hub/home")), { label: "My Desk" });
-  add(COMMANDS.help, open(site.servicePage("help/")), { label: "Carrel Help" });
+  add(COMMANDS.panel, openPanel, {
+    label: (args) => (args.isLauncher ? "Carrel" : "Show Carrel Panel"),
+    caption: "Show your sessions, jobs and assignments",
+    icon: panel ? panel.title.icon : undefined,
+    isVisible: () => Boolean(panel),
+  });
+  const page = (url) => () => void window.open(url, "_blank", "noopener");
+  add(COMMANDS.desk, page(site.page("hub/home")), { label: "My Desk" });
+  add(COMMANDS.help, page(site.servicePage("help/")), { label: "Carrel Help" });
   if (tracker) tracker.currentChanged.connect(() => notebookChanged(commands));
+  notebookChanged(commands); // toolbars were drawn before the commands existed
 };

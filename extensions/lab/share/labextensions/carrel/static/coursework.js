@@ -1,6 +1,6 @@
 // Fetch, check and hand in assignments.
 import { notebookChanged } from "./commands.js";
-import { isIn, saveDocuments } from "./documents.js";
+import { isIn, openDocument, saveDocuments } from "./documents.js";
 import { opens } from "./site.js";
 
 export class Coursework {
@@ -39,17 +39,13 @@ export class Coursework {
     return Boolean(this.known.get(path));
   }
 
-  async openPath(path) {
-    return this.app.commands.execute("docmanager:open", { path });
-  }
-
   // Fetch an assignment, or only if it is not here; open its first notebook.
   async fetch(course, assignment, missing = false) {
     const { Notification } = this.apputils;
     const fetched = await this.site.act("fetch", { course, assignment, missing });
     for (const note of fetched.notes) Notification.warning(note, { autoClose: false });
     if (fetched.notebook) {
-      await this.openPath(fetched.notebook);
+      await openDocument(this.app, fetched.notebook);
     } else {
       await this.app.commands.execute("filebrowser:go-to-path", { path: fetched.folder });
     }
@@ -69,14 +65,19 @@ export class Coursework {
     return found ? found.folder : path.split("/").slice(0, -1).join("/");
   }
 
+  // Start a check; its result comes in the panel and as a notification.
   async check(path) {
-    const { Notification } = this.apputils;
     if (!(await this.save(path, this.folderOf(path)))) return;
     const started = await this.site.act("check", { path });
     this.desk.refresh();
+    void this.tellResult(started);
+  }
+
+  async tellResult(started) {
     const check = await this.desk.followCheck(started);
+    if (!check) return;
     const type = check.passed ? "success" : "warning";
-    Notification.emit(`Check of ${check.assignment}: ${check.sentence}`, type, { autoClose: 10000 });
+    this.apputils.Notification.emit(`Check of ${check.assignment}: ${check.sentence}`, type, { autoClose: 10000 });
   }
 
   async handIn(path) {

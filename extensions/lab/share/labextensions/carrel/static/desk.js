@@ -1,14 +1,12 @@
 // The status item, the panel and the commands of Carrel.
 import { openAddress, readAddress } from "./address.js";
-import { addCommands, COMMANDS, PANEL } from "./commands.js";
+import { addCommands, COMMANDS } from "./commands.js";
 import { Coursework } from "./coursework.js";
 import { DeskState } from "./desk_state.js";
-import { deskPanel } from "./panel.js";
+import { panelContent } from "./panel.js";
 import { statusItem } from "./status_item.js";
 
 const HERE = import.meta.url;
-const ICON =
-  '<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16" viewBox="0 0 16 16"><path class="jp-icon3" fill="#616161" d="M1 2h2v7h10V2h2v12h-2v-3H3v3H1zm4 1h6v4H5z"/></svg>';
 
 const addStyle = () => {
   const link = document.createElement("link");
@@ -32,21 +30,14 @@ const addDeskLink = ({ widgets: { Widget } }, site, shell) => {
 };
 
 export const activateDesk = (libraries, site, services) => {
-  const { app, labShell, restorer, palette, launcher, statusBar } = services;
-  if (!libraries.coreutils.PageConfig.getOption("hubPrefix")) return;
+  const { app, panel, palette, launcher, statusBar } = services;
   const { Notification } = libraries.apputils;
-  const wanted = readAddress();
   addStyle();
   addDeskLink(libraries, site, app.shell);
-  const icon = new libraries.ui.LabIcon({ name: "carrel:desk", svgstr: ICON });
   const desk = new DeskState(libraries, site);
   const coursework = new Coursework(libraries, site, desk, services);
-  addCommands(libraries, { site, desk, coursework, icon }, services);
-  if (labShell) {
-    const panel = deskPanel(libraries, { site, desk, coursework, icon }, services);
-    labShell.add(panel, "left", { rank: 450 });
-    if (restorer) restorer.add(panel, PANEL);
-  }
+  addCommands(libraries, { site, desk, coursework }, services);
+  if (panel) panel.addWidget(panelContent(libraries, { site, desk, coursework }, services));
   if (statusBar) {
     statusBar.registerStatusItem("carrel:status", {
       item: statusItem(libraries, desk, () => app.commands.execute(COMMANDS.panel)),
@@ -57,11 +48,9 @@ export const activateDesk = (libraries, site, services) => {
   if (palette) {
     for (const command of Object.values(COMMANDS)) palette.addItem({ command, category: "Carrel" });
   }
-  if (launcher) launcher.add({ command: COMMANDS.panel, category: "Other", rank: 10 });
-  void app.restored.then(async () => {
-    await desk.start();
-    await openAddress(wanted, site, coursework, Notification).catch((error) => {
-      Notification.error(error.message, { autoClose: false });
-    });
+  if (launcher) launcher.add({ command: COMMANDS.panel, args: { isLauncher: true }, category: "Other", rank: 10 });
+  void desk.start();
+  openAddress(readAddress(services.address), libraries, site, app, coursework).catch((error) => {
+    Notification.error(error.message, { autoClose: false });
   });
 };

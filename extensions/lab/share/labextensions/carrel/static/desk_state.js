@@ -114,19 +114,27 @@ export class DeskState {
     }
   }
 
-  // Follow a check until it has ended; returns it.
+  // Follow a check until it has ended; returns it, or null if it is followed already or a newer
+  // one was started.
   async followCheck(check) {
     const { course, assignment, request } = check;
-    let now = check;
-    for (;;) {
-      this.checks.set(keyOf(course, assignment), now);
+    const key = keyOf(course, assignment);
+    const before = this.checks.get(key);
+    const set = (now) => {
+      this.checks.set(key, now);
       this.changed.emit();
-      if (now.ended) return now;
+    };
+    set(check);
+    if (before && before.request === request && !before.ended) return null;
+    while (!this.checks.get(key).ended) {
       await new Promise((done) => setTimeout(done, CHECK_MS));
-      // The server is away for a moment, or the page is hidden.
       if (document.hidden) continue;
-      const said = await this.site.read("last-check", { course, assignment }).catch(() => null);
-      if (said && said.check && said.check.request === request) now = said.check;
+      // The server may be away for a moment.
+      const said = await this.site.read("last-check", { course, assignment }).catch(() => ({}));
+      const isOurs = this.checks.get(key).request === request;
+      if (!isOurs || (said.check && said.check.request !== request)) return null;
+      if (said.check) set(said.check);
     }
+    return this.checks.get(key);
   }
 }

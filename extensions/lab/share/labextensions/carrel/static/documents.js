@@ -21,3 +21,6 @@ export const saveDocuments = async (app, documents, wanted = () => true) => {
 
 // Whether a path is in a folder, at any depth.
 export const isIn = (path, folder) => path === folder || path.startsWith(`${folder}/`);
+
+// Open a document by its path; returns its widget.
+export const openDocument = (app, path) => app.commands.execute("docmanager:open", { path });

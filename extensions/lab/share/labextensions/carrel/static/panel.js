@@ -1,21 +1,21 @@
-// The panel in the side bar: this session, other sessions, jobs and assignments.
-import { COMMANDS, PANEL } from "./commands.js";
+// The content of the panel in the side bar: this session, other sessions, jobs and assignments.
+import { COMMANDS } from "./commands.js";
 import { keyOf } from "./desk_state.js";
 import { left } from "./site.js";
 
-export const deskPanel = (libraries, { site, desk, coursework, icon }, { app, tracker }) => {
+export const panelContent = (libraries, { site, desk, coursework }, { app, tracker, panel }) => {
   const { ReactWidget, UseSignal } = libraries.ui;
   const { createElement: h } = libraries.react;
   const { commands } = app;
 
-  const button = (label, command, args = {}, more = {}) =>
-    h(
-      "button",
-      { type: "button", className: "jp-mod-styled carrel-button", onClick: () => void commands.execute(command, args), ...more },
-      label,
-    );
+  // `hidden` completes the text for screen readers, which read buttons without the row around them.
+  const hiddenText = (hidden) => hidden && h("span", { className: "carrel-hidden" }, ` ${hidden}`);
+  const button = (label, command, args = {}, hidden = "", disabled = false) => {
+    const onClick = () => void commands.execute(command, args);
+    return h("button", { type: "button", className: "jp-mod-styled carrel-button", disabled, onClick }, label, hiddenText(hidden));
+  };
   const link = (label, url, hidden = "") =>
-    h("a", { href: url, target: "_blank", rel: "noopener" }, label, hidden && h("span", { className: "carrel-hidden" }, hidden));
+    h("a", { href: url, target: "_blank", rel: "noopener" }, label, hiddenText(hidden));
   const section = (id, title, ...children) =>
     h("section", { "aria-labelledby": `carrel-${id}`, key: id }, h("h2", { id: `carrel-${id}` }, title), ...children);
   const note = (text, key) => h("p", { className: "carrel-note", key }, text);
@@ -35,7 +35,7 @@ export const deskPanel = (libraries, { site, desk, coursework, icon }, { app, tr
         "div",
         { className: "carrel-actions" },
         button("Extend 30 min", COMMANDS.extend),
-        button("Stop…", COMMANDS.stop, {}, { "aria-label": "Stop this session" }),
+        button("Stop…", COMMANDS.stop),
       ),
       problem("requests"),
     );
@@ -58,8 +58,10 @@ export const deskPanel = (libraries, { site, desk, coursework, icon }, { app, tr
     h(
       "li",
       { key: each.id },
-      h("p", null, link(each.title, site.requestPage(each.id), ` (${each.id})`)),
+      h("p", null, link(each.title, site.requestPage(each.id), each.id)),
       note(each.sentence),
+      each.has_output &&
+        h("div", { className: "carrel-actions" }, button("Open output", COMMANDS.output, { job: each.id }, `of ${each.id}`)),
     );
 
   const jobs = () => {
@@ -68,7 +70,7 @@ export const deskPanel = (libraries, { site, desk, coursework, icon }, { app, tr
     return section(
       "jobs",
       "Jobs",
-      h("div", { className: "carrel-actions" }, button("Run this notebook as a job…", COMMANDS.submit, {}, { disabled: !isOpen })),
+      h("div", { className: "carrel-actions" }, button("Run this notebook as a job…", COMMANDS.submit, {}, "", !isOpen)),
       !isOpen && note("Open a notebook to submit it."),
       found.length ? h("ul", null, found.map(job)) : note("You have no jobs."),
     );
@@ -95,29 +97,29 @@ export const deskPanel = (libraries, { site, desk, coursework, icon }, { app, tr
   };
 
   const due = (each) => {
-    if (each.due === null) return "never due";
+    if (each.due === null) return "";
     const date = new Date(each.due * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
     const seconds = desk.until(each.due);
-    return seconds > 0 && seconds < 2 * 86400 ? `due ${date} (in ${left(seconds)})` : `due ${date}`;
+    return seconds > 0 && seconds < 2 * 86400 ? `Due ${date} (in ${left(seconds)}). ` : `Due ${date}. `;
   };
 
   const assignment = (each) => {
     const { course, name, folder } = each;
-    const named = (verb) => ({ "aria-label": `${verb} ${name} of ${course}` });
+    const which = `${name} of ${course}`;
     const check = desk.checks.get(keyOf(course, name));
     return h(
       "li",
       { key: keyOf(course, name) },
       h("p", null, link(name, coursework.page(course, name)), ` · ${course} · ${each.state}`, each.points && ` · ${each.points}`),
-      note(`${due(each)}. ${each.receipt ? each.receipt.sentence : each.sentence}`),
+      note(due(each) + (each.receipt ? each.receipt.sentence : each.sentence)),
       h(
         "div",
         { className: "carrel-actions" },
-        folder && button("Open", COMMANDS.fetch, { course, assignment: name, missing: true }, named("Open")),
+        folder && button("Open", COMMANDS.fetch, { course, assignment: name, missing: true }, which),
         (!folder || each.newer) &&
-          button(folder ? "Fetch the newer version" : "Fetch", COMMANDS.fetch, { course, assignment: name }, named("Fetch")),
-        folder && button("Check", COMMANDS.check, { path: folder }, named("Check")),
-        folder && button("Hand in", COMMANDS.handIn, { path: folder }, named("Hand in")),
+          button(folder ? "Fetch the newer version" : "Fetch", COMMANDS.fetch, { course, assignment: name }, which),
+        folder && button("Check", COMMANDS.check, { path: folder }, which),
+        folder && button("Hand in", COMMANDS.handIn, { path: folder }, which),
       ),
       check && result(check),
     );
@@ -154,18 +156,11 @@ export const deskPanel = (libraries, { site, desk, coursework, icon }, { app, tr
       h("p", { className: "carrel-links" }, link("My desk", site.page("hub/home")), " · ", link("Help", site.servicePage("help/"))),
     );
 
-  const panel = ReactWidget.create(h(UseSignal, { signal: desk.changed }, draw));
-  panel.id = PANEL;
-  panel.addClass("carrel-panel");
-  panel.title.icon = icon;
-  panel.title.caption = "Carrel: sessions, jobs and assignments";
-  panel.node.setAttribute("role", "region");
-  panel.node.setAttribute("aria-label", "Carrel");
   desk.isShown = () => panel.isVisible;
   // What is shown first is read at once.
   new IntersectionObserver((entries) => {
     if (entries.some((entry) => entry.isIntersecting)) desk.refresh();
   }).observe(panel.node);
   if (tracker) tracker.currentChanged.connect(() => desk.changed.emit());
-  return panel;
+  return ReactWidget.create(h(UseSignal, { signal: desk.changed }, draw));
 };
