@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 
 import click
 
@@ -31,8 +32,8 @@ def login_command(
     """Sign in to a Carrel site on this computer, and make it the default one.
 
     URL is any address of the site in the browser. Carrel stores a token that can read your
-    requests and submit jobs for 90 days, but not your password. In a session you are already
-    signed in.
+    requests and submit jobs for 90 days (or less, if the site allows less), but not your
+    password. In a session you are already signed in.
 
     \b
     Examples:
@@ -50,9 +51,13 @@ def login_command(
     stored = CredentialsFile.of_current_user()
     stored.add(credentials)
     if as_json:
-        display.as_json({"url": credentials.url, "user": credentials.user})
-    else:
-        click.echo(f"Signed in to {credentials.url} as {credentials.user}.")
+        told = {"url": credentials.url, "user": credentials.user}
+        display.as_json(told | {"expires_at": credentials.expires_at})
+        return
+    click.echo(f"Signed in to {credentials.url} as {credentials.user}.")
+    if credentials.expires_at is not None:
+        ends = display.local_time(credentials.expires_at, time.time())
+        click.echo(f"The token on this computer ends on {ends}; then sign in again.")
 
 
 def _secret(label: str, *, from_stdin: bool) -> str:

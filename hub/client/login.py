@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import re
 import socket
-import time
+from datetime import datetime
+from http import HTTPStatus
 from urllib.parse import quote
 
 import httpx
@@ -20,6 +21,7 @@ from .transport.site_url import SiteUrl
 SCOPES = ("access:services!service=carrel", "custom:carrel:read", "custom:carrel:submit")
 """The scopes of the command line's token."""
 LIFETIME_SECONDS = 90 * 24 * 3600
+"""Of the token; a site may allow less."""
 
 _LOGIN_ERROR = re.compile(r'class="login_error"[^>]*>(.*?)</', re.DOTALL)
 
@@ -30,6 +32,7 @@ class _User(BaseModel):
 
 class _Token(BaseModel):
     token: str
+    expires_at: datetime | None = None
 
 
 class _HubError(BaseModel):
@@ -91,21 +94,18 @@ def _make_token(http: httpx.Client, site: SiteUrl) -> Credentials:
     headers = {"X-XSRFToken": http.cookies.get("_xsrf") or ""}
     user = _content(http.get(f"{site.hub}/api/user", headers=headers))
     name = _User.model_validate_json(user).name
-    response = http.post(
-        f"{site.hub}/api/users/{quote(name, safe='@')}/tokens",
-        headers=headers,
-        json={
-            "note": f"carrel command line on {socket.gethostname()}",
-            "expires_in": LIFETIME_SECONDS,
-            "scopes": list(SCOPES),
-        },
-    )
-    return Credentials(
-        url=site.base,
-        user=name,
-        token=_Token.model_validate_json(_content(response)).token,
-        expires_at=time.time() + LIFETIME_SECONDS,
-    )
+    path = f"{site.hub}/api/users/{quote(name, safe='@')}/tokens"
+    wanted = {
+        "note": f"carrel command line on {socket.gethostname()}",
+        "scopes": list(SCOPES),
+    }
+    response = http.post(path, headers=headers, json=wanted | {"expires_in": LIFETIME_SECONDS})
+    if response.status_code == HTTPStatus.BAD_REQUEST:
+        # The site allows less: without a time, the hub takes the longest that it allows.
+        response = http.post(path, headers=headers, json=wanted)
+    made = _Token.model_validate_json(_content(response))
+    ends = made.expires_at.timestamp() if made.expires_at else None
+    return Credentials(url=site.base, user=name, token=made.token, expires_at=ends)
 
 
 def _content(response: httpx.Response) -> bytes:

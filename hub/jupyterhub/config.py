@@ -63,6 +63,9 @@ c.JupyterHub.authenticator_class = "carrel"
 c.CarrelAuthenticator.database = str(state.accounts)
 c.CarrelAuthenticator.demo = settings.demo
 c.Authenticator.allow_all = True
+# Tokens of users, from the page, REST or `carrel login`: a forgotten one must not open an account
+# for years. A site may allow more, or with 0 any time.
+c.JupyterHub.token_expires_in_max_seconds = 90 * 86400
 
 # -- sessions: a spawn may wait in the queue for long, and its page shows at once --------------
 c.JupyterHub.spawner_class = f"carrel-{settings.engine}"

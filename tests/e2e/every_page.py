@@ -89,7 +89,7 @@ _SERVICE_PAGES = (
         (BUTTON, "Show"),
         at="/requests?whose=all&state=live",
     ),
-    _page("requests-none", "/requests", "newcomer", "No request matches", (BUTTON, "Show")),
+    _page("requests-none", "/requests", "newcomer", "You have no requests yet", (BUTTON, "Show")),
     _request("job-running", "running", "student1", "running", (BUTTON, "Cancel")),
     _request("job-queued", "queued", "student1", "queued", (BUTTON, "Cancel")),
     _request("job-failed", "broken", "student1", "ValueError", (BUTTON, "Run")),
@@ -324,7 +324,7 @@ _HUB_PAGES = (
         route="token.html",
         at="/hub/token",
         who="newcomer",
-        shows="Note",
+        shows="ends after 90 days at the latest",
         main=(BUTTON, "Request new API token"),
     ),
     Place(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from carrel.hub.client import login
+
+from .. import plain_http
 from ..hub.web.fakes import World
 from ..hub.web.reading import pages_and_parts
 from .axe import OF_COLOURS
@@ -109,6 +114,19 @@ def test_the_help_is_found_from_the_desk_searched_and_readable(
         expect(page.get_by_role("heading", name="Desk")).to_be_visible()
     page.goto("about:blank")
     assert [*wrong, *watch.complaints] == []
+
+
+def test_a_token_ends_after_90_days_at_the_latest(life: FilledSite) -> None:
+    site, latest = life.site, time.time() + 90 * 86400
+    by_password = login(site.url, "newcomer", site.passwords["newcomer"])
+    assert by_password.expires_at == pytest.approx(latest, abs=300)
+    hub = {"Authorization": f"token {site.secret('service_token')}"}
+    tokens = f"{site.hub_api}/users/newcomer/tokens"
+    unlimited = plain_http.post(tokens, headers=hub, json={}, timeout=60).json()
+    ends = datetime.fromisoformat(unlimited["expires_at"]).timestamp()
+    assert ends == pytest.approx(latest, abs=300)
+    longer = plain_http.post(tokens, headers=hub, json={"expires_in": 91 * 86400}, timeout=60)
+    assert longer.status_code == 400
 
 
 def _expected(place: Place, complaint: str) -> bool:
