@@ -19,7 +19,9 @@ MOST_SECONDS = 30
 
 @pytest.fixture(scope="module")
 def sandboxes() -> Iterator[SandboxEngine]:
-    engine = create(SandboxSettings(imports=("numpy", "sklearn.datasets")))
+    engine = create(
+        SandboxSettings(imports=("matplotlib.pyplot", "numpy", "pandas", "sklearn.datasets"))
+    )
     yield engine
     engine.close()
 
