@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
@@ -37,6 +38,7 @@ _TARGETS: Mapping[CauseCode, State] = MappingProxyType(
     }
 )
 """The state of a job by the cause that its runner reports, if it has not failed."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,5 +152,10 @@ def by_runner(data: Mapping[str, object], notice: StopNotice | None) -> tuple[St
     message = str(data.get("message", ""))
     if code is CauseCode.HALTED and notice is not None and notice.kind is NoticeKind.HALT:
         message = f"{complete_sentence(notice.message)} {message}"
-    cause = Cause(code=code, message=message, details=str(data.get("details", "")))
+    details = str(data.get("details", ""))
+    if code is CauseCode.LOST and details:
+        # A traceback of Carrel's own code: for the administrator, and not on the page of the job.
+        _log.error("%s\n%s", message, details)
+        details = ""
+    cause = Cause(code=code, message=message, details=details)
     return _TARGETS.get(code, State.FAILED), cause

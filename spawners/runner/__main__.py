@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import select
 import signal
@@ -10,6 +11,7 @@ import socket
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict
@@ -264,6 +266,15 @@ def leave(status: int) -> NoReturn:
     os._exit(status)
 
 
+def _quiet_libraries() -> None:
+    """Keep messages and warnings of the runner's own libraries out of the log of the job.
+
+    Those of the job's code come from its kernel, or its command, and stay.
+    """
+    logging.getLogger().addHandler(logging.NullHandler())
+    warnings.simplefilter("ignore")
+
+
 def _crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     traceback.print_exception(kind, error, trace)
     leave(EXIT_CRASHED)
@@ -272,6 +283,7 @@ def _crash(kind: type[BaseException], error: BaseException, trace: TracebackType
 def run_and_leave(arguments: list[str]) -> NoReturn:
     """Run in a process of its own, also one that a fork server has forked."""
     sys.excepthook = _crash
+    _quiet_libraries()
     leave(main(arguments))
 
 

@@ -232,7 +232,10 @@ def fenced() -> AttemptOutcome:
 
 
 def runner_failed(error: BaseException | None) -> AttemptOutcome:
-    """Return the outcome of a failure outside of the job: a full disk, or a bug in Carrel."""
+    """Return the outcome of a failure outside of the job: a full disk, or a bug in Carrel.
+
+    The details are for the log of the service; the owner of the job sees the message.
+    """
     lines = "".join(traceback.format_exception(error)) if error else ""
     return AttemptOutcome(
         code=CauseCode.LOST,

@@ -9,6 +9,7 @@ import pytest
 from carrel.hub.records.leases import LeaseRecord, LeaseState
 from carrel.hub.records.requests import CauseCode
 from carrel.hub.requests.surviving_end import surviving_end
+from carrel.hub.requests.termination import by_runner
 from carrel.hub.scheduling.model.states import State
 
 LEASE = LeaseRecord(
@@ -59,3 +60,15 @@ def test_a_failure_has_the_end_of_the_log_and_a_success_has_not() -> None:
     assert succeeded is not None
     assert failed[1].details == "the log"
     assert (succeeded[1].message, succeeded[1].details) == ("Ran 3 cells.", "")
+
+
+def test_a_traceback_of_carrels_own_code_is_in_the_log_of_the_service_only(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    trace = "Traceback (most recent call last):\n  File runner.py"
+    lost = {"code": "lost", "message": "the runner failed: KeyError: 'x'", "details": trace}
+    _, cause = by_runner(lost, None)
+    assert (cause.message, cause.details) == (lost["message"], "")
+    assert trace in caplog.text
+    _, cause = by_runner({**lost, "code": "cell_error"}, None)
+    assert cause.details == trace

@@ -14,6 +14,7 @@ import psutil
 import pytest
 from nbformat import NotebookNode
 
+from carrel.hub.attempts.spec import LOG
 from carrel.hub.errors import BackendFailed
 from carrel.hub.interfaces.backend import LaunchOrder, ProcessState
 from carrel.hub.interfaces.backend_settings import BackendSettings
@@ -137,6 +138,10 @@ def test_a_kernel_that_dies_is_reported_with_its_signal_and_no_cell_is_completed
     wait_for_end(desk, order, desk.backend.start(order))
     assert desk.service.ended["code"] == "kernel_died"
     assert desk.service.ended["message"] == "kernel died in cell 2 (signal 9, SIGKILL)"
+    # What the libraries of the runner say about it is not for the user.
+    assert (order.folder / LOG).read_text() == (
+        "1\nlast words\ncarrel: kernel died in cell 2 (signal 9, SIGKILL)\n"
+    )
     executed = output(order)
     assert statuses(executed) == ["completed", "failed", "pending"]
     assert (executed.metadata.carrel.outcome, executed.metadata.carrel.done) == ("kernel_died", 1)
