@@ -61,6 +61,11 @@ class Filter:
     cursor: str = ""
 
     @property
+    def is_default(self) -> bool:
+        """Whether all requests of the user match."""
+        return replace(self, cursor="") == Filter()
+
+    @property
     def pairs(self) -> list[tuple[str, str]]:
         """The filter without the cursor."""
         return [(name, value) for name in _FILTERS if (value := str(getattr(self, name)))]
