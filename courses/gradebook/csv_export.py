@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterable
 
+from ...hub.messages.units import harmless
 from ...hub.schemas.courses import MemberOut
 from ...hub.schemas.grading import GradeOut, GradesOut
 
@@ -41,12 +42,7 @@ def _graded_row(grade: GradeOut, cells: Iterable[tuple[str, str]]) -> _Row:
 
 def _identity(student: GradeOut | MemberOut) -> tuple[str, str, str]:
     return (
-        _harmless(student.person),
-        _harmless(student.full_name),
-        _harmless(student.section),
+        harmless(student.person),
+        harmless(student.full_name),
+        harmless(student.section),
     )
-
-
-def _harmless(text: str) -> str:
-    """Text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text[:1] in "=+-@\t\r" and text else text

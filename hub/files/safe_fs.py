@@ -19,7 +19,8 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A pipe that a job left there must not block the reader.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _SOMETHING_ELSE_IS_THERE = frozenset({errno.EEXIST, errno.ENOTDIR, errno.ELOOP})
-_DRAFT = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+"""For ``os.open``: a new file; what is there already is neither overwritten nor followed."""
 
 Owner: TypeAlias = tuple[int, int]
 """User and group id."""
@@ -67,7 +68,7 @@ def write_into(folder: Path, name: str, text: str, *, owner: Owner | None = None
     """
     with opened_folder(folder) as above:
         draft = f".{name}.{secrets.token_hex(8)}"
-        descriptor = os.open(draft, _DRAFT, 0o600, dir_fd=above)
+        descriptor = os.open(draft, NEW_FILE, 0o600, dir_fd=above)
         try:
             with os.fdopen(descriptor, "w") as file:
                 file.write(text)
@@ -91,16 +92,16 @@ def add_file(folder: Path, name: str, content: bytes) -> None:
         above = opened.enter_context(opened_folder(folder))
         try:
             for step in steps:
-                above = _added_folder(above, step)
+                above = added_folder(above, step)
                 opened.callback(os.close, above)
-            descriptor = os.open(last, _DRAFT, 0o600, dir_fd=above)
+            descriptor = os.open(last, NEW_FILE, 0o600, dir_fd=above)
         except OSError as error:
             if error.errno in _SOMETHING_ELSE_IS_THERE:
                 return  # Also for a link: nothing is written through it.
             raise
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-            _give_to_owner_of(above, descriptor)
+            give_to_owner_of(above, descriptor)
 
 
 def add_folder(folder: Path, name: str, *, mode: int = 0o700) -> None:
@@ -112,21 +113,21 @@ def add_folder(folder: Path, name: str, *, mode: int = 0o700) -> None:
             return
         with opened_below(above, name) as made:
             os.fchmod(made, mode)
-            _give_to_owner_of(above, made)
+            give_to_owner_of(above, made)
 
 
-def _added_folder(above: int, name: str) -> int:
+def added_folder(above: int, name: str) -> int:
     """Return a descriptor of the folder of that name, created if missing."""
     try:
         os.mkdir(name, 0o700, dir_fd=above)
     except FileExistsError:
         return os.open(name, FOLDER, dir_fd=above)
     descriptor = os.open(name, FOLDER, dir_fd=above)
-    _give_to_owner_of(above, descriptor)
+    give_to_owner_of(above, descriptor)
     return descriptor
 
 
-def _give_to_owner_of(above: int, descriptor: int) -> None:
+def give_to_owner_of(above: int, descriptor: int) -> None:
     if os.geteuid() == 0:
         about = os.fstat(above)
         os.fchown(descriptor, about.st_uid, about.st_gid)

@@ -230,6 +230,18 @@ class RequestChange:
     model: str | None = None
 
 
+class RequestOrder(StrEnum):
+    """The order of a list of requests; the newest first among equals."""
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+    LONGEST = "longest"
+    """By run time so far; requests that never started are last."""
+    SHORTEST = "shortest"
+    MOST_DEVICES = "most-devices"
+    FEWEST_DEVICES = "fewest-devices"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFilter:
     """A filter on requests: all given fields must match, None matches all.
@@ -237,7 +249,8 @@ class RequestFilter:
     Attributes:
         reader: only requests of this user, or of the groups in ``reader_groups``.
         labels: only requests with all of these labels.
-        before: only requests submitted before this one; none if it does not exist.
+        before: only requests that come after this one in the order; none if it does not exist.
+        now: the time up to which running requests have run, for an order by run time.
         text: only requests with this text in the id, session name, notebook name or command,
             ignoring case.
     """
@@ -255,6 +268,8 @@ class RequestFilter:
     text: str | None = None
     node: str | None = None
     """Only requests whose newest lease is on this node."""
+    order: RequestOrder = RequestOrder.NEWEST
+    now: float = 0.0
     limit: int = 200
 
 

@@ -11,7 +11,7 @@ from ..admission.request_factory import check_labels
 from ..errors import InvalidInput, NotFound
 from ..interfaces.store import Store
 from ..records.identity import Viewer
-from ..records.requests import RequestFilter, RequestRecord
+from ..records.requests import RequestFilter, RequestOrder, RequestRecord
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import State
 
@@ -29,7 +29,8 @@ class RequestQuery:
         text: a substring of the id, the session's name, the notebook's name or the command.
         owner: the owner by name; if None, ``mine`` selects the viewer's own requests.
         cursor: the id of the last request of the previous page.
-        brief: omit what a long list does not show: lease, charge, cause and warning.
+        order: a ``RequestOrder``.
+        brief: omit what a long list does not show: charge, warning and what is used.
     """
 
     kind: str | None = None
@@ -42,6 +43,7 @@ class RequestQuery:
     mine: bool = True
     limit: int = 200
     cursor: str = ""
+    order: str = RequestOrder.NEWEST
     brief: bool = False
 
 
@@ -51,8 +53,8 @@ class RequestPage:
     next: str
 
 
-def page(store: Store, viewer: Viewer, wanted: RequestQuery) -> RequestPage:
-    """Return one page, newest first, of the requests that the viewer may see.
+def page(store: Store, viewer: Viewer, wanted: RequestQuery, now: float) -> RequestPage:
+    """Return one page of the requests that the viewer may see.
 
     Raises:
         InvalidInput: the query has an invalid value.
@@ -76,6 +78,8 @@ def page(store: Store, viewer: Viewer, wanted: RequestQuery) -> RequestPage:
         node=wanted.node,
         text=wanted.text or None,
         before=_cursor(store, viewer, wanted.cursor) if wanted.cursor else None,
+        order=_member(RequestOrder, wanted.order, "order"),
+        now=now,
         limit=wanted.limit + 1,
     )
     found = store.requests(which)

@@ -72,11 +72,14 @@ class RequestPresenter:
         ]
 
     def brief(self, records: Sequence[RequestRecord], viewer: Viewer) -> list[RequestOut]:
-        """Return the bodies of a long list, without further queries."""
+        """Return the bodies of a long list, with one further query."""
+        leased = any(record.lease is not None for record in records)
+        devices = {each.id: each for each in self.store.devices()} if leased else {}
         return [
             serializers.brief_out(
                 record,
                 viewer=viewer,
+                devices=devices,
                 wait=self._wait_of(record),
                 progress=self.progress.of(record),
                 claim_by=claim_by(record, self.claim_seconds),

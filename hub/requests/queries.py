@@ -66,7 +66,8 @@ class RequestQueries:
         store = self.context.store
         with store.together():
             viewer = self._viewer(who)
-            pages = [pagination.page(store, viewer, query) for query in wanted]
+            now = self.context.clock()
+            pages = [pagination.page(store, viewer, query, now) for query in wanted]
             pairs = list(zip(wanted, pages, strict=True))
             full = [record for query, page in pairs if not query.brief for record in page.records]
             shown = iter(self._presenter.all(full, viewer))

@@ -74,13 +74,7 @@ def request_out(
         output=job.output_name if job else "",
         expected_seconds=record.expected,
         wait=wait_out(wait, yours=viewer.speaks_to(record.owner)) if wait else None,
-        cause=CauseOut(
-            code=record.cause.code.value,
-            message=record.cause.message,
-            details=record.cause.details,
-        )
-        if record.cause
-        else None,
+        cause=_cause_out(record),
         lease=lease_out(record, lease, devices, viewer) if lease else None,
         progress=progress,
         utilization=UtilizationOut(**asdict(utilization)) if utilization else None,
@@ -97,11 +91,12 @@ def brief_out(
     *,
     viewer: Viewer,
     wait: Wait | None,
+    devices: Mapping[str, Device],
     progress: ProgressOut | None,
     claim_by: float | None = None,
 ) -> RequestOut:
     """Return the body of a request in a long list."""
-    job = record.job
+    job, lease = record.job, record.lease
     return RequestOut(
         id=record.id,
         kind=record.kind.value,
@@ -120,10 +115,22 @@ def brief_out(
         command=list(job.command) if job else [],
         labels=dict(record.labels),
         wait=wait_out(wait, yours=viewer.speaks_to(record.owner)) if wait else None,
+        cause=_cause_out(record),
+        lease=lease_out(record, lease, devices, viewer) if lease else None,
         progress=progress,
         ended=record.state in TERMINAL,
         claim=record.unclaimed,
         claim_by=claim_by,
+    )
+
+
+def _cause_out(record: RequestRecord) -> CauseOut | None:
+    if record.cause is None:
+        return None
+    return CauseOut(
+        code=record.cause.code.value,
+        message=record.cause.message,
+        details=record.cause.details,
     )
 
 

@@ -382,6 +382,7 @@ NO_PAGES = {
     f"{SERVICE}/events": "a stream",
     f"{SERVICE}/wait/{{server}}/events": "a stream",
     f"{SERVICE}/wait/{{server}}/enter": "leads into the session",
+    f"{SERVICE}/requests.csv": "a table",
     f"{SERVICE}/requests/{{request_id}}/feed": "a stream",
     f"{SERVICE}/requests/{{request_id}}/why": "a part of a request that waits",
     f"{SERVICE}/requests/{{request_id}}/ledger": "a part of the usage page",

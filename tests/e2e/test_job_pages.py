@@ -300,6 +300,12 @@ def test_a_job_cancelled_within_a_cell_keeps_its_output(
     assert "half of the work" in json.dumps(cells[1]["outputs"])
     assert cells[2]["outputs"] == []
     person.picture("page-job-cancelled")
+    page.click("#save-to-home")
+    expect(page.locator("#saved")).to_contain_text(
+        f"1 file saved in your home, in the folder jobs/{job}"
+    )
+    page.click("#save-to-home")
+    expect(page.locator("#saved")).to_contain_text("Your home has all of it already")
 
 
 def test_the_list_is_filtered_and_cancelled_in_bulk(
@@ -318,6 +324,12 @@ def test_the_list_is_filtered_and_cancelled_in_bulk(
     page.click("#filter")
     rows = page.locator("tbody tr")
     expect(rows).to_have_count(3)
+    page.click("#sort-submitted")
+    expect(rows.first).to_contain_text(sweep[0])
+    with page.expect_download() as started:
+        page.click("#csv")
+    table = Path(started.value.path()).read_text().splitlines()
+    assert [line.partition(",")[0] for line in table] == ["id", *sweep]
     page.check(f"#choose-{sweep[1]}")
     looks(person, "list")
     page.click("#cancel-chosen")

@@ -7,13 +7,16 @@ requests in a list have ended and never change again: their rows are read once p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import Any
 
 from sqlalchemy import (
     Boolean,
     ColumnElement,
     Connection,
+    Double,
+    FromClause,
     Integer,
     Select,
     String,
@@ -25,7 +28,7 @@ from sqlalchemy import (
     select,
 )
 
-from ...records.requests import RequestFilter, RequestRecord
+from ...records.requests import RequestFilter, RequestOrder, RequestRecord
 from ...scheduling.model.snapshot import Kind
 from ...scheduling.model.states import LIVE, TERMINAL
 from .tables.core import LIVE_SESSION, labels, leases, requests
@@ -53,7 +56,7 @@ class RequestSearch:
         return len(self._known)
 
     def find(self, connection: Connection, which: RequestFilter) -> tuple[RequestRecord, ...]:
-        """Return the requests that match, newest first."""
+        """Return the requests that match, in the order of the filter."""
         values = _values(which)
         if "alive" in values:
             return read_requests(connection, _query(tuple(values)), values)
@@ -62,7 +65,7 @@ class RequestSearch:
         known = {number: cache[number] for number, ended in rows if ended and number in cache}
         new = [number for number, _ in rows if number not in known]
         for first in range(0, len(new), BATCH):
-            batch = new[first : first + BATCH]  # newest first, as the query returns them
+            batch = sorted(new[first : first + BATCH], reverse=True)  # as the query returns them
             records = read_requests(connection, _BY_NUMBER, {"numbers": batch})
             known |= zip(batch, records, strict=True)
         if new:
@@ -84,7 +87,7 @@ _BY_NUMBER = REQUESTS.where(requests.c.number.in_(bindparam("numbers", expanding
 @lru_cache(maxsize=500)
 def _query(names: tuple[str, ...]) -> Select[*tuple[object, ...]]:
     """Return the query for whole requests with these conditions."""
-    return REQUESTS.where(*_conditions(names)).order_by(_NEWEST_FIRST).limit(_MOST)
+    return REQUESTS.where(*_conditions(names)).order_by(*_order(names)).limit(_MOST)
 
 
 @lru_cache(maxsize=500)
@@ -94,16 +97,55 @@ def _numbers(names: tuple[str, ...]) -> Select[int, bool]:
     if "node" in names:
         newest = (leases.c.request_id == requests.c.id) & (leases.c.epoch == requests.c.epoch)
         query = query.join_from(requests, leases, newest)
-    return query.where(*_conditions(names)).order_by(_NEWEST_FIRST).limit(_MOST)
+    return query.where(*_conditions(names)).order_by(*_order(names)).limit(_MOST)
 
 
-_NEWEST_FIRST = requests.c.number.desc()
+def _key(order: RequestOrder, row: FromClause) -> ColumnElement[Any]:
+    """Return what a list in this order is sorted by."""
+    match order:
+        case RequestOrder.LONGEST | RequestOrder.SHORTEST:
+            until = func.coalesce(row.c.ended_at, bindparam("now", type_=Double))
+            return func.coalesce(until - row.c.started_at, -1.0)
+        case RequestOrder.MOST_DEVICES | RequestOrder.FEWEST_DEVICES:
+            return row.c.devices
+    return row.c.number
+
+
+def _order_of(names: Iterable[str]) -> RequestOrder:
+    found = (name.removeprefix(_ORDER) for name in names if name.startswith(_ORDER))
+    return RequestOrder(next(found, RequestOrder.NEWEST))
+
+
+def _order(names: tuple[str, ...]) -> list[ColumnElement[Any]]:
+    order = _order_of(names)
+    key = _key(order, requests)
+    first = key.asc() if order in _ASCENDING else key.desc()
+    return [first] if key is requests.c.number else [first, requests.c.number.desc()]
+
+
+def _before(names: tuple[str, ...]) -> ColumnElement[bool]:
+    """Return the condition for requests after the last one of the previous page."""
+    order = _order_of(names)
+    last = requests.alias("last")
+    found = last.c.id == bindparam("before")
+    key = _key(order, requests)
+    last_key = select(_key(order, last)).where(found).scalar_subquery()
+    follows = key > last_key if order in _ASCENDING else key < last_key
+    if key is requests.c.number:
+        return follows
+    number = select(last.c.number).where(found).scalar_subquery()
+    return follows | ((key == last_key) & (requests.c.number < number))
+
+
+_ORDER = "order "
+_ASCENDING = frozenset({RequestOrder.OLDEST, RequestOrder.SHORTEST, RequestOrder.FEWEST_DEVICES})
 _MOST = bindparam("most", type_=Integer)
 
 
 def _conditions(names: tuple[str, ...]) -> list[ColumnElement[bool]]:
     conditions = owner_conditions(dict.fromkeys(names), requests)
     conditions += [_CONDITIONS[name] for name in names if name in _CONDITIONS]
+    conditions += [_before(names)] if "before" in names else []
     return conditions + [_has_label(name) for name in names if name.startswith(_LABEL)]
 
 
@@ -116,6 +158,8 @@ def _values(which: RequestFilter) -> dict[str, object]:
         values["ids"] = sorted(which.ids)
     if which.before is not None:
         values["before"] = which.before
+    if which.order is not RequestOrder.NEWEST:
+        values |= {f"{_ORDER}{which.order}": True, "now": which.now}
     for number, (name, value) in enumerate(which.labels.items()):
         values |= {f"{_LABEL}{number}": name, f"value{number}": value}
     if which.text is not None:
@@ -183,8 +227,6 @@ def _text_matches() -> ColumnElement[bool]:
 _CONDITIONS: Mapping[str, ColumnElement[bool]] = {
     "node": leases.c.node == bindparam("node"),
     "ids": requests.c.id.in_(bindparam("ids", expanding=True)),
-    "before": requests.c.number
-    < select(requests.c.number).where(requests.c.id == bindparam("before")).scalar_subquery(),
     "text": _text_matches(),
     "server_name": requests.c.server_name == bindparam("server_name"),
     "live session": literal_column(str(LIVE_SESSION), Boolean),  # as in the partial index

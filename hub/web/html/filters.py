@@ -112,6 +112,25 @@ def cause_html(request: RequestOut) -> Markup:
     return escape(message[: named.start()]) + link + escape(message[named.end() :])
 
 
+def lease_devices(request: RequestOut) -> str:
+    """Return ``NVIDIA H200 #0, NVIDIA H200 #1``; empty for a queued request and without devices."""
+    if request.lease is None or request.state == "queued":
+        return ""
+    return ", ".join(
+        f"{device.model} #{device.index}{' (simulated)' if device.simulated else ''}"
+        for device in request.lease.devices
+    )
+
+
+def run_time(request: RequestOut, now: float) -> str:
+    """Return how long a request has run: ``5 min``, ``5 min so far``; empty if it never started."""
+    if request.started_at is None or (not request.ended and request.state == "queued"):
+        return ""
+    end = now if request.ended_at is None else request.ended_at
+    so_far = "" if request.ended else " so far"
+    return f"{units.duration(max(0.0, end - request.started_at))}{so_far}"
+
+
 def pairs(values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the items in order."""
     return tuple(values.items())
@@ -171,9 +190,11 @@ def filters() -> Mapping[str, Callable[..., object]]:
         "devices": units.devices,
         "device_hours": units.device_hours,
         "memory": units.memory,
+        "lease_devices": lease_devices,
         "pretty": pretty,
         "pairs": pairs,
         "reserved": reservation,
+        "run_time": run_time,
         "state": request_messages.state_name,
         "server": request_messages.session_name,
         "title": title,

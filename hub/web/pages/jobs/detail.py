@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from io import BytesIO
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
@@ -9,6 +13,7 @@ from starlette.responses import RedirectResponse, Response
 
 from ....config.base_url import SERVICE_PREFIX
 from ....errors import NotFound
+from ....files.home_outputs import FOLDER, HomeOutputs, OutputContent
 from ....records.identity import Identity
 from ....requests.queries import EVENTS_AT_ONCE
 from ....schemas import EventOut
@@ -40,8 +45,16 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/requests/{request_id}")
-def show(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
-    """Render all stored events; the feed appends later ones."""
+def show(
+    web: Carrel,
+    visitor: Guest,
+    request_id: RequestId,
+    saved: Annotated[int | None, Query(ge=0, le=10**6)] = None,
+) -> Response:
+    """Render all stored events; the feed appends later ones.
+
+    ``saved``: the number of files that have just been saved in the home.
+    """
     who = visitor.identity
     # The request is read first: the feed continues after the events, and sends a newer state.
     request = web.requests.request(who, request_id)
@@ -50,7 +63,10 @@ def show(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
         events = _events(web, who, request_id) if request.kind != "session" else []
         values = page_values(web, visitor, request, csrf)
     history, sources = JobTimeline.of(events), sources_of(web, visitor, request)
-    return html(web.render("jobs/request.html", history=history, sources=sources, **values))
+    page = web.render(
+        "jobs/request.html", history=history, sources=sources, saved=saved, folder=FOLDER, **values
+    )
+    return html(page)
 
 
 @router.get("/requests/{request_id}/ledger")
@@ -156,6 +172,31 @@ def notebook_content(
     page = notebook_page(name, written, theme_of(request), nonce)
     headers = drawn_figure_headers(nonce) if nonce and figure_script(nonce) in page else SANDBOXED
     return Response(page, media_type="text/html; charset=utf-8", headers=headers)
+
+
+@router.post("/requests/{request_id}/save")
+def save(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
+    """Copy the output into the visitor's home, without overwriting anything there."""
+    who = visitor.identity
+    found = list(_output_contents(web, who, request_id))
+    if not found:
+        raise NotFound(f"{request_id} has no output that could be saved yet.")
+    new = HomeOutputs(web.context.files).save(who.name, request_id, found)
+    return RedirectResponse(f"{SERVICE_PREFIX}requests/{request_id}?saved={new}", SEE_OTHER)
+
+
+def _output_contents(web: WebContext, who: Identity, request_id: str) -> Iterator[OutputContent]:
+    request = web.requests.request(who, request_id)
+    if request.notebook:
+        with suppress(NotFound):  # not written yet
+            name, notebook = web.requests.output(who, request_id)
+            yield OutputContent(name=name, size=len(notebook), open=lambda: BytesIO(notebook))
+    for file in web.requests.files_of(who, request_id).files:
+        yield OutputContent(
+            name=f"files/{file.name}",
+            size=file.size,
+            open=partial(web.requests.open_file, who, request_id, file.name),
+        )
 
 
 @router.post("/requests/{request_id}/again")

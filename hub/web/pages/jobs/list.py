@@ -8,19 +8,22 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from ....config.base_url import SERVICE_PREFIX
 from ....errors import CarrelError
 from ....records.identity import Identity
+from ....records.requests import RequestOrder
 from ....requests.pagination import RequestQuery
 from ....scheduling.model.states import TERMINAL, State
 from ....schemas import RequestOut, RequestsOut
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
 from ...dependencies.visitors import Guest, Pairs, html
+from ...html.downloads import attachment
 from ...security.access import Visitor
+from .list_csv import csv_text
 
 _PER_PAGE = 100
 _AT_ONCE = 1000
@@ -41,7 +44,15 @@ _CHOICES = (
     *((str(state), str(state).replace("_", " ")) for state in State),
 )
 _TABS = (("", "All"), ("live", "Not ended"), ("ended", "Ended"), ("bad", "Failed"))
-_FILTERS = ("state", "kind", "group", "label", "text", "whose", "owner", "node")
+_FILTERS = ("state", "kind", "group", "label", "text", "whose", "owner", "node", "order")
+
+_NEWEST = str(RequestOrder.NEWEST)
+_COLUMNS = {
+    "submitted": (RequestOrder.NEWEST, RequestOrder.OLDEST),
+    "duration": (RequestOrder.LONGEST, RequestOrder.SHORTEST),
+    "devices": (RequestOrder.MOST_DEVICES, RequestOrder.FEWEST_DEVICES),
+}
+"""The descending and the ascending order of each column that sorts the list."""
 
 router = APIRouter(include_in_schema=False)
 
@@ -58,6 +69,7 @@ class Filter:
     whose: str = "mine"
     owner: str = ""
     node: str = ""
+    order: str = ""
     cursor: str = ""
 
     @property
@@ -79,6 +91,14 @@ class Filter:
         """Return the URL of the first page with another choice of states."""
         return replace(self, state=state).url()
 
+    def sorted_by(self, first: str, second: str) -> str:
+        """Return the URL of the list in the first order, or in the second if it has the first."""
+        return replace(self, order=second if (self.order or _NEWEST) == first else first).url()
+
+    @property
+    def csv_url(self) -> str:
+        return f"{SERVICE_PREFIX}requests.csv?" + urlencode(self.pairs)
+
     def query(self) -> RequestQuery:
         states = _BY_CHOICE.get(self.state, frozenset({self.state}))
         return RequestQuery(
@@ -92,14 +112,12 @@ class Filter:
             mine=self.whose != "all",
             limit=_PER_PAGE,
             cursor=self.cursor,
+            order=self.order or _NEWEST,
         )
 
 
-@router.get("/requests")
-def list_requests(
+def _chosen(
     *,
-    web: Carrel,
-    visitor: Guest,
     state: Annotated[str, Query(max_length=20)] = "",
     kind: Annotated[str, Query(max_length=20)] = "",
     group: Annotated[str, Query(max_length=64)] = "",
@@ -108,10 +126,10 @@ def list_requests(
     whose: Annotated[str, Query(max_length=10)] = "mine",
     owner: Annotated[str, Query(max_length=255)] = "",
     node: Annotated[str, Query(max_length=255)] = "",
+    order: Annotated[str, Query(max_length=20)] = "",
     cursor: Annotated[str, Query(max_length=64)] = "",
-) -> Response:
-    """List requests, newest first; every filter and every page has its own URL."""
-    chosen = Filter(
+) -> Filter:
+    return Filter(
         state=state,
         kind=kind,
         group=group.strip(),
@@ -120,8 +138,36 @@ def list_requests(
         whose=whose,
         owner=owner.strip(),
         node=node.strip(),
+        order=order,
         cursor=cursor,
     )
+
+
+Chosen = Annotated[Filter, Depends(_chosen)]
+
+
+@router.get("/requests.csv")
+def download(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
+    """Download the whole list as a table, all pages of it."""
+    saved = {"Content-Disposition": attachment("requests.csv")}
+    text = csv_text(_all(web, visitor.identity, replace(chosen.query(), cursor="")))
+    return Response(text, media_type="text/csv; charset=utf-8", headers=saved)
+
+
+def _all(web: WebContext, who: Identity, query: RequestQuery) -> Iterator[RequestOut]:
+    """Yield all matching requests, page by page."""
+    query = replace(query, limit=_AT_ONCE)
+    while True:
+        page = web.requests.find(who, query)
+        yield from page.requests
+        if not page.next:
+            return
+        query = replace(query, cursor=page.next)
+
+
+@router.get("/requests")
+def list_requests(*, web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
+    """List requests; every filter, order and page has its own URL."""
     groups = () if visitor.identity.admin else web.group_choices.current(visitor.identity)
     with web.context.store.together():
         return _list(web, visitor, chosen, [group.name for group in groups])
@@ -139,6 +185,7 @@ def _list(web: WebContext, visitor: Visitor, chosen: Filter, groups: Sequence[st
         found=found,
         error=error,
         states=_CHOICES,
+        columns=_COLUMNS,
         tabs=_TABS,
         groups=sorted({*_groups_seen(web, who, groups), *filter(None, [chosen.group])}),
         first_page=chosen.url(),
@@ -188,18 +235,12 @@ def cancel_many(web: Carrel, visitor: Guest, pairs: Pairs) -> Response:
 
 def _cancellable(web: WebContext, who: Identity, chosen: Filter) -> Iterator[RequestOut]:
     """Yield all matching requests that have not ended."""
-    query = replace(chosen.query(), limit=_AT_ONCE)
+    query = chosen.query()
     live = frozenset(map(str, _LIVE))
     states = live & query.states if query.states is not None else live
     if not states:
         return
-    query = replace(query, states=states)
-    while True:
-        page = web.requests.find(who, query)
-        yield from page.requests
-        if not page.next:
-            return
-        query = replace(query, cursor=page.next)
+    yield from _all(web, who, replace(query, states=states))
 
 
 def _named(web: WebContext, who: Identity, ids: Sequence[str]) -> Iterator[RequestOut]:

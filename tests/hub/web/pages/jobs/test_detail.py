@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from datetime import UTC, datetime
@@ -129,6 +131,37 @@ def test_a_job_that_was_not_measured_says_so(world: World) -> None:
                           lease=held))  # fmt: skip
     page = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa").text
     assert "Nothing was measured: it ran for less than a few seconds." in page
+
+
+def test_the_list_has_duration_cause_and_device_and_is_sorted(world: World) -> None:
+    held = lease(device(simulated=True), id="j-aaaaaaaa.1", state="released").model_dump()
+    failed = {"code": "cell_error", "message": "error in cell 1: ValueError: =no"}
+    world.service.put(
+        job(state="failed", ended=True, started_at=NOW - 400, ended_at=NOW - 100, cause=failed,
+            lease=held, notebook="=train.ipynb"),
+    )  # fmt: skip
+    page = world.browser().get(f"{PREFIX}requests?kind=job")
+    assert page.status_code == 200
+    check_page(page.text)
+    row = text_of(page.text)
+    assert "5 min" in row
+    assert "error in cell 1: ValueError: =no" in row
+    assert "#0 (simulated)" in row
+    assert 'aria-sort="descending"' in page.text
+    assert "requests?kind=job&amp;whose=mine&amp;order=longest" in page.text
+
+    world.browser().get(f"{PREFIX}requests?order=longest&cursor=j-aaaaaaaa")
+    assert (world.service.wanted[-1].order, world.service.wanted[-1].cursor) == (
+        "longest",
+        "j-aaaaaaaa",
+    )
+    table = world.browser().get(f"{PREFIX}requests.csv?kind=job")
+    assert table.headers["content-disposition"].startswith("attachment")
+    (found,) = csv.DictReader(io.StringIO(table.text))
+    assert (found["id"], found["duration_seconds"]) == ("j-aaaaaaaa", "300.0")
+    assert found["title"] == "'=train.ipynb"
+    assert found["message"] == "error in cell 1: ValueError: =no"
+    assert world.service.wanted[-1].brief is False
 
 
 def test_a_selected_notebook_adds_a_typed_field_per_parameter(world: World) -> None:
