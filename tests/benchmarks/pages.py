@@ -36,6 +36,7 @@ STUDENTS_PAGES = {
     "desk, live update": "/desk/live",
     "requests": "/requests",
     "queued requests": "/requests?state=queued",
+    "requests by duration": "/requests?order=longest",
     "a job": "/requests/{job}",
     "usage": "/usage",
     "submit": "/submit",
@@ -43,6 +44,7 @@ STUDENTS_PAGES = {
 ADMINS_PAGES = {
     "desk": "/",
     "all requests": "/requests?whose=all",
+    "all requests by duration": "/requests?whose=all&order=longest",
     "groups": "/admin",
     "users": "/admin/people",
     "devices": "/admin/pool",
