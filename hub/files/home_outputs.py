@@ -28,7 +28,7 @@ _OLD: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutputContent:
+class SavedOutput:
     """A file to save: its name, which may contain folders, and how to open it."""
 
     name: str
@@ -42,7 +42,7 @@ class HomeOutputs:
 
     files: Files
 
-    def save(self, owner: str, request_id: str, contents: Iterable[OutputContent]) -> int:
+    def save(self, owner: str, request_id: str, contents: Iterable[SavedOutput]) -> int:
         """Save files in ``jobs/REQUEST`` and return how many are new.
 
         A file that is there already, with the same content, is not saved again. Another file of
@@ -64,7 +64,7 @@ class HomeOutputs:
         return sum(_saved(home, f"{FOLDER}/{request_id}/{each.name}", each) for each in wanted)
 
 
-def _saved(home: Path, path: str, content: OutputContent) -> bool:
+def _saved(home: Path, path: str, content: SavedOutput) -> bool:
     *steps, name = path.split("/")
     with _folder(home, steps) as above, content.open() as source:
         for candidate in _names(name):

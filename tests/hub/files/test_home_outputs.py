@@ -11,7 +11,7 @@ import pytest
 
 from carrel.hub.errors import Conflict, TooLarge
 from carrel.hub.files.home_folders import HomeFolders
-from carrel.hub.files.home_outputs import MOST_BYTES, HomeOutputs, OutputContent
+from carrel.hub.files.home_outputs import MOST_BYTES, HomeOutputs, SavedOutput
 from carrel.hub.files.local import LocalFiles
 
 
@@ -26,8 +26,8 @@ def home(saver: HomeOutputs) -> Path:
     return saver.files.home("ada")
 
 
-def content(name: str, data: bytes) -> OutputContent:
-    return OutputContent(name=name, size=len(data), open=lambda: BytesIO(data))
+def content(name: str, data: bytes) -> SavedOutput:
+    return SavedOutput(name=name, size=len(data), open=lambda: BytesIO(data))
 
 
 def test_the_notebook_and_files_are_saved_once(saver: HomeOutputs, home: Path) -> None:
@@ -83,14 +83,14 @@ def test_a_full_home_keeps_no_half_file(saver: HomeOutputs, home: Path) -> None:
         def read(self, size: int | None = -1) -> bytes:
             raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
 
-    full = OutputContent(name="train.ipynb", size=5, open=lambda: Full(b"12345"))
+    full = SavedOutput(name="train.ipynb", size=5, open=lambda: Full(b"12345"))
     with pytest.raises(TooLarge, match=r"Your home is full"):
         saver.save("ada", "j-1", [full])
     assert list((home / "jobs/j-1").iterdir()) == []
 
 
 def test_too_much_is_refused_before_anything_is_written(saver: HomeOutputs, home: Path) -> None:
-    large = OutputContent(name="files/model.bin", size=MOST_BYTES, open=BytesIO)
+    large = SavedOutput(name="files/model.bin", size=MOST_BYTES, open=BytesIO)
     with pytest.raises(TooLarge, match=r"has 1\.0 GiB, which is too large"):
         saver.save("ada", "j-1", [content("train.ipynb", b"1"), large])
     assert not (home / "jobs").exists()

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 
 from ....config.base_url import SERVICE_PREFIX
 from ....errors import NotFound
-from ....files.home_outputs import FOLDER, HomeOutputs, OutputContent
+from ....files.home_outputs import FOLDER, HomeOutputs, SavedOutput
 from ....records.identity import Identity
 from ....requests.queries import EVENTS_AT_ONCE
 from ....schemas import EventOut
@@ -185,14 +185,14 @@ def save(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Re
     return RedirectResponse(f"{SERVICE_PREFIX}requests/{request_id}?saved={new}", SEE_OTHER)
 
 
-def _output_contents(web: WebContext, who: Identity, request_id: str) -> Iterator[OutputContent]:
+def _output_contents(web: WebContext, who: Identity, request_id: str) -> Iterator[SavedOutput]:
     request = web.requests.request(who, request_id)
     if request.notebook:
         with suppress(NotFound):  # not written yet
             name, notebook = web.requests.output(who, request_id)
-            yield OutputContent(name=name, size=len(notebook), open=lambda: BytesIO(notebook))
+            yield SavedOutput(name=name, size=len(notebook), open=lambda: BytesIO(notebook))
     for file in web.requests.files_of(who, request_id).files:
-        yield OutputContent(
+        yield SavedOutput(
             name=f"files/{file.name}",
             size=file.size,
             open=partial(web.requests.open_file, who, request_id, file.name),
