@@ -153,6 +153,7 @@ def test_a_schedule_submits_its_job_while_the_session_is_stopped(
     person.picture("notebook-jobs-schedule-form")
     tab.send()
     expect(page.get_by_text('Your job definition "report" has been created.')).to_be_visible()
+    expect(page.get_by_role("cell", name="report", exact=True)).to_be_visible()
     person.picture("notebook-jobs-schedules")
     (schedule,) = site.api("GET", "/schedules", user=USER).json()["schedules"]
     assert schedule["cron"] == "* * * * *"
