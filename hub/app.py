@@ -21,6 +21,7 @@ from ..courses.services import CourseServices
 from ..courses.store import SqlCourseStore
 from . import plugins as hub_plugins
 from .accounts.store import Accounts
+from .backup.background import BackgroundBackups
 from .config import backend as config_backend
 from .config import garbage_collection
 from .config import log as config_log
@@ -42,6 +43,8 @@ from .runtime.loop_metrics import LoopMetrics
 from .runtime.progress_cache import ProgressCache
 from .runtime.service_clock import ServiceClock
 from .store import open_store
+from .supervisor import doctor
+from .supervisor.doctor_run import DoctorRun
 from .web.app import Server, build_app
 from .web.security.hub_oauth import HubSignIn
 
@@ -135,6 +138,8 @@ def serve(state: StateFolder, settings: Settings) -> None:
         metrics_token=secrets.metrics_token,
         loop_metrics=metrics,
         checks={"store": store.check, "hub": hub.check},
+        doctor=DoctorRun(partial(doctor.findings, state, settings), clock),
+        backups=BackgroundBackups(state, settings, store, clock),
         courses=courses,
     )
     server = Server.of(app, port=settings.service_port, host=settings.internal_ip)

@@ -34,6 +34,7 @@ from ..errors import BackupFailed, Conflict, InvalidInput
 from ..files.safe_fs import to_disk
 from ..interfaces.clock import Clock
 from ..messages.units import size as sized
+from ..records.audit import AuditAction, AuditEntry
 from . import database
 from .copier import SQLITE_COMPANIONS, Copier, CopyProgress, is_database, size_of
 from .manifest import STATE, Manifest
@@ -64,9 +65,8 @@ def back_up(options: BackupOptions, progress: CopyProgress, clock: Clock) -> Man
         Conflict: the target is not empty.
         BackupFailed: a file cannot be copied, or the disk is too full.
     """
-    state, target = options.state, options.target.absolute()
-    _check_source(state)
-    _check_target(state, target)
+    check(options)
+    target = options.target.absolute()
     with drafted(
         target,
         "partial",
@@ -78,6 +78,27 @@ def back_up(options: BackupOptions, progress: CopyProgress, clock: Clock) -> Man
         manifest.write(draft)
         _put_in_place(draft, target)
     return manifest
+
+
+def check(options: BackupOptions) -> None:
+    """Raise InvalidInput or Conflict as ``back_up`` would, before anything is written."""
+    _check_source(options.state)
+    _check_target(options.state, options.target.absolute())
+
+
+def record(manifest: Manifest, target: Path, *, at: float, who: str) -> AuditEntry:
+    """Return the audit entry of a complete backup, by which pages list it."""
+    return AuditEntry(
+        at=at,
+        who=who,
+        action=AuditAction.BACKUP,
+        target=str(target.absolute()),
+        after={
+            "bytes": manifest.size,
+            "files": sum(1 for _ in manifest.files),
+            "homes": manifest.homes,
+        },
+    )
 
 
 def _check_source(state: StateFolder) -> None:

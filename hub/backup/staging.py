@@ -25,6 +25,9 @@ def drafted(target: Path, suffix: str, *, under_way: str, failed: str) -> Iterat
     draft = target.with_name(f"{target.name}.{suffix}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BackupFailed(f"{target.parent} cannot be created: {error.strerror}.") from error
+    try:
         draft.mkdir(mode=0o700)
     except FileExistsError:
         raise Conflict(

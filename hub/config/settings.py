@@ -81,6 +81,8 @@ class Settings:
             An address without a sign-in may make five times as many. 0: no limit.
         contact: plain text on the sign-in page: how to get an account or a new password. A demo
             shows where to find the sample passwords instead.
+        backup_folder: the folder in which the page *Backup* creates backups; empty: beside the
+            state folder, as `STATE.backups`.
         log: the format of the service's log, `text` or `json`; overridden by CARREL_LOG.
     """
 
@@ -102,6 +104,7 @@ class Settings:
     preemption_grace_seconds: float = PREEMPTION_GRACE_SECONDS
     calls_per_second: float = CALLS_PER_SECOND
     contact: str = CONTACT
+    backup_folder: str = ""
     log: str = "text"
 
     @property

@@ -147,7 +147,10 @@ class UserRoles(AuditTrail):
         """Say what happens to the requests of a member who leaves."""
         which = RequestFilter(owner=name, groups=frozenset({group}), states=LIVE, limit=_MOST)
         live = len(self.store.requests(which))
-        return f" {units.count(live, 'queued or running request')} there continue." if live else ""
+        if not live:
+            return ""
+        requests = units.count(live, "queued or running request")
+        return f" {requests} there {'continues' if live == 1 else 'continue'}."
 
 
 def _sorted(names: Iterable[str]) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ class AuditAction(StrEnum):
     ANNOUNCE = "announce"
     UNANNOUNCE = "unannounce"
     PASSWORD_LINK = "password link"  # noqa: S105  # the name of an action
+    BACKUP = "backup"
     TERM_SET = "term set"
     TERM_REMOVE = "term remove"
     RESERVE = "reserve"

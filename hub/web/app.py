@@ -21,6 +21,7 @@ from ..admission.quotes import Quotes
 from ..config.base_url import BASE_URL, SERVICE_PREFIX
 from ..config.settings import LOCALHOST, Settings
 from ..groups.membership import Membership
+from ..interfaces.backups import Backups
 from ..interfaces.clock import Clock
 from ..inventory.images import ImageCatalogue
 from ..inventory.pool import PoolQueries
@@ -40,6 +41,7 @@ from ..runtime.loop_metrics import LoopMetrics
 from ..sessions.activity import SessionActivity
 from ..sessions.held import HeldSessions
 from ..sessions.lifecycle import SessionLifecycle
+from ..supervisor.doctor_run import DoctorRun
 from ..usage.budgets import BudgetQueries
 from ..usage.reports import UsageReports
 from ..workflows.schedules import ScheduleService
@@ -88,6 +90,7 @@ from .pages.admin import announcements as admin_announcement_pages
 from .pages.admin import calendar as admin_calendar_pages
 from .pages.admin import images as image_pages
 from .pages.admin import people as people_pages
+from .pages.admin import system as system_pages
 from .pages.courses import assignment as assignment_pages
 from .pages.courses import courses as course_pages
 from .pages.courses import grading as grading_pages
@@ -117,6 +120,7 @@ _PAGES = (
     job_pages.router,
     admin_pages.router,
     people_pages.router,
+    system_pages.router,
     admin_announcement_pages.router,
     announcement_pages.router,
     account_pages.router,
@@ -166,6 +170,8 @@ def build_app(
     accounts: Accounts | None = None,
     loop_metrics: LoopMetrics | None = None,
     checks: Mapping[str, Check] | None = None,
+    doctor: DoctorRun | None = None,
+    backups: Backups | None = None,
 ) -> FastAPI:
     """Build the web application of the service.
 
@@ -179,6 +185,8 @@ def build_app(
         metrics_token: token that may read ``/metrics``, in addition to JupyterHub tokens.
         loop_metrics: liveness of the scheduling loop.
         checks: further checks of ``/readyz``.
+        doctor: the checks of ``carrel doctor``, for administrators to run.
+        backups: backups that administrators may start.
     """
 
     @asynccontextmanager
@@ -246,6 +254,8 @@ def build_app(
             listeners=context.spawner_listeners,
             notifier=context.notifier,
         ),
+        doctor=doctor,
+        backups=backups,
         settings=settings,
         templates=_templates(),
         clock=clock,

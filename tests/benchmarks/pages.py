@@ -40,6 +40,7 @@ STUDENTS_PAGES = {
     "a job": "/requests/{job}",
     "usage": "/usage",
     "submit": "/submit",
+    "my account": "/account",
 }
 ADMINS_PAGES = {
     "desk": "/",
@@ -47,6 +48,10 @@ ADMINS_PAGES = {
     "all requests by duration": "/requests?whose=all&order=longest",
     "groups": "/admin",
     "users": "/admin/people",
+    "a user": "/admin/person/student1",
+    "announcements": "/admin/announcements",
+    "health, live update": "/admin/health/live",
+    "backups": "/admin/backup",
     "devices": "/admin/pool",
     "audit log": "/admin/audit",
     "utilization and wait times": "/admin/use",

@@ -132,3 +132,51 @@ def test_a_token_ends_after_90_days_at_the_latest(life: FilledSite) -> None:
 def _expected(place: Place, complaint: str) -> bool:
     """The browser logs unsuccessful responses."""
     return place.status != 200 and f"status of {place.status}" in complaint
+
+
+@pytest.mark.browser
+def test_an_administrator_moves_a_user_announces_it_and_makes_a_backup(
+    life: FilledSite, windows: Windows
+) -> None:
+    """After the tests of the pages, which it would change."""
+    site, page, text = life.site, windows("admin"), "newcomer moves to vision."
+    page.goto(f"{site.service}/admin/people")
+    page.get_by_role("link", name="newcomer", exact=True).click()
+    page.get_by_label("Member of cs101").uncheck()
+    page.get_by_label("Member of vision").check()
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_role("status").filter(has_text="Effect")).to_contain_text(
+        "newcomer is no longer a member of cs101."
+    )
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("button", name="Save")).to_have_count(0)
+    moved = site.api("GET", "/people/newcomer", user="admin").json()
+    assert moved["groups"] == ["vision"]
+
+    page.get_by_role("link", name="Announcements").click()
+    page.get_by_label("Text").fill(text)
+    page.get_by_label("Level").select_option("warning")
+    page.get_by_label("Until").fill("2099-01-01T18:00")
+    page.get_by_role("button", name="Announce", exact=True).click()
+    banner = {"has_text": text}
+    expect(page.locator(".announcement").filter(**banner)).to_be_visible()
+
+    seen = windows("newcomer")
+    seen.goto(f"{site.url}/hub/token")
+    closed = seen.locator(".announcement").filter(**banner)
+    closed.get_by_role("button", name="Close").click()
+    expect(closed).to_have_count(0)
+    seen.goto(f"{site.service}/usage")
+    expect(seen.locator(".announcement").filter(has_text="The pool grows")).to_be_visible()
+    expect(closed).to_have_count(0)
+    visitor = seen.context.browser.new_page() if seen.context.browser else seen
+    visitor.goto(f"{site.url}/hub/login")
+    expect(visitor.locator(".announcement").filter(**banner)).to_be_visible()
+    visitor.close()
+
+    page.get_by_role("link", name="Backup", exact=True).click()
+    page.get_by_role("button", name="Back up now").click()
+    expect(page.locator("#backups tbody tr")).to_have_count(1)
+    page.get_by_role("link", name="Doctor", exact=True).click()
+    page.get_by_role("button", name="Run the checks").click()
+    expect(page.locator("#findings")).to_contain_text("Checked")

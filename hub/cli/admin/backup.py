@@ -7,7 +7,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,12 +15,16 @@ from pathlib import Path
 import click
 
 from ...backup.copier import Advance
-from ...backup.create import BackupOptions, back_up
+from ...backup.create import BackupOptions, back_up, record
 from ...backup.manifest import Manifest
 from ...backup.restore import Restored, RestoreOptions, verify
 from ...backup.restore import restore as bring_back
 from ...config.state_folder import StateFolder
+from ...errors import CarrelError
 from ...messages import units
+from ...store import open_store
+from ...store.sql.database import newest_revision
+from ..common.notes import note
 from ..common.operator_options import operator, state_option
 
 _LEFT_OUT_SHOWN = 5
@@ -70,6 +74,7 @@ def backup(*, target: Path, state: StateFolder, homes: bool, as_json: bool) -> N
       carrel backup /backup/carrel-$(date +%F) --homes --json
     """
     made = back_up(BackupOptions(state=state, target=target, homes=homes), Watcher(), time.time)
+    _record(made, target, state)
     if as_json:
         click.echo(json.dumps({"backup": str(target.absolute()), **_facts(made)}))
         return
@@ -79,6 +84,19 @@ def backup(*, target: Path, state: StateFolder, homes: bool, as_json: bool) -> N
     if len(made.left_out) > _LEFT_OUT_SHOWN:
         click.echo(f"… and {len(made.left_out) - _LEFT_OUT_SHOWN} more; all are in its manifest.")
     click.echo(f"Verify it: carrel restore {shlex.quote(str(target.absolute()))} --check")
+
+
+def _record(made: Manifest, target: Path, state: StateFolder) -> None:
+    """List the backup in the audit log; the backup is complete also if that fails."""
+    if made.revision != newest_revision():
+        # Opening the store would upgrade the database, below a service of the older version.
+        note("Not in the audit log: the site runs another version of Carrel.")
+        return
+    try:
+        with closing(open_store(state.database)) as store:
+            store.add_change(record(made, target, at=time.time(), who=operator()))
+    except CarrelError as error:
+        note(f"Not in the audit log: {error}")
 
 
 @click.command()

@@ -154,6 +154,11 @@ def known_revisions() -> frozenset[str]:
     return frozenset(script.revision for script in ScriptDirectory(MIGRATIONS).walk_revisions())
 
 
+def newest_revision() -> str | None:
+    """Return the schema revision to which this Carrel upgrades a database that it opens."""
+    return ScriptDirectory(MIGRATIONS).get_current_head()
+
+
 def migrations(connection: Connection) -> Config:
     """Return the configuration of Alembic, without a file; ``env.py`` reads its attributes."""
     config = Config()

@@ -16,6 +16,7 @@ from ...administration.service import Administration
 from ...admission.quotes import Quotes
 from ...config.settings import Settings
 from ...groups.membership import Membership
+from ...interfaces.backups import Backups
 from ...interfaces.clock import Clock
 from ...inventory.images import ImageCatalogue
 from ...inventory.pool import PoolQueries
@@ -33,6 +34,7 @@ from ...schemas.announcements import AnnouncementOut
 from ...sessions.activity import SessionActivity
 from ...sessions.held import HeldSessions
 from ...sessions.lifecycle import SessionLifecycle
+from ...supervisor.doctor_run import DoctorRun
 from ...usage.budgets import BudgetQueries
 from ...usage.reports import UsageReports
 from ...workflows.schedules import ScheduleService
@@ -82,6 +84,8 @@ class WebContext:
     streams: Streams
     change_dispatcher: ChangeDispatcher
     event_streams: EventStreams
+    doctor: DoctorRun | None
+    backups: Backups | None
     settings: Settings
     templates: Environment
     clock: Clock

@@ -30,6 +30,23 @@ def test_only_a_final_answer_refuses_a_start(status: int, expected: type[Excepti
         HubApi("http://hub/api", "token", transport=hub).start_server("ada", "", {})
 
 
+@pytest.mark.parametrize(
+    ("authenticator", "own"),
+    [
+        ("carrel.hub.accounts.authenticator.CarrelAuthenticator", True),
+        ("oauthenticator.github.GitHubOAuthenticator", False),
+    ],
+)
+def test_the_kind_of_sign_in_is_read_once_it_is_known(authenticator: str, own: bool) -> None:
+    answers = [
+        httpx.Response(503, json={"message": "no"}),
+        httpx.Response(200, json={"authenticator": {"class": authenticator}}),
+    ]
+    transport = httpx.MockTransport(lambda _: answers.pop(0))
+    hub = HubApi("http://hub/api", "token", transport=transport)
+    assert [hub.uses_accounts() for _ in range(3)] == [True, own, own]
+
+
 class Site:
     """A hub with users that counts the requests for them."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -79,3 +80,19 @@ def test_a_refusal_is_one_sentence_that_names_what_is_accepted(
 
 def without(found: dict[str, object], name: str) -> dict[str, object]:
     return {key: value for key, value in found.items() if key != name}
+
+
+def test_a_backup_is_in_the_audit_log_of_a_site_of_the_same_version(
+    state: StateFolder, tmp_path: Path
+) -> None:
+    target = tmp_path / "one"
+    size = json.loads(carrel("backup", target, "--state", state.root, "--json").stdout)["bytes"]
+    with closing(sqlite3.connect(state.database)) as older, older:
+        older.execute("UPDATE alembic_version SET version_num = 'r0022'")
+    said = carrel("backup", tmp_path / "two", "--state", state.root)
+    assert said.exit_code == 0
+    assert "Not in the audit log: the site runs another version" in said.stderr
+    with closing(sqlite3.connect(state.database)) as found, found:
+        assert found.execute("SELECT version_num FROM alembic_version").fetchall() == [("r0022",)]
+        (entry,) = found.execute("SELECT action, target, after FROM changes").fetchall()
+    assert (entry[:2], json.loads(entry[2])["bytes"]) == (("backup", str(target)), size)

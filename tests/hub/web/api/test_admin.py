@@ -44,11 +44,13 @@ CHANGES: list[tuple[str, str, dict[str, object] | None]] = [
 ]
 PAGES = [
     *("admin", "admin/live", "admin/people", "admin/person/admin"),
+    *("admin/health", "admin/health/live", "admin/doctor", "admin/doctor/live"),
+    *("admin/backup", "admin/backup/live"),
     *("admin/announcements", "admin/people/import", "admin/pool", "admin/pool/live", "admin/audit"),
 ]
 FORMS = [
     *("admin/groups", "admin/groups/remove", "admin/people", "admin/person/admin", "admin/pool"),
-    *("admin/announcements", "admin/people/import"),
+    *("admin/announcements", "admin/people/import", "admin/doctor", "admin/backup"),
 ]
 
 
@@ -423,7 +425,7 @@ def test_a_user_moves_between_groups_on_their_page(site: Site) -> None:
     shown = page.post(at, data=fields)
     assert re.findall(r"<li>(student1 .*?)</li>", shown.text) == [
         "student1 becomes a member of lab.",
-        "student1 is no longer a member of cs101. 1 queued or running request there continue.",
+        "student1 is no longer a member of cs101. 1 queued or running request there continues.",
         "student1 becomes a teacher of lab.",
     ]
     assert site.context.hub.user("student1").groups == {"cs101"}

@@ -31,6 +31,8 @@ TEMPLATES = Path(web.__file__).parent / "templates"
 NEW_ACCOUNTS = {
     f"{PREFIX}course/{{course}}/people/accounts",
     f"{PREFIX}admin/people/import",
+    f"{PREFIX}admin/doctor",
+    f"{PREFIX}admin/backup",
 }
 """They change nothing that exists."""
 OF_STUDENTS = {
