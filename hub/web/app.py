@@ -136,7 +136,6 @@ _PAGES = (
     student_work_pages.router,
 )
 _API = (
-    internal_api.router,
     service_api.router,
     pool_api.router,
     requests_api.router,
@@ -275,7 +274,9 @@ def build_app(
 def _route(app: FastAPI) -> None:
     api = f"{errors.API_PREFIX}v1"
     site = SERVICE_PREFIX.rstrip("/")
-    # Routes are matched in order: pages first, because users wait for them.
+    # Routes are matched in order, which takes 2 µs for each: the few of runners and spawners, which
+    # call most, then pages, because users wait for them.
+    app.include_router(internal_api.router, prefix=api)
     for page in (page_redirects(_PAGES), *_PAGES):
         app.include_router(page, prefix=site)
     for part in _API:
