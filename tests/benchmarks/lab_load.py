@@ -70,7 +70,7 @@ def _load(browser: Browser, url: str, signed_in: StorageState, *, extension: boo
     page.route(url, lambda route: _pass_on(route, extension=extension))
     page.goto(url)
     took = page.wait_for_function("() => window.carrelReady").json_value()
-    present = page.locator(".carrel-desk-link").count() > 0
+    present = page.locator('.jp-SideBar [data-id="carrel-panel"]').count() > 0
     context.close()
     assert present == extension, "the extension is not as it should be"
     return float(took)
