@@ -82,6 +82,7 @@ class CourseForm:
     def filled(cls, fields: Mapping[str, str]) -> Self:
         given = {each.name: fields.get(each.name, "").strip() for each in dataclass_fields(cls)}
         given |= {"name": given["name"].lower(), "budget": pickers.budget(fields, "budget")}
+        given["teachers"] = pickers.chosen(fields, "teachers", split_names)
         return cls(**given)
 
     def body(self) -> CourseIn:
@@ -120,7 +121,7 @@ def clone_body(fields: Mapping[str, str]) -> CloneIn:
         CloneIn,
         name=name,
         title=fields.get("title", "").strip()[:200],
-        teachers=names(fields.get("teachers", "")),
+        teachers=names(pickers.chosen(fields, "teachers", split_names)),
     )
 
 

@@ -78,6 +78,8 @@ class GroupForm:
         }
         combined = {name: pickers.span(fields, name) for name in ("max_time", "idle")}
         combined |= {"name": given["name"].lower(), "budget": pickers.budget(fields, "budget")}
+        combined["teachers"] = pickers.chosen(fields, "teachers", split_names)
+        combined["models"] = pickers.chosen(fields, "models", pickers.split_commas)
         return cls(**given | combined)
 
     def body(self) -> GroupIn:
@@ -94,7 +96,7 @@ class GroupForm:
             borrowing=_if_any(parsers.devices, self.borrow, "borrow"),
             lending=_if_any(parsers.devices, self.lend, "lend"),
             weight=_weight(self.weight),
-            models=[name.strip()[:255] for name in self.models.split(",") if name.strip()] or None,
+            models=[name[:255] for name in pickers.split_commas(self.models)] or None,
             max_sessions=_if_any(parsers.devices, self.max_sessions, "max_sessions"),
             budget=_if_any(parsers.budget, self.budget, "budget"),
             sessions_borrow=self.sessions_borrow == "yes",

@@ -1,9 +1,9 @@
-"""Fields of a number and a unit: combined into the text that the command line accepts, and back."""
+"""Fields of forms combined into the texts that the command line accepts, and back."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from ...errors import InvalidInput
@@ -13,6 +13,8 @@ _NUMBER = re.compile(r"[0-9]+(?:[.,][0-9]+)?")
 _SPAN_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _MEMORY_UNITS = ("MiB", "GiB")
 _PERIODS = ("week", "term")
+_MOST_SHOWN = 1000
+"""Names to select from."""
 _UNIT = "_unit"
 """Suffix of the name of the unit's field."""
 
@@ -63,6 +65,23 @@ def _with_unit(text: str, unit: str, reader: Callable[[str], int]) -> str:
     except InvalidInput:
         return f"{text} {unit}"
     return text
+
+
+def chosen(fields: Mapping[str, str], name: str, split: Callable[[str], list[str]]) -> str:
+    """Return the names that are selected (``NAME_1`` and so on), and the typed ones."""
+    selected = [fields.get(f"{name}_{number}", "").strip() for number in range(1, _MOST_SHOWN + 1)]
+    return ", ".join([*filter(None, selected), *split(fields.get(name, ""))])
+
+
+def choices(text: str, known: Iterable[str]) -> list[tuple[str, bool]]:
+    """Return the names to select from, those of the text first, and whether they are in it."""
+    names = dict.fromkeys(split_commas(text), True)
+    more = [name for name in known if name not in names]
+    return [*names.items(), *((name, False) for name in more)][:_MOST_SHOWN]
+
+
+def split_commas(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def shown_span(seconds: int) -> str:

@@ -92,10 +92,12 @@ def _quotas(
     error: CarrelError | None = None,
     filled: Mapping[str, str] | None = None,
 ) -> Response:
+    version, tree = version_for(web, filled, error), web.administration.tree(visitor.identity)
     page = web.render(
         "admin/admin.html",
-        version=version_for(web, filled, error),
-        tree=web.administration.tree(visitor.identity),
+        version=version,
+        tree=tree,
+        teachers=sorted({name for group in tree.groups for name in group.teachers}),
         form=form,
         blank=GroupForm(max_devices_per_user="1"),
         models=sorted({device.model for device in web.context.store.devices()}),

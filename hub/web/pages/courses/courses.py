@@ -76,6 +76,7 @@ def _page(
         "courses/courses.html",
         version=version,
         courses=mine,
+        teachers=sorted({who.name, *(name for course in mine for name in course.teachers)}),
         others=[name for name in web.usage.teaches(who) if name not in known],
         form=form,
         effect=effect,

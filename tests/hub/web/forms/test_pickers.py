@@ -1,9 +1,10 @@
-"""A number and a unit are one text, and the text is shown in the two fields again."""
+"""Fields of one value are one text, and the text is shown in the fields again."""
 
 from __future__ import annotations
 
 import pytest
 
+from carrel.hub.accounts.usernames import split_names
 from carrel.hub.web.forms import pickers
 
 
@@ -61,3 +62,21 @@ def test_a_size(typed: str, unit: str, text: str, again: tuple[str, str]) -> Non
 def test_a_budget(typed: str, period: str, text: str, again: tuple[str, str]) -> None:
     assert pickers.budget({"budget": typed, "budget_unit": period}, "budget") == text
     assert pickers.budget_parts(text) == again
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"people": "ann, ben"}, "ann, ben"),
+        ({"people": "ann ben", "people_1": "cleo"}, "cleo, ann, ben"),
+        ({"people": " ", "people_1": "cleo", "people_3": "dan"}, "cleo, dan"),
+        ({}, ""),
+    ],
+)
+def test_selected_and_typed_names_are_one_list(fields: dict[str, str], text: str) -> None:
+    assert pickers.chosen(fields, "people", split_names) == text
+
+
+def test_selected_names_come_first_and_keep_their_order() -> None:
+    found = pickers.choices("zoe, ann", ["ann", "ben"])
+    assert found == [("zoe", True), ("ann", True), ("ben", False)]
