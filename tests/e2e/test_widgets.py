@@ -190,8 +190,14 @@ def test_the_dashboard_shows_pool_queue_and_jobs_as_they_change(
     first, second, third = (slow_job(site, home, seconds=30.0) for _ in range(3))
     person.desk()
     link = person.page.get_by_role("link", name="Dashboard").get_attribute("href")
-    person.page.goto(f"{site.url}{link}?theme={theme}")
     page = person.page
+    page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]  # one of two words
+    errors: list[str] = []
+    page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
+    page.goto(f"{site.url}{link}")
+    expect(
+        page.locator(f'body[data-jp-theme-light="{str(theme == "light").lower()}"]')
+    ).to_be_visible()
     expect(page.locator(".carrel-tile")).to_contain_text("yours", timeout=SESSION_MS)
     expect(page.locator(".carrel-mine").first).to_contain_text("slow.ipynb")
     expect(page.locator(".carrel-job", has_text=first)).to_contain_text("running")
@@ -215,6 +221,7 @@ def test_the_dashboard_shows_pool_queue_and_jobs_as_they_change(
     said = {start_of(each) for each in (*told, site.cli("why", second, user=USER).stdout)}
     assert len(said) == 1, said
     take_picture(page, f"widget-dashboard-{theme}", full_page=True)
+    assert errors == []
     site.api("DELETE", f"/requests/{third}", user=USER)
     site.api("DELETE", f"/requests/{first}", user=USER)
     expect(page.locator(".carrel-job", has_text=second)).to_contain_text("running")

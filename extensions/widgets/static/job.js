@@ -139,7 +139,7 @@ function stepWords(step) {
 function facts(job) {
   const parts = [job.devices.length ? job.devices.join(", ") : job.devices_text, `group ${job.group}`];
   if (job.ended && job.ended_at) {
-    parts.push(job.started_at ? `took ${span(job.ended_at - job.started_at)}` : "never started");
+    parts.push(job.started_at ? `ran for ${span(job.ended_at - job.started_at)}` : "never started");
     parts.push(`ended at ${clock(job.ended_at)}`);
   } else if (job.started_at) {
     parts.push(`runs for ${span(now() - job.started_at)}`);
@@ -202,7 +202,7 @@ function render({ model, el }) {
     if (step) { drawBar(part.stepBar, step.done, step.of, stepWords(step)); text(part.step, stepWords(step)); }
     const cause = job.cause;
     const warned = !cause && job.warning;
-    show(part.cause, Boolean(warned) || (Boolean(cause) && job.state !== "succeeded"));
+    show(part.cause, Boolean(warned || cause));
     part.cause.classList.toggle("carrel-warned", Boolean(warned));
     if (warned) text(part.cause, `It is stopped at ${clock(warned.stops_at)} (in ${span(warned.stops_at - now())}). ${warned.message}`);
     part.cause.classList.toggle("carrel-bad", job.state === "failed" || job.state === "timed_out");
