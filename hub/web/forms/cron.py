@@ -15,7 +15,9 @@ from .fields import clock
 
 DAY = "cron_on_"
 """Prefix of the checkboxes of the weekdays."""
-_SIMPLE = re.compile(r"(?P<m>\d\d?) (?P<h>\d\d?|\*) (?P<d>\d\d?|\*) \* (?P<w>\*|[0-7,-]+)")
+_SIMPLE = re.compile(
+    r"(?P<m>\d\d?) (?P<h>\d\d?|\*) (?P<d>\d\d?|\*) \* (?P<w>\*|[0-7](?:[,-][0-7])*)"
+)
 _LAST_DAY = 31
 _CRON_LENGTH = 200
 

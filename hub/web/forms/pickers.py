@@ -9,7 +9,7 @@ from contextlib import suppress
 from ...errors import InvalidInput
 from ...schemas import parsers
 
-_NUMBER = re.compile(r"[0-9]+(?:[.,][0-9]+)?")
+_NUMBER = re.compile(r"[0-9]{1,12}(?:[.,][0-9]{1,6})?")
 _SPAN_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _MEMORY_UNITS = ("MiB", "GiB")
 _PERIODS = ("week", "term")
