@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from playwright.sync_api import Browser, Page, expect
 
 from carrel.hub.client import login
 
-from .. import plain_http
 from ..hub.web.fakes import World
 from ..hub.web.reading import pages_and_parts
 from .axe import OF_COLOURS
@@ -116,17 +114,11 @@ def test_the_help_is_found_from_the_desk_searched_and_readable(
     assert [*wrong, *watch.complaints] == []
 
 
-def test_a_token_ends_after_90_days_at_the_latest(life: FilledSite) -> None:
-    site, latest = life.site, time.time() + 90 * 86400
-    by_password = login(site.url, "newcomer", site.passwords["newcomer"])
-    assert by_password.expires_at == pytest.approx(latest, abs=300)
-    hub = {"Authorization": f"token {site.secret('service_token')}"}
-    tokens = f"{site.hub_api}/users/newcomer/tokens"
-    unlimited = plain_http.post(tokens, headers=hub, json={}, timeout=60).json()
-    ends = datetime.fromisoformat(unlimited["expires_at"]).timestamp()
-    assert ends == pytest.approx(latest, abs=300)
-    longer = plain_http.post(tokens, headers=hub, json={"expires_in": 91 * 86400}, timeout=60)
-    assert longer.status_code == 400
+@pytest.mark.browser
+def test_a_sign_in_on_the_command_line_ends_after_90_days(life: FilledSite) -> None:
+    latest = time.time() + 90 * 86400
+    made = login(life.site.url, "newcomer", life.site.passwords["newcomer"])
+    assert made.expires_at == pytest.approx(latest, abs=300)
 
 
 def _expected(place: Place, complaint: str) -> bool:

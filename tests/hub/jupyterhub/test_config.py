@@ -37,6 +37,14 @@ def test_without_a_site_file_the_configuration_is_carrels(state: StateFolder) ->
     assert config.JupyterHub.default_url == SERVICE_PREFIX
 
 
+def test_tokens_end_after_90_days_at_the_latest_unless_the_site_allows_more(
+    state: StateFolder,
+) -> None:
+    assert read().JupyterHub.token_expires_in_max_seconds == 90 * 86400
+    state.jupyterhub_config.write_text("c.JupyterHub.token_expires_in_max_seconds = 0\n")
+    assert read().JupyterHub.token_expires_in_max_seconds == 0
+
+
 def test_the_sign_in_page_has_the_contact(state: StateFolder) -> None:
     assert read().JupyterHub.template_vars["carrel_contact"].startswith("No account, or")
     Settings.load(state).changed(contact="Ask <desk@cs.example>.").save(state)
