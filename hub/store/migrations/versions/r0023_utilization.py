@@ -22,8 +22,6 @@ def upgrade() -> None:
         sa.Column("peak_memory_bytes", sa.BigInteger(), nullable=True),
         sa.Column("mean_device_percent", sa.Double(), nullable=True),
         sa.Column("peak_device_bytes", sa.BigInteger(), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["lease_id"], ["leases.id"], name=op.f("fk_utilization_lease_id_leases")
-        ),
+        sa.ForeignKeyConstraint(["lease_id"], ["leases.id"], name=op.f("fk_utilization_lease_id")),
         sa.PrimaryKeyConstraint("lease_id", name=op.f("pk_utilization")),
     )
