@@ -15,9 +15,13 @@ from .assignments.service import AssignmentService
 from .deadlines.service import DeadlineService
 from .feedback.delivery import FeedbackDelivery
 from .feedback.service import FeedbackService
+from .gradebook.open_writers import OpenCourseBook, OpenWriters
 from .grading_runs.check_service import CheckService
+from .grading_runs.gradebook_overview import GradebookOverview
 from .grading_runs.service import GradingService
+from .manual_grading.service import ManualGradingService
 from .model.interfaces import Blobs, CourseStore
+from .regrades.service import RegradeService
 from .roster.access import CourseAccess
 from .roster.class_list import ClassList
 from .roster.missing_accounts import MissingAccounts
@@ -45,8 +49,11 @@ class CourseServices:
     submissions: SubmissionService
     checks: CheckService
     grading: GradingService
+    manual_grading: ManualGradingService
+    gradebook: GradebookOverview
     feedback: FeedbackService
     delivery: FeedbackDelivery
+    regrades: RegradeService
     folders: CourseFolders
 
     @classmethod
@@ -60,6 +67,7 @@ class CourseServices:
         root: Path | None = None,
         owner: Owner | None = None,
         accounts: Accounts | None = None,
+        gradebooks: OpenCourseBook | None = None,
     ) -> CourseServices:
         """Connect the services.
 
@@ -68,6 +76,7 @@ class CourseServices:
             root: the folder of all courses; None where nothing is graded.
             owner: the account that sessions run as, where that is not the service's.
             accounts: Carrel's own accounts; None where the site uses another authenticator.
+            gradebooks: opens the gradebook of a course; None where nothing is graded.
         """
         access, class_list = CourseAccess(context, store), ClassList(context, store)
         missing_accounts = MissingAccounts(access, class_list, accounts)
@@ -86,7 +95,12 @@ class CourseServices:
             submissions=SubmissionService(access, class_list, blobs),
             checks=CheckService(access, blobs),
             grading=grading,
+            manual_grading=ManualGradingService(
+                access, grading, OpenWriters(gradebooks) if gradebooks else None, root
+            ),
             feedback=FeedbackService(access, grading, delivery, blobs, root),
             delivery=delivery,
+            gradebook=GradebookOverview(access, class_list, grading),
+            regrades=RegradeService(access, delivery),
             folders=CourseFolders(access, blobs, root, owner),
         )

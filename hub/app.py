@@ -16,6 +16,7 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from ..courses.files.blobs import FolderBlobs
+from ..courses.gradebook import plugins as gradebook_plugins
 from ..courses.sandbox import plugins
 from ..courses.services import CourseServices
 from ..courses.store import SqlCourseStore
@@ -111,6 +112,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
         root=state.courses,
         owner=homes.owner,
         accounts=accounts,
+        gradebooks=partial(gradebook_plugins.load_gradebook, state, settings),
     )
 
     @contextlib.asynccontextmanager

@@ -20,6 +20,8 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from carrel.courses.files.blobs import FolderBlobs
+from carrel.courses.gradebook.open_writers import OpenCourseBook
+from carrel.courses.gradebook.writer import GradebookWriter
 from carrel.courses.services import CourseServices
 from carrel.courses.store import SqlCourseStore
 from carrel.hub.accounts.store import Accounts
@@ -40,10 +42,32 @@ def new_course_store(store: Store) -> SqlCourseStore:
     return SqlCourseStore(cast(SqlStore, store).transactions)
 
 
-def new_courses(context: Context, accounts: Accounts | None = None) -> CourseServices:
-    """Return the services of courses over the store of ``context``."""
-    store = new_course_store(context.store)
-    return CourseServices.build(context, store, TemporaryBlobs(), accounts=accounts)
+def new_courses(
+    context: Context, accounts: Accounts | None = None, *, root: Path | None = None
+) -> CourseServices:
+    """Return the services of courses over the store of ``context``.
+
+    ``root`` is the folder of all courses, with their gradebooks.
+    """
+    return CourseServices.build(
+        context,
+        new_course_store(context.store),
+        TemporaryBlobs(),
+        accounts=accounts,
+        root=root,
+        gradebooks=None if root is None else gradebooks_in(root),
+    )
+
+
+def gradebooks_in(root: Path) -> OpenCourseBook:
+    """Open gradebooks in this process."""
+
+    def open_book(*, course: str) -> GradebookWriter:
+        from carrel.courses.gradebook.gradebook import CourseGradebook  # noqa: PLC0415 - slow
+
+        return CourseGradebook(root / course, course)
+
+    return open_book
 
 
 class TemporaryTransactions(Transactions):

@@ -35,6 +35,7 @@ PHRASES = {
 GERUNDS = {
     "scheduling": "the field's own noun",
     "grading": "the field's own noun",
+    "manual_grading": "the field's own noun, as grading",
     "accounting": "the field's own noun",
     "monitoring": "the field's own noun",
     "routing": "the field's own noun",

@@ -87,7 +87,7 @@ class AssignmentOverview:
         return shown.model_copy(
             update={
                 "extension": f"{units.duration(extension)} more" if extension else "",
-                "state": _state(shown, receipts, version, now),
+                "state": _state(shown, receipts, feedback, version, now),
                 "fetched_version": version,
                 "receipts": receipts,
                 "now": deadline_rules.now_sentence(now, shown.due, assignment.late),
@@ -130,9 +130,15 @@ class AssignmentOverview:
         )
 
 
-def _state(shown: AssignmentOut, receipts: Collection[ReceiptOut], version: int, now: float) -> str:
+def _state(
+    shown: AssignmentOut,
+    receipts: Collection[ReceiptOut],
+    feedback: Mapping[int, Feedback],
+    version: int,
+    now: float,
+) -> str:
     if receipts:
-        return "submitted"
+        return "graded" if any(each.id in feedback for each in receipts) else "submitted"
     if shown.closes_at is not None and now > shown.closes_at:
         return "closed"
     return "fetched" if version else "open"

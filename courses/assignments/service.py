@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ...hub.errors import InvalidInput, OverMaximum
+from ...hub.errors import Conflict, InvalidInput, NotFound, OverMaximum
 from ...hub.messages import units
 from ...hub.records.audit import AuditAction, AuditEntry
 from ...hub.records.identity import Identity
@@ -14,9 +14,9 @@ from ...hub.scheduling.quota.tree import group_max
 from ...hub.schemas.courses import HandOutOut, ReleasedOut, ReleaseIn
 from ..deadlines import rules as deadline_rules
 from ..files.bundle import FileBundle
-from ..files.transfer import bundle_of_body, content_out, ref_out, store_bundle
+from ..files.transfer import bundle_of_body, content_out, contents, ref_out, store_bundle
 from ..model.interfaces import Blobs
-from ..model.records import Assignment, CourseRole, Fetched, ReleasedVersion
+from ..model.records import Assignment, CourseRole, Fetched, FileRef, ReleasedVersion
 from ..releases.graded_cells import report
 from ..releases.release import PreparedRelease, check_assignment_name, prepare_release
 from ..roster.access import GRADERS, TEACHERS, CourseAccess, check_not_archived
@@ -51,6 +51,7 @@ class AssignmentService:
             stripped: the files for students, where the teacher's own nbgrader has made them.
 
         Raises:
+            Conflict: no cell has points, and the body does not confirm that.
             InvalidInput, TooLarge: of the files, of nbgrader's cells in them, or of the rules.
             OverMaximum: the course never has so many devices.
         """
@@ -63,7 +64,7 @@ class AssignmentService:
         assignment = self._changed(before, body)
         # Before the solution is graded, which takes as long as the notebooks run.
         self.access.check_unchanged(who, AuditAction.ASSIGNMENT_RELEASE, f"{course}/{name}")
-        ready = self._prepare(assignment, bundle_of_body(body), stripped)
+        ready = self._prepare(assignment, body, stripped)
         warnings: tuple[str, ...] = ()
         if ready is None:
             made = store.released_version(course, name)
@@ -95,10 +96,21 @@ class AssignmentService:
         return self._released(assignment, self.access.store.released_version(course, name), ())
 
     def withdraw(self, who: Identity, course: str, name: str) -> None:
-        """Hide an assignment from students until it is released again; nothing is deleted."""
+        """Hide an assignment from students until it is released again; nothing is deleted.
+
+        Safe to repeat.
+
+        Raises:
+            Conflict: it has not been released.
+        """
         membership = self.access.membership(who, course, TEACHERS)
         check_not_archived(membership.course)
-        assignment = replace(self.access.assignment(membership, name), hidden=True)
+        found = self.access.assignment(membership, name)
+        if found.hidden:
+            return
+        if not found.version:
+            raise Conflict(f"{name} has not been released: there is nothing to withdraw.")
+        assignment = replace(found, hidden=True)
         change = self.access.audit_entry(
             who, AuditAction.ASSIGNMENT_SET, f"{course}/{name}", after={"hidden": True}
         )
@@ -134,7 +146,29 @@ class AssignmentService:
             files=[content_out(self.blobs, file) for file in made.files.files],
         )
 
+    def texts(self, who: Identity, course: str, name: str) -> list[str]:
+        """The notebooks of the newest version, by name; students can read them before fetching."""
+        return [file.name for file in self._released_files(who, course, name)]
+
+    def text(self, who: Identity, course: str, name: str, notebook: str) -> bytes:
+        """A notebook of the newest version, as students get it. Fetching is not recorded.
+
+        Raises:
+            NotFound: it is not released, or has no such notebook.
+        """
+        for file in self._released_files(who, course, name):
+            if file.name == notebook:
+                return contents(self.blobs, [file])[notebook]
+        raise NotFound(f"{name} has no notebook {notebook[:80]!r}.")
+
     # -- internal -------------------------------------------------------------------------
+
+    def _released_files(self, who: Identity, course: str, name: str) -> list[FileRef]:
+        assignment = self.access.assignment(self.access.membership(who, course), name)
+        if not assignment.version:
+            return []
+        files = self.access.store.released_version(course, name).files.files
+        return [file for file in files if file.name.endswith(".ipynb")]
 
     def _release_entry(
         self, who: Identity, before: Assignment, after: Assignment, made: ReleasedVersion
@@ -170,9 +204,10 @@ class AssignmentService:
         )
 
     def _prepare(
-        self, assignment: Assignment, source: FileBundle | None, stripped: FileBundle | None
+        self, assignment: Assignment, body: ReleaseIn, stripped: FileBundle | None
     ) -> PreparedRelease | None:
         """None where no files came. ``stripped`` files are released as they are."""
+        source = bundle_of_body(body)
         if source is None:
             return None if stripped is None else PreparedRelease(files=stripped, source=stripped)
         image = self.access.image_of(self.access.store.course(assignment.course))
@@ -182,6 +217,7 @@ class AssignmentService:
             course=assignment.course,
             image=image,
             seconds=assignment.seconds,
+            ungraded=body.ungraded or stripped is not None,
         )
         return ready if stripped is None else replace(ready, files=stripped)
 

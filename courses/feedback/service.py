@@ -9,9 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from ...hub.errors import CarrelError, Conflict, NotFound, TooLarge, Unavailable
-from ...hub.files.local import MAX_OUTPUT_BYTES
-from ...hub.files.safe_fs import opened_file
+from ...hub.errors import CarrelError, Conflict, NotFound, Unavailable
 from ...hub.messages import units
 from ...hub.records.audit import AuditAction
 from ...hub.records.identity import Identity
@@ -21,6 +19,7 @@ from ..files.bundle import FileBundle
 from ..files.course_folder import folder_of
 from ..files.transfer import contents
 from ..gradebook import reader
+from ..gradebook.graded_notebook import graded_notebook
 from ..gradebook.grades import grades, newest_cells
 from ..gradebook.reader import GradebookPage
 from ..grading_runs.service import GradingService
@@ -64,20 +63,12 @@ class _GradedClass:
         from ..notebooks import ipynb  # noqa: PLC0415
         from .page import feedback_page  # noqa: PLC0415
 
-        path = ("autograded", submission.person, self.assignment.name, f"{key.name}.ipynb")
-        try:
-            with opened_file(self.folder, *path) as file:
-                graded = file.read(MAX_OUTPUT_BYTES + 1)
-        except OSError:
-            return None  # This notebook was not submitted.
-        if len(graded) > MAX_OUTPUT_BYTES:
-            raise TooLarge(
-                f"{'/'.join(path)} is too large for a page.",
-                accepted=f"At most {MAX_OUTPUT_BYTES >> 20} MiB in the course's folder.",
-            )
+        graded = graded_notebook(*(self.folder, submission.person, self.assignment.name, key.name))
+        if graded is None:
+            return None
         cells = newest_cells(each for each in self.verdicts if each.submission == submission.id)
         return feedback_page(
-            ipynb.read(path[-1], graded),
+            ipynb.read(f"{key.name}.ipynb", graded),
             key,
             assignment=self.assignment.name,
             student=submission.person,

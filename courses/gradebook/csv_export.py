@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from ...hub.messages.units import harmless
 from ...hub.schemas.courses import MemberOut
-from ...hub.schemas.grading import GradeOut, GradesOut
+from ...hub.schemas.grading import CourseGradebookOut, GradebookRowOut, GradeOut, GradesOut
 
 _Row = tuple[str | float | None, ...]
 
@@ -33,6 +33,24 @@ def csv_text(found: GradesOut) -> str:
     return text.getvalue()
 
 
+def gradebook_csv(found: CourseGradebookOut) -> str:
+    """One row for each student and one column for each assignment, with the sum at the end."""
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    most = sum(each.max_score or 0.0 for each in found.assignments)
+    names = [harmless(each.name) for each in found.assignments]
+    out.writerow(["student", "name", "section", *names, "total", "max_total"])
+    for row in found.rows:
+        scores = [each.score for each in row.scores]
+        out.writerow([*_identity(row), *scores, total(row), most])
+    return text.getvalue()
+
+
+def total(row: GradebookRowOut) -> float:
+    """The sum of a student's points; assignments without points count as none."""
+    return sum(each.score or 0.0 for each in row.scores)
+
+
 def _graded_row(grade: GradeOut, cells: Iterable[tuple[str, str]]) -> _Row:
     scores = {(cell.notebook, cell.cell): cell.score for cell in grade.cells}
     graded = grade.graded_at is not None and not grade.why_not
@@ -40,7 +58,7 @@ def _graded_row(grade: GradeOut, cells: Iterable[tuple[str, str]]) -> _Row:
     return (*_identity(grade), *points, grade.penalty, *(scores.get(cell) for cell in cells))
 
 
-def _identity(student: GradeOut | MemberOut) -> tuple[str, str, str]:
+def _identity(student: GradeOut | GradebookRowOut | MemberOut) -> tuple[str, str, str]:
     return (
         harmless(student.person),
         harmless(student.full_name),

@@ -33,7 +33,7 @@ from ...hub.files.filenames import draft_beside
 from ..grading.submission_grader import NotebookResult, SubmissionResult
 from ..notebooks import ipynb
 from ..releases.student_version import Prepared
-from .writer import GradebookSettings
+from .writer import GradebookSettings, ManualGrade
 
 _STUDENT_ROWS = (SubmittedAssignment, SubmittedNotebook, Grade, Comment)
 NO_RESPONSE = "No response."
@@ -44,6 +44,15 @@ update submitted_notebook set late_submission_penalty = nullif(
     (select sum(coalesce(manual_score, auto_score, 0) + coalesce(extra_credit, 0))
      from grade where notebook_id = submitted_notebook.id), 0)
 where id = {notebook} and id in (select notebook_id from carrel_late)
+"""
+_MANUAL_POINTS = """
+update grade set manual_score = :points,
+    needs_manual_grade = (:points is null and auto_score is null)
+where id = :id and manual_score is :seen
+"""
+_MANUAL_COMMENT = """
+update comment set manual_comment = nullif(:comment, '')
+where id = :id and coalesce(manual_comment, '') = :seen
 """
 _LATENESS = (
     """create table if not exists carrel_late (
@@ -170,6 +179,44 @@ class CourseGradebook:
             self._set_lateness(notebook.id, late_penalty)
         self._commit()
         self._write(assignment, result, files or {}, when)
+
+    def set_manual(self, grade: ManualGrade) -> None:
+        """Store a person's points and comment as formgrader does. Safe to repeat.
+
+        Raises:
+            Conflict: the cell has other points or another comment than ``grade`` replaces.
+            NotFound: there is no such cell in the student's submission.
+            InvalidInput: nbgrader stores no comment on this cell.
+        """
+        try:
+            row = self._book.find_grade(
+                *(grade.cell, grade.notebook, grade.assignment, grade.student)
+            )
+        except MissingEntry as error:
+            raise NotFound(f"The submission has no graded cell {grade.cell!r}.") from error
+        # The cell that has the comment is another row than the one that has the points.
+        comments = [each.id for each in row.notebook.comments if each.name == grade.cell]
+        if grade.comment and not comments:
+            raise InvalidInput(
+                f"nbgrader stores no comment on {grade.cell}.",
+                accepted="Comments on the cells that a person grades.",
+            )
+        points = {"id": row.id, "points": grade.points, "seen": grade.seen_points}
+        self._book.db.rollback()
+        try:
+            self._update(_MANUAL_POINTS, points)
+            for comment in comments:
+                said = {"id": comment, "comment": grade.comment, "seen": grade.seen_comment}
+                self._update(_MANUAL_COMMENT, said)
+        except BaseException:
+            self._book.db.rollback()
+            raise
+        self._commit()
+
+    def _update(self, statement: str, given: Mapping[str, object]) -> None:
+        """Change the one row that is still as it was seen. Raises Conflict."""
+        if self._book.db.execute(text(statement), given).rowcount != 1:
+            raise Conflict("The points or the comment have changed meanwhile.")
 
     def _commit(self) -> None:
         """Commit; rows that people can change are read again later."""

@@ -71,6 +71,7 @@ def with_entry(cell: CellScore, entry: GradebookEntry | None) -> CellScoreOut:
     said = {name: getattr(cell, name) for name in _FIELDS}
     if entry is not None:
         said |= {"review": entry.waits, "comment": entry.comment, "by_hand": entry.by_hand}
+        said |= {"given": entry.given, "extra": entry.extra, "takes_comment": entry.takes_comment}
         if entry.by_hand:
             said["score"] = entry.score
         if entry.given is not None:

@@ -24,7 +24,8 @@ _MOST_STEPS = 1000
 _LOOK_EVERY = 1000
 _GRADES = """
 select sa.student_id, sa.timestamp, n.name, cell.name,
-       g.auto_score, g.manual_score, g.extra_credit, g.needs_manual_grade, c.manual_comment
+       g.auto_score, g.manual_score, g.extra_credit, g.needs_manual_grade, c.manual_comment,
+       c.id is not null
 from assignment a
 join submitted_assignment sa on sa.assignment_id = a.id
 join submitted_notebook sn on sn.assignment_id = sa.id
@@ -54,6 +55,7 @@ class GradebookEntry:
         extra: extra credit.
         waits: a person has to review it.
         comment: of a person.
+        takes_comment: nbgrader stores a comment on this cell; it stores none on a test.
     """
 
     automatic: float | None
@@ -61,6 +63,7 @@ class GradebookEntry:
     extra: float
     waits: bool
     comment: str
+    takes_comment: bool = False
 
     @property
     def by_hand(self) -> bool:
@@ -106,9 +109,8 @@ def pages(folder: Path, assignment: str) -> Mapping[str, GradebookPage]:
         # The tables are created one after the other, before any row is written.
         if book is None or _TABLES - _tables(book):
             return found
-        for student, at, notebook, cell, auto, given, extra, waits, comment in book.execute(
-            _GRADES, (assignment,)
-        ):
+        for row in book.execute(_GRADES, (assignment,)):
+            student, at, notebook, cell, auto, given, extra, waits, comment, takes_comment = row
             page = found.setdefault(student, GradebookPage(at=_seconds(at)))
             page.cells[notebook, cell] = GradebookEntry(
                 automatic=auto,
@@ -116,6 +118,7 @@ def pages(folder: Path, assignment: str) -> Mapping[str, GradebookPage]:
                 extra=extra or 0.0,
                 waits=bool(waits),
                 comment=comment or "",
+                takes_comment=bool(takes_comment),
             )
     return found
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # They import nbgrader, which takes seconds and is an extra.
     from ..releases.student_version import Prepared
     from ..sandbox.client import ByteStream
 
-CALLS: Final = ("save_release", "record")
+CALLS: Final = ("save_release", "record", "set_manual")
 LENGTH_BYTES: Final = 8
 _PATIENCE: Final = 120.0
 _MAX_LINE: Final = 1 << 16
@@ -53,8 +53,30 @@ class GradebookSettings:
     docker: DockerOptions | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManualGrade:
+    """Points and a comment of a person on one cell.
+
+    Attributes:
+        points: None for none: those of the test count, if there is one.
+        seen_points, seen_comment: what is replaced.
+    """
+
+    assignment: str
+    student: str
+    notebook: str
+    cell: str
+    points: float | None
+    comment: str
+    seen_points: float | None
+    seen_comment: str
+
+
 class GradebookWriter(Protocol):
-    """What the grading worker calls of a gradebook. Every call raises CarrelError."""
+    """What the grading worker and manual grading call of a gradebook.
+
+    Every call raises CarrelError.
+    """
 
     def save_release(self, prepared: Prepared, *, due: datetime | None) -> None: ...
 
@@ -67,6 +89,8 @@ class GradebookWriter(Protocol):
         submitted_at: datetime | None = None,
         late_penalty: float = 0.0,
     ) -> None: ...
+
+    def set_manual(self, grade: ManualGrade) -> None: ...
 
     def close(self) -> None: ...
 
@@ -100,6 +124,9 @@ class GradebookProcess:
     ) -> None:
         more = {"files": files, "submitted_at": submitted_at, "late_penalty": late_penalty}
         self._call("record", assignment, result, **more)
+
+    def set_manual(self, grade: ManualGrade) -> None:
+        self._call("set_manual", grade)
 
     def _call(self, name: str, *given: object, **more: object) -> None:
         request = pickle.dumps((name, given, more))

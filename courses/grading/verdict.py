@@ -1,16 +1,18 @@
 """Write the verdict on a cell: a word, the points, and a sentence for its student.
 
 No sentence reveals a hidden test. The text of an exception is shown only if the test is visible, or
-if the teacher wrote the text as a literal.
+if the teacher wrote the text as a literal. A visible assertion without a text is shown itself.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from nbconvert.filters import strip_ansi
 from nbformat import NotebookNode
 from nbgrader.utils import determine_grade
 
@@ -19,6 +21,8 @@ from ..sandbox.interface import CellRun, CellStatus, StopReason
 from .answer_key import KeyCell
 
 _TEXT_SHOWN = 500
+_ARROW = re.compile(r"^-+>\s*\d+ ?(.*)$", re.MULTILINE)
+"""IPython's mark of the line that raised an exception."""
 
 
 class Word(StrEnum):
@@ -156,8 +160,23 @@ def of_stopped_cell(number: int, run: CellRun) -> str:
 def _why(outputs: Iterable[NotebookNode], key: KeyCell) -> str:
     for output in outputs:
         if output.output_type == "error":
-            return _said(output.get("ename", ""), output.get("evalue", ""), key)
+            name, text = output.get("ename", ""), output.get("evalue", "")
+            if name == "AssertionError" and not text:
+                text = _failed_line(output.get("traceback", []), key)
+            return _said(name, text, key)
     return "Something was written to the error stream, which nbgrader counts as an error."
+
+
+def _failed_line(traceback: Iterable[str], key: KeyCell) -> str:
+    """The line of a visible test that failed; empty for a test with a hidden part.
+
+    Only lines of the test are shown: student code can forge a traceback.
+    """
+    if key.has_hidden_part:
+        return ""
+    own = {line.strip() for line in key.source.splitlines()}
+    marked = _ARROW.findall(strip_ansi("\n".join(traceback)))  # type: ignore[no-untyped-call]
+    return next((line.strip() for line in marked if line.strip() in own), "")
 
 
 def _said(name: str, text: str, key: KeyCell) -> str:

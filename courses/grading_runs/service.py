@@ -7,7 +7,7 @@ so that an interrupted run continues; each verdict is stored once.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from ...hub.runtime.context import Context
 from ...hub.scheduling.model.states import TERMINAL
 from ...hub.schemas.grading import (
     GradeIn,
+    GradeOut,
     GradesOut,
     GradingOrderOut,
     GradingOut,
@@ -281,31 +282,53 @@ class GradingService:
         membership = self.access.membership(who, course, GRADERS)
         assignment = self.access.assignment(membership, name)
         newest = self._newest(self.store.runs(course, name))
-        shifts = DeadlineShifts.read(self.store, course)
-        verdicts, feedback = self.store.verdicts(course, name), self.store.feedback(course, name)
+        verdicts = self.store.verdicts(course, name)
         made = self.store.released_version(course, name) if assignment.version else None
-        pages = pages_of(self.root, course, name)
-        counting = self.counting(assignment)
-        submitted = {member.person for member, _ in counting}
+        found = self._grades(assignment, verdicts)
+        submitted = {grade.person for grade in found}
         return GradesOut(
             course=course,
             assignment=name,
             run=None if newest is None else self._progress(*newest, verdicts),
             questions=[] if made is None else self._cells_of(made),
-            grades=[
-                grades(
-                    *(member, sent, verdicts, late_penalty(assignment, shifts, member, sent)),
-                    given=feedback.get(sent.id),
-                    page=pages.get(member.person),
-                )
-                for member, sent in counting
-            ],
+            grades=found,
             no_submission=[
                 member_out(each)
                 for each in self.class_list.students(course)
                 if each.person not in submitted
             ],
         )
+
+    def grade(self, who: Identity, course: str, name: str, person: str) -> GradeOut:
+        """The grade of one student. For teachers and graders.
+
+        Raises:
+            NotFound: no submission of the student counts.
+        """
+        assignment = self.access.assignment(self.access.membership(who, course, GRADERS), name)
+        for found in self._grades(assignment, self.store.verdicts(course, name), person):
+            return found
+        raise NotFound(f"No submission of {person[:80]} for {name} counts.")
+
+    def _grades(
+        self, assignment: Assignment, verdicts: Sequence[SubmissionVerdict], person: str = ""
+    ) -> list[GradeOut]:
+        """The grades of the class, or of one student."""
+        course, name = assignment.course, assignment.name
+        shifts, feedback = (
+            DeadlineShifts.read(self.store, course),
+            self.store.feedback(course, name),
+        )
+        # A verdict is stored after its page of the gradebook, and so was read before it.
+        pages = pages_of(self.root, course, name)
+        return [
+            grades(
+                *(member, sent, verdicts, late_penalty(assignment, shifts, member, sent)),
+                given=feedback.get(sent.id),
+                page=pages.get(member.person),
+            )
+            for member, sent in self.counting(assignment, person)
+        ]
 
     def _progress(
         self, run: GradingRun, record: RequestRecord, verdicts: Iterable[SubmissionVerdict]

@@ -16,6 +16,8 @@ from .records import (
     Member,
     NewSubmission,
     Outage,
+    RegradeMessage,
+    RegradeRequest,
     ReleasedVersion,
     Submission,
     SubmissionVerdict,
@@ -141,6 +143,33 @@ class CourseStore(Protocol):
         self, course: str, assignment: str | None = None, person: str | None = None
     ) -> dict[int, Feedback]:
         """The feedback, by submission."""
+
+    # -- regrade requests -----------------------------------------------------------------
+
+    def open_regrade(self, request: RegradeRequest) -> RegradeRequest:
+        """Store a request; the open one about the same cell of the student is returned instead.
+
+        Raises:
+            NotFound: there is no such assignment.
+        """
+
+    def add_to_regrade(
+        self,
+        regrade_id: int,
+        message: RegradeMessage | None,
+        *,
+        closed_at: float | None = None,
+        closed_by: str = "",
+    ) -> RegradeRequest:
+        """Add a message, close the request, or both. Raises NotFound."""
+
+    def regrade(self, regrade_id: int) -> RegradeRequest:
+        """Raises NotFound."""
+
+    def regrades(
+        self, course: str, assignment: str | None = None, person: str | None = None
+    ) -> tuple[RegradeRequest, ...]:
+        """The requests of a course, oldest first."""
 
     # -- due dates ------------------------------------------------------------------------
 

@@ -308,6 +308,37 @@ class Feedback:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RegradeMessage:
+    """One message in the thread of a regrade request."""
+
+    author: str
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegradeRequest:
+    """A student's question about points, and its thread.
+
+    Attributes:
+        id: unique in the store; 0 before it is stored.
+        notebook, cell: empty for the whole assignment.
+        messages: oldest first; the first one is the student's.
+    """
+
+    id: int
+    course: str
+    assignment: str
+    person: str
+    notebook: str = ""
+    cell: str = ""
+    opened_at: float
+    closed_at: float | None = None
+    closed_by: str = ""
+    messages: tuple[RegradeMessage, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
     """The version of an assignment that a student fetched last."""
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ...hub.errors import BackendFailed, InvalidInput, Unavailable
+from ...hub.errors import BackendFailed, Conflict, InvalidInput, Unavailable
 from ..files.bundle import FileBundle
 from ..model.records import TrialResult
 from ..sandbox.interface import SandboxFactory, SandboxLimits
@@ -37,6 +37,7 @@ def prepare_release(
     course: str = "",
     image: str = "",
     seconds: int = 600,
+    ungraded: bool = False,
 ) -> PreparedRelease:
     """Prepare a release from the teacher's files; stores nothing.
 
@@ -46,8 +47,10 @@ def prepare_release(
         sandboxes: None to skip the check.
         image: digest of the course's image; empty for that of the engine.
         seconds: the time limit of grading one submission.
+        ungraded: no cell needs to have points.
 
     Raises:
+        Conflict: no cell has points, and ``ungraded`` is false.
         InvalidInput: mistakes in the notebooks, in sentences; or the solution does not get all
             points, or the student version gets some.
         Unavailable: nbgrader is not installed beside the service.
@@ -63,6 +66,14 @@ def prepare_release(
             accepted="An administrator installs it with: pip install 'carrel[courses]'",
         ) from error
     prepared = prepare(assignment, source.files)
+    cells = [cell for notebook in prepared.key.notebooks for cell in notebook.gradable]
+    if not ungraded and not any(cell.points for cell in cells):
+        raise Conflict(
+            f"No cell of {assignment} has points: there would be nothing to grade.",
+            accepted="Cells with points, set in JupyterLab's Create Assignment; or confirm that "
+            "you release it without points.",
+            field="ungraded",
+        )
     files = FileBundle.of(prepared.files.items())
     ready = PreparedRelease(files=files, source=source, warnings=prepared.warnings)
     if sandboxes is None:

@@ -26,5 +26,9 @@ def no_submission(submission_id: int) -> NotFound:
     return NotFound(f"There is no submission {submission_id}.")
 
 
+def no_regrade(regrade_id: int) -> NotFound:
+    return NotFound(f"There is no regrade request {regrade_id}.")
+
+
 def no_run(request: str) -> NotFound:
     return NotFound(f"There is no grading {request[:80]}.")

@@ -24,6 +24,8 @@ from ..model.records import (
     LateStep,
     Member,
     Outage,
+    RegradeMessage,
+    RegradeRequest,
     ReleasedVersion,
     Submission,
     SubmissionVerdict,
@@ -108,6 +110,11 @@ def feedback_data(value: Feedback) -> dict[str, object]:
         "released_at": value.released_at,
         "released_by": value.released_by,
     }
+
+
+def regrade(row: Found, messages: Iterable[Found]) -> RegradeRequest:
+    thread = (RegradeMessage(author=each.author, at=each.at, text=each.text) for each in messages)
+    return RegradeRequest(**row._mapping, messages=tuple(thread))
 
 
 def fetched(row: Found) -> Fetched:

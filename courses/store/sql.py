@@ -22,12 +22,14 @@ from ..model.records import (
     Member,
     NewSubmission,
     Outage,
+    RegradeMessage,
+    RegradeRequest,
     ReleasedVersion,
     Submission,
     SubmissionVerdict,
     TrialResult,
 )
-from . import rows
+from . import regrades, rows
 from .not_found import no_assignment, no_course, no_released_version, no_run, no_submission
 
 
@@ -268,6 +270,36 @@ class SqlCourseStore:
         query = select(tables_courses.feedback).join(sent).where(whose)
         found = map(rows.feedback, self._read(lambda c: c.execute(query).all()))
         return {each.submission: each for each in found}
+
+    # -- regrade requests -----------------------------------------------------------------
+
+    def open_regrade(self, request: RegradeRequest) -> RegradeRequest:
+        def work(connection: Connection) -> RegradeRequest:
+            _assignment(connection, request.course, request.assignment)
+            return regrades.open_request(connection, request)
+
+        return self._write(work)
+
+    def add_to_regrade(
+        self,
+        regrade_id: int,
+        message: RegradeMessage | None,
+        *,
+        closed_at: float | None = None,
+        closed_by: str = "",
+    ) -> RegradeRequest:
+        return self._write(
+            lambda c: regrades.add(c, regrade_id, message, closed_at=closed_at, closed_by=closed_by)
+        )
+
+    def regrade(self, regrade_id: int) -> RegradeRequest:
+        return self._read(lambda c: regrades.found(c, regrade_id))
+
+    def regrades(
+        self, course: str, assignment: str | None = None, person: str | None = None
+    ) -> tuple[RegradeRequest, ...]:
+        which = _within(tables_courses.regrade_requests, course, assignment, person)
+        return tuple(self._read(lambda c: regrades.find(c, which)))
 
     # -- more time ------------------------------------------------------------------------
 

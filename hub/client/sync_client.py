@@ -169,6 +169,7 @@ class Client:
     create_accounts = _blocking(AsyncClient.create_accounts)
     assignments = _blocking(AsyncClient.assignments)
     release = _blocking(AsyncClient.release)
+    withdraw_assignment = _blocking(AsyncClient.withdraw_assignment)
     fetch_assignment = _blocking(AsyncClient.fetch_assignment)
     feedback = _blocking(AsyncClient.feedback)
     grant_extension = _blocking(AsyncClient.grant_extension)
@@ -184,6 +185,10 @@ class Client:
     receipts = _blocking(AsyncClient.receipts)
     submission_files = _blocking(AsyncClient.submission_files)
     select_submission = _blocking(AsyncClient.select_submission)
+    gradebook = _blocking(AsyncClient.gradebook)
+    regrades = _blocking(AsyncClient.regrades)
+    ask_for_regrade = _blocking(AsyncClient.ask_for_regrade)
+    answer_regrade = _blocking(AsyncClient.answer_regrade)
     outages = _blocking(AsyncClient.outages)
     record_outage = _blocking(AsyncClient.record_outage)
 

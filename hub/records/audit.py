@@ -43,6 +43,7 @@ class AuditAction(StrEnum):
     ASSIGNMENT_RELEASE = "assignment release"
     SUBMISSION_CHOOSE = "submission choose"
     GRADE = "grade"
+    POINTS_SET = "points set"
     FEEDBACK_RELEASE = "feedback release"
     EXTEND = "extend"
     OUTAGE = "outage"

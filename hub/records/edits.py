@@ -104,6 +104,7 @@ RELATED: Mapping[AuditAction, frozenset[AuditAction]] = MappingProxyType(
             _ASSIGNMENT,
             frozenset({AuditAction.COURSE_SET}),
             frozenset({AuditAction.GRADE}),
+            frozenset({AuditAction.POINTS_SET}),
             frozenset({AuditAction.SUBMISSION_CHOOSE}),
             frozenset({AuditAction.FEEDBACK_RELEASE}),
             frozenset({AuditAction.OUTAGE}),
@@ -124,6 +125,7 @@ _PARTS: Mapping[AuditAction, str] = MappingProxyType(
         AuditAction.UNPIN: "image",
         AuditAction.EXTEND: "for",
         AuditAction.SUBMISSION_CHOOSE: "person",
+        AuditAction.POINTS_SET: "of",
         AuditAction.FEEDBACK_RELEASE: "person",
     }
 )

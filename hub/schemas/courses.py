@@ -90,7 +90,9 @@ class ReleaseIn(BundleIn):
     """Body of ``POST …/assignments/{assignment}/release``.
 
     The files are the source notebooks, with solutions and tests. Without files, the newest release
-    is kept. Other omitted fields keep their values; an empty ``due`` removes the due date.
+    is kept. Other omitted fields keep their values; an empty ``due`` removes the due date. Files
+    without a cell that has points are refused (409, field ``ungraded``) unless ``ungraded`` is
+    true.
     """
 
     due: Annotated[
@@ -104,6 +106,7 @@ class ReleaseIn(BundleIn):
     ] = None
     devices: Devices | None = None
     seconds: Annotated[int | None, Field(ge=1, le=7 * 86400)] = None
+    ungraded: bool = False
 
 
 class ExtensionIn(In):
@@ -318,7 +321,8 @@ class AssignmentOut(Out):
     """An assignment as the caller sees it.
 
     ``due`` is the caller's due date, ``class_due`` that of the class; both are null without a due
-    date. ``state`` is one of: not released, open, fetched, submitted, closed. ``fetched``,
+    date. ``state`` is one of: not released (also after a withdrawal), open, fetched, submitted,
+    graded (once the student has feedback), closed. ``fetched``,
     ``submitted`` and ``graded`` count students, for teachers and graders. ``now`` describes
     the effect of a submission at this time. ``feedback`` is true once a student has feedback; then
     ``score`` and ``max_score`` are the points, if known, and ``provisional`` is the number of cells

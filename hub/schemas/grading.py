@@ -28,6 +28,28 @@ class GradeIn(In):
     deadline: Moment | None = None
 
 
+class SeenPointsIn(In):
+    """The points and the comment that a change is based on, as they were read."""
+
+    points: Points | None
+    comment: str = ""
+
+
+class ManualPointsIn(In):
+    """Body of ``PUT …/assignments/{assignment}/points``: points of a person for one cell.
+
+    ``points`` null keeps those of the test, if there is one. With ``seen``, the call is refused
+    (409) if the cell has other points or another comment by now, also from Formgrader.
+    """
+
+    person: Annotated[str, Field(min_length=1, max_length=USER_LENGTH)]
+    notebook: Annotated[str, Field(min_length=1, max_length=1000)]
+    cell: Annotated[str, Field(min_length=1, max_length=1000)]
+    points: Points | None
+    comment: str = ""
+    seen: SeenPointsIn | None = None
+
+
 class FeedbackIn(In):
     """Body of ``POST …/assignments/{assignment}/feedback``: the student who gets feedback."""
 
@@ -44,7 +66,9 @@ class CellScoreOut(Out):
     """The result of one cell.
 
     ``score`` is null until a person has graded the cell; ``review`` marks cells to review.
-    ``by_hand`` is true if a person gave points or extra points, with their ``comment``.
+    ``by_hand`` is true if a person gave points or extra points, with their ``comment``: ``given``
+    are those points, null for none, and ``extra`` is nbgrader's extra credit. ``takes_comment`` is
+    false for cells on which nbgrader stores no comment.
     """
 
     notebook: str
@@ -56,6 +80,9 @@ class CellScoreOut(Out):
     review: bool = False
     by_hand: bool = False
     comment: str = ""
+    given: float | None = None
+    extra: float = 0.0
+    takes_comment: bool = False
 
 
 class GradeOut(Out):
@@ -124,6 +151,73 @@ class GradesOut(Out):
     no_submission: list[MemberOut] = []
 
 
+class DistributionOut(Out):
+    """The points of the students who have been graded, after late penalties.
+
+    ``bars`` counts the students by tenths of ``max_score``; the last bar includes the maximum.
+    """
+
+    students: int
+    mean: float
+    median: float
+    least: float
+    most: float
+    max_score: float
+    bars: list[int]
+
+
+class CellRateOut(Out):
+    """A cell in numbers: of ``students`` with a score, ``passed`` have all its points."""
+
+    notebook: str
+    cell: str
+    students: int
+    passed: int
+    mean: float
+    max_score: float
+
+
+class StatisticsOut(Out):
+    """``distribution`` is null before the first grade."""
+
+    course: str
+    assignment: str
+    distribution: DistributionOut | None = None
+    cells: list[CellRateOut] = []
+
+
+class GradebookAssignmentOut(Out):
+    """``max_score`` is null before the first grade."""
+
+    name: str
+    max_score: float | None = None
+
+
+class GradebookScoreOut(Out):
+    """``score`` is null without a grade; ``provisional``: a person has yet to grade a cell."""
+
+    score: float | None = None
+    submitted: bool = False
+    provisional: bool = False
+
+
+class GradebookRowOut(Out):
+    """A student with a score for each assignment, in the order of the assignments."""
+
+    person: str
+    full_name: str = ""
+    section: str = ""
+    scores: list[GradebookScoreOut]
+
+
+class CourseGradebookOut(Out):
+    """The points of all current students in all released assignments, after late penalties."""
+
+    course: str
+    assignments: list[GradebookAssignmentOut]
+    rows: list[GradebookRowOut]
+
+
 class GradedOut(Out):
     """The courses that a user teaches or grades, by name."""
 
@@ -144,6 +238,52 @@ class MyGradeOut(Out):
     grade: GradeOut | None = None
     pages: list[str] = []
     sentence: str = ""
+
+
+# -- regrade requests: threads between a student and the graders of a course ------------------
+
+
+class RegradeIn(In):
+    """Body of ``POST …/assignments/{assignment}/regrades``.
+
+    Without ``cell``, it is about the whole assignment. At most 5,000 characters of ``text``.
+    """
+
+    notebook: Annotated[str, Field(max_length=1000)] = ""
+    cell: Annotated[str, Field(max_length=1000)] = ""
+    text: str
+
+
+class RegradeReplyIn(In):
+    """Body of ``POST /api/v1/regrades/{regrade}/messages``: a message, the end, or both."""
+
+    text: str = ""
+    close: bool = False
+
+
+class RegradeMessageOut(Out):
+    author: str
+    at: float
+    text: str
+
+
+class RegradeOut(Out):
+    """A regrade request with its thread, oldest message first; ``cell`` is empty for all cells."""
+
+    id: int
+    course: str
+    assignment: str
+    person: str
+    notebook: str
+    cell: str
+    opened_at: float
+    closed_at: float | None = None
+    closed_by: str = ""
+    messages: list[RegradeMessageOut]
+
+
+class RegradesOut(Out):
+    regrades: list[RegradeOut]
 
 
 # -- between the service and its grader -------------------------------------------------------

@@ -93,7 +93,10 @@ from .pages.admin import people as people_pages
 from .pages.admin import system as system_pages
 from .pages.courses import assignment as assignment_pages
 from .pages.courses import courses as course_pages
+from .pages.courses import gradebook as gradebook_pages
 from .pages.courses import grading as grading_pages
+from .pages.courses import manual_grading as manual_grading_pages
+from .pages.courses import regrades as regrade_pages
 from .pages.courses import release as release_pages
 from .pages.courses import student_work as student_work_pages
 from .pages.courses import teacher as teacher_pages
@@ -134,6 +137,9 @@ _PAGES = (
     teacher_pages.router,
     release_pages.router,
     student_work_pages.router,
+    manual_grading_pages.router,
+    regrade_pages.router,
+    gradebook_pages.router,
 )
 _API = (
     service_api.router,

@@ -25,6 +25,8 @@ from carrel.courses.model.records import (
     Member,
     NewSubmission,
     Outage,
+    RegradeMessage,
+    RegradeRequest,
     ReleasedVersion,
     SubmissionVerdict,
     TrialResult,
@@ -348,6 +350,44 @@ class TestGrading:
         assert again == replace(untried, tried=tried)
         assert site.courses.release(PS1, hand_out("a")) == again
         assert site.courses.released_version("cs101", "ps1") == again
+
+
+class TestRegrades:
+    def test_an_open_request_is_not_opened_twice(self, site: Site) -> None:
+        first = site.courses.open_regrade(regrade())
+        assert first == replace(regrade(), id=first.id)
+        assert site.courses.open_regrade(replace(regrade(), opened_at=9.0)) == first
+        other = site.courses.open_regrade(regrade(cell="q2"))
+        assert site.courses.regrades("cs101") == (first, other)
+        assert site.courses.regrades("cs101", "ps1", "ben") == ()
+        with pytest.raises(NotFound):
+            site.courses.open_regrade(replace(regrade(), assignment="ps9"))
+
+    def test_a_thread_grows_until_it_is_closed(self, site: Site) -> None:
+        first = site.courses.open_regrade(regrade())
+        answer = RegradeMessage(author="teacher", at=6.0, text="I see.")
+        closed = site.courses.add_to_regrade(first.id, answer, closed_at=6.0, closed_by="teacher")
+        assert closed == replace(
+            first, messages=(*first.messages, answer), closed_at=6.0, closed_by="teacher"
+        )
+        assert site.courses.regrade(first.id) == closed
+        again = site.courses.open_regrade(regrade())
+        assert again.id > first.id
+        with pytest.raises(NotFound):
+            site.courses.add_to_regrade(99, answer)
+
+
+def regrade(cell: str = "q1") -> RegradeRequest:
+    return RegradeRequest(
+        id=0,
+        course="cs101",
+        assignment="ps1",
+        person="ada",
+        notebook="p1",
+        cell=cell,
+        opened_at=5.0,
+        messages=(RegradeMessage(author="ada", at=5.0, text="Why?"),),
+    )
 
 
 def run(request: str, *submissions: int) -> GradingRun:

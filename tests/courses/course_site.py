@@ -16,7 +16,7 @@ from carrel.hub.schemas.courses import CourseIn, FileIn, ReceiptOut, ReleaseIn, 
 from carrel.spawners.fake import FakeBackend
 
 from ..hub.doubles import ADMIN, STUDENT1, TEACHER, Clock, FakeHub, build
-from ..stores import TemporaryBlobs, new_course_store, new_store
+from ..stores import TemporaryBlobs, gradebooks_in, new_course_store, new_store
 from .notebook_samples import SOURCE
 
 START = 1_800_000_000.0
@@ -72,6 +72,7 @@ def build_site(
         root=root,
         owner=owner,
         accounts=accounts,
+        gradebooks=None if root is None else gradebooks_in(root),
     )
     return CourseSite(services, clock, hub, backend)
 

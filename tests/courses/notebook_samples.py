@@ -4,6 +4,24 @@ from __future__ import annotations
 
 import json
 
+ESSAY = {
+    "id": "essay",
+    "cell_type": "markdown",
+    "source": "Why is it 42?",
+    "metadata": {
+        "nbgrader": {
+            "schema_version": 3,
+            "grade_id": "essay",
+            "points": 3,
+            "grade": True,
+            "solution": True,
+            "locked": False,
+            "task": False,
+        }
+    },
+}
+"""A question that a person grades."""
+
 
 def _cell(grade_id: str, source: str, **role: object) -> dict[str, object]:
     given = {"grade": False, "locked": False, "solution": False, "task": False, **role}
@@ -45,3 +63,10 @@ def source(answer: int = 42) -> bytes:
 
 
 SOURCE = source()
+
+
+def with_essay(notebook: bytes) -> bytes:
+    """Return the teacher's notebook with a question that a person grades at its end."""
+    read = json.loads(notebook)
+    read["cells"].append(ESSAY)
+    return json.dumps(read).encode()

@@ -11,28 +11,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
-from ..courses.notebook_samples import source
+from ..courses.notebook_samples import SOURCE, with_essay
 from .browser import SESSION_MS, Person
 from .classes import ask, handed, the_demo_is_ready
 from .support import Installation
 
 PLACE = "/courses/cs101/assignments/ps1"
-ESSAY = {
-    "id": "essay",
-    "cell_type": "markdown",
-    "source": "Why is it 42?",
-    "metadata": {
-        "nbgrader": {
-            "schema_version": 3,
-            "grade_id": "essay",
-            "points": 3,
-            "grade": True,
-            "solution": True,
-            "locked": False,
-            "task": False,
-        }
-    },
-}
 RIGHT = """def answer():
     return 42
 from IPython.display import HTML, display
@@ -40,19 +24,12 @@ display(HTML("<script>window.stolen = 1</script><img src=x onerror='window.stole
 """
 
 
-def written() -> bytes:
-    """A test that runs, and a question that a person answers for."""
-    notebook = json.loads(source())
-    notebook["cells"].append(ESSAY)
-    return json.dumps(notebook).encode()
-
-
 @pytest.fixture
 def graded(site: Installation) -> Installation:
     """student1's answer to ps1, as far as tests can grade it."""
     the_demo_is_ready(site)
-    ask(site, "POST", f"{PLACE}/release", "teacher", files=handed(written()))
-    notebook = json.loads(written())
+    ask(site, "POST", f"{PLACE}/release", "teacher", files=handed(with_essay(SOURCE)))
+    notebook = json.loads(with_essay(SOURCE))
     notebook["cells"][0]["source"] = RIGHT
     notebook["cells"][-1]["source"] = "Because <script>window.stolen = 3</script> it *is*."
     sent = handed(json.dumps(notebook).encode())

@@ -18,6 +18,7 @@ from ..common.notes import confirmed, note
 from ..common.terminal import plain
 from .check import CHECKING_COMMANDS
 from .grading import GRADING_COMMANDS
+from .regrades import REGRADE_COMMANDS
 from .student import STUDENTS_COMMANDS
 from .teacher import TEACHING_COMMANDS, say
 
@@ -348,5 +349,6 @@ for _command in (
     *GRADING_COMMANDS,
     *STUDENTS_COMMANDS,
     *CHECKING_COMMANDS,
+    *REGRADE_COMMANDS,
 ):
     course_command.add_command(_command)

@@ -1,4 +1,4 @@
-"""``carrel course grade``, ``grades`` and ``feedback``."""
+"""``carrel course grade``, ``grades``, ``feedback`` and ``gradebook``."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 import click
 
 from ....courses.deadlines import rules as deadline_rules
-from ....courses.gradebook.csv_export import csv_text
+from ....courses.gradebook.csv_export import csv_text, gradebook_csv, total
 from ....courses.workspace import folder as workspace_folder
 from ...client import Client
 from ...errors import InvalidInput
 from ...messages import units
-from ...schemas.grading import GradeIn, GradeOut, GradingOut
+from ...schemas.grading import GradebookScoreOut, GradeIn, GradeOut, GradingOut
 from ..common import display
 from ..common.client_command import ClientCommand, json_option, site_option
 from ..common.notes import note
@@ -251,4 +251,37 @@ def _fetch(client: Client, course: str, assignment: str, folder: Path) -> list[s
     return []
 
 
-GRADING_COMMANDS = (grade_command, grades_command, feedback_command)
+@click.command("gradebook", cls=ClientCommand)
+@course_option
+@click.option("--csv", "as_csv", is_flag=True, help="Write a table (CSV) for a spreadsheet.")
+@json_option
+@site_option
+def gradebook_command(*, course: str, as_csv: bool, as_json: bool, site: str | None) -> None:
+    """Show the points of all students in all assignments (teachers, graders).
+
+    \b
+    Example:
+      carrel course gradebook --csv > cs101.csv
+    """
+    with Client.from_environment(site) as client:
+        found = client.gradebook(in_question(client, course).name)
+    if as_json:
+        display.as_json(found)
+        return
+    if as_csv:
+        click.echo(gradebook_csv(found), nl=False)
+        return
+    rows = [
+        [row.person, *(_points(each) for each in row.scores), f"{total(row):g}"]
+        for row in found.rows
+    ]
+    display.table(["STUDENT", *(each.name for each in found.assignments), "TOTAL"], rows)
+
+
+def _points(each: GradebookScoreOut) -> str:
+    if each.score is None:
+        return "not graded" if each.submitted else "-"
+    return f"{each.score:g}{' ?' if each.provisional else ''}"
+
+
+GRADING_COMMANDS = (grade_command, grades_command, feedback_command, gradebook_command)

@@ -40,6 +40,7 @@ from .selection import assignment_argument, course_option, due_text, grading, te
 @click.option("--late", metavar="RULE", help=f"Late rule: {due.LATE_HELP}.")
 @click.option("--devices", type=click.IntRange(0), help="Devices for grading one submission.")
 @click.option("--time", "span", metavar="SPAN", help="Time limit for grading one submission: 10m.")
+@click.option("--ungraded", is_flag=True, help="Release it although no cell has points.")
 @json_option
 @site_option
 def release_command(
@@ -51,6 +52,7 @@ def release_command(
     late: str | None,
     devices: int | None,
     span: str | None,
+    ungraded: bool,
     as_json: bool,
     site: str | None,
 ) -> None:
@@ -75,6 +77,7 @@ def release_command(
         "late": late,
         "devices": devices,
         "seconds": parsers.seconds(span) if span else None,
+        "ungraded": ungraded or None,
     }
     body = ReleaseIn.model_validate({k: v for k, v in named.items() if v is not None})
     with Client.from_environment(site) as client:
@@ -84,6 +87,29 @@ def release_command(
         display.as_json(made)
         return
     _released(made)
+
+
+@click.command("withdraw", cls=ClientCommand)
+@assignment_argument
+@course_option
+@json_option
+@site_option
+def withdraw_command(*, assignment: str, course: str, as_json: bool, site: str | None) -> None:
+    """Hide an assignment from students (teachers).
+
+    Its files and submissions are kept. `carrel course release` shows it again.
+
+    \b
+    Example:
+      carrel course withdraw ps1
+    """
+    with Client.from_environment(site) as client:
+        where = teaching(client, course)
+        client.withdraw_assignment(where, assignment)
+    if as_json:
+        display.as_json({"course": where, "assignment": assignment, "state": "not released"})
+        return
+    click.echo(f"Students no longer see {assignment} of {where}.")
 
 
 def _released(made: ReleasedOut) -> None:
@@ -272,4 +298,10 @@ def _left_out(names: Sequence[str]) -> None:
         note(f"Left out because they are not regular files: {shown}.")
 
 
-TEACHING_COMMANDS = (release_command, extend_command, count_command, outage_command)
+TEACHING_COMMANDS = (
+    release_command,
+    withdraw_command,
+    extend_command,
+    count_command,
+    outage_command,
+)

@@ -33,7 +33,19 @@ from ...schemas.courses import (
     ReleaseIn,
     SubmitIn,
 )
-from ...schemas.grading import FeedbackIn, FeedbackOut, GradeIn, GradesOut, GradingOut, MyGradeOut
+from ...schemas.grading import (
+    CourseGradebookOut,
+    FeedbackIn,
+    FeedbackOut,
+    GradeIn,
+    GradesOut,
+    GradingOut,
+    MyGradeOut,
+    RegradeIn,
+    RegradeOut,
+    RegradeReplyIn,
+    RegradesOut,
+)
 from ..transport.calls import RELEASE_SECONDS, Call
 from ..transport.connection import Connection, segment
 
@@ -115,6 +127,11 @@ class CourseCalls(Connection):
         path = f"{_assignment(course, assignment)}/release"
         call = replace(_call("POST", path, body), silence=RELEASE_SECONDS)
         return await self._send_repeatable(call, ReleasedOut)
+
+    async def withdraw_assignment(self, course: str, assignment: str) -> None:
+        """Hide an assignment from students. Safe to repeat."""
+        path = f"{_assignment(course, assignment)}/release"
+        await self._transport.send(Call(method="DELETE", path=path))
 
     async def fetch_assignment(
         self, course: str, assignment: str, *, version: int | None = None
@@ -216,6 +233,24 @@ class CourseCalls(Connection):
         return await self._get(f"submissions/{submission}/feedback", FeedbackOut)
 
     # -- outages --------------------------------------------------------------------------
+
+    async def gradebook(self, course: str) -> CourseGradebookOut:
+        """Return the points of all students in all assignments."""
+        return await self._get(f"{_course(course)}/gradebook", CourseGradebookOut)
+
+    async def regrades(self, course: str) -> list[RegradeOut]:
+        """Return the regrade requests of a course; for a student, their own."""
+        return (await self._get(f"{_course(course)}/regrades", RegradesOut)).regrades
+
+    async def ask_for_regrade(self, course: str, assignment: str, body: RegradeIn) -> RegradeOut:
+        """Open a regrade request. The same again returns the open one."""
+        path = f"{_assignment(course, assignment)}/regrades"
+        return await self._send_repeatable(_call("POST", path, body), RegradeOut)
+
+    async def answer_regrade(self, regrade: int, body: RegradeReplyIn) -> RegradeOut:
+        """Add a message to a regrade request, close it, or both. Safe to repeat."""
+        call = _call("POST", f"regrades/{regrade}/messages", body)
+        return await self._send_repeatable(call, RegradeOut)
 
     async def outages(self) -> list[OutageOut]:
         return (await self._get("outages", OutagesOut)).outages

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from starlette.responses import JSONResponse
 
+from ....courses.gradebook.statistics import statistics
 from ...schemas.admin import ConsequencesOut
 from ...schemas.courses import (
     AssignmentsOut,
@@ -29,7 +30,21 @@ from ...schemas.courses import (
     RosterIn,
     SubmitIn,
 )
-from ...schemas.grading import FeedbackIn, FeedbackOut, GradeIn, GradesOut, GradingOut
+from ...schemas.grading import (
+    CellScoreOut,
+    CourseGradebookOut,
+    FeedbackIn,
+    FeedbackOut,
+    GradeIn,
+    GradesOut,
+    GradingOut,
+    ManualPointsIn,
+    RegradeIn,
+    RegradeOut,
+    RegradeReplyIn,
+    RegradesOut,
+    StatisticsOut,
+)
 from ..dependencies.bodies import json_body
 from ..dependencies.callers import Carrel, Reader, Writer
 from ..dependencies.course_paths import (
@@ -37,6 +52,7 @@ from ..dependencies.course_paths import (
     CourseName,
     DryRun,
     Person,
+    RegradeId,
     Section,
     SubmissionId,
     Version,
@@ -168,6 +184,16 @@ def release(
     The same files again are not a new version, so that the call is safe to repeat.
     """
     return web.courses.assignments.release(who, course, assignment, body)
+
+
+@router.delete(
+    "/courses/{course}/assignments/{assignment}/release",
+    status_code=204,
+    summary="Withdraw an assignment",
+)
+def withdraw(web: Carrel, who: Writer, course: CourseName, assignment: AssignmentName) -> None:
+    """For teachers: students no longer see it. Submissions are kept; a release shows it again."""
+    web.courses.assignments.withdraw(who, course, assignment)
 
 
 @router.get("/courses/{course}/assignments/{assignment}/hand-out", summary="Fetch an assignment")
@@ -307,6 +333,36 @@ def grades(web: Carrel, who: Reader, course: CourseName, assignment: AssignmentN
     return web.courses.grading.grades(who, course, assignment)
 
 
+@router.get("/courses/{course}/assignments/{assignment}/statistics", summary="Statistics")
+def class_statistics(
+    web: Carrel, who: Reader, course: CourseName, assignment: AssignmentName
+) -> StatisticsOut:
+    """For teachers and graders: the distribution of points, and how many passed each cell."""
+    return statistics(web.courses.grading.grades(who, course, assignment))
+
+
+@router.get("/courses/{course}/gradebook", summary="The gradebook of a course")
+def gradebook(web: Carrel, who: Reader, course: CourseName) -> CourseGradebookOut:
+    """For teachers and graders: the points of all students in all released assignments."""
+    return web.courses.gradebook.table(who, course)
+
+
+@router.put(
+    "/courses/{course}/assignments/{assignment}/points",
+    summary="Give points by hand",
+    openapi_extra=body_of(ManualPointsIn),
+)
+def set_points(
+    web: Carrel,
+    who: Writer,
+    course: CourseName,
+    assignment: AssignmentName,
+    body: Annotated[ManualPointsIn, Depends(json_body(ManualPointsIn))],
+) -> CellScoreOut:
+    """For teachers and graders: points and a comment for one cell, in nbgrader's gradebook."""
+    return web.courses.manual_grading.set_points(who, course, assignment, body)
+
+
 @router.post(
     "/courses/{course}/assignments/{assignment}/feedback",
     summary="Release feedback",
@@ -327,6 +383,47 @@ def release_feedback(
 def feedback(web: Carrel, who: Reader, submission: SubmissionId) -> FeedbackOut:
     """The feedback on a submission, for its student, teachers and graders."""
     return FeedbackOut(files=web.courses.delivery.files(who, submission))
+
+
+# -- regrade requests -------------------------------------------------------------------------
+
+
+@router.post(
+    "/courses/{course}/assignments/{assignment}/regrades",
+    status_code=201,
+    summary="Ask for a regrade",
+    openapi_extra=body_of(RegradeIn),
+)
+def ask_for_regrade(
+    web: Carrel,
+    who: Writer,
+    course: CourseName,
+    assignment: AssignmentName,
+    body: Annotated[RegradeIn, Depends(json_body(RegradeIn))],
+) -> RegradeOut:
+    """For students with feedback: about one cell or all of them. Safe to repeat."""
+    return web.courses.regrades.ask(who, course, assignment, body)
+
+
+@router.get("/courses/{course}/regrades", summary="Regrade requests")
+def regrades(web: Carrel, who: Reader, course: CourseName) -> RegradesOut:
+    """Open ones first: for teachers and graders those of the course, for students their own."""
+    return RegradesOut(regrades=web.courses.regrades.requests(who, course))
+
+
+@router.post(
+    "/regrades/{regrade}/messages",
+    summary="Answer a regrade request",
+    openapi_extra=body_of(RegradeReplyIn),
+)
+def answer_regrade(
+    web: Carrel,
+    who: Writer,
+    regrade: RegradeId,
+    body: Annotated[RegradeReplyIn, Depends(json_body(RegradeReplyIn))],
+) -> RegradeOut:
+    """For its student, teachers and graders: adds a message, closes the request, or both."""
+    return web.courses.regrades.reply(who, regrade, body)
 
 
 # -- outages ----------------------------------------------------------------------------------

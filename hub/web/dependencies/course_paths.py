@@ -18,6 +18,9 @@ AssignmentName = Annotated[str, Path(max_length=64, description="Such as `ps1`."
 SubmissionId = Annotated[int, Path(ge=1, le=LARGEST, description="The `id` of a receipt.")]
 
 
+RegradeId = Annotated[int, Path(ge=1, le=LARGEST, description="The `id` of a regrade request.")]
+
+
 Version = Annotated[int | None, Query(ge=1, le=LARGEST, description="Default: the newest.")]
 
 

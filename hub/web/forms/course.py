@@ -171,12 +171,13 @@ class ReleaseForm:
             time=shown_span(assignment.seconds),
         )
 
-    def body(self, files: list[FileIn]) -> ReleaseIn:
+    def body(self, files: list[FileIn], *, ungraded: bool = False) -> ReleaseIn:
         """Return the body of a release. Raises InvalidInput with the field."""
         return _valid(
             ReleaseIn,
             "time",
             files=files,
+            ungraded=ungraded,
             due=moment_text(self.due, self.zone),
             late=self.late.text(),
             devices=read(parsers.devices, self.devices or "0", "devices"),

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import unicodedata
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import BinaryIO
 
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
+
+from ...schemas.courses import ContentOut
 
 SAFE_CONTENT = {
     # Output of a job can be any HTML: none of it may run here.
@@ -29,6 +34,19 @@ def attachment(name: str) -> str:
         for b in name.encode("utf-8", "replace")
     )
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}"
+
+
+def zipped(name: str, folder: str, files: Iterable[ContentOut]) -> Response:
+    """Return the files as NAME.zip, in a folder."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in files:
+            archive.writestr(f"{folder}/{file.name}", base64.b64decode(file.content))
+    return Response(
+        packed.getvalue(),
+        media_type="application/zip",
+        headers={"Content-Disposition": attachment(f"{name}.zip")},
+    )
 
 
 _PART_BYTES = 256 * 1024

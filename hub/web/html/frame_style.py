@@ -49,6 +49,7 @@ def notebook_style(theme: Theme) -> str:
         f".highlight [class^=c]{{color:{c['soft']};font-style:italic}}"
         f".highlight [class^=nb]{{color:{c['cyan']}}}"
         ".ansi-bold{font-weight:700}.ansi-underline{text-decoration:underline}"
+        f":target{{outline:2px solid {c['soft']};outline-offset:4px;scroll-margin:1rem}}"
         f".prompt,.jp-InputPrompt,.jp-OutputPrompt{{color:{c['soft']};font:12px monospace}}"
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from jinja2 import TemplateError, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
@@ -17,6 +19,8 @@ from .frame_style import Theme, notebook_style
 from .markdown import markdown_html
 
 _LATEX = "text/latex"
+CellAnchor = Callable[[Mapping[str, object]], str]
+"""The name of a cell; empty to keep its id."""
 _MOST_BYTES = 4 * 1024 * 1024
 _INVALID = (
     AttributeError,
@@ -28,10 +32,13 @@ _INVALID = (
 )
 
 
-def notebook_page(name: str, content: bytes, theme: Theme, nonce: str = "") -> str:
+def notebook_page(
+    name: str, content: bytes, theme: Theme, nonce: str = "", *, anchor: CellAnchor | None = None
+) -> str:
     """Return the notebook as HTML. It may contain scripts: the response must forbid them.
 
     Args:
+        anchor: names cells by their metadata, for links with ``#cell-id=NAME``.
         nonce: with it, figures without a static form are drawn by the script that has it.
 
     Raises:
@@ -54,6 +61,9 @@ def notebook_page(name: str, content: bytes, theme: Theme, nonce: str = "") -> s
         placed = place_figures(content) if nonce else None
         node = read_notebook(name, placed or content).node
         _draw_formulas(node)
+        if anchor is not None:
+            for cell in node.cells:
+                cell["id"] = anchor(cell.metadata) or cell["id"]
         body, _ = exporter.from_notebook_node(node)
     # Templates fail on MIME types that have a value of another type.
     except _INVALID as error:

@@ -53,6 +53,31 @@ BODIES: dict[str, dict[str, dict[str, Any]]] = {
         "all": {"summary": "The whole class", "value": {}},
         "question": {"summary": "Grade one question again", "value": {"question": "squares"}},
     },
+    "ManualPointsIn": {
+        "points": {
+            "summary": "Points and a comment on an answer without points so far",
+            "value": {
+                "person": "ada",
+                "notebook": "ps1",
+                "cell": "essay",
+                "points": 2.5,
+                "comment": "Say why.",
+                "seen": {"points": None, "comment": ""},
+            },
+        }
+    },
+    "RegradeIn": {
+        "cell": {
+            "summary": "About one cell",
+            "value": {"notebook": "ps1", "cell": "essay", "text": "I did say why, in line 3."},
+        }
+    },
+    "RegradeReplyIn": {
+        "answer": {
+            "summary": "Answer and close",
+            "value": {"text": "True: you have 3 points now.", "close": True},
+        }
+    },
     "FeedbackIn": {"person": {"summary": "For one student", "value": {"person": "ada"}}},
     "ExtensionIn": {
         "person": {

@@ -35,7 +35,14 @@ from ...schemas.courses import (
     SubmitIn,
 )
 from ...schemas.errors import PROBLEM_TYPE
-from ...schemas.grading import FeedbackIn, GradeIn, VerdictIn
+from ...schemas.grading import (
+    FeedbackIn,
+    GradeIn,
+    ManualPointsIn,
+    RegradeIn,
+    RegradeReplyIn,
+    VerdictIn,
+)
 from ...schemas.images import PinIn
 from ...schemas.resume import HaltIn, ResumeIn
 from ...schemas.schedules import ScheduleChangeIn, ScheduleIn, ScheduleRunIn
@@ -51,6 +58,9 @@ _BODIES: tuple[type[BaseModel], ...] = (
     ExtendIn,
     ExtensionIn,
     FeedbackIn,
+    ManualPointsIn,
+    RegradeIn,
+    RegradeReplyIn,
     GradeIn,
     GroupIn,
     HaltIn,

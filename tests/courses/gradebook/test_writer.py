@@ -8,19 +8,24 @@ import pickle
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from socket import socket, socketpair
+from typing import cast
 
 import pytest
 from nbgrader.api import Gradebook
 
-from carrel.courses.gradebook.writer import GradebookProcess
+from carrel.courses.gradebook.open_writers import OpenWriters
+from carrel.courses.gradebook.reader import pages
+from carrel.courses.gradebook.writer import GradebookProcess, ManualGrade
 from carrel.courses.gradebook.writer_process import serve
 from carrel.courses.grading.submission_grader import SubmissionResult
 from carrel.courses.releases.student_version import prepare
-from carrel.hub.errors import BackendFailed, NotFound
+from carrel.hub.errors import BackendFailed, Conflict, InvalidInput, NotFound
 
 from ..grading import ps1
+from ..manual_grading_samples import made_gradebook
 
 RESULT = SubmissionResult(student="student1", seconds=1.0, notebooks=())
 
@@ -105,3 +110,69 @@ def test_the_process_executes_no_other_methods(tmp_path: Path) -> None:
     serve(io.BytesIO(len(order).to_bytes(8, "big") + order), answers, tmp_path, "cs101")
     assert answers.getvalue() == b""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_manual_points_replace_only_what_was_seen(tmp_path: Path) -> None:
+    made_gradebook(tmp_path, ["ada"])
+    first = ManualGrade(
+        assignment="ps1",
+        student="ada",
+        notebook="ps1",
+        cell="essay",
+        points=2.5,
+        comment="Say why.",
+        seen_points=None,
+        seen_comment="",
+    )
+    with kept(tmp_path) as book:
+        book.set_manual(first)
+        with pytest.raises(Conflict):
+            book.set_manual(replace(first, points=1.0))
+        with pytest.raises(Conflict):
+            book.set_manual(replace(first, points=1.0, seen_points=2.5))
+        with pytest.raises(NotFound, match="no graded cell 'other'"):
+            book.set_manual(replace(first, cell="other"))
+        test = replace(first, cell="test-answer", points=1.0)
+        with pytest.raises(InvalidInput, match="stores no comment on test-answer"):
+            book.set_manual(test)
+        book.set_manual(replace(test, comment=""))
+    found = pages(tmp_path, "ps1")["ada"].cells
+    essay, tested = found["ps1", "essay"], found["ps1", "test-answer"]
+    assert (essay.given, essay.comment, essay.waits) == (2.5, "Say why.", False)
+    assert (tested.automatic, tested.given, tested.score) == (2.0, 1.0, 1.0)
+    with Gradebook(f"sqlite:///{tmp_path / 'gradebook.db'}", "cs101") as book:
+        assert book.find_submission("ps1", "ada").score == 3.5
+
+
+def test_a_writer_that_is_a_process_stays_open_and_is_opened_again(tmp_path: Path) -> None:
+    opened: list[_Process] = []
+
+    def open_book(*, course: str) -> GradebookProcess:
+        opened.append(_Process(course))
+        return opened[-1]
+
+    writers, grade = OpenWriters(open_book), cast(ManualGrade, None)
+    writers.set_manual("cs101", grade)
+    writers.set_manual("cs101", grade)
+    assert [each.calls for each in opened] == [2]
+    opened[0].ended = True
+    writers.set_manual("cs101", grade)
+    assert [(each.calls, each.closed) for each in opened] == [(2, True), (1, False)]
+    writers.close("cs101")
+    assert opened[1].closed
+
+
+class _Process(GradebookProcess):
+    """A process that may have ended."""
+
+    def __init__(self, course: str) -> None:
+        self.course, self.calls = course, 0
+        self.ended = self.closed = False
+
+    def set_manual(self, grade: ManualGrade) -> None:
+        if self.ended:
+            raise BackendFailed("Its writer has exited.")
+        self.calls += 1
+
+    def close(self) -> None:
+        self.closed = True

@@ -57,7 +57,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         context,
         world.sign_in,
         Settings(),
-        courses=new_courses(context, accounts),
+        courses=new_courses(context, accounts, root=tmp_path / "courses"),
         hub_token=HUB_TOKEN,
         crypt_key="signs",
         clock=clock,

@@ -154,6 +154,33 @@ feedback = Table(
     Column("released_by", String, nullable=False),
 )
 
+regrade_requests = Table(
+    "regrade_requests",
+    metadata,
+    Column("id", Number, primary_key=True),
+    Column("course", String, nullable=False),
+    Column("assignment", String, nullable=False),
+    Column("person", String, nullable=False),
+    Column("notebook", String, nullable=False),
+    Column("cell", String, nullable=False),
+    Column("opened_at", Double, nullable=False),
+    Column("closed_at", Double),
+    Column("closed_by", String, nullable=False),
+    _of_an_assignment(),
+    Index("regrades_of_course", "course", "assignment"),
+)
+
+regrade_messages = Table(
+    "regrade_messages",
+    metadata,
+    Column("id", Number, primary_key=True),
+    Column("regrade", ForeignKey("regrade_requests.id"), nullable=False),
+    Column("author", String, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("text", Text, nullable=False),
+    Index("messages_of_regrade", "regrade"),
+)
+
 choices = Table(
     "course_choices",
     metadata,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import base64
-import io
-import zipfile
 from typing import Annotated
 
 from fastapi import APIRouter, Path
+from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from ....errors import CarrelError, NotFound
 from ....schemas.courses import AssignmentOut, SubmitIn
+from ...dependencies import file_paths  # noqa: F401  # registers the convertor "file"
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
 from ...dependencies.course_paths import AssignmentName, CourseName, SubmissionId
@@ -19,7 +19,9 @@ from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.uploads import Uploads
 from ...dependencies.visitors import Follower, Guest, html
 from ...html.cell_output import SANDBOXED
-from ...html.downloads import attachment
+from ...html.downloads import zipped
+from ...html.frame_style import theme_of
+from ...html.notebook import notebook_page
 from ...html.urls import course_url
 from ...security.access import Visitor
 
@@ -53,6 +55,7 @@ def work_live(
         "course": web.courses.administration.show(visitor.identity, course),
         "mine": _mine(web, visitor, course, assignment),
         "checks": web.courses.checks.recent(visitor.identity, course, assignment).checks,
+        "address": course_url(course, "assignment", assignment),
     }
     return html(web.render("courses/assignment_work.html", **work))
 
@@ -63,15 +66,53 @@ def hand_out(
 ) -> Response:
     """Download the newest version as a .zip, in a folder with the name of the assignment."""
     made = web.courses.assignments.fetch(visitor.identity, course, assignment)
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in made.files:
-            archive.writestr(f"{assignment}/{file.name}", base64.b64decode(file.content))
-    return Response(
-        packed.getvalue(),
-        media_type="application/zip",
-        headers={"Content-Disposition": attachment(f"{assignment}.zip")},
+    return zipped(assignment, assignment, made.files)
+
+
+@router.get("/text/{name:file}")
+def text(
+    web: Carrel, visitor: Guest, course: CourseName, assignment: AssignmentName, name: PageName
+) -> Response:
+    """Show a notebook of the newest version in a frame; it does not count as fetched."""
+    names = web.courses.assignments.texts(visitor.identity, course, assignment)
+    if name not in names:
+        raise NotFound(f"{assignment} has no notebook {name[:80]!r}.")
+    page = web.render(
+        "courses/assignment_text.html",
+        course=course,
+        assignment=assignment,
+        name=name,
+        names=names,
+        address=course_url(course, "assignment", assignment),
+        who=visitor.identity,
+        csrf=web.caller_access.csrf.issue(visitor.session),
     )
+    return html(page)
+
+
+@router.get("/content/{name:file}")
+def text_content(
+    *,
+    request: Request,
+    web: Carrel,
+    visitor: Follower,
+    course: CourseName,
+    assignment: AssignmentName,
+    name: PageName,
+) -> Response:
+    """Return a notebook of the newest version, without scripts."""
+    content = web.courses.assignments.text(visitor.identity, course, assignment, name)
+    page = notebook_page(name, content, theme_of(request))
+    return Response(page, media_type="text/html; charset=utf-8", headers=SANDBOXED)
+
+
+@router.get("/submission/{submission}")
+def submission(
+    web: Carrel, visitor: Follower, assignment: AssignmentName, submission: SubmissionId
+) -> Response:
+    """Download a submission of one's own as a .zip. The course in the URL is not used."""
+    found = web.courses.submissions.files(visitor.identity, submission)
+    return zipped(f"{assignment}-submission-{found.number}", found.assignment, found.files)
 
 
 @router.post("/submit")
@@ -165,6 +206,7 @@ def _stand(web: WebContext, visitor: Visitor, course: str, assignment: str) -> d
     return {
         "course": place,
         "mine": _mine(web, visitor, course, assignment),
+        "texts": web.courses.assignments.texts(who, course, assignment),
         "result": web.courses.delivery.own_grade(who, course, assignment) if student else None,
         "address": course_url(course, "assignment", assignment),
     }

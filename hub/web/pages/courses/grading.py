@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from .....courses.gradebook.csv_export import csv_text
+from .....courses.gradebook.statistics import statistics
 from ....errors import CarrelError, InvalidInput
 from ....schemas import LARGEST, parsers
 from ....schemas.grading import GradeIn, GradesOut
@@ -205,6 +206,7 @@ def _shown(
     return {
         "version": version,
         "found": found,
+        "statistics": statistics(found),
         "place": place,
         "open": place.archived_at is None,
         "rows": [row for row in rows if chosen.matches(row)],

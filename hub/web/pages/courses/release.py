@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Annotated
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from .....courses.releases.messages import sentences
 from .....courses.roster.access import GRADERS
@@ -17,11 +18,14 @@ from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
 from ...dependencies.course_paths import CourseName
 from ...dependencies.edit_versions import version_for
+from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.uploads import Uploads
-from ...dependencies.visitors import Guest, html
+from ...dependencies.visitors import Form, Guest, html
 from ...forms.course import ReleaseForm
 from ...forms.edits import merged
+from ...html.urls import course_url
 from ...security.access import Visitor
+from .courses import TOP
 
 router = APIRouter(include_in_schema=False, prefix="/course/{course}/release")
 
@@ -47,7 +51,8 @@ def release(web: Carrel, visitor: Guest, course: CourseName, sent: Uploads) -> R
     """
     form = ReleaseForm.filled(sent.fields)
     try:
-        body = form.body(sent.folder("files"))
+        ungraded = sent.fields.get("ungraded") == "yes"
+        body = form.body(sent.folder("files"), ungraded=ungraded)
         before = _known(web, visitor, course, form.assignment)
         if not body.files and (before is None or not before.version):
             raise InvalidInput(
@@ -64,6 +69,20 @@ def release(web: Carrel, visitor: Guest, course: CourseName, sent: Uploads) -> R
         return _page(web, visitor, course, form, known, error=error, version=version)
     version, known = version_for(web), _known(web, visitor, course, made.assignment)
     return _page(web, visitor, course, form, known, made=made, version=version)
+
+
+@router.post("/withdraw")
+def withdraw(web: Carrel, visitor: Guest, course: CourseName, fields: Form) -> Response:
+    """Hide the assignment from students."""
+    name = fields.get("assignment", "")[:64]
+    try:
+        web.courses.assignments.withdraw(visitor.identity, course, name)
+    except CarrelError as error:
+        version, known = version_for(web, fields, error), _known(web, visitor, course, name)
+        form = ReleaseForm() if known is None else ReleaseForm.of(known)
+        return _page(web, visitor, course, form, known, error=error, version=version)
+    page = course_url(course, "release")
+    return RedirectResponse(f"{page}?{urlencode({'assignment': name})}{TOP}", SEE_OTHER)
 
 
 def _known(web: WebContext, visitor: Visitor, course: str, name: str) -> AssignmentOut | None:

@@ -188,7 +188,30 @@ def test_a_student_has_own_grades_once_feedback_is_released(course: Carrel, site
         "squares  failed      1   2  No.\n"
         "Pages with comments: carrel course feedback ps1\n"
     )
-    assert "submitted      1   2" in course(STUDENT1, "grades").output
+    assert re.search(r"graded +1 +2", course(STUDENT1, "grades").output)
+    a_student_asks_and_the_teacher_answers(course)
+
+
+def a_student_asks_and_the_teacher_answers(course: Carrel) -> None:
+    assert course(TEACHER, "regrades").output == "There are no open regrade requests.\n"
+    why = ("--why", "I did.")
+    asked = course(STUDENT1, "regrades", "--ask", "ps1", "--cell", "squares", *why)
+    assert asked.output.startswith("Request 1 of student1 about squares of ps1, to answer.\n")
+    assert re.search(
+        r"1 +student1 +ps1 +squares +to answer .* I did\.", course(TEACHER, "regrades").output
+    )
+    answered = course(TEACHER, "regrades", "1", "--answer", "True: 2 points.", "--close")
+    assert "about squares of ps1, closed." in answered.output
+    assert "  True: 2 points.\n" in course(STUDENT1, "regrades", "1").output
+    assert "need the number of a request" in course(TEACHER, "regrades", "--close").stderr
+    assert "There is no regrade request 9" in course(TEACHER, "regrades", "9").stderr
+    table = course(TEACHER, "gradebook", "--csv").output
+    assert table.startswith(
+        "student,name,section,ps1,total,max_total\nstudent1,Ada L.,blue,,0.0,0.0\n"
+    )
+    assert re.search(r"student1 +not graded +0", course(TEACHER, "gradebook").output)
+    assert course(TEACHER, "withdraw", "ps1").output == "Students no longer see ps1 of cs101.\n"
+    assert "has no assignment ps1" in course(STUDENT1, "fetch", "ps1", "--course", "cs101").stderr
 
 
 def test_a_new_version_is_merged_into_the_folder(course: Carrel, tmp_path: Path) -> None:

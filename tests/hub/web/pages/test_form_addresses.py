@@ -20,6 +20,8 @@ IDS = {
     "group": "cs101",
     "name": "ada",
     "person": "ada",
+    "number": "10000",
+    "regrade": "9",
 }
 NOT_FOUND_IS_SHOWN = {303, 200, 404}
 

@@ -250,3 +250,27 @@ def test_non_members_find_nothing_and_teachers_get_a_link(course: Site) -> None:
     course.api(TEACHER).put(f"{API}/courses/cs101/roster", json={"students": "student\nstudent2\n"})
     for path in ("", "/live", "/live/work", "/hand-out"):
         assert course.page(STUDENT1).get(f"{PAGE}{path}").status_code == 404
+
+
+def test_the_text_is_read_before_fetching(course: Site, browser: Client) -> None:
+    assert f'href="{PAGE}/text/ps1.ipynb"' in read(browser.get(PAGE))
+    assert f'src="{PAGE}/content/ps1.ipynb"' in read(browser.get(f"{PAGE}/text/ps1.ipynb"))
+    shown = browser.get(f"{PAGE}/content/ps1.ipynb")
+    assert ">answer</span>" in shown.text
+    assert "42" not in shown.text.partition("</style>")[2]
+    assert "sandbox;" in shown.headers["content-security-policy"]
+    assert browser.get(f"{PAGE}/content/other.ipynb").status_code == 404
+    (mine,) = course.api(STUDENT1).get(f"{API}/courses/cs101/assignments").json()["assignments"]
+    assert (mine["state"], mine["fetched_version"]) == ("open", 0)
+
+
+def test_students_download_their_own_submissions(course: Site, browser: Client) -> None:
+    body = {"files": files(ps1_ipynb=SOURCE)}
+    made = course.api(STUDENT1).post(f"{PS1}/submissions", json=body).json()
+    address = f"{PAGE}/submission/{made['id']}"
+    assert f'href="{address}"' in read(browser.get(PAGE))
+    answer = browser.get(address)
+    assert answer.headers["content-disposition"] == attachment("ps1-submission-1.zip")
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        assert archive.read("ps1/ps1.ipynb") == SOURCE
+    assert other(course).get(address).status_code == 404

@@ -169,6 +169,31 @@ def test_a_failed_run_shows_the_cause_and_what_to_do(graded: Site) -> None:
     assert "Grade again to continue with the other 1." in page
 
 
+def test_the_distribution_and_the_pass_rate_are_shown(graded: Site) -> None:
+    page = shown(graded.page(TEACHER).get(GRADING))
+    assert "4 students graded: mean" in page
+    assert 'class="histogram"' in page
+    assert "of 3</td>" in page, "one cell has no points yet"
+    made = graded.api(TEACHER).get(f"{API}/courses/cs101/assignments/ps1/statistics").json()
+    assert sum(made["distribution"]["bars"]) == 4
+
+
+def test_the_gradebook_has_all_students_and_assignments(graded: Site) -> None:
+    place = f"{PREFIX}course/cs101/gradebook"
+    page = shown(graded.page(TEACHER).get(place))
+    assert len(re.findall(r'<th scope="row">person', page)) == 8
+    assert f'href="{GRADING}/student/person005"' in page
+    assert "provisional" in page
+    assert ">not graded</a>" in page
+    answer = graded.page(TEACHER).get(f"{place}/csv")
+    assert answer.headers["content-disposition"] == attachment("cs101-gradebook.csv")
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert [row["ps1"] for row in rows if row["student"] == "person001"] == [""]
+    assert float(rows[5]["ps1"]) == float(rows[5]["total"])
+    for address in (place, f"{place}/csv"):
+        assert graded.page(STUDENT1).get(address).status_code == 403
+
+
 # -- feedback ---------------------------------------------------------------------------------
 
 

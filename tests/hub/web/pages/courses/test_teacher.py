@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import zipfile
 from typing import Any
@@ -277,6 +278,7 @@ def zipped(**contents: bytes) -> bytes:
     return made.getvalue()
 
 
+KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 FORM = {
     "assignment": "ps2",
     "due": "2027-02-08T18:00",
@@ -430,3 +432,32 @@ def test_names_of_other_sign_in_systems_are_students_and_teachers(course: Site) 
     assert len(links) == len(NAMES)
     for link in links:
         assert course.page(TEACHER).get(link).status_code == 200, link
+
+
+def test_a_release_without_points_is_confirmed(course: Site) -> None:
+    cells = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": "Read this."}]
+    plain = {"nbformat": 4, "nbformat_minor": 5, "metadata": KERNEL, "cells": cells}
+    given = {**FORM, "files": [notebook(content=json.dumps(plain).encode())]}
+    page = shown(send(course, RELEASE, **given), 409)
+    assert "No cell of ps2 has points: there would be nothing to grade." in page
+    assert 'name="ungraded"' in page
+    assert "Released ps2, version 1" in shown(send(course, RELEASE, **given, ungraded="yes"))
+
+
+def test_a_release_is_withdrawn_and_shown_again(course: Site) -> None:
+    fields = {**FORM, "assignment": "ps1"}
+    assert 'id="withdraw"' in shown(course.page(TEACHER).get(f"{RELEASE}?assignment=ps1"))
+    for _ in range(2):
+        done = send(course, f"{RELEASE}/withdraw", **fields)
+        assert (done.status_code, done.headers["location"]) == (
+            *(303, f"{RELEASE}?assignment=ps1#main"),
+        )
+    page = shown(course.page(TEACHER).get(done.headers["location"]))
+    assert "Students do not see it until it is released: press Save." in page
+    mine = f"{PREFIX}course/cs101/assignment/ps1"
+    assert course.page(STUDENT1).get(mine).status_code == 404
+    assert "Released ps1, version 1" in shown(send(course, RELEASE, **fields))
+    assert course.page(STUDENT1).get(mine).status_code == 200
+    assert course.api(TEACHER).delete(f"{PS1}/release").status_code == 204
+    assert course.page(STUDENT1).get(mine).status_code == 404
+    assert course.api(TEACHER).delete(f"{PS1}9/release").status_code == 404

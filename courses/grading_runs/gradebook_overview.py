@@ -1,0 +1,66 @@
+"""The gradebook of a whole course: the points of all students in all assignments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...hub.records.identity import Identity
+from ...hub.schemas.grading import (
+    CourseGradebookOut,
+    GradebookAssignmentOut,
+    GradebookRowOut,
+    GradebookScoreOut,
+    GradesOut,
+)
+from ..gradebook.statistics import is_graded
+from ..roster.access import GRADERS, CourseAccess
+from ..roster.class_list import ClassList
+from .service import GradingService
+
+
+@dataclass(frozen=True, slots=True)
+class GradebookOverview:
+    """Points across assignments, for teachers and graders."""
+
+    access: CourseAccess
+    class_list: ClassList
+    grading: GradingService
+
+    def table(self, who: Identity, course: str) -> CourseGradebookOut:
+        """The points of all current students in all released assignments, by name.
+
+        Raises:
+            Forbidden: the user is a student.
+        """
+        self.access.membership(who, course, GRADERS)
+        names = [each.name for each in self.access.store.assignments(course) if each.version]
+        found = [self.grading.grades(who, course, name) for name in names]
+        scores = [_scores(each) for each in found]
+        rows = [
+            GradebookRowOut(
+                person=member.person,
+                full_name=member.full_name,
+                section=member.section,
+                scores=[each.get(member.person, GradebookScoreOut()) for each in scores],
+            )
+            for member in self.class_list.students(course)
+        ]
+        assignments = [
+            GradebookAssignmentOut(
+                name=each.assignment,
+                max_score=max((g.max_score for g in each.grades if is_graded(g)), default=None),
+            )
+            for each in found
+        ]
+        return CourseGradebookOut(course=course, assignments=assignments, rows=rows)
+
+
+def _scores(found: GradesOut) -> dict[str, GradebookScoreOut]:
+    return {
+        each.person: GradebookScoreOut(
+            score=each.score if is_graded(each) else None,
+            submitted=True,
+            provisional=each.provisional > 0 and is_graded(each),
+        )
+        for each in found.grades
+    }

@@ -1,0 +1,1 @@
+"""Requests of students to look at points again."""
