@@ -82,7 +82,7 @@ _HERE = {
     "id": r"[js]-[a-z0-9]{8}",
     "password": r"[a-z]{4}(?:-[a-z]{4}){3}",
     "folder": r"/\S+",
-    "number": r"\d[\d.,:]*",
+    "number": r"(?:less than )?\d[\d.,:]*",
 }
 """Values that differ between readers, with their values here."""
 _TOKEN = re.compile(

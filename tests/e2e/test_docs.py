@@ -196,6 +196,11 @@ def test_blocks_that_are_not_run_are_few_and_have_a_reason() -> None:
             "Submitted j-7k2m4qpz: refused.",
         ),
         ("cs101  student1        4     0", "cs101 student1 12 3", "cs101 student1 12"),
+        (
+            "Together less than 0.01 device-hours.",
+            "Together 0.02 device-hours.",
+            "Together many device-hours.",
+        ),
         ("State: /home/you/carrel", "State: /tmp/x/state", "State: none"),
         (
             "  admin  bede-genu-vino-vova  (admin)",

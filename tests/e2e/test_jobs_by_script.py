@@ -364,14 +364,15 @@ def test_jupyter_scheduler_shows_the_reason_of_a_wait_and_of_a_refusal(
     site: Installation, notebook_jobs: SchedulerServer
 ) -> None:
     server = notebook_jobs
-    (server.home / "slow.ipynb").write_text(notebook("import time\ntime.sleep(280)"))
+    (server.home / "waiting.ipynb").write_text(notebook("import time\ntime.sleep(280)"))
     (server.home / "bad.ipynb").write_text("{}")
-    running = server.create("slow.ipynb", compute_type="2 devices", idempotency_token="once")
+    running = server.create("waiting.ipynb", compute_type="2 devices", idempotency_token="once")
     assert (
-        server.create("slow.ipynb", compute_type="2 devices", idempotency_token="once") == running
+        server.create("waiting.ipynb", compute_type="2 devices", idempotency_token="once")
+        == running
     )
     server.wait_for(running, "IN_PROGRESS")
-    queued = server.create("slow.ipynb", compute_type="1 device")
+    queued = server.create("waiting.ipynb", compute_type="1 device")
     wait = site.request(queued, user="student1")["wait"]["sentence"]
     found = server.wait_for(queued, "QUEUED")
     assert found["status_message"] == wait
@@ -391,8 +392,8 @@ def test_jupyter_scheduler_shows_the_reason_of_a_wait_and_of_a_refusal(
         ({"input_uri": "gone.ipynb"}, "Input path 'gone.ipynb' does not exist."),
         ({"input_uri": "bad.ipynb"}, "it has no list of cells"),
     ):
-        assert refusal in server.refusal("jobs", **form("slow.ipynb", **change))
-    assert len(server.get("jobs?name=slow")["jobs"]) == 1
+        assert refusal in server.refusal("jobs", **form("waiting.ipynb", **change))
+    assert len(server.get("jobs?name=waiting")["jobs"]) == 1
 
 
 def test_a_job_definition_is_a_schedule_of_the_service(
