@@ -26,6 +26,8 @@ PLACES = {
     "submission": "1",
     "person": "student1",
     "name": "ps1.html",
+    "number": "1",
+    "regrade": "1",
 }
 STREAMS = ("/events", "/feed")
 MADE_BY_NOTEBOOKS = ("/outputs/{event_id}", "/notebook/content")
