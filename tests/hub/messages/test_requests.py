@@ -116,8 +116,7 @@ def test_durations_have_two_units_at_most(seconds: float, text: str) -> None:
 
 def test_amounts() -> None:
     assert [units.devices(n) for n in (0, 1, 3)] == ["no device", "1 device", "3 devices"]
-    assert units.device_seconds(5400.4) == "5,400 device-seconds"
-    assert units.device_seconds(0.7) == "1 device-second"
+    assert units.device_hours(5400.4) == "1.5 device-hours"
     assert [units.memory(n) for n in (0, 512 * 2**20, 80 * 2**30)] == ["", "512 MiB", "80 GiB"]
     assert [request_messages.session_name(name) for name in ("", "lab")] == [
         "default session",
