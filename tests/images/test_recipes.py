@@ -57,11 +57,16 @@ def test_the_packages_to_choose_it_by_are_in_its_lock(name: str) -> None:
 
 
 def test_base_holds_what_the_lock_of_the_checkout_holds() -> None:
-    """One resolution for the service and for what runs in containers."""
+    """One resolution for the service and for what runs in containers.
+
+    Only containers have what Notebook Jobs need: its pins stay out of the service.
+    """
     up = (recipes.HERE.parent / "requirements" / "up.txt").read_text()
     known = dict(re.findall(r"^([a-z0-9._-]+)(?:\[[^]]*])?==([^ \\]+)", up, re.MULTILINE))
     base = recipes.locked(recipes.find("base"))
-    assert {name: known.get(name) for name in base} == base
+    only_here = base.keys() - known.keys()
+    assert only_here == {"croniter", "fsspec", "jupyter-scheduler", "pytz"}
+    assert {name: known.get(name, base[name]) for name in base} == base
 
 
 def test_base_brings_nbgrader_and_nothing_that_slows_each_start() -> None:
