@@ -61,6 +61,7 @@ def test_the_keys_of_an_order_are_those_that_runners_in_older_images_read(tmp_pa
         "memory_bytes": 0,
         "from_cell": 0,
         "resumes": "",
+        "continuation": "",
         "fork_server": "",
         "image": "",
         "owner": "",
