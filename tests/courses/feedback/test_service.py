@@ -14,10 +14,9 @@ import pytest
 from nbformat import NotebookNode
 
 from carrel.courses.feedback import page as feedback_pages
-from carrel.courses.feedback import service
 from carrel.courses.feedback.delivery import GRADE
 from carrel.courses.files.course_folder import folder_of
-from carrel.courses.gradebook import reader
+from carrel.courses.gradebook import graded_notebook, reader
 from carrel.courses.gradebook.gradebook import CourseGradebook
 from carrel.courses.grading.answer_key import NotebookKey
 from carrel.courses.grading.submission_grader import NotebookResult, SubmissionResult
@@ -183,7 +182,7 @@ def test_an_oversized_file_in_place_of_a_graded_notebook_is_refused(
     site: CourseSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grade(site, "student1")
-    monkeypatch.setattr(service, "MAX_OUTPUT_BYTES", 100)
+    monkeypatch.setattr(graded_notebook, "MAX_OUTPUT_BYTES", 100)
     with pytest.raises(TooLarge, match=r"autograded/student1/ps1/ps1\.ipynb is too large"):
         site.services.feedback.preview(TEACHER, "cs101", "ps1", "student1", "ps1")
 

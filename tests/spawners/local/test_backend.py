@@ -23,6 +23,7 @@ from carrel.spawners.devices.simulated import simulated_devices
 from carrel.spawners.local.backend import LocalBackend, create
 from carrel.spawners.processes import lease_processes
 
+from ...fake_service import eventually
 from ...odd_notebooks import ODD
 from ..attempts import deadline, wait_for_end
 from ..conftest import Desk, Driver
@@ -239,9 +240,16 @@ def test_case_24_a_killed_runner_leaves_its_partial_output(desk: Desk) -> None:
     handle = desk.backend.start(order)
     desk.service.wait_for_event("cell_started", number=2)
     kernels = psutil.Process(handle.pid).children(recursive=True)
-    assert {lease_processes.lease_of_environment(kernel.pid) for kernel in kernels} == {
-        order.lease_id
-    }
+    # A process that has just written a snapshot has no environment any more.
+    eventually(
+        lambda: (
+            {
+                lease_processes.lease_of_environment(kernel.pid)
+                for kernel in psutil.Process(handle.pid).children(recursive=True)
+            }
+            == {order.lease_id}
+        )
+    )
     os.kill(handle.pid, signal.SIGKILL)
     assert desk.backend.stop(order.lease_id, handle)
     assert not any(lease_processes.alive(kernel) for kernel in kernels)
