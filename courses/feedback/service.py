@@ -63,7 +63,7 @@ class _GradedClass:
         from ..notebooks import ipynb  # noqa: PLC0415
         from .page import feedback_page  # noqa: PLC0415
 
-        graded = graded_notebook(*(self.folder, submission.person, self.assignment.name, key.name))
+        graded = graded_notebook(self.folder, submission.person, self.assignment.name, key.name)
         if graded is None:
             return None
         cells = newest_cells(each for each in self.verdicts if each.submission == submission.id)

@@ -10,7 +10,7 @@ from ...hub.files.safe_fs import opened_file
 
 
 def graded_notebook(folder: Path, student: str, assignment: str, notebook: str) -> bytes | None:
-    """The graded notebook, with the outputs of its tests; None where it was not submitted.
+    """Return the graded notebook, with the outputs of its tests; None if it was not submitted.
 
     Raises TooLarge.
     """
