@@ -16,7 +16,7 @@ from typing import BinaryIO, Final
 
 from ..errors import CarrelError, Conflict, TooLarge
 from ..interfaces.files import Files
-from .safe_fs import NEW_FILE, added_folder, give_to_owner_of, opened_folder
+from .safe_fs import FILE, NEW_FILE, added_folder, give_to_owner_of, opened_folder
 
 FOLDER: Final = "jobs"
 """The folder of a home with one folder for each saved job."""
@@ -24,7 +24,6 @@ MOST_BYTES: Final = 1 << 30
 _CHUNK: Final = 1 << 20
 _MOST_NAMES: Final = 100
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-_OLD: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +121,7 @@ def _refusal(error: OSError, path: str) -> CarrelError:
 def _is_same(above: int, name: str, source: BinaryIO) -> bool:
     """Return whether a regular file of this name has this content; links do not count."""
     try:
-        file = os.fdopen(os.open(name, _OLD, dir_fd=above), "rb")
+        file = os.fdopen(os.open(name, FILE, dir_fd=above), "rb")
     except OSError:  # a link; or a folder, which ``fdopen`` refuses
         return False
     with file:

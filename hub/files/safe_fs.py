@@ -17,7 +17,8 @@ from typing import BinaryIO, TypeAlias
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A pipe that a job left there must not block the reader.
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""For ``os.open``: a file to read; a link is not followed."""
 _SOMETHING_ELSE_IS_THERE = frozenset({errno.EEXIST, errno.ENOTDIR, errno.ELOOP})
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 """For ``os.open``: a new file; what is there already is neither overwritten nor followed."""
@@ -53,7 +54,7 @@ def opened_below(above: int, name: str) -> Iterator[int]:
 def opened_file(path: Path, *steps: str) -> BinaryIO:
     """Open a regular file. Raises OSError for another kind of file, or a link on the path."""
     with opened_folder(path, *steps[:-1]) as above:
-        descriptor = os.open(steps[-1], _FILE, dir_fd=above)
+        descriptor = os.open(steps[-1], FILE, dir_fd=above)
     file = os.fdopen(descriptor, "rb")
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         file.close()

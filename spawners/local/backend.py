@@ -229,11 +229,19 @@ class LocalBackend:
             statuses.update(self._search(missing))
         return statuses
 
-    def _search(self, leases: Mapping[str, Handle | None]) -> dict[str, AttemptStatus]:
+    def _processes(
+        self, leases: Mapping[str, Handle | None]
+    ) -> dict[str, list[psutil.Process]] | None:
+        """Return the processes of each lease; None if they cannot be listed."""
         try:
-            found = lease_processes.scan(leases, state=self._settings.state)
+            return lease_processes.scan(leases, state=self._settings.state)
         except OSError as error:
             log.warning("processes cannot be listed: %s", error)
+            return None
+
+    def _search(self, leases: Mapping[str, Handle | None]) -> dict[str, AttemptStatus]:
+        found = self._processes(leases)
+        if found is None:
             return {lease: AttemptStatus(life=ProcessState.UNKNOWN) for lease in leases}
         statuses = {}
         for lease, members in found.items():
@@ -252,17 +260,11 @@ class LocalBackend:
 
     def activity(self, leases: Mapping[str, Handle | None]) -> ActivitySample:
         self._meter.forget_others(leases)
-        cpu_seconds = {}
-        try:
-            found = lease_processes.scan(leases, state=self._settings.state)
-        except OSError as error:
-            log.warning("processes cannot be listed: %s", error)
-        else:
-            cpu_seconds = {
-                lease: self._meter.read(lease, members, leases[lease])
-                for lease, members in found.items()
-                if members
-            }
+        cpu_seconds = {
+            lease: self._meter.read(lease, members, leases[lease])
+            for lease, members in (self._processes(leases) or {}).items()
+            if members
+        }
         return ActivitySample(cpu_seconds=cpu_seconds, devices=self._device_activity())
 
     def _device_activity(self) -> dict[str, DeviceActivity]:
@@ -278,20 +280,14 @@ class LocalBackend:
 
     def utilization(self, leases: Mapping[str, Handle | None]) -> UtilizationReading:
         self._utilization_meter.forget_others(leases)
-        found = {}
-        try:
-            members = lease_processes.scan(leases, state=self._settings.state)
-        except OSError as error:
-            log.warning("processes cannot be listed: %s", error)
-        else:
-            found = {
-                lease: ProcessReading(
-                    cpu_seconds=self._utilization_meter.read(lease, processes, None),
-                    memory_bytes=resident_bytes(processes),
-                )
-                for lease, processes in members.items()
-                if processes
-            }
+        found = {
+            lease: ProcessReading(
+                cpu_seconds=self._utilization_meter.read(lease, members, None),
+                memory_bytes=resident_bytes(members),
+            )
+            for lease, members in (self._processes(leases) or {}).items()
+            if members
+        }
         return UtilizationReading(leases=found, devices=self._device_readings)
 
     def stop(

@@ -144,10 +144,10 @@ def test_the_python_kernel_is_among_the_kernels(engine: Engine) -> None:
 
 
 def test_a_lease_that_never_ran_is_dead_and_stopping_it_confirms_that(engine: Engine) -> None:
-    assert engine.backend.status({"j-nobody.1": None}) == {
-        "j-nobody.1": AttemptStatus(life=ProcessState.DEAD)
+    assert engine.backend.status({"j-absent.1": None}) == {
+        "j-absent.1": AttemptStatus(life=ProcessState.DEAD)
     }
-    assert engine.backend.stop("j-nobody.1", None)
+    assert engine.backend.stop("j-absent.1", None)
 
 
 def test_a_started_attempt_is_alive_with_or_without_its_handle(engine: Engine) -> None:
@@ -209,13 +209,13 @@ def test_leases_are_independent(engine: Engine) -> None:
 def test_activity_covers_running_attempts_and_all_devices(engine: Engine) -> None:
     order = engine.order()
     handle = engine.backend.start(order)
-    asked = {order.lease_id: handle, "j-nobody.1": None}
-    first, second = engine.backend.activity(asked), engine.backend.activity(asked)
+    handles = {order.lease_id: handle, "j-absent.1": None}
+    first, second = engine.backend.activity(handles), engine.backend.activity(handles)
     assert set(first.cpu_seconds) == {order.lease_id}
     assert 0 <= first.cpu_seconds[order.lease_id] <= second.cpu_seconds[order.lease_id]
     assert set(first.devices) == {device.id for device in engine.backend.inventory()}
     engine.backend.stop(order.lease_id, handle)
-    assert engine.backend.activity(asked).cpu_seconds == {}
+    assert engine.backend.activity(handles).cpu_seconds == {}
 
 
 def test_the_use_of_running_attempts_is_measured(engine: Engine) -> None:
@@ -223,15 +223,15 @@ def test_the_use_of_running_attempts_is_measured(engine: Engine) -> None:
     handle = engine.backend.start(order)
     if isinstance(engine.backend, FakeBackend):
         engine.backend.readings[order.lease_id] = ProcessReading(cpu_seconds=1.0, memory_bytes=1)
-    asked = {order.lease_id: handle, "j-nobody.1": None}
-    first, second = engine.backend.utilization(asked), engine.backend.utilization(asked)
+    handles = {order.lease_id: handle, "j-absent.1": None}
+    first, second = engine.backend.utilization(handles), engine.backend.utilization(handles)
     assert set(first.leases) == {order.lease_id}
     before, after = first.leases[order.lease_id], second.leases[order.lease_id]
     assert 0 <= before.cpu_seconds <= after.cpu_seconds
     assert after.memory_bytes > 0
     assert first.devices == {}  # simulated devices are not measured
     engine.backend.stop(order.lease_id, handle)
-    assert engine.backend.utilization(asked).leases == {}
+    assert engine.backend.utilization(handles).leases == {}
 
 
 def test_the_journal_of_a_new_attempt_is_empty(engine: Engine) -> None:

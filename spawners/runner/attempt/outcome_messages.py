@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ....hub.attempts.output_limits import GIB, MIB, format_size
+from ....hub.messages.units import count
 from ....hub.records.requests import CauseCode
 
 MAX_MESSAGE = 500
@@ -76,7 +77,7 @@ def plain(text: str) -> str:
 def succeeded(cells: int) -> AttemptOutcome:
     return AttemptOutcome(
         code=CauseCode.SUCCEEDED,
-        message=f"Ran {cells} cell{'' if cells == 1 else 's'} without an error.",
+        message=f"Ran {count(cells, 'cell')} without an error.",
     )
 
 

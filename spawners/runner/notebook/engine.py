@@ -29,6 +29,7 @@ from ....hub.attempts import snapshot_side
 from ....hub.attempts.kernel_code import installation
 from ....hub.attempts.notebook_format import code_cell_numbers
 from ....hub.attempts.snapshots import WRITING
+from ....hub.messages.units import count
 from ....hub.records.json_value import Json
 from ....hub.records.requests import CauseCode
 from ..attempt.outcome_messages import AttemptOutcome, plain
@@ -279,7 +280,7 @@ class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc
             found = point.before.cells[index] if known else None
             manager.cell_resumed(cell, index, found)
         attempt.log.write(
-            f"carrel: the job goes on after {_cells(manager.done)} of an earlier execution\n"
+            f"carrel: the job goes on after {count(manager.done, 'cell')} of an earlier execution\n"
         )
         for name, reason in point.left_out.items():
             attempt.log.write(f"carrel: {name} could not be saved: {reason}\n")
@@ -457,10 +458,6 @@ def _cause(raised: CellExecutionError, cell: NotebookNode) -> CellExecutionError
         return raised
     last = shown[-1]
     return CellExecutionError("\n".join(last.traceback), str(last.ename), str(last.evalue))
-
-
-def _cells(number: int) -> str:
-    return f"{number} cell{'' if number == 1 else 's'}"
 
 
 def _failure(raised: CellExecutionError) -> Mapping[str, Json]:
