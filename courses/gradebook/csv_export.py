@@ -53,8 +53,7 @@ def total(row: GradebookRowOut) -> float:
 
 def _graded_row(grade: GradeOut, cells: Iterable[tuple[str, str]]) -> _Row:
     scores = {(cell.notebook, cell.cell): cell.score for cell in grade.cells}
-    graded = grade.graded_at is not None and not grade.why_not
-    points = (grade.score, grade.max_score) if graded else (None, None)
+    points = (grade.score, grade.max_score) if grade.graded else (None, None)
     return (*_identity(grade), *points, grade.penalty, *(scores.get(cell) for cell in cells))
 
 

@@ -50,7 +50,7 @@ def grades(
         max_score=sum(cell.max_score for cell in cells),
         penalty=penalty,
         review=any(cell.review for cell in cells),
-        provisional=sum(cell.review or cell.score is None for cell in cells),
+        provisional=sum(cell.waits for cell in cells),
         cells=cells,
         notes=list(last.notes) if last else [],
         why_not=last.why_not if last else "Not graded yet.",

@@ -13,17 +13,13 @@ PARTS = 10
 
 def statistics(found: GradesOut) -> StatisticsOut:
     """The statistics of the students who have been graded, late penalties included."""
-    graded = [each for each in found.grades if is_graded(each)]
+    graded = [each for each in found.grades if each.graded]
     return StatisticsOut(
         course=found.course,
         assignment=found.assignment,
         distribution=_distribution(graded) if graded else None,
         cells=_rates(found.questions, graded),
     )
-
-
-def is_graded(grade: GradeOut) -> bool:
-    return grade.graded_at is not None and not grade.why_not
 
 
 def _distribution(graded: Sequence[GradeOut]) -> DistributionOut:

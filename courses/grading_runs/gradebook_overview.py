@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ...hub.records.identity import Identity
@@ -10,9 +11,8 @@ from ...hub.schemas.grading import (
     GradebookAssignmentOut,
     GradebookRowOut,
     GradebookScoreOut,
-    GradesOut,
+    GradeOut,
 )
-from ..gradebook.statistics import is_graded
 from ..roster.access import GRADERS, CourseAccess
 from ..roster.class_list import ClassList
 from .service import GradingService
@@ -34,8 +34,8 @@ class GradebookOverview:
         """
         self.access.membership(who, course, GRADERS)
         names = [each.name for each in self.access.store.assignments(course) if each.version]
-        found = [self.grading.grades(who, course, name) for name in names]
-        scores = [_scores(each) for each in found]
+        found = {name: self.grading.grades_alone(who, course, name) for name in names}
+        scores = [_scores(grades) for grades in found.values()]
         rows = [
             GradebookRowOut(
                 person=member.person,
@@ -47,20 +47,20 @@ class GradebookOverview:
         ]
         assignments = [
             GradebookAssignmentOut(
-                name=each.assignment,
-                max_score=max((g.max_score for g in each.grades if is_graded(g)), default=None),
+                name=name,
+                max_score=max((each.max_score for each in grades if each.graded), default=None),
             )
-            for each in found
+            for name, grades in found.items()
         ]
         return CourseGradebookOut(course=course, assignments=assignments, rows=rows)
 
 
-def _scores(found: GradesOut) -> dict[str, GradebookScoreOut]:
+def _scores(grades: Iterable[GradeOut]) -> dict[str, GradebookScoreOut]:
     return {
         each.person: GradebookScoreOut(
-            score=each.score if is_graded(each) else None,
+            score=each.score if each.graded else None,
             submitted=True,
-            provisional=each.provisional > 0 and is_graded(each),
+            provisional=each.provisional > 0 and each.graded,
         )
-        for each in found.grades
+        for each in grades
     }

@@ -305,20 +305,24 @@ class GradingService:
         Raises:
             NotFound: no submission of the student counts.
         """
-        assignment = self.access.assignment(self.access.membership(who, course, GRADERS), name)
-        for found in self._grades(assignment, self.store.verdicts(course, name), person):
+        for found in self.grades_alone(who, course, name, person):
             return found
         raise NotFound(f"No submission of {person[:80]} for {name} counts.")
+
+    def grades_alone(
+        self, who: Identity, course: str, name: str, person: str = ""
+    ) -> list[GradeOut]:
+        """The grades of the class, or of one student, without the run. For teachers and graders."""
+        assignment = self.access.assignment(self.access.membership(who, course, GRADERS), name)
+        return self._grades(assignment, self.store.verdicts(course, name), person)
 
     def _grades(
         self, assignment: Assignment, verdicts: Sequence[SubmissionVerdict], person: str = ""
     ) -> list[GradeOut]:
         """The grades of the class, or of one student."""
         course, name = assignment.course, assignment.name
-        shifts, feedback = (
-            DeadlineShifts.read(self.store, course),
-            self.store.feedback(course, name),
-        )
+        shifts = DeadlineShifts.read(self.store, course)
+        feedback = self.store.feedback(course, name, person or None)
         # A verdict is stored after its page of the gradebook, and so was read before it.
         pages = pages_of(self.root, course, name)
         return [

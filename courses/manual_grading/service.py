@@ -14,7 +14,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Final
 
-from ...hub.errors import Conflict, InvalidInput, NotFound, TooLarge, Unavailable
+from ...hub.errors import Conflict, InvalidInput, NotFound, Unavailable
 from ...hub.records.audit import AuditAction, AuditEntry, ChangeFilter
 from ...hub.records.identity import Identity
 from ...hub.schemas.grading import CellScoreOut, GradeOut, ManualPointsIn
@@ -24,6 +24,7 @@ from ..gradebook.open_writers import OpenWriters
 from ..gradebook.reader import GradebookEntry, pages_of
 from ..gradebook.writer import ManualGrade
 from ..grading_runs.service import GradingService
+from ..model.written_text import check_written
 from ..roster.access import GRADERS, CourseAccess, check_not_archived
 
 MOST_COMMENT: Final = 10_000
@@ -63,7 +64,9 @@ class ManualGradingService:
         grade = self.grading.grade(who, course, name, body.person)
         cell = _cell(grade, body)
         _check_points(body.points, cell)
-        _check_comment(body.comment, cell)
+        check_written(
+            body.comment, f"The comment on {cell.cell}", most=MOST_COMMENT, field="comment"
+        )
         with self.writers.one_at_a_time(course):
             entry = self._entry(course, name, grade, cell)
             waits = body.points is None and entry.automatic is None
@@ -175,6 +178,11 @@ def blind_numbers(course: str, assignment: str, people: Iterable[str]) -> Mappin
     return {person: number + _LEAST_NUMBER for number, person in taken.items()}
 
 
+def numbers_of(course: str, assignment: str, grades: Iterable[GradeOut]) -> Mapping[str, int]:
+    """The number of each student who has been graded."""
+    return blind_numbers(course, assignment, [each.person for each in grades if each.graded])
+
+
 def _given(body: ManualPointsIn) -> tuple[float | None, str]:
     return body.points, _lines(body.comment).strip()
 
@@ -197,7 +205,7 @@ def _cell(grade: GradeOut, body: ManualPointsIn) -> CellScoreOut:
     for cell in grade.cells:
         if (cell.notebook, cell.cell) == (body.notebook, body.cell):
             return cell
-    if grade.graded_at is None or grade.why_not:
+    if not grade.graded:
         raise Conflict(
             f"Submission {grade.number} has not been graded.",
             accepted="Grade it first; then give points.",
@@ -217,18 +225,3 @@ def _check_points(points: float | None, cell: CellScoreOut) -> None:
         accepted="Points in this range; extra credit is given in formgrader.",
         field="points",
     )
-
-
-def _check_comment(comment: str, cell: CellScoreOut) -> None:
-    if len(comment) > MOST_COMMENT:
-        raise TooLarge(
-            f"The comment on {cell.cell} has {len(comment):,} characters.",
-            accepted=f"At most {MOST_COMMENT:,}.",
-            field="comment",
-        )
-    if "\0" in comment:
-        raise InvalidInput(
-            f"The comment on {cell.cell} contains the character NUL.",
-            accepted="Text.",
-            field="comment",
-        )

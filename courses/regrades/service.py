@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from ...hub.errors import Conflict, Forbidden, InvalidInput, NotFound, TooLarge
+from ...hub.errors import Conflict, Forbidden, InvalidInput, NotFound
 from ...hub.records.identity import Identity
 from ...hub.schemas.grading import RegradeIn, RegradeMessageOut, RegradeOut, RegradeReplyIn
 from ..feedback.delivery import FeedbackDelivery
 from ..model.records import CourseRole, RegradeMessage, RegradeRequest
+from ..model.written_text import check_written
 from ..roster.access import CourseAccess, CourseMembership, check_not_archived
 from ..store.not_found import no_regrade
 
@@ -143,16 +144,7 @@ def _text(text: str, *, may_be_empty: bool = False) -> str:
         raise InvalidInput(
             "The message is empty.", accepted="What you would like to say.", field="text"
         )
-    if len(found) > MOST_TEXT:
-        raise TooLarge(
-            f"The message has {len(found):,} characters.",
-            accepted=f"At most {MOST_TEXT:,}.",
-            field="text",
-        )
-    if "\0" in found:
-        raise InvalidInput(
-            "The message contains the character NUL.", accepted="Text.", field="text"
-        )
+    check_written(found, "The message", most=MOST_TEXT, field="text")
     return found
 
 

@@ -84,6 +84,11 @@ class CellScoreOut(Out):
     extra: float = 0.0
     takes_comment: bool = False
 
+    @property
+    def waits(self) -> bool:
+        """Whether it needs a person: to give points, or to review them."""
+        return self.review or self.score is None
+
 
 class GradeOut(Out):
     """The grade of one student: the newest result of each cell of the submission that counts.
@@ -108,6 +113,11 @@ class GradeOut(Out):
     notes: list[str] = []
     why_not: str = ""
     feedback_at: float | None = None
+
+    @property
+    def graded(self) -> bool:
+        """Whether it has points: it was graded, and could be."""
+        return self.graded_at is not None and not self.why_not
 
 
 class GradingOut(Out):

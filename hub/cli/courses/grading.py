@@ -147,8 +147,7 @@ def grades_command(
 
 def _row(grade: GradeOut) -> list[str]:
     cells = ", ".join(f"{cell.cell}: {cell.word}" for cell in grade.cells)
-    graded = grade.graded_at is not None and not grade.why_not
-    points = (f"{grade.score:g}", f"{grade.max_score:g}") if graded else ("", "")
+    points = (f"{grade.score:g}", f"{grade.max_score:g}") if grade.graded else ("", "")
     return [
         *(grade.person, str(grade.number), *points),
         f"-{grade.penalty * 100:g} %" if grade.penalty else "",
@@ -230,7 +229,7 @@ def _release(
     for each in client.grades(course, assignment).grades:
         if student and each.person != student:
             continue
-        if each.graded_at is None or each.why_not:
+        if not each.graded:
             left_out[each.person] = each.why_not
             continue
         done = client.release_feedback(course, assignment, each.person)

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from .....courses.manual_grading.service import blind_numbers
+from .....courses.manual_grading.service import numbers_of
 from ....errors import CarrelError, InvalidInput, NotFound
 from ....schemas import LARGEST
 from ....schemas.grading import CellScoreOut, GradeOut, GradesOut, ManualPointsIn, SeenPointsIn
@@ -127,7 +127,7 @@ def save(
         return _page(web, visitor, found, number, view, error=error, filled=fields)
     found = web.courses.grading.grades(who, course, assignment)
     works = _works(found, view)
-    cell, work = _next(works, _work(works, number), (body.notebook, body.cell))
+    cell, work = _next(works, _work(works, number), f"{body.notebook}/{body.cell}")
     return _to(found, view, work, at=_place(cell) if cell else "", saved=body.cell)
 
 
@@ -162,23 +162,19 @@ def _grade_id(metadata: Mapping[str, object]) -> str:
 
 def _works(found: GradesOut, view: ManualView) -> list[GradedWork]:
     """The graded students: by name, or by number if names are hidden."""
-    grades = [each for each in found.grades if each.graded_at is not None and not each.why_not]
-    numbers = blind_numbers(found.course, found.assignment, [each.person for each in grades])
+    numbers = numbers_of(found.course, found.assignment, found.grades)
     works = [
         GradedWork(
             number=numbers[grade.person],
             grade=grade,
             waiting=tuple(
-                cell for cell in grade.cells if _waits(cell) and view.only in {"", cell.cell}
+                cell for cell in grade.cells if cell.waits and view.only in {"", cell.cell}
             ),
         )
-        for grade in grades
+        for grade in found.grades
+        if grade.person in numbers
     ]
     return sorted(works, key=lambda each: each.number) if view.blind else works
-
-
-def _waits(cell: CellScoreOut) -> bool:
-    return cell.review or cell.score is None
 
 
 def _work(works: Sequence[GradedWork], number: int) -> GradedWork:
@@ -193,12 +189,11 @@ def _place(cell: CellScoreOut) -> str:
 
 
 def _next(
-    works: Sequence[GradedWork], here: GradedWork, after: tuple[str, str]
+    works: Sequence[GradedWork], here: GradedWork, after: str
 ) -> tuple[CellScoreOut | None, GradedWork]:
     """The next cell that needs a person: of this student, else of the next one who has any."""
-    order = [(cell.notebook, cell.cell) for cell in here.grade.cells]
-    position = order.index(after)
-    later = [c for c in here.waiting if order.index((c.notebook, c.cell)) > position]
+    position = [_place(cell) for cell in here.grade.cells].index(after)
+    later = [cell for cell in here.grade.cells[position + 1 :] if cell in here.waiting]
     if found := later or list(here.waiting):
         return found[0], here
     start = works.index(here)
@@ -282,7 +277,6 @@ def _page(
         students=len(works),
         waiting=sum(len(each.waiting) for each in works),
         waiting_students=sum(bool(each.waiting) for each in works),
-        questions=found.questions,
         saved=saved,
         error=error,
         filled=filled,
@@ -295,4 +289,4 @@ def _page(
 
 def _is_for_a_person(cell: CellScoreOut, view: ManualView) -> bool:
     """Whether the form of a cell is open; those of tests that a person need not see are folded."""
-    return _waits(cell) or cell.takes_comment or cell.by_hand or bool(view.only)
+    return cell.waits or cell.takes_comment or cell.by_hand or bool(view.only)

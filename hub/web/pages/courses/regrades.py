@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import RedirectResponse, Response
 
-from .....courses.manual_grading.service import blind_numbers
+from .....courses.manual_grading.service import numbers_of
 from .....courses.roster.access import GRADERS
 from ....errors import CarrelError, NotFound
 from ....schemas.grading import RegradeIn, RegradeOut, RegradeReplyIn
@@ -161,9 +161,9 @@ def _thread(
 
 def _manual_number(web: WebContext, visitor: Visitor, found: RegradeOut) -> int | None:
     """The student's number on the page of grading by hand; None if nothing of them is graded."""
-    grades = web.courses.grading.grades(visitor.identity, found.course, found.assignment).grades
-    graded = [each.person for each in grades if each.graded_at is not None and not each.why_not]
-    return blind_numbers(found.course, found.assignment, graded).get(found.person)
+    course, assignment = found.course, found.assignment
+    grades = web.courses.grading.grades_alone(visitor.identity, course, assignment)
+    return numbers_of(course, assignment, grades).get(found.person)
 
 
 def _reply_body(fields: Form) -> RegradeReplyIn:
