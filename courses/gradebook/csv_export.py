@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable
 
-from ...hub.messages.units import harmless
+from ...hub.files.csv_table import Cell, csv_of
 from ...hub.schemas.courses import MemberOut
 from ...hub.schemas.grading import CourseGradebookOut, GradebookRowOut, GradeOut, GradesOut
 
-_Row = tuple[str | float | None, ...]
+_Row = tuple[Cell, ...]
 
 
 def csv_text(found: GradesOut) -> str:
@@ -20,30 +18,30 @@ def csv_text(found: GradesOut) -> str:
     """
     cells = list(dict.fromkeys((c.notebook, c.cell) for each in found.grades for c in each.cells))
     named = [f"{notebook}/{cell}" for notebook, cell in cells]
-    # csv writes None as an empty cell.
     rows: list[_Row] = [
         (*_identity(absent), *[None] * (3 + len(cells))) for absent in found.no_submission
     ]
     rows += [_graded_row(each, cells) for each in found.grades]
     rows.sort(key=lambda row: str(row[0]))
-    text = io.StringIO()
-    out = csv.writer(text, lineterminator="\n")
-    out.writerow(["student", "name", "section", "score", "max_score", "late_penalty", *named])
-    out.writerows(rows)
-    return text.getvalue()
+    heading = ("student", "name", "section", "score", "max_score", "late_penalty", *named)
+    return csv_of([heading, *rows])
 
 
 def gradebook_csv(found: CourseGradebookOut) -> str:
     """One row for each student and one column for each assignment, with the sum at the end."""
-    text = io.StringIO()
-    out = csv.writer(text, lineterminator="\n")
-    most = sum(each.max_score or 0.0 for each in found.assignments)
-    names = [harmless(each.name) for each in found.assignments]
-    out.writerow(["student", "name", "section", *names, "total", "max_total"])
-    for row in found.rows:
-        scores = [each.score for each in row.scores]
-        out.writerow([*_identity(row), *scores, total(row), most])
-    return text.getvalue()
+    most = max_total(found)
+    names = [each.name for each in found.assignments]
+    rows: list[_Row] = [("student", "name", "section", *names, "total", "max_total")]
+    rows += [
+        (*_identity(row), *(each.score for each in row.scores), total(row), most)
+        for row in found.rows
+    ]
+    return csv_of(rows)
+
+
+def max_total(found: CourseGradebookOut) -> float:
+    """The most points that a student can have in all assignments that have been graded."""
+    return sum(each.max_score or 0.0 for each in found.assignments)
 
 
 def total(row: GradebookRowOut) -> float:
@@ -58,8 +56,4 @@ def _graded_row(grade: GradeOut, cells: Iterable[tuple[str, str]]) -> _Row:
 
 
 def _identity(student: GradeOut | GradebookRowOut | MemberOut) -> tuple[str, str, str]:
-    return (
-        harmless(student.person),
-        harmless(student.full_name),
-        harmless(student.section),
-    )
+    return student.person, student.full_name, student.section

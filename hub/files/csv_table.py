@@ -1,13 +1,16 @@
-"""Read a table that users export from a spreadsheet (CSV), whatever its delimiter."""
+"""Tables for spreadsheets (CSV): read what users export, whatever its delimiter, and write rows."""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 from ..errors import InvalidInput
+
+Cell: TypeAlias = str | float | None
 
 _DELIMITERS = ",;\t|"
 _SEPARATOR = re.compile(f'"?sep=([{_DELIMITERS}])"?[{_DELIMITERS} ]*', re.IGNORECASE)
@@ -49,3 +52,16 @@ def without_empty_end(cells: Sequence[str]) -> Sequence[str]:
     while end and not cells[end - 1].strip():
         end -= 1
     return cells[:end]
+
+
+def csv_of(rows: Iterable[Sequence[Cell]]) -> str:
+    """Return rows as CSV: None is an empty cell, and no spreadsheet takes a text for a formula."""
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    for row in rows:
+        out.writerow(_harmless(cell) if isinstance(cell, str) else cell for cell in row)
+    return text.getvalue()
+
+
+def _harmless(text: str) -> str:
+    return f"'{text}" if text[:1] in "=+-@\t\r" and text else text

@@ -128,8 +128,3 @@ def short_reference(image: str) -> str:
 def complete_sentence(text: str) -> str:
     """Return the text with a full stop, unless it ends a sentence already."""
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
-
-
-def harmless(text: str) -> str:
-    """Return text for a cell of a table (CSV) that no spreadsheet takes for a formula."""
-    return f"'{text}" if text[:1] in "=+-@\t\r" and text else text

@@ -7,7 +7,7 @@ from statistics import fmean
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from .....courses.gradebook.csv_export import gradebook_csv, total
+from .....courses.gradebook.csv_export import gradebook_csv, max_total, total
 from ....schemas.grading import CourseGradebookOut
 from ...dependencies.callers import Carrel
 from ...dependencies.course_paths import CourseName
@@ -28,7 +28,7 @@ def gradebook(web: Carrel, visitor: Guest, course: CourseName) -> Response:
         course=web.courses.administration.show(who, course),
         found=found,
         totals=[total(row) for row in found.rows],
-        most=sum(each.max_score or 0.0 for each in found.assignments),
+        most=max_total(found),
         means=_means(found),
         sections=any(row.section for row in found.rows),
         at=course_url(course),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from itertools import chain
 
-from ....messages.units import harmless
+from ....files.csv_table import Cell, csv_of
 from ....schemas import RequestOut
 from ...html.filters import title
 
@@ -21,17 +20,10 @@ _COLUMNS = (
 
 def csv_text(requests: Iterable[RequestOut]) -> str:
     """One row for each request; times are in UTC, unknown values are empty."""
-    text = io.StringIO()
-    out = csv.writer(text, lineterminator="\n")
-    out.writerow(_COLUMNS)
-    for request in requests:
-        out.writerow(
-            harmless(value) if isinstance(value, str) else value for value in _row(request)
-        )
-    return text.getvalue()
+    return csv_of(chain([_COLUMNS], map(_row, requests)))
 
 
-def _row(request: RequestOut) -> list[str | float | int | None]:
+def _row(request: RequestOut) -> list[Cell]:
     lease, used, cause = request.lease, request.utilization, request.cause
     ran = request.started_at is not None and request.ended_at is not None
     return [
