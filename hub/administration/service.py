@@ -40,6 +40,8 @@ from .audit_log import AuditLog
 class Administration:
     """Operations for administrators: every method raises Forbidden for other callers.
 
+    ``users`` is also for the own account of a user, and checks nothing.
+
     Attributes:
         accounts: Carrel's own accounts, also where the site uses another authenticator.
     """
@@ -133,16 +135,16 @@ class Administration:
 
     def people(self, who: Identity) -> PeopleOut:
         require_admin(who)
-        return self._people.all()
+        return self.users.all()
 
     def add_person(self, who: Identity, body: PersonIn) -> PasswordOut:
         require_admin(who)
-        password = self._people.add(body.name, admin=body.admin, groups=body.groups, who=who.name)
+        password = self.users.add(body.name, admin=body.admin, groups=body.groups, who=who.name)
         return PasswordOut(name=normalise(body.name), password=password)
 
     def person(self, who: Identity, name: str) -> PersonOut:
         require_admin(who)
-        return self._people.one(name)
+        return self.users.one(name)
 
     def set_roles(
         self, who: Identity, name: str, body: PersonRolesIn, *, dry_run: bool = False
@@ -162,12 +164,12 @@ class Administration:
 
     def reset_password(self, who: Identity, name: str) -> PasswordOut:
         require_admin(who)
-        return PasswordOut(name=name, password=self._people.set_password(name, who=who.name))
+        return PasswordOut(name=name, password=self.users.set_password(name, who=who.name))
 
     def make_link(self, who: Identity, name: str) -> PasswordLinkOut:
         """Return a one-time link, by which the user sets a password."""
         require_admin(who)
-        code = self._people.make_link(name, who=who.name)
+        code = self.users.make_link(name, who=who.name)
         until = self.context.clock() + LINK_SECONDS
         return PasswordLinkOut(name=name, code=code, expires_at=until)
 
@@ -181,7 +183,7 @@ class Administration:
 
     def remove_person(self, who: Identity, name: str) -> None:
         require_admin(who)
-        self._people.remove(name, who=who.name)
+        self.users.remove(name, who=who.name)
 
     # -- nodes and devices ----------------------------------------------------------------
 
@@ -240,7 +242,7 @@ class Administration:
         )
 
     @property
-    def _people(self) -> Users:
+    def users(self) -> Users:
         c = self.context
         return Users(c.store, c.clock, c.hub, self.own_accounts)
 

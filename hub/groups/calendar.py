@@ -147,6 +147,8 @@ class GroupCalendar(AuditTrail):
     ) -> list[ReservedTime]:
         """Return the occurrences between two moments as this viewer sees them, by start."""
         known = self.store.reservations()
+        if not known:
+            return []
         groups = {each.group for each in known}
         mine = groups if who.admin else self._reasons_of(who, membership)
         found = [

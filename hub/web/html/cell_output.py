@@ -34,9 +34,8 @@ from . import latex
 from .ansi import coloured, is_blank, plain
 from .drawn_figure import can_be_drawn, figure_in_output
 from .frame_style import Theme, output_style
-from .markdown import NO_HTML, markdown_html
+from .markdown import IMAGES, NO_HTML, markdown_html
 
-_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _SVG = "image/svg+xml"
 _HTML = "text/html"
 _MARKDOWN, _LATEX = "text/markdown", "text/latex"
@@ -119,7 +118,7 @@ def shown(event_id: int, output: JsonValue) -> Shown | None:
         return None
     match output.get("output_type"):
         case "stream":
-            text, overwrites = settle(coloured(_text(output.get("text"))))
+            text, overwrites = settle(coloured(joined(output.get("text"))))
             name = "stderr" if output.get("name") == "stderr" else "stdout"
             return Shown(
                 form=OutputForm.STREAM,
@@ -131,7 +130,7 @@ def shown(event_id: int, output: JsonValue) -> Shown | None:
         case "error":
             trace = output.get("traceback")
             lines = trace if isinstance(trace, list) else []
-            text = "\n".join(_text(line) for line in lines) or _text(output.get("evalue"))
+            text = "\n".join(joined(line) for line in lines) or joined(output.get("evalue"))
             return Shown(form=OutputForm.ERROR, event_id=event_id, text=coloured(text))
         case "display_data" | "execute_result" | "update_display_data":
             data = output.get("data")
@@ -147,7 +146,7 @@ def figure_html(output: JsonValue) -> tuple[str, str]:
     data = output.get("data") if isinstance(output, dict) else None
     if not isinstance(output, dict) or not isinstance(data, dict):
         return "", ""
-    library, html = _library(output, data), _text(data.get(_HTML))
+    library, html = _library(output, data), joined(data.get(_HTML))
     if library and is_self_contained(library, html):
         return html, ""
     return "", _reference(output).get("html", "")
@@ -179,9 +178,9 @@ def _figure(
 ) -> Shown | None:
     """Show an interactive figure that has no static form."""
     library = _library(output, data)
-    static = any(mime in data for mime in (*_IMAGES, _SVG))
+    static = any(mime in data for mime in (*IMAGES, _SVG))
     # Without a script, the HTML is a static form itself.
-    if not library or static or "<script" not in _text(data.get(_HTML, "<script")):
+    if not library or static or "<script" not in joined(data.get(_HTML, "<script")):
         return None
     drawable = specification_of(dict(output))
     if any(figure_html(dict(output))) or any(drawable):
@@ -202,7 +201,7 @@ def _library(output: Mapping[str, JsonValue], data: Mapping[str, JsonValue]) -> 
     if named in LIBRARIES:
         return named
     texts: dict[str, Json] = dict.fromkeys(data)
-    return library_of({**texts, **({_HTML: _text(data[_HTML])} if _HTML in data else {})})
+    return library_of({**texts, **({_HTML: joined(data[_HTML])} if _HTML in data else {})})
 
 
 def _reference(output: Mapping[str, JsonValue]) -> Mapping[str, str]:
@@ -214,22 +213,22 @@ def _reference(output: Mapping[str, JsonValue]) -> Mapping[str, str]:
 
 
 def _display(event_id: int, data: Mapping[str, JsonValue]) -> Shown | None:
-    alternative = plain(_text(data.get("text/plain")))
-    if any(mime in data for mime in (*_IMAGES, _SVG)):
+    alternative = plain(joined(data.get("text/plain")))
+    if any(mime in data for mime in (*IMAGES, _SVG)):
         return Shown(form=OutputForm.IMAGE, event_id=event_id, text=alternative)
     if _HTML in data:
         return Shown(
             form=OutputForm.FRAME,
             event_id=event_id,
             text=alternative,
-            height=_frame_height(_text(data[_HTML])),
-            note="Scripts do not run here." if "<script" in _text(data[_HTML]) else "",
+            height=_frame_height(joined(data[_HTML])),
+            note="Scripts do not run here." if "<script" in joined(data[_HTML]) else "",
         )
     for mime in _TEXTS:
         if mime in data:
             left_out = sorted(other for other in data if other not in _TEXTS)
             note = f"Not shown here: {', '.join(left_out)}." if left_out else ""
-            text = _text(data[mime])
+            text = joined(data[mime])
             if mime in (_MARKDOWN, _LATEX):
                 return Shown(
                     form=OutputForm.RICH, event_id=event_id, html=_rich(mime, text), note=note
@@ -255,16 +254,16 @@ def content(output: JsonValue, theme: Theme = "light") -> OutputContent | None:
     data = output.get("data") if isinstance(output, dict) else None
     if not isinstance(data, dict):
         return None
-    for mime in _IMAGES:
+    for mime in IMAGES:
         if mime in data:
             try:
-                return OutputContent(mime=mime, data=base64.b64decode(_text(data[mime])))
+                return OutputContent(mime=mime, data=base64.b64decode(joined(data[mime])))
             except binascii.Error:
                 return None
     if _SVG in data:
-        return OutputContent(mime=_SVG, data=_text(data[_SVG]).encode())
+        return OutputContent(mime=_SVG, data=joined(data[_SVG]).encode())
     if _HTML in data:
-        page = html_page(_text(data[_HTML]), theme)
+        page = html_page(joined(data[_HTML]), theme)
         return OutputContent(mime="text/html; charset=utf-8", data=page)
     return None
 
@@ -320,7 +319,7 @@ def _frame_height(html: str) -> int:
     return min(max(least, rows * _ROW_HEIGHT + 24), most) if rows else _PLAIN_FRAME_HEIGHT
 
 
-def _text(value: JsonValue) -> str:
+def joined(value: object) -> str:
     """Join text that nbformat stores as a list of lines."""
     if isinstance(value, str):
         return value

@@ -30,7 +30,7 @@ _TEXT = (
 )
 _LINK = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]*")
-_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _ALT = re.compile(r""" alt=(?:"([^"]*)"|'([^']*)')""")
 _IMG = re.compile(r"""<img((?: [a-z]+=(?:"[^"]*"|'[^']*'))*)>""")
 _ATTACHMENT = "attachment:"
@@ -112,7 +112,7 @@ def _attached(url: str, attachments: Attachments) -> str:
     if not url.startswith(_ATTACHMENT):
         return url
     found = attachments.get(url.removeprefix(_ATTACHMENT), {})
-    return next((f"data:{mime};base64,{found[mime]}" for mime in _IMAGES if mime in found), "")
+    return next((f"data:{mime};base64,{found[mime]}" for mime in IMAGES if mime in found), "")
 
 
 def _cleaner() -> Cleaner:

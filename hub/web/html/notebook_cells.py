@@ -19,6 +19,7 @@ from ...attempts.notebook_format import code_cell_numbers
 from ...errors import CarrelError
 from ...messages.units import memory
 from ...records.json_value import Json, parse_json
+from .cell_output import joined
 from .markdown import NO_HTML, markdown_html
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class _Reader:
         before = list[Markup]()
         note = ""
         for index, cell in enumerate(cells):
-            source = _text(cell.get("source"))
+            source = joined(cell.get("source"))
             self._shown += len(source)
             if self._shown > _MOST_SHOWN:
                 note = "The sources of later cells are in the notebook."
@@ -140,7 +141,7 @@ class _Reader:
 
 def _markdown(source: str, attachments: Json) -> Markup:
     images = {
-        name: {mime: _text(data) for mime, data in bundle.items()}
+        name: {mime: joined(data) for mime, data in bundle.items()}
         for name, bundle in (attachments.items() if isinstance(attachments, dict) else ())
         if isinstance(bundle, dict)
     }
@@ -171,10 +172,3 @@ def _language(notebook: object) -> str:
         if isinstance(name, str) and name:
             return name.lower()
     return "python"
-
-
-def _text(value: Json) -> str:
-    """Join text that nbformat may store as a list of lines."""
-    if isinstance(value, list):
-        return "".join(line for line in value if isinstance(line, str))
-    return value if isinstance(value, str) else ""

@@ -11,7 +11,6 @@ from starlette.responses import RedirectResponse, Response
 from ...accounts.passwords import MIN_LENGTH
 from ...config.base_url import SERVICE_PREFIX
 from ...errors import CarrelError, InvalidInput
-from ...groups.users import Users
 from ..dependencies.bodies import form_fields
 from ..dependencies.callers import Carrel
 from ..dependencies.context import WebContext, web_of
@@ -36,7 +35,7 @@ def change_password(web: Carrel, visitor: Guest, fields: Form) -> Response:
     """Change one's own password; all sign-ins end, this one included."""
     try:
         current, password = fields.get("current", ""), _new_password(fields)
-        _users(web).change_password(visitor.identity.name, current, password)
+        web.administration.users.change_password(visitor.identity.name, current, password)
     except CarrelError as error:
         return _account(web, visitor, error=error)
     answer = RedirectResponse(f"{_PASSWORD}?done=yes", SEE_OTHER)
@@ -79,7 +78,7 @@ async def use_link(request: Request) -> Response:
 def _use(web: WebContext, fields: Mapping[str, str]) -> Response:
     code = fields.get("code", "").strip()
     try:
-        _users(web).use_link(code, _new_password(fields))
+        web.administration.users.use_link(code, _new_password(fields))
     except CarrelError as error:
         return _form(web, code=code, error=error)
     return RedirectResponse(f"{_PASSWORD}?done=yes", SEE_OTHER)
@@ -102,11 +101,6 @@ def _new_password(fields: Mapping[str, str]) -> str:
             field="again",
         )
     return password
-
-
-def _users(web: WebContext) -> Users:
-    c = web.context
-    return Users(c.store, c.clock, c.hub, web.administration.own_accounts)
 
 
 def site_address(request: Request) -> str:

@@ -16,7 +16,6 @@ from ..dependencies.callers import Carrel
 from ..dependencies.context import WebContext
 from ..dependencies.visitors import Guest, html
 from ..forms.fields import read
-from ..security.access import Visitor
 from .calendar_view import CalendarSpan, Scale
 
 router = APIRouter(include_in_schema=False)
@@ -33,7 +32,7 @@ def calendar(
     zone: Annotated[str, Query(max_length=80)] = "",
 ) -> Response:
     """Show a week or a month around a day; without a zone, in that of the next reservation."""
-    place, error = _zone(web, visitor), None
+    place, error = _zone(web), None
     chosen = datetime.fromtimestamp(web.clock(), place).date()
     try:
         place = read(parsers.time_zone, zone.strip(), "zone") if zone.strip() else place
@@ -55,8 +54,8 @@ def calendar(
     return html(page, error.http_status if error else 200)
 
 
-def _zone(web: WebContext, visitor: Visitor) -> ZoneInfo:
-    coming = web.pool.reservations(visitor.identity)
+def _zone(web: WebContext) -> ZoneInfo:
+    coming = web.pool.calendar.reservations()
     return parsers.time_zone(read_when(coming[0].when).zone) if coming else _UTC
 
 

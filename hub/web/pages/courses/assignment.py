@@ -206,7 +206,6 @@ def _stand(web: WebContext, visitor: Visitor, course: str, assignment: str) -> d
     return {
         "course": place,
         "mine": _mine(web, visitor, course, assignment),
-        "texts": web.courses.assignments.texts(who, course, assignment),
         "result": web.courses.delivery.own_grade(who, course, assignment) if student else None,
         "address": course_url(course, "assignment", assignment),
     }
@@ -224,6 +223,7 @@ def _page(
     page = web.render(
         "courses/assignment.html",
         **_stand(web, visitor, course, assignment),
+        texts=web.courses.assignments.texts(visitor.identity, course, assignment),
         checks=web.courses.checks.recent(visitor.identity, course, assignment).checks,
         error=error,
         tried=tried,

@@ -97,12 +97,12 @@ def _plot(quantity: _Quantity, seconds: float) -> Plot | None:
         about=f"{quantity.title} over {ends[-1]}: {told}; last {quantity.text(known[-1])}.",
         unit=quantity.unit,
         marks=ends,
-        across="After",
+        across="",  # no table is shown
         series=(
             Series(
                 name=quantity.title,
                 values=tuple(None if v is None else v / quantity.divisor for v in values),
-                texts=tuple("" if v is None else quantity.text(v) for v in values),
+                texts=(),
             ),
         ),
         shape="lines",
