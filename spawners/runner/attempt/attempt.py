@@ -115,6 +115,9 @@ class Attempt(ABC):
     def save(self) -> None:  # noqa: B027  # a command saves its work itself
         """Save the work so far because the attempt will be stopped, and continue."""
 
+    def await_output(self) -> None:  # noqa: B027  # a command awaits its output itself
+        """Wait until what the processes have printed is in the log; called after their end."""
+
     def report_saved(self) -> None:
         if self._saved.touched():
             self.reporter.saved()

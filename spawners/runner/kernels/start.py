@@ -1,12 +1,17 @@
-"""Start the kernels of notebooks."""
+"""Start the kernels of notebooks, and notice their death."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
+import threading
+import time
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from nbclient import NotebookClient
+from nbclient.exceptions import DeadKernelError
+from nbformat import NotebookNode
 from traitlets import default
 
 from ..attempt.log import drain
@@ -18,16 +23,22 @@ if TYPE_CHECKING:
     from jupyter_client.manager import KernelManager
 
 START_TIMEOUT_SECONDS: Final = 120
+_ALIVE_SECONDS: Final = 0.5
+"""Pause between two checks that the kernel is alive."""
+_QUIET_SECONDS, _LAST_OUTPUT_SECONDS = 0.1, 10.0
+_PRINTED_SECONDS: Final = 1.0
 
 
 class KernelStart(NotebookClient):
-    """Starts the kernel of a notebook.
+    """Starts the kernel of a notebook, and loses no output when it dies.
 
     Attributes:
         fork_server: path of the socket of a fork server; empty without one.
     """
 
     fork_server = ""
+    _messages = 0
+    _raw_output: threading.Thread | None = None
 
     def handle_raw_output(self, text: str) -> None:
         """Handle output that the kernel's processes print directly, not as messages."""
@@ -51,7 +62,7 @@ class KernelStart(NotebookClient):
             super().start_new_kernel(**kwargs, stdout=outer, stderr=outer)
         finally:
             os.close(outer)
-            drain(inner, self.handle_raw_output)
+            self._raw_output = drain(inner, self.handle_raw_output)
 
     def start_new_kernel_client(self) -> KernelClient:
         """Connect to the kernel; start it once more if it never answered.
@@ -77,3 +88,31 @@ class KernelStart(NotebookClient):
         """The kernel's process; None unless it runs on this machine."""
         process = getattr(getattr(self.km, "provisioner", None), "process", None)
         return cast("subprocess.Popen[bytes] | ForkedProcess | None", process)
+
+    def process_message(
+        self, msg: dict[str, Any], cell: NotebookNode, cell_index: int
+    ) -> NotebookNode | None:
+        self._messages += 1
+        return super().process_message(msg, cell, cell_index)
+
+    def await_raw_output(self) -> None:
+        """Wait until all raw output is handled; called when the kernel's processes have ended."""
+        if self._raw_output is not None:
+            self._raw_output.join(_PRINTED_SECONDS)
+
+    async def _async_poll_kernel_alive(self) -> None:
+        try:
+            while True:
+                await asyncio.sleep(_ALIVE_SECONDS)
+                await self._async_check_alive()
+        except DeadKernelError:
+            await self._await_last_output()
+            assert self.task_poll_for_reply is not None
+            self.task_poll_for_reply.cancel()
+
+    async def _await_last_output(self) -> None:
+        """Wait until all messages of a dead kernel are processed; nbclient would drop them."""
+        ends, processed = time.monotonic() + _LAST_OUTPUT_SECONDS, -1
+        while processed != self._messages and time.monotonic() < ends:
+            processed = self._messages
+            await asyncio.sleep(_QUIET_SECONDS)

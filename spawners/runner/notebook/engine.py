@@ -198,7 +198,7 @@ class NotebookManager(NotebookExecutionManager):  # type: ignore[misc]  # paperm
         self.file.finish()
 
 
-class NotebookClient(KernelStart, PapermillNotebookClient):  # type: ignore[misc]  # papermill has no types
+class NotebookClient(PapermillNotebookClient, KernelStart):  # type: ignore[misc]  # papermill has no types
     """Communicates with the kernel; stores and reports its messages within the limits."""
 
     nb_man: NotebookManager

@@ -134,7 +134,12 @@ def test_an_error_names_the_cell_as_users_count_it(desk: Desk) -> None:
 def test_a_kernel_that_dies_is_reported_with_its_signal_and_no_cell_is_completed(
     desk: Desk,
 ) -> None:
-    killed = "print('last words', flush=True); import os; os.kill(os.getpid(), 9)"
+    # A kernel that is killed takes with it what its own thread has not sent yet.
+    killed = (
+        "import os, pathlib\nprint('last words')\n"
+        "log = pathlib.Path(os.environ['CARREL_STATE'], os.environ['CARREL_REQUEST'], 'log.txt')\n"
+        "while 'last words' not in log.read_text(): pass\nos.kill(os.getpid(), 9)"
+    )
     order = desk.order(notebook("1", killed, "print('never')"))
     wait_for_end(desk, order, desk.backend.start(order))
     assert desk.service.ended["code"] == "kernel_died"

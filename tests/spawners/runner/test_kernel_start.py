@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shlex
 import sys
+from collections import deque
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from nbclient.exceptions import DeadKernelError
+from nbformat.v4 import new_code_cell, new_notebook
 
 from carrel.hub.attempts.spec import LOG
 from carrel.hub.interfaces.backend import LaunchOrder
+from carrel.spawners.runner.kernels.start import KernelStart
 
 from ..attempts import wait_for_end
 from ..conftest import Desk
@@ -69,3 +76,44 @@ def test_a_kernel_that_never_starts_fails_the_job_after_two_tries(desk: Desk) ->
     assert desk.service.ended["code"] == "kernel_not_started"
     assert "exit status 7" in desk.service.ended["message"]
     assert len(tries.read_text()) == len("\n\n")
+
+
+PRINTED = 200
+
+
+class Arrived:
+    """The channel of a kernel that has printed, died, and said nothing else."""
+
+    def __init__(self) -> None:
+        parent = {"msg_id": "the cell"}
+        self.waiting = deque(
+            {
+                "msg_type": "stream",
+                "header": {"msg_type": "stream"},
+                "parent_header": parent,
+                "content": {"name": "stdout", "text": f"{number}\n"},
+            }
+            for number in range(PRINTED)
+        )
+
+    async def get_msg(self, timeout: float | None = None) -> dict[str, Any]:
+        await asyncio.sleep(0.001)  # as long as the runner needs for each message
+        return self.waiting.popleft() if self.waiting else await asyncio.Future()
+
+
+def test_output_that_has_arrived_when_the_kernel_dies_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("carrel.spawners.runner.kernels.start._ALIVE_SECONDS", 0.01)
+    cell = new_code_cell("print many lines, and die")  # type: ignore[no-untyped-call]
+    client = KernelStart(new_notebook(cells=[cell]))  # type: ignore[no-untyped-call]
+    silent = SimpleNamespace(get_msg=lambda **_: asyncio.Future())
+    client.kc = SimpleNamespace(
+        execute=lambda *_, **__: "the cell",
+        is_alive=lambda: False,
+        shell_channel=silent,
+        iopub_channel=Arrived(),
+    )
+    with pytest.raises(DeadKernelError):
+        client.execute_cell(cell, 0)
+    assert [output.text for output in cell.outputs] == [f"{number}\n" for number in range(PRINTED)]
