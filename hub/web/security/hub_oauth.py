@@ -34,10 +34,9 @@ SUBMIT_SCOPE = "custom:carrel:submit"
 METRICS_SCOPE = "custom:carrel:metrics"
 
 _SIGN_IN_SECONDS = 25.0
-"""How long a new sign-in waits for JupyterHub, whose database may be locked for a while.
-
-Identities wait as long as a page does.
-"""
+"""How long a new sign-in waits for JupyterHub, whose database may be locked for a while."""
+_UNKNOWN_SECONDS = 10.0
+"""How long an unknown token waits for its identity; a known one waits as long as a page does."""
 _CACHE_SECONDS = 5.0
 """How long an answer of JupyterHub is cached."""
 _CALL_SECONDS = 1.0
@@ -139,8 +138,9 @@ class HubSignIn:
 
     async def _ask(self, key: tuple[str, str], token: str) -> TokenHolder | None:
         now = self._clock()
+        known = self._known.get(key, _NOTHING)[1]
         try:
-            async with asyncio.timeout(PAGE_SECONDS):
+            async with asyncio.timeout(PAGE_SECONDS if known else _UNKNOWN_SECONDS):
                 model = await self._oauth.user_for_token(
                     token, use_cache=False, session_id=key[0], sync=False
                 )

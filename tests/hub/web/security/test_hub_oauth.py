@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -163,6 +164,23 @@ def test_known_users_do_not_wait_for_a_hub_that_hangs(
         assert (asked, availability.away) == (["ada"], True)
 
     asyncio.run(story())
+
+
+def test_a_new_token_waits_longer_for_a_slow_hub_than_a_known_one(
+    hub: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("carrel.hub.web.security.hub_oauth.PAGE_SECONDS", 0.01)
+    oauth = oauth_at(hub)
+    look_up = oauth.user_for_token
+
+    async def slow(token: str, **options: Any) -> object:
+        await asyncio.sleep(0.1)
+        return await look_up(token, **options)
+
+    monkeypatch.setattr(oauth, "user_for_token", slow)
+    person = asyncio.run(HubSignIn(oauth).person("ada"))
+    assert person is not None
+    assert person.identity.name == "ada"
 
 
 @pytest.mark.parametrize("token", ["session", "ada"])
