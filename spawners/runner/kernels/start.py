@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jupyter_client.manager import KernelManager
 
 START_TIMEOUT_SECONDS: Final = 120
-_ALIVE_SECONDS: Final = 0.5
+ALIVE_SECONDS: Final = 0.5
 """Pause between two checks that the kernel is alive."""
 _QUIET_SECONDS, _LAST_OUTPUT_SECONDS = 0.1, 10.0
 _PRINTED_SECONDS: Final = 1.0
@@ -103,7 +103,7 @@ class KernelStart(NotebookClient):
     async def _async_poll_kernel_alive(self) -> None:
         try:
             while True:
-                await asyncio.sleep(_ALIVE_SECONDS)
+                await asyncio.sleep(ALIVE_SECONDS)
                 await self._async_check_alive()
         except DeadKernelError:
             await self._await_last_output()

@@ -104,7 +104,7 @@ class Arrived:
 def test_output_that_has_arrived_when_the_kernel_dies_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("carrel.spawners.runner.kernels.start._ALIVE_SECONDS", 0.01)
+    monkeypatch.setattr("carrel.spawners.runner.kernels.start.ALIVE_SECONDS", 0.01)
     cell = new_code_cell("print many lines, and die")  # type: ignore[no-untyped-call]
     client = KernelStart(new_notebook(cells=[cell]))  # type: ignore[no-untyped-call]
     silent = SimpleNamespace(get_msg=lambda **_: asyncio.Future())
