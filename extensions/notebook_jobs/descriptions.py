@@ -9,13 +9,11 @@ from typing import Final
 from jupyter_scheduler.models import DescribeJob, DescribeJobDefinition, Status
 
 from ...hub.schemas import RequestOut
-from ...hub.schemas.schedules import ScheduledJobOut, ScheduleOut
+from ...hub.schemas.schedules import SCHEDULE_LABEL, ScheduledJobOut, ScheduleOut
 from .choices import ComputeType, JobEnvironment
 from .job_labels import NotebookJobLabels
 from .job_options import as_typed
 
-SCHEDULE: Final = "schedule"
-"""The label that the service gives to jobs of a schedule."""
 _STATUSES: Final = {
     "starting": Status.IN_PROGRESS,
     "running": Status.IN_PROGRESS,
@@ -69,7 +67,7 @@ def describe_job(request: RequestOut, job_id: str, environment: str) -> Describe
         job_id=job_id,
         url=f"/jobs/{job_id}",
         package_input_folder=labels.with_folder,
-        job_definition_id=request.labels.get(SCHEDULE),
+        job_definition_id=request.labels.get(SCHEDULE_LABEL),
         create_time=_milliseconds(request.submitted_at),
         update_time=_milliseconds(changed_at),
         start_time=_milliseconds(request.started_at),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from jupyter_core.paths import jupyter_data_dir
 from jupyter_scheduler.exceptions import InputUriError, SchedulerError
@@ -22,8 +22,6 @@ from jupyter_scheduler.models import (
     ListJobDefinitionsResponse,
     ListJobsQuery,
     ListJobsResponse,
-    SortDirection,
-    SortField,
     Status,
     UpdateJob,
     UpdateJobDefinition,
@@ -33,22 +31,20 @@ from jupyter_scheduler.scheduler import BaseScheduler
 from ...hub.client import AsyncClient, job_builder, session_home
 from ...hub.errors import InvalidInput
 from ...hub.schemas import JobIn, RequestOut, parsers
-from ...hub.schemas.schedules import ScheduledJobOut, ScheduleOut
+from ...hub.schemas.schedules import SCHEDULE_LABEL, ScheduledJobOut, ScheduleOut
 from .choices import OUTPUT_FORMATS, JobEnvironment, named
-from .descriptions import SCHEDULE, describe_definition, describe_job, environment_name
+from .descriptions import describe_definition, describe_job, environment_name, status
 from .execution import ServiceExecutionManager
 from .job_files import job_files, stage
 from .job_labels import NotebookJobLabels
 from .job_options import PREFIX, GivenParameters, as_typed
+from .pagination import MOST_LISTED, matches, named_and_tagged, page_of
 from .removed_jobs import RemovedJobs
 from .service import fetch_environments, shown_errors
 
-MOST_LISTED: Final = 1000
-"""The list has the newest jobs, as many as jupyter-scheduler's own pages have."""
 _MAKER: Final = "notebook-jobs"
 _REMOVED: Final = Path("carrel", "removed-jobs.json")
 """Below the user's folder of Jupyter data."""
-_Described = TypeVar("_Described", DescribeJob, DescribeJobDefinition)
 
 
 class ServiceScheduler(BaseScheduler):  # type: ignore[misc]  # untyped base
@@ -93,32 +89,32 @@ class ServiceScheduler(BaseScheduler):  # type: ignore[misc]  # untyped base
     async def list_jobs(self, query: ListJobsQuery) -> ListJobsResponse:
         if query.max_items == 0:
             return ListJobsResponse()  # JupyterLab asks whether the extension is there
-        labels = {SCHEDULE: query.job_definition_id} if query.job_definition_id else None
         with shown_errors():
             found, environments = await asyncio.gather(
-                self.client.requests(kind="job", labels=labels, limit=MOST_LISTED),
-                self._environments(),
+                self._requests(query.job_definition_id), self._environments()
             )
-        removed = set(self.removed.ids())
-        jobs = [
-            self._described(each, environments)
-            for each in found
-            if each.notebook and each.id not in removed
-        ]
-        jobs = [each for each in jobs if _matches(each, query)]
-        page, next_token = _page(jobs, query.sort_by, query.max_items, query.next_token)
+        requests = {self._job_id(each): each for each in found}
+        jobs = [self._described(each, environments) for each in found]
+        jobs = [each for each in jobs if matches(each, query)]
+        page, next_token = page_of(jobs, query.sort_by, query.max_items, query.next_token)
+        # Thousands of files on a slow home take seconds: only those that are shown.
+        await asyncio.to_thread(self._add_files, [(each, requests[each.job_id]) for each in page])
         return ListJobsResponse(jobs=page, total_count=len(jobs), next_token=next_token)
 
     async def count_jobs(self, query: CountJobsQuery) -> int:
-        found = await self.list_jobs(ListJobsQuery(status=query.status, max_items=MOST_LISTED))
-        return int(found.total_count)
+        with shown_errors():
+            found = await self._requests()
+        return sum(query.status in {None, status(each)} for each in found)
 
     async def get_job(self, job_id: str, job_files: bool | None = True) -> DescribeJob:
         with shown_errors():
             request, environments = await asyncio.gather(
                 self.client.request(self._request_id(job_id)), self._environments()
             )
-        return self._described(request, environments)
+        job = self._described(request, environments)
+        if job_files:
+            await asyncio.to_thread(self._add_files, [(job, request)])
+        return job
 
     async def stop_job(self, job_id: str) -> None:
         with shown_errors():
@@ -127,7 +123,7 @@ class ServiceScheduler(BaseScheduler):  # type: ignore[misc]  # untyped base
     async def delete_job(self, job_id: str) -> None:
         """Cancel a job that has not ended, and remove it from the list."""
         await self.stop_job(job_id)
-        self.removed.add([self._request_id(job_id)])
+        await asyncio.to_thread(self.removed.add, [self._request_id(job_id)])
 
     async def update_job(self, job_id: str, model: UpdateJob) -> None:
         if model.status is Status.STOPPED:
@@ -154,14 +150,16 @@ class ServiceScheduler(BaseScheduler):  # type: ignore[misc]  # untyped base
             schedules, environments = await asyncio.gather(
                 self.client.schedules(), self._environments()
             )
-            found = [await self._definition(each, environments) for each in schedules]
+            found = await asyncio.gather(
+                *(self._definition(each, environments) for each in schedules)
+            )
         matching = [
             each
             for each in found
-            if _named_and_tagged(each, query.name, query.tags)
+            if named_and_tagged(each, query.name, query.tags)
             and each.create_time >= (query.create_time or 0)
         ]
-        page, next_token = _page(matching, query.sort_by, query.max_items, query.next_token)
+        page, next_token = page_of(matching, query.sort_by, query.max_items, query.next_token)
         return ListJobDefinitionsResponse(
             job_definitions=page, total_count=len(matching), next_token=next_token
         )
@@ -237,6 +235,16 @@ class ServiceScheduler(BaseScheduler):  # type: ignore[misc]  # untyped base
 
     # -- the service ------------------------------------------------------------------------
 
+    async def _requests(self, schedule_id: str | None = None) -> list[RequestOut]:
+        """Return the newest notebook jobs, of a schedule or of all, without the removed ones."""
+        labels = {SCHEDULE_LABEL: schedule_id} if schedule_id else None
+        found, removed = await asyncio.gather(
+            self.client.requests(kind="job", labels=labels, limit=MOST_LISTED),
+            asyncio.to_thread(self.removed.ids),
+        )
+        hidden = set(removed)
+        return [each for each in found if each.notebook and each.id not in hidden]
+
     async def _environments(self) -> list[JobEnvironment]:
         return await fetch_environments(self.client)
 
@@ -290,19 +298,24 @@ class ServiceScheduler(BaseScheduler):  # type: ignore[misc]  # untyped base
     def _described(
         self, request: RequestOut, environments: Sequence[JobEnvironment]
     ) -> DescribeJob:
+        """Return a request as a job, without its files."""
         name = environment_name(environments, request.group, request.image)
-        job = describe_job(request, self._job_id(request), name)
-        own, home = NotebookJobLabels.of(request.labels), session_home()
-        by_reference = home is not None and own.name and not own.with_folder
-        job.job_files = job_files(
-            Path(self.root_dir),
-            Path(self.get_local_output_path(job)),
-            self._output_names(job),
-            home / request.workdir / request.notebook if home and by_reference else None,
-        )
-        outputs = [each for each in job.job_files if each.file_format in OUTPUT_FORMATS]
-        job.downloaded = all(each.file_path for each in outputs)
-        return job
+        return describe_job(request, self._job_id(request), name)
+
+    def _add_files(self, jobs: Iterable[tuple[DescribeJob, RequestOut]]) -> None:
+        """Look for the files of jobs; this reads the disk."""
+        home = session_home()
+        for job, request in jobs:
+            own = NotebookJobLabels.of(request.labels)
+            by_reference = home is not None and own.name and not own.with_folder
+            job.job_files = job_files(
+                Path(self.root_dir),
+                Path(self.get_local_output_path(job)),
+                self._output_names(job),
+                home / request.workdir / request.notebook if home and by_reference else None,
+            )
+            outputs = [each for each in job.job_files if each.file_format in OUTPUT_FORMATS]
+            job.downloaded = all(each.file_path for each in outputs)
 
     def _job_id(self, request: RequestOut) -> str:
         """Return the id for jupyter-scheduler; in 3.0 it begins with the backend's."""
@@ -316,34 +329,3 @@ def _files(notebook: Path, *, upload: bool) -> Mapping[str, object]:
     """Return the notebook as it is saved now, and the folder in which the job works."""
     place = job_builder.working_folder(notebook.parent, home=session_home(), upload=upload)
     return {"notebook": parsers.notebook(notebook), **place.fields}
-
-
-def _matches(job: DescribeJob, query: ListJobsQuery) -> bool:
-    return (
-        query.status in {None, job.status}
-        and (not query.start_time or (job.start_time or 0) >= query.start_time)
-        and _named_and_tagged(job, query.name, query.tags)
-    )
-
-
-def _named_and_tagged(
-    described: DescribeJob | DescribeJobDefinition, name: str | None, tags: Sequence[str] | None
-) -> bool:
-    return described.name.startswith(name or "") and set(tags or ()) <= set(described.tags)
-
-
-def _page(
-    found: list[_Described], sort_by: Sequence[SortField], most: int | None, token: str | None
-) -> tuple[list[_Described], str | None]:
-    """Return the page after the token, sorted, and the token of the next page."""
-    for field in reversed(sort_by):
-        key, descending = field.name, field.direction is SortDirection.desc
-        found = sorted(found, key=lambda each: _sort_key(each, key), reverse=descending)
-    begin = int(token) if token and token.isdecimal() else 0
-    end = begin + (MOST_LISTED if most is None else most)
-    return found[begin:end], str(end) if end < len(found) else None
-
-
-def _sort_key(described: DescribeJob | DescribeJobDefinition, name: str) -> tuple[bool, str | int]:
-    value = getattr(described, name, None)
-    return value is not None, value if isinstance(value, int) else str(value or "").lower()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, JsonValue
 
@@ -21,6 +21,9 @@ Zone = Annotated[
     str, Field(min_length=1, max_length=64, description="Such as `Europe/Berlin` or `UTC`.")
 ]
 Key = Annotated[str, Field(max_length=64)]
+
+SCHEDULE_LABEL: Final = "schedule"
+"""The label of the jobs of a schedule; its value is the id."""
 
 
 class ScheduleIn(In):

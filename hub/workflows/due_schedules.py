@@ -22,8 +22,9 @@ from ..records.schedules import Schedule, ScheduleState
 from ..requests.jobs import JobService
 from ..runtime.context import Context
 from ..scheduling.model.states import LIVE
+from ..schemas.schedules import SCHEDULE_LABEL
 from .cron import CronTimes
-from .schedules import LABEL, job_of
+from .schedules import job_of
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +109,7 @@ class DueSchedules:
     def _check_unfinished(self, schedule: Schedule) -> None:
         jobs = RequestFilter(
             owner=schedule.owner,
-            labels={LABEL: schedule.id},
+            labels={SCHEDULE_LABEL: schedule.id},
             states=LIVE,
             limit=MOST_UNFINISHED,
         )
@@ -120,7 +121,8 @@ class DueSchedules:
 
     def _served(self, schedule: Schedule, times: CronTimes, first: float) -> Outcome | None:
         """Return the outcome of a time from ``first`` on whose job was submitted before a crash."""
-        jobs = RequestFilter(owner=schedule.owner, labels={LABEL: schedule.id}, limit=_NEWEST)
+        labels = {SCHEDULE_LABEL: schedule.id}
+        jobs = RequestFilter(owner=schedule.owner, labels=labels, limit=_NEWEST)
         keys = {
             request.idempotency_key: request.id for request in self.context.store.requests(jobs)
         }

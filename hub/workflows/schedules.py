@@ -15,6 +15,7 @@ from ..requests.jobs import JobService
 from ..runtime.context import Context
 from ..schemas import JobIn, RequestOut
 from ..schemas.schedules import (
+    SCHEDULE_LABEL,
     ScheduleChangeIn,
     ScheduledJobOut,
     ScheduleIn,
@@ -24,8 +25,6 @@ from ..schemas.schedules import (
 )
 from .cron import CronTimes
 
-LABEL: Final = "schedule"
-"""The label of the jobs of a schedule; its value is the id."""
 MOST_SCHEDULES: Final = 50
 """Max number of schedules of a user."""
 MAX_JOB_BYTES: Final = 8 * 1024 * 1024
@@ -150,7 +149,7 @@ def job_of(context: Context, schedule: Schedule, key: str) -> JobIn:
 
 def labelled(job: JobIn, schedule_id: str, *, key: str) -> JobIn:
     """Return the job with the label of its schedule and an idempotency key."""
-    labels = {**job.labels, LABEL: schedule_id}
+    labels = {**job.labels, SCHEDULE_LABEL: schedule_id}
     return job.model_copy(update={"labels": labels, "idempotency_key": key})
 
 
