@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.metadata import entry_points
 from typing import cast
 
@@ -13,6 +13,7 @@ from .errors import BackendFailed
 from .interfaces.backend import Backend
 from .interfaces.backend_settings import BackendSettings
 from .interfaces.host import HostSetup
+from .records.diagnostics import Finding
 
 
 def load_backend(state: StateFolder, settings: Settings, simulated: int | None) -> Backend:
@@ -29,11 +30,18 @@ def load_host_setup(state: StateFolder, settings: Settings) -> HostSetup | None:
     return cast(HostSetup, factory(backend_settings(state, settings, settings.simulated_devices)))
 
 
+def device_findings(state: StateFolder, settings: Settings) -> Iterable[Finding]:
+    """Check the drivers of devices on this machine, for ``carrel doctor``."""
+    check = load_entry_point("carrel.doctor_checks", "devices")
+    simulated = settings.simulated_devices
+    return cast(Iterable[Finding], check(backend_settings(state, settings, simulated)))
+
+
 def load_entry_point(group: str, name: str) -> Callable[[BackendSettings], object]:
     """Load a factory. Raises BackendFailed if no entry point of the group has this name."""
     for entry in entry_points(group=group, name=name):
         return cast(Callable[[BackendSettings], object], entry.load())
     raise BackendFailed(
-        f"The engine {name!r} is not installed.",
+        f"The entry point {name!r} of {group} is not installed.",
         accepted="Reinstall Carrel: its entry points are missing.",
     )

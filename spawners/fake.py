@@ -17,6 +17,7 @@ from ..hub.interfaces.backend import (
     NodeState,
     ProcessState,
 )
+from ..hub.interfaces.devices import DriverProblem
 from ..hub.records.events import NewEvent
 from ..hub.records.images import Image
 from ..hub.records.json_value import Json
@@ -63,6 +64,7 @@ class FakeBackend:
         notices: the delivered notices, by folder.
         uses: activity of devices in ``activity``; all other devices are simulated.
         machines: the result of ``nodes``.
+        problems: the result of ``driver_problems``.
         built: the result of ``images``; None for an engine without images.
         warm_releases: number of calls of ``release_warm``.
         keeps_inside: whether it claims to be able to cut jobs off from the internet.
@@ -80,6 +82,7 @@ class FakeBackend:
     device_readings: dict[str, DeviceReading] = field(default_factory=dict)
     notices: dict[Path, StopNotice] = field(default_factory=dict)
     machines: tuple[NodeState, ...] = ()
+    problems: tuple[DriverProblem, ...] = ()
     built: tuple[Image, ...] | None = None
     keeps_inside: bool = False
     warm_releases: int = 0
@@ -94,6 +97,9 @@ class FakeBackend:
         if self.silent:
             raise Unavailable("The engine does not answer.")
         return self.devices
+
+    def driver_problems(self) -> tuple[DriverProblem, ...]:
+        return self.problems
 
     def images(self) -> tuple[Image, ...] | None:
         if self.silent and self.built is not None:

@@ -28,6 +28,7 @@ UNSAVED_SECONDS = 0.1
 LIMIT = 2 << 30
 """The most bytes of a snapshot."""
 _REASON = 200
+_DEVICE_FILES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/accel/")
 _HIDDEN = ("In", "Out", "exit", "quit", "get_ipython")
 
 
@@ -259,7 +260,7 @@ def _device_is_open() -> bool:
     """Whether a device is in use, whose memory a fork does not have."""
     for descriptor in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
-            if os.readlink(f"/proc/self/fd/{descriptor}").startswith("/dev/nvidia"):
+            if os.readlink(f"/proc/self/fd/{descriptor}").startswith(_DEVICE_FILES):
                 return True
     return False
 

@@ -37,6 +37,7 @@ from ..workflows.due_schedules import DueSchedules
 from .budget_enforcement import BudgetEnforcement
 from .clock_steps import ClockSteps
 from .device_faults import DeviceFaults
+from .driver_health import DriverHealth
 from .idle_culling import IdleCulling
 from .jobs import JobController
 from .loop_memory import LoopMemory
@@ -113,6 +114,7 @@ class Loop:
         self._sessions = SessionController(context)
         self._schedules = DueSchedules(context)
         self._node_health = NodeHealth(context)
+        self._driver_health = DriverHealth(context)
         self._snapshots = SnapshotReader.of(context)
         self._node = node
         self._idle_culling = idle_culling
@@ -301,10 +303,10 @@ class Loop:
             self._once(_IDLE, culling.reconcile)
 
     def inventory(self) -> None:
-        """Store the current list of devices; keep the last list while the driver hangs."""
+        """Store the current list of devices; keep the last list while an engine is silent."""
         before, began = self._store.devices(), self._context.clock()
         try:
-            reported = self._backend.inventory()
+            reported = self._driver_health.reconcile(self._backend.inventory(), began)
             self._store_devices(reported)
             self._device_faults.quarantine_failed(reported, began=began)
         except Unavailable as error:

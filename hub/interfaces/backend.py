@@ -19,6 +19,7 @@ from ..records.requests import Cause, JobSpec
 from ..records.utilization import UtilizationReading
 from ..scheduling.model.idleness import DeviceActivity
 from ..scheduling.model.snapshot import Device
+from .devices import DriverProblem
 from .images import ImageSource
 
 
@@ -126,7 +127,16 @@ class Backend(ImageSource, Protocol):
         """Return the nodes that devices and leases refer to; empty without nodes but this one."""
 
     def inventory(self) -> tuple[Device, ...]:
-        """Return the devices of all nodes with their current health."""
+        """Return the devices of all nodes with their current health.
+
+        Those of drivers that fail are missing; ``driver_problems`` names the drivers.
+
+        Raises:
+            Unavailable: the engine did not answer.
+        """
+
+    def driver_problems(self) -> tuple[DriverProblem, ...]:
+        """Return the drivers and plug-ins for devices that failed in the last inventory."""
 
     def kernels(self, home: Path) -> frozenset[str]:
         """Return the names of the kernel specs that a job with this home can use."""

@@ -76,6 +76,8 @@ def device_out(device: Device, holding: Allocation | None, viewer: Viewer) -> De
             "model": device.model,
             "memory_bytes": device.memory_bytes,
             "simulated": device.simulated,
+            "driver": device.driver,
+            "files": [{"path": file.path, "group": file.group} for file in device.files],
             "state": state,
             "why": why_not_lent(device),
             "draining": device.draining,

@@ -8,11 +8,19 @@ from .base import Out
 from .calendar import ReservationOut
 
 
+class DeviceFileOut(Out):
+    """A file in ``/dev`` by which programs use a device, and the group that may open it."""
+
+    path: str
+    group: int
+
+
 class DeviceOut(Out):
     """A device, limited to what the caller may see.
 
     On ``draining`` and ``quarantined`` devices nothing new starts, even if ``state`` shows that the
-    device is in use. ``drain_until`` is when remaining requests on it are stopped.
+    device is in use. ``drain_until`` is when remaining requests on it are stopped. ``driver`` is
+    the plug-in that lists it.
     """
 
     id: str
@@ -21,6 +29,8 @@ class DeviceOut(Out):
     model: str
     memory_bytes: int
     simulated: bool
+    driver: str = "nvidia"
+    files: list[DeviceFileOut] = []
     state: Literal["free", "yours", "taken", "busy", "sick", "gone", "draining"]
     why: str = ""
     draining: bool = False

@@ -50,6 +50,7 @@ def findings(state: StateFolder, settings: Settings, *, url: str = "") -> Iterat
     try:
         host_setup = plugins.load_host_setup(state, settings)
         yield from host_setup.findings() if host_setup is not None else (_local(), doctor.finding())
+        yield from plugins.device_findings(state, settings)
     except CarrelError as error:
         yield Finding(
             subject="engine", verdict=Severity.MISSING, what=error.message, mend=error.accepted

@@ -20,7 +20,7 @@ from ...hub.scheduling.model.idleness import ActivityLevel, DeviceActivity
 from ...hub.scheduling.model.snapshot import Device
 from ..processes.lease_processes import handle_of
 from .environment import readable
-from .nvml import DetectedDevice
+from .inventory import DetectedDevice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

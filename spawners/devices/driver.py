@@ -1,206 +1,41 @@
-"""Query the NVIDIA driver and print its devices as one line of JSON; any call may hang.
+"""Query one plug-in for devices and print its report as one line of JSON; any call may hang.
 
-``nvml.read()`` runs this module in a child process; its module explains why.
+``python -m carrel.spawners.devices.driver MODULE:CLASS``. ``inventory`` runs it in a child process,
+and its module explains why; a container of the service runs it on other machines.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from typing import TypeAlias, TypeVar
+from collections.abc import Sequence
+from dataclasses import asdict
 
-import pynvml
-
-from ...hub.scheduling.model.snapshot import Health
-
-T = TypeVar("T")
-Unit: TypeAlias = object
-"""NVML's own handle of a GPU or of a MIG instance."""
+from . import plugins
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Unit:
-    id: str
-    index: int
-    model: str
-    memory_bytes: int
-    health: Health
-    why: str
-    pids: tuple[int, ...]
-    utilization: int | None
-    mean_utilization: float | None
-    used_bytes: int
-
-
-def main() -> int:
-    """Print the inventory as one line of JSON."""
-    absent = {
-        pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: "The NVIDIA driver is not installed.",
-        pynvml.NVML_ERROR_DRIVER_NOT_LOADED: "The NVIDIA driver is not loaded.",
-    }
+def main(arguments: Sequence[str]) -> int:
+    """Print the report of the plug-in."""
     try:
-        pynvml.nvmlInit()
-        units, reasons = _list_units()
-    except pynvml.NVMLError as error:
-        if error.value in absent:
-            return _print([], absent[error.value])
-        print(error, file=sys.stderr)
-        return 1
-    return _print(units, " ".join(reasons))
-
-
-def _print(units: list[_Unit], reason: str) -> int:
-    print(json.dumps({"reason": reason, "units": [asdict(unit) for unit in units]}))
+        report = plugins.load(arguments[0]).list_devices()
+        text = json.dumps(
+            {
+                "reason": report.reason,
+                "installed": report.installed,
+                "units": [asdict(device) for device in report.devices],
+            }
+        )
+    except Exception as error:  # the code of a plug-in may raise anything
+        print(str(error) or type(error).__name__, file=sys.stderr)
+        sys.stderr.flush()
+        os._exit(1)
+    print(text)
     sys.stdout.flush()
-    # NVML is not shut down and the interpreter does not exit normally: both may hang in a driver
-    # that fails.
+    # The library of the driver is not shut down and the interpreter does not exit normally: both
+    # may hang in a driver that fails.
     os._exit(0)
 
 
-def _list_units() -> tuple[list[_Unit], list[str]]:
-    """List every GPU that can be opened; a GPU in MIG mode is listed as its instances."""
-    units: list[_Unit] = []
-    reasons: list[str] = []
-    position = 0
-    for number in range(pynvml.nvmlDeviceGetCount()):
-        try:
-            gpu = pynvml.nvmlDeviceGetHandleByIndex(number)
-            parts = list(_mig_instances(gpu)) if _has_mig(gpu) else [gpu]
-        except pynvml.NVMLError as error:
-            # Without a handle there is no UUID: the GPU is reported, but cannot be listed.
-            reasons.append(f"GPU {number} cannot be opened: {error}.")
-            position += 1
-            continue
-        if not parts:
-            reasons.append(f"GPU {number} is in MIG mode and has no instances.")
-        health, why = _health(gpu)
-        for part in parts:
-            try:
-                units.append(_describe(part, position, health, why))
-            except pynvml.NVMLError as error:
-                reasons.append(f"GPU {number} has no UUID that can be read: {error}.")
-            position += 1
-    return units, reasons
-
-
-def _describe(unit: Unit, index: int, health: Health, why: str) -> _Unit:
-    """Describe a device; only its UUID is required.
-
-    A reading that the driver does not offer is not a fault: integrated GPUs have no memory of their
-    own, and several readings are missing for MIG instances and without permission.
-    """
-    identity = pynvml.nvmlDeviceGetUUID(unit)
-    model, memory, used = "NVIDIA GPU", 0, 0
-    pids: tuple[int, ...] = ()
-    samples: list[int] = []
-    try:
-        model = _if_supported(lambda: pynvml.nvmlDeviceGetName(unit)) or model
-        sizes = _if_supported(lambda: pynvml.nvmlDeviceGetMemoryInfo(unit))
-        if sizes is not None:
-            memory, used = sizes.total, sizes.used
-        pids = _if_supported(lambda: _pids(unit)) or ()
-        samples = _utilization(unit)
-    except pynvml.NVMLError as error:
-        if health is Health.OK:
-            health, why = _from_error(error)
-    return _Unit(
-        id=identity,
-        index=index,
-        model=model,
-        memory_bytes=memory,
-        health=health,
-        why=why,
-        pids=pids,
-        utilization=max(samples, default=None),
-        mean_utilization=sum(samples) / len(samples) if samples else None,
-        used_bytes=used,
-    )
-
-
-def _has_mig(gpu: Unit) -> bool:
-    mode = _if_supported(lambda: pynvml.nvmlDeviceGetMigMode(gpu)[0])
-    return bool(mode == pynvml.NVML_DEVICE_MIG_ENABLE)
-
-
-def _mig_instances(gpu: Unit) -> Iterator[Unit]:
-    for slot in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(gpu)):
-        try:
-            yield pynvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, slot)
-        except pynvml.NVMLError_NotFound:
-            continue
-
-
-def _pids(unit: Unit) -> tuple[int, ...]:
-    """Return the processes with a compute context; graphics processes (a desktop) do not count."""
-    try:
-        processes = pynvml.nvmlDeviceGetComputeRunningProcesses(unit)
-    except (pynvml.NVMLError_FunctionNotFound, pynvml.NVMLLibraryMismatchError):  # before 510
-        processes = pynvml.nvmlDeviceGetComputeRunningProcesses_v2(unit)
-    return tuple(sorted({process.pid for process in processes}))
-
-
-def _utilization(unit: Unit) -> list[int]:
-    """Return the driver's utilization samples of the last seconds, in percent."""
-
-    found: list[int] = []
-    # A failed measurement is not a fault of the device: _health() reports faults.
-    with contextlib.suppress(pynvml.NVMLError):
-        found.append(int(pynvml.nvmlDeviceGetUtilizationRates(unit).gpu))
-    with contextlib.suppress(pynvml.NVMLError):
-        _, samples = pynvml.nvmlDeviceGetSamples(unit, pynvml.NVML_GPU_UTILIZATION_SAMPLES, 0)
-        found += [int(sample.sampleValue.uiVal) for sample in samples]
-    return found
-
-
-def _health(gpu: Unit) -> tuple[Health, str]:
-    """Return what the GPU reports about its health; unsupported queries are skipped."""
-
-    def errors() -> int:
-        count: int = pynvml.nvmlDeviceGetTotalEccErrors(
-            gpu, pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC
-        )
-        return count
-
-    try:
-        if _if_supported(lambda: pynvml.nvmlDeviceGetRetiredPagesPendingStatus(gpu)):
-            return Health.SICK, "Retirement of memory pages is pending: the device needs a reset."
-        rows = _if_supported(lambda: pynvml.nvmlDeviceGetRemappedRows(gpu))
-        if rows:
-            _, _, pending, failed = rows
-            if failed:
-                return Health.SICK, "Remapping of defective memory rows failed."
-            if pending:
-                return Health.SICK, "Remapping of memory rows is pending: the device needs a reset."
-        count = _if_supported(errors)
-        if count:
-            return Health.SICK, (f"{count} uncorrected memory errors since the driver was loaded.")
-    except pynvml.NVMLError as error:
-        return _from_error(error)
-    return Health.OK, ""
-
-
-def _if_supported(query: Callable[[], T]) -> T | None:
-    try:
-        return query()
-    except (
-        pynvml.NVMLError_NotSupported,
-        pynvml.NVMLError_FunctionNotFound,
-        pynvml.NVMLError_NoPermission,
-    ):
-        return None
-
-
-def _from_error(error: Exception) -> tuple[Health, str]:
-    if isinstance(error, pynvml.NVMLError_GpuIsLost):
-        return Health.GONE, "The device has fallen off the bus: the driver reports it as lost."
-    if isinstance(error, pynvml.NVMLError_ResetRequired):
-        return Health.SICK, "The device needs a reset."
-    return Health.SICK, f"The driver reports: {error}."
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -1,14 +1,20 @@
-"""Build the environment variables that name the devices of a lease.
+"""Build the environment variables and container settings that give a lease its devices.
 
-They replace values set by users or images: ``NVIDIA_VISIBLE_DEVICES=all`` would expose every device
-of the machine.
+They replace values set by users or images, and hide the devices of all makers that the lease does
+not have: ``NVIDIA_VISIBLE_DEVICES=all`` would expose every device of the machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
 
+from ...hub.errors import BackendFailed
+from ...hub.interfaces.devices import ContainerDevices, DevicePlugin
 from ...hub.scheduling.model.snapshot import Device
+from .plugins import installed_plugins, plugin_of
+
+log = logging.getLogger(__name__)
 
 
 def readable(device: Device) -> str:
@@ -21,13 +27,57 @@ def readable(device: Device) -> str:
 def device_environment(devices: Sequence[Device]) -> dict[str, str]:
     """Return the variables that expose exactly these devices, or none if the sequence is empty.
 
-    Devices are named by UUID, because an index depends on the enumeration. The NVIDIA container
-    runtime rejects unknown ids, so simulated devices are left out of its variable.
+    Raises:
+        BackendFailed: a device has no plug-in, or its plug-in failed.
     """
-    real = [device.id for device in devices if not device.simulated]
-    return {
-        "CUDA_VISIBLE_DEVICES": ",".join(device.id for device in devices),
-        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "NVIDIA_VISIBLE_DEVICES": ",".join(real) or "void",
-        "CARREL_DEVICES": ", ".join(readable(device) for device in devices),
-    }
+    environment: dict[str, str] = {}
+    for installed in installed_plugins():
+        name = installed.name
+        if installed.plugin is None or any(device.driver == name for device in devices):
+            continue
+        try:
+            environment |= installed.plugin.environment(())
+        except Exception as error:  # the code of a plug-in may raise anything
+            # Its devices cannot be hidden, but the lease has other ones.
+            log.warning("plug-in %r for devices: %s: %s", name, type(error).__name__, error)
+    for driver, plugin, own in _by_plugin(devices):
+        try:
+            environment |= plugin.environment(own)
+        except Exception as error:
+            raise _failed(driver, error) from error
+    return {**environment, "CARREL_DEVICES": ", ".join(readable(device) for device in devices)}
+
+
+def container_devices(devices: Sequence[Device], names: frozenset[str]) -> ContainerDevices:
+    """Return what a container needs to use these devices.
+
+    Args:
+        names: the devices that the engine gives by name (CDI).
+
+    Raises:
+        BackendFailed: a device has no plug-in, or its plug-in failed.
+    """
+    together = ContainerDevices()
+    for driver, plugin, own in _by_plugin(devices):
+        try:
+            found = plugin.in_container(own, names)
+        except Exception as error:
+            raise _failed(driver, error) from error
+        together = ContainerDevices(
+            files=(*together.files, *found.files),
+            requests=(*together.requests, *found.requests),
+            environment={**together.environment, **found.environment},
+        )
+    return together
+
+
+def _by_plugin(devices: Sequence[Device]) -> Iterator[tuple[str, DevicePlugin, list[Device]]]:
+    for driver in dict.fromkeys(device.driver for device in devices):
+        own = [device for device in devices if device.driver == driver]
+        yield driver, plugin_of(driver), own
+
+
+def _failed(driver: str, error: Exception) -> BackendFailed:
+    return BackendFailed(
+        f"The plug-in {driver!r} for devices failed: {type(error).__name__}: {error}."
+    )

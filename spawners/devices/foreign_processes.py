@@ -9,7 +9,7 @@ import psutil
 
 from ...hub.scheduling.model.snapshot import Device, Health
 from ..processes import lease_processes
-from .nvml import DetectedDevice
+from .inventory import DetectedDevice
 
 
 class ForeignProcesses:

@@ -1,131 +1,173 @@
-"""Read the NVIDIA devices of this machine from the driver's management library (NVML).
-
-``read()`` queries the driver in a child process (``python -m carrel.spawners.devices.driver``),
-because a thread that hangs in a driver call cannot be killed and would block the interpreter's
-exit. Even SIGKILL may not end a child that hangs in the kernel: the driver is then not queried
-again until that child has ended.
-"""
+"""Read the GPUs and MIG instances that NVIDIA's management library (NVML) lists; calls may hang."""
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import subprocess
-import sys
-import threading
-from dataclasses import dataclass
-from typing import Final
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TypeAlias, TypeVar
 
-from ...hub.errors import Unavailable
-from ...hub.scheduling.model.snapshot import Device, Health
+import pynvml
 
-TIMEOUT_SECONDS: Final = 10.0
-_KILL_SECONDS: Final = 1.0
+from ...hub.interfaces.devices import DriverDevice, DriverReport
+from ...hub.scheduling.model.snapshot import Health
+
+T = TypeVar("T")
+Unit: TypeAlias = object
+"""NVML's own handle of a GPU or of a MIG instance."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DetectedDevice:
-    """A device and the processes that compute on it, whether or not Carrel started them."""
+def report() -> DriverReport:
+    """Return what the driver lists. Raises NVMLError if it fails."""
+    absent = {
+        pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: "The NVIDIA driver is not installed.",
+        pynvml.NVML_ERROR_DRIVER_NOT_LOADED: "The NVIDIA driver is not loaded.",
+    }
+    try:
+        pynvml.nvmlInit()
+        units, reasons = _list_units()
+    except pynvml.NVMLError as error:
+        if error.value in absent:
+            return DriverReport(reason=absent[error.value], installed=False)
+        raise
+    return DriverReport(devices=tuple(units), reason=" ".join(reasons))
 
-    device: Device
+
+def _list_units() -> tuple[list[DriverDevice], list[str]]:
+    """List every GPU that can be opened; a GPU in MIG mode is listed as its instances."""
+    units: list[DriverDevice] = []
+    reasons: list[str] = []
+    position = 0
+    for number in range(pynvml.nvmlDeviceGetCount()):
+        try:
+            gpu = pynvml.nvmlDeviceGetHandleByIndex(number)
+            parts = list(_mig_instances(gpu)) if _has_mig(gpu) else [gpu]
+        except pynvml.NVMLError as error:
+            # Without a handle there is no UUID: the GPU is reported, but cannot be listed.
+            reasons.append(f"NVIDIA GPU {number} cannot be opened: {error}.")
+            position += 1
+            continue
+        if not parts:
+            reasons.append(f"NVIDIA GPU {number} is in MIG mode and has no instances.")
+        health, why = _health(gpu)
+        for part in parts:
+            try:
+                units.append(_describe(part, position, health, why))
+            except pynvml.NVMLError as error:
+                reasons.append(f"NVIDIA GPU {number} has no UUID that can be read: {error}.")
+            position += 1
+    return units, reasons
+
+
+def _describe(unit: Unit, index: int, health: Health, why: str) -> DriverDevice:
+    """Describe a device; only its UUID is required.
+
+    A reading that the driver does not offer is not a fault: integrated GPUs have no memory of their
+    own, and several readings are missing for MIG instances and without permission.
+    """
+    identity = pynvml.nvmlDeviceGetUUID(unit)
+    model, memory, used = "NVIDIA GPU", 0, 0
     pids: tuple[int, ...] = ()
-    utilization: int | None = None
-    """Recent utilization in percent; None if the driver cannot measure it."""
-    mean_utilization: float | None = None
-    """Mean of the driver's samples of the last seconds in percent; None without any."""
-    used_bytes: int = 0
-    """Device memory in use."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NvmlInventory:
-    """The devices that NVML lists.
-
-    Attributes:
-        reason: a sentence that explains missing devices; empty if none is missing.
-    """
-
-    found: tuple[DetectedDevice, ...] = ()
-    reason: str = ""
-
-
-_lock = threading.Lock()
-_stuck: list[subprocess.Popen[str]] = []
-
-
-def read(node: str, *, timeout: float = TIMEOUT_SECONDS) -> NvmlInventory:
-    """Return the devices of this machine, listed under the name of ``node``.
-
-    A machine without a driver is not an error: its inventory is empty and has a reason.
-
-    Raises:
-        Unavailable: the driver fails or does not answer in time.
-    """
-    if importlib.util.find_spec("pynvml") is None:
-        return NvmlInventory(reason="The Python package nvidia-ml-py is not installed.")
-    with _lock:
-        _stuck[:] = [child for child in _stuck if child.poll() is None]
-        if _stuck:
-            raise Unavailable(
-                "The NVIDIA driver hangs: an earlier query "
-                f"(process {_stuck[0].pid}) has not returned yet."
-            )
-        return parse(_query(timeout), node)
-
-
-def _query(timeout: float) -> str:
-    child = subprocess.Popen(
-        [sys.executable, "-P", "-m", f"{__package__}.driver"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    samples: list[int] = []
     try:
-        output, errors = child.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        _kill(child)
-        raise Unavailable(f"The NVIDIA driver did not answer within {timeout:g} s.") from None
-    if child.returncode != 0:
-        last = errors.strip().splitlines()[-1:] or [f"exit status {child.returncode}"]
-        raise Unavailable(f"The NVIDIA driver could not be queried: {last[0]}")
-    return output
-
-
-def _kill(child: subprocess.Popen[str]) -> None:
-    """Kill a child that did not answer; a child that survives counts as stuck."""
-    child.kill()
-    for pipe in (child.stdout, child.stderr):
-        if pipe is not None:
-            pipe.close()
-    try:
-        child.wait(_KILL_SECONDS)
-    except subprocess.TimeoutExpired:
-        _stuck.append(child)
-
-
-def parse(text: str, node: str) -> NvmlInventory:
-    """Parse the output of the driver program into the devices of a node."""
-    answer = json.loads(text)
-    return NvmlInventory(
-        reason=answer["reason"],
-        found=tuple(
-            DetectedDevice(
-                device=Device(
-                    id=unit["id"],
-                    node=node,
-                    index=unit["index"],
-                    model=unit["model"],
-                    memory_bytes=unit["memory_bytes"],
-                    health=Health(unit["health"]),
-                    why=unit["why"],
-                ),
-                pids=tuple(unit["pids"]),
-                utilization=unit["utilization"],
-                # An older image of the tools reports only the highest sample.
-                mean_utilization=unit.get("mean_utilization", unit["utilization"]),
-                used_bytes=unit["used_bytes"],
-            )
-            for unit in answer["units"]
-        ),
+        model = _if_supported(lambda: pynvml.nvmlDeviceGetName(unit)) or model
+        sizes = _if_supported(lambda: pynvml.nvmlDeviceGetMemoryInfo(unit))
+        if sizes is not None:
+            memory, used = sizes.total, sizes.used
+        pids = _if_supported(lambda: _pids(unit)) or ()
+        samples = _utilization(unit)
+    except pynvml.NVMLError as error:
+        if health is Health.OK:
+            health, why = _from_error(error)
+    return DriverDevice(
+        id=identity,
+        index=index,
+        model=model,
+        memory_bytes=memory,
+        health=health,
+        why=why,
+        pids=pids,
+        utilization=max(samples, default=None),
+        mean_utilization=sum(samples) / len(samples) if samples else None,
+        used_bytes=used,
     )
+
+
+def _has_mig(gpu: Unit) -> bool:
+    mode = _if_supported(lambda: pynvml.nvmlDeviceGetMigMode(gpu)[0])
+    return bool(mode == pynvml.NVML_DEVICE_MIG_ENABLE)
+
+
+def _mig_instances(gpu: Unit) -> Iterator[Unit]:
+    for slot in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(gpu)):
+        try:
+            yield pynvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, slot)
+        except pynvml.NVMLError_NotFound:
+            continue
+
+
+def _pids(unit: Unit) -> tuple[int, ...]:
+    """Return the processes with a compute context; graphics processes (a desktop) do not count."""
+    try:
+        processes = pynvml.nvmlDeviceGetComputeRunningProcesses(unit)
+    except (pynvml.NVMLError_FunctionNotFound, pynvml.NVMLLibraryMismatchError):  # before 510
+        processes = pynvml.nvmlDeviceGetComputeRunningProcesses_v2(unit)
+    return tuple(sorted({process.pid for process in processes}))
+
+
+def _utilization(unit: Unit) -> list[int]:
+    """Return the driver's utilization samples of the last seconds, in percent."""
+
+    found: list[int] = []
+    # A failed measurement is not a fault of the device: _health() reports faults.
+    with contextlib.suppress(pynvml.NVMLError):
+        found.append(int(pynvml.nvmlDeviceGetUtilizationRates(unit).gpu))
+    with contextlib.suppress(pynvml.NVMLError):
+        _, samples = pynvml.nvmlDeviceGetSamples(unit, pynvml.NVML_GPU_UTILIZATION_SAMPLES, 0)
+        found += [int(sample.sampleValue.uiVal) for sample in samples]
+    return found
+
+
+def _health(gpu: Unit) -> tuple[Health, str]:
+    """Return what the GPU reports about its health; unsupported queries are skipped."""
+
+    def errors() -> int:
+        count: int = pynvml.nvmlDeviceGetTotalEccErrors(
+            gpu, pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC
+        )
+        return count
+
+    try:
+        if _if_supported(lambda: pynvml.nvmlDeviceGetRetiredPagesPendingStatus(gpu)):
+            return Health.SICK, "Retirement of memory pages is pending: the device needs a reset."
+        rows = _if_supported(lambda: pynvml.nvmlDeviceGetRemappedRows(gpu))
+        if rows:
+            _, _, pending, failed = rows
+            if failed:
+                return Health.SICK, "Remapping of defective memory rows failed."
+            if pending:
+                return Health.SICK, "Remapping of memory rows is pending: the device needs a reset."
+        count = _if_supported(errors)
+        if count:
+            return Health.SICK, (f"{count} uncorrected memory errors since the driver was loaded.")
+    except pynvml.NVMLError as error:
+        return _from_error(error)
+    return Health.OK, ""
+
+
+def _if_supported(query: Callable[[], T]) -> T | None:
+    try:
+        return query()
+    except (
+        pynvml.NVMLError_NotSupported,
+        pynvml.NVMLError_FunctionNotFound,
+        pynvml.NVMLError_NoPermission,
+    ):
+        return None
+
+
+def _from_error(error: Exception) -> tuple[Health, str]:
+    if isinstance(error, pynvml.NVMLError_GpuIsLost):
+        return Health.GONE, "The device has fallen off the bus: the driver reports it as lost."
+    if isinstance(error, pynvml.NVMLError_ResetRequired):
+        return Health.SICK, "The device needs a reset."
+    return Health.SICK, f"The driver reports: {error}."

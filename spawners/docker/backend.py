@@ -25,6 +25,7 @@ from ...hub.interfaces.backend import (
     ProcessState,
 )
 from ...hub.interfaces.backend_settings import BackendSettings
+from ...hub.interfaces.devices import DriverProblem
 from ...hub.records.events import NewEvent
 from ...hub.records.images import Image
 from ...hub.records.leases import Handle
@@ -116,6 +117,9 @@ class DockerBackend:
     def inventory(self) -> tuple[Device, ...]:
         """Return the devices of all nodes. Raises Unavailable if no node answers."""
         return self._devices.inventory()
+
+    def driver_problems(self) -> tuple[DriverProblem, ...]:
+        return self._devices.problems()
 
     def images(self) -> tuple[Image, ...]:
         """Return the images of all nodes; a node that does not answer keeps its last list."""

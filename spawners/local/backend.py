@@ -32,6 +32,7 @@ from ...hub.interfaces.backend import (
     ProcessState,
 )
 from ...hub.interfaces.backend_settings import BackendSettings
+from ...hub.interfaces.devices import DriverProblem
 from ...hub.records.events import NewEvent
 from ...hub.records.leases import Handle
 from ...hub.records.notices import StopNotice
@@ -41,7 +42,6 @@ from ...hub.scheduling.model.snapshot import Device
 from ..common import notice_file
 from ..common.course_links import course_data
 from ..common.in_flight_starts import InFlightStarts
-from ..devices import nvml
 from ..devices.activity import (
     ProcessCpuMeter,
     device_activity,
@@ -51,6 +51,7 @@ from ..devices.activity import (
 )
 from ..devices.environment import device_environment, readable
 from ..devices.foreign_processes import ForeignProcesses
+from ..devices.inventory import DeviceInventory
 from ..devices.simulated import simulated_devices
 from ..processes import lease_processes
 from ..runner.kernels.fork_client import ForkedProcess
@@ -114,28 +115,26 @@ class LocalBackend:
         self._utilization_meter = ProcessCpuMeter()
         self._device_readings: Mapping[str, DeviceReading] = {}
         self._foreign = ForeignProcesses()
+        self._devices = DeviceInventory(self._node)
         self._reason = ""
+        self._problems: tuple[DriverProblem, ...] = ()
 
     # -- devices --------------------------------------------------------------------------
 
     def inventory(self) -> tuple[Device, ...]:
-        """Return this machine's devices.
-
-        Raises:
-            Unavailable: the driver hangs or fails.
-        """
+        """Return this machine's devices, without those of drivers that fail."""
         if self._settings.simulated_devices is not None:
             return simulated_devices(self._node, self._settings.simulated_devices)
-        try:
-            inventory = nvml.read(self._node)
-        except Unavailable:
-            self._device_readings = {}
-            raise
+        inventory = self._devices.read()
+        self._problems = inventory.problems
         self._device_readings = device_readings(inventory.found)
         if inventory.reason != self._reason:
             self._reason = inventory.reason
             log.info("devices: %s", inventory.reason or "all are listed again")
         return self._foreign.with_busy_marked(inventory.found)
+
+    def driver_problems(self) -> tuple[DriverProblem, ...]:
+        return self._problems
 
     def nodes(self) -> tuple[NodeState, ...]:
         """Return none: this machine is the only node."""
@@ -271,11 +270,7 @@ class LocalBackend:
         if self._settings.simulated_devices is not None:
             simulated = simulated_devices(self._node, self._settings.simulated_devices)
             return {device.id: simulated_activity(device) for device in simulated}
-        try:
-            found = nvml.read(self._node).found
-        except Unavailable as error:
-            log.warning("device activity is unknown: %s", error)
-            return {}
+        found = self._devices.read().found
         return {detected.device.id: device_activity(detected) for detected in found}
 
     def utilization(self, leases: Mapping[str, Handle | None]) -> UtilizationReading:

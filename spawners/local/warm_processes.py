@@ -19,6 +19,7 @@ from typing import Final
 
 import psutil
 
+from ..devices.environment import device_environment
 from ..runner.kernels import fork_servers
 from ..runner.kernels.fork_client import ForkedProcess, ForkRefused, fork, listens
 from ..runner.kernels.forkserver import KERNEL, ForkSettings
@@ -40,11 +41,9 @@ RUNNER_SETTINGS: Final = ForkSettings(
 KERNEL_SETTINGS: Final = replace(
     fork_servers.KERNEL_SETTINGS, idle=fork_servers.IDLE_SECONDS, lifeline=True
 )
-_NO_DEVICES: Final = {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}
-"""A server imports packages without a lease."""
 _START_SECONDS: Final = 60.0
-_PER_JOB: Final = ("CARREL_", "CUDA_", "NVIDIA_")
-"""Variables with these beginnings are those of one job."""
+_PER_JOB: Final = "CARREL_"
+"""Variables with this beginning are those of one job, as are those of its devices."""
 _MOST_USERS: Final = 32
 """The most users with a server for kernels; the one that was not used for longest ends first."""
 _SPARE_BYTES: Final = 1 << 30
@@ -148,7 +147,8 @@ class WarmProcesses:
     ) -> _Server | None:
         folder = self.folder / hashlib.sha256(name.encode()).hexdigest()[:16]
         own = {key: value for key, value in environment.items() if not key.startswith(_PER_JOB)}
-        own |= {"CARREL_STATE": str(self.state), **_NO_DEVICES}
+        # A server imports packages without a lease.
+        own |= {"CARREL_STATE": str(self.state), **device_environment(())}
         socket = folder / fork_servers.SOCKET
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

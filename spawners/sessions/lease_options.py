@@ -7,7 +7,7 @@ import os
 from traitlets import Float, Integer, Unicode
 from traitlets.config import Configurable
 
-from ...hub.scheduling.model.snapshot import Device
+from ...hub.scheduling.model.snapshot import Device, DeviceFile
 from ...hub.schemas import DeviceOut, LeaseOut
 from ..devices.environment import device_environment
 from ..processes.lease_processes import LEASE_VARIABLE
@@ -100,4 +100,6 @@ def _device(seen: DeviceOut) -> Device:
         model=seen.model,
         memory_bytes=seen.memory_bytes,
         simulated=seen.simulated,
+        driver=seen.driver,
+        files=tuple(DeviceFile(path=file.path, group=file.group) for file in seen.files),
     )

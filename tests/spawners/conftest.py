@@ -24,7 +24,8 @@ from ..fake_service import eventually
 from .fake_service import FakeService
 from .notebooks import text_of
 
-SOURCE = Path(__file__).parents[1] / "fake_nvml" / "nvml.c"
+NVML = Path(__file__).parents[1] / "fake_nvml" / "nvml.c"
+AMD_SMI = Path(__file__).parents[1] / "fake_amd_smi" / "amd_smi.c"
 
 Driver = Callable[..., None]
 """Sets how the fake driver behaves: ``driver(GPUS=2, HANG=1)``."""
@@ -107,25 +108,44 @@ def desk(service: FakeService, tmp_path: Path) -> Iterator[Desk]:
 
 @pytest.fixture(scope="session")
 def fake_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the fake library, built with gcc."""
+    """The folder of the fake library of NVIDIA, built with gcc."""
+    return _compiled(NVML, tmp_path_factory.mktemp("nvml") / "libnvidia-ml.so.1")
+
+
+@pytest.fixture(scope="session")
+def fake_amd_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the fake library of AMD, built with gcc."""
+    return _compiled(AMD_SMI, tmp_path_factory.mktemp("amd-smi") / "libamd_smi.so.26")
+
+
+def _compiled(source: Path, target: Path) -> Path:
     compiler = shutil.which("gcc")
     if compiler is None:
         assert "gcc" not in os.environ.get("CARREL_REQUIRE", ""), "gcc is required and missing"
         pytest.skip("gcc is not installed")
-    folder = tmp_path_factory.mktemp("nvml")
-    target = folder / "libnvidia-ml.so.1"
     flags = ["-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run([compiler, *flags, "-o", str(target), str(SOURCE)], check=True)
-    return folder
+    subprocess.run([compiler, *flags, "-o", str(target), str(source)], check=True)
+    return target.parent
 
 
 @pytest.fixture
 def driver(fake_library: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
     """A fake management library that pynvml loads instead of the machine's own."""
-    monkeypatch.setenv("LD_LIBRARY_PATH", str(fake_library))
+    return _driver(fake_library, "FAKE_NVML", monkeypatch)
+
+
+@pytest.fixture
+def amd_driver(fake_amd_library: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
+    """A fake management library that the plug-in for AMD loads instead of the machine's own."""
+    return _driver(fake_amd_library, "FAKE_AMD", monkeypatch)
+
+
+def _driver(library: Path, prefix: str, monkeypatch: pytest.MonkeyPatch) -> Driver:
+    others = os.environ.get("LD_LIBRARY_PATH", "")
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{library}:{others}".rstrip(":"))
 
     def behave(**behaviour: object) -> None:
         for name, value in behaviour.items():
-            monkeypatch.setenv(f"FAKE_NVML_{name}", str(value))
+            monkeypatch.setenv(f"{prefix}_{name}", str(value))
 
     return behave

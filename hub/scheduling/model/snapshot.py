@@ -68,7 +68,8 @@ class MarkKind(StrEnum):
     QUARANTINE = "quarantine"
     """Quarantined until an administrator releases it."""
     UNREACHABLE = "silent"
-    """Of a node: its engine does not answer, or cannot start anything now."""
+    """Of a node: its engine does not answer, or cannot start anything now. Of a device: its driver
+    cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,17 +97,32 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
-    """A GPU or MIG instance.
+class DeviceFile:
+    """A file in ``/dev`` by which programs use a device.
 
     Attributes:
-        id: UUID of the device (``GPU-…``, ``MIG-…``; ``SIM-…`` for a simulated one).
+        group: numeric id of the group that may open it, on the machine of the device.
+    """
+
+    path: str
+    group: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """An accelerator: a GPU, or a part of one (MIG instance, compute partition).
+
+    Attributes:
+        id: unique in the pool, and what its driver calls it (``GPU-…``, ``MIG-…``; ``SIM-…`` for a
+            simulated one).
         node: name of the host.
-        index: position within the node.
+        index: position among the devices of the same driver on the node.
         model: product name, as the driver reports it.
         memory_bytes: size of its memory.
         simulated: True for a device without hardware.
         switch: network switch of its node; empty if unknown.
+        driver: name of the plug-in that lists it (entry point group ``carrel.devices``).
+        files: what a container needs to use it; empty where the engine gives devices by name.
         health: only ``OK`` devices are allocated.
         why: the sentence behind a health other than ``OK``.
         marks: drains and quarantines of it or its node.
@@ -119,6 +135,8 @@ class Device:
     memory_bytes: int
     simulated: bool = False
     switch: str = ""
+    driver: str = "nvidia"
+    files: tuple[DeviceFile, ...] = ()
     health: Health = Health.OK
     why: str = ""
     marks: tuple[Mark, ...] = ()

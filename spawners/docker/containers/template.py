@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from ....hub.interfaces.devices import ContainerDevices
 from ....hub.records.json_value import Json
 from ....hub.scheduling.model.snapshot import Device
-from ...devices.environment import device_environment
+from ...devices.environment import container_devices, device_environment
 
 LABEL: Final = "carrel.installation"
 LEASE: Final = "carrel.lease"
@@ -32,7 +33,6 @@ HOMES: Final = "/home"
 SESSION_PORT: Final = 8888
 """Port of a session's server in its container."""
 
-_GPU_CLASS: Final = "nvidia.com/gpu"
 _RUN_BYTES: Final = 16 << 20
 _LOG_BYTES: Final = "10m"
 _LOG_FILES: Final = "3"
@@ -152,11 +152,8 @@ def container(task: Task) -> dict[str, Json]:
 
 def environment(task: Task) -> dict[str, str]:
     """Return the environment; the variables of the leased devices override any others."""
-    devices = device_environment(task.devices)
-    if _cdi_names(task):
-        # Requested by CDI name below; the older hook must not add them a second time.
-        devices["NVIDIA_VISIBLE_DEVICES"] = "void"
-    return {**task.environment, **devices}
+    devices = container_devices(task.devices, task.cdi).environment
+    return {**task.environment, **device_environment(task.devices), **devices}
 
 
 def host_config(task: Task) -> dict[str, Json]:
@@ -190,7 +187,7 @@ def host_config(task: Task) -> dict[str, Json]:
             "Type": "json-file",
             "Config": {"max-size": _LOG_BYTES, "max-file": _LOG_FILES},
         },
-        "DeviceRequests": _device_requests(task),
+        **device_settings(container_devices(task.devices, task.cdi)),
     }
 
 
@@ -211,18 +208,13 @@ def _mount(mount: Mount) -> dict[str, Json]:
     }
 
 
-def _device_requests(task: Task) -> list[Json]:
-    """Request devices and MIG instances by UUID, without simulated ones."""
-    names = _cdi_names(task)
-    if names:
-        return [{"Driver": "cdi", "DeviceIDs": list(names)}]
-    real = [device.id for device in task.devices if not device.simulated]
-    if not real:
-        return []
-    return [{"Driver": "nvidia", "DeviceIDs": list(real), "Capabilities": [["gpu"]]}]
-
-
-def _cdi_names(task: Task) -> tuple[str, ...]:
-    """Return the CDI names of the devices; empty unless the engine lists all of them by UUID."""
-    names = tuple(f"{_GPU_CLASS}={device.id}" for device in task.devices if not device.simulated)
-    return names if names and task.cdi.issuperset(names) else ()
+def device_settings(devices: ContainerDevices) -> dict[str, Json]:
+    """Return the part of HostConfig that gives a container these devices and no others."""
+    return {
+        "DeviceRequests": [dict(request) for request in devices.requests],
+        "Devices": [
+            {"PathOnHost": file.path, "PathInContainer": file.path, "CgroupPermissions": "rw"}
+            for file in devices.files
+        ],
+        "GroupAdd": sorted({str(file.group) for file in devices.files}),
+    }

@@ -15,6 +15,7 @@ from ....hub.interfaces.backend_settings import DockerOptions
 from ....hub.messages import units
 from ....hub.records.diagnostics import Finding, Severity
 from ....hub.records.json_value import Json
+from ...devices import nvidia
 from ..engine import cdi
 
 Info = Mapping[str, Json]
@@ -161,12 +162,15 @@ def isolation(finding: FindingFactory, info: Info) -> Finding:
 
 
 def devices(finding: FindingFactory, info: Info, *, driver: bool) -> Finding:
-    """Check whether containers can get GPUs, if there are any."""
-    by_name = any(name.startswith(f"{cdi.GPU}=") for name in cdi.listed(info))
-    runtimes = info.get("Runtimes")
-    toolkit = isinstance(runtimes, Mapping) and "nvidia" in runtimes
+    """Check whether containers can get NVIDIA devices, if there are any.
+
+    Those of other makers need nothing from the engine.
+    """
+    by_name = any(name.startswith(f"{nvidia.KIND}=") for name in cdi.listed(info))
+    toolkit = nvidia.RUNTIME in cdi.engine_devices(info).runtimes
     if by_name:
-        return finding("GPUs", Severity.FINE, "The engine lists NVIDIA devices by name (CDI).")
+        what = "The engine lists NVIDIA devices by name (CDI)."
+        return finding("NVIDIA devices", Severity.FINE, what)
     if toolkit:
         newer = (
             ""
@@ -174,17 +178,17 @@ def devices(finding: FindingFactory, info: Info, *, driver: bool) -> Finding:
             else " The engine could list them by name (CDI)."
         )
         what = f"The NVIDIA container toolkit is installed; devices are given by UUID.{newer}"
-        return finding("GPUs", Severity.FINE, what)
+        return finding("NVIDIA devices", Severity.FINE, what)
     if driver:
         return finding(
-            "GPUs",
+            "NVIDIA devices",
             Severity.MISSING,
             "This machine has an NVIDIA driver, but the engine cannot give devices to containers.",
             "Install nvidia-container-toolkit; nvidia-ctk runtime configure --runtime=docker; "
             "systemctl restart docker.",
         )
-    what = "No NVIDIA container toolkit: sessions and jobs run on CPU, or on simulated devices."
-    return finding("GPUs", Severity.FINE, what)
+    what = "No NVIDIA container toolkit: containers get no NVIDIA devices here."
+    return finding("NVIDIA devices", Severity.FINE, what)
 
 
 def numbers(version: str) -> tuple[int, ...]:

@@ -1,16 +1,16 @@
-"""Read the GPUs that an engine can assign by name (CDI, the Container Device Interface)."""
+"""Read what an engine says about devices: those that it gives by name (CDI), and its runtimes.
+
+CDI is the Container Device Interface: https://github.com/cncf-tags/container-device-interface
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
+from ....hub.interfaces.devices import EngineDevices
 from ....hub.records.json_value import Json
 from ....hub.scheduling.model.snapshot import Device
 from .client import DockerClient
-
-GPU: Final = "nvidia.com/gpu"
-EVERY_GPU: Final = f"{GPU}=all"
 
 
 def names(engine: DockerClient, devices: Sequence[Device]) -> frozenset[str]:
@@ -27,4 +27,13 @@ def listed(info: Mapping[str, Json]) -> frozenset[str]:
         return frozenset()
     return frozenset(
         str(device["ID"]) for device in discovered if isinstance(device, Mapping) and "ID" in device
+    )
+
+
+def engine_devices(info: Mapping[str, Json]) -> EngineDevices:
+    """Return what an engine's info says about devices."""
+    runtimes = info.get("Runtimes")
+    return EngineDevices(
+        names=listed(info),
+        runtimes=frozenset(runtimes) if isinstance(runtimes, Mapping) else frozenset(),
     )

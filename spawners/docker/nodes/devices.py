@@ -9,21 +9,23 @@ from dataclasses import replace
 from typing import Final
 
 from ....hub.errors import BackendFailed, Unavailable
+from ....hub.interfaces.devices import DriverProblem
 from ....hub.records.images import Image
 from ....hub.records.utilization import DeviceReading
 from ....hub.scheduling.model.idleness import DeviceActivity
 from ....hub.scheduling.model.snapshot import Device
-from ...devices import nvml
 from ...devices.activity import device_activity, device_readings, simulated_activity
 from ...devices.foreign_processes import ForeignProcesses
+from ...devices.inventory import DeviceInventory, NodeInventory
+from ...devices.plugins import installed_plugins
 from ...devices.simulated import simulated_devices
-from . import gpu_probe
+from . import device_probe
 from .node import Node
 
 log = logging.getLogger(__name__)
 
 PROBE_SECONDS: Final = 60.0
-"""Interval between probes of another machine's GPUs; a probe starts a container there."""
+"""Interval between probes of another machine's devices; a probe starts containers there."""
 IMAGE_SECONDS: Final = 2.0
 
 
@@ -36,7 +38,9 @@ class Devices:
         self._simulated = simulated
         self._foreign = ForeignProcesses()
         self._last: dict[str, tuple[Device, ...]] = {}
-        self._probed: dict[str, tuple[float, nvml.NvmlInventory]] = {}
+        self._here = {node.name: DeviceInventory(node.name) for node in nodes if node.here}
+        self._problems: dict[str, tuple[DriverProblem, ...]] = {}
+        self._probed: dict[str, tuple[float, NodeInventory]] = {}
         self._readings: dict[str, Mapping[str, DeviceReading]] = {}
         self._images: dict[str, tuple[Image, ...]] = {}
         self._images_at = -1e9
@@ -62,28 +66,36 @@ class Devices:
     def _of(self, node: Node) -> tuple[Device, ...]:
         if self._simulated is not None:
             return simulated_devices(node.name, self._simulated)
-        found = nvml.read(node.name).found if node.here else self._probe(node).found
-        self._readings[node.name] = device_readings(found)
+        listed = self._read(node)
+        self._readings[node.name] = device_readings(listed.found)
+        self._problems[node.name] = listed.problems
         if node.here:
-            return self._foreign.with_busy_marked(found)
-        return tuple(detected.device for detected in found)
+            return self._foreign.with_busy_marked(listed.found)
+        return tuple(detected.device for detected in listed.found)
 
-    def _probe(self, node: Node) -> nvml.NvmlInventory:
-        probed_at, known = self._probed.get(node.name, (-1e9, nvml.NvmlInventory()))
+    def problems(self) -> tuple[DriverProblem, ...]:
+        """Return the drivers that failed in the last inventory."""
+        return tuple(each for node in list(self._problems.values()) for each in node)
+
+    def _read(self, node: Node) -> NodeInventory:
+        return self._here[node.name].read() if node.here else self._probe(node)
+
+    def _probe(self, node: Node) -> NodeInventory:
+        probed_at, known = self._probed.get(node.name, (-1e9, NodeInventory()))
         if time.monotonic() - probed_at < PROBE_SECONDS:
             return known
         try:
             image = node.tools_image()
         except BackendFailed as error:
             raise Unavailable(str(error)) from error
-        found = gpu_probe.gpus(node.engine, self._installation, image)
+        found = device_probe.devices_on(node.engine, self._installation, image, installed_plugins())
         if found.reason != known.reason:
             log.info("devices of %s: %s", node.name, found.reason or "all are listed again")
         self._probed[node.name] = time.monotonic(), found
         return found
 
     def activity(self) -> dict[str, DeviceActivity]:
-        """Return the activity by device; for GPUs of another machine, as of the last probe."""
+        """Return the activity by device; for those of another machine, as of the last probe."""
         found: dict[str, DeviceActivity] = {}
         for node in self._nodes:
             if self._simulated is not None:
@@ -91,7 +103,7 @@ class Devices:
                 found |= {device.id: simulated_activity(device) for device in simulated}
                 continue
             try:
-                listed = nvml.read(node.name) if node.here else self._probe(node)
+                listed = self._read(node)
             except Unavailable as error:
                 log.warning("device activity on %s is unknown: %s", node.name, error)
                 continue

@@ -45,6 +45,7 @@ _START_VARIABLES: Final = (
     *("NUMEXPR_", "MPL", "TF_", "TORCH_", "KMP_"),
 )
 """Variables with these beginnings act at the start of a process or at an import."""
+_DEVICE_FILES: Final = ("/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/accel/")
 _READ_AT_IMPORT: Final = ("matplotlibrc",)
 """Files of the working folder that packages read when they are imported."""
 _READ_IN_HOME: Final = (
@@ -802,7 +803,7 @@ def _end_session(pid: int, *, everything: bool) -> None:
 def _device_is_open() -> bool:
     for descriptor in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
-            if os.readlink(f"/proc/self/fd/{descriptor}").startswith("/dev/nvidia"):
+            if os.readlink(f"/proc/self/fd/{descriptor}").startswith(_DEVICE_FILES):
                 return True
     return False
 

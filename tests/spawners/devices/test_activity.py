@@ -20,7 +20,7 @@ from carrel.spawners.devices.activity import (
     cpu_seconds_between,
     device_activity,
 )
-from carrel.spawners.devices.nvml import DetectedDevice
+from carrel.spawners.devices.inventory import DetectedDevice
 from carrel.spawners.local.backend import LocalBackend
 from carrel.spawners.processes.lease_processes import LEASE_VARIABLE, handle_of
 

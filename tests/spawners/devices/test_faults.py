@@ -13,11 +13,12 @@ import pytest
 
 from carrel.hub.controller.loop import Loop
 from carrel.hub.interfaces.backend_settings import BackendSettings
+from carrel.hub.interfaces.devices import DriverProblem
 from carrel.hub.records.leases import Handle
 from carrel.hub.requests.jobs import JobService
 from carrel.hub.requests.queries import RequestQueries
 from carrel.hub.runtime.context import Context
-from carrel.hub.scheduling.model.snapshot import Device
+from carrel.hub.scheduling.model.snapshot import Device, MarkKind
 from carrel.hub.schemas import RequestOut
 from carrel.hub.transitions import lifecycle
 from carrel.spawners.fake import FakeBackend
@@ -36,6 +37,9 @@ class Machine(FakeBackend):
 
     def inventory(self) -> tuple[Device, ...]:
         return self.local.inventory()
+
+    def driver_problems(self) -> tuple[DriverProblem, ...]:
+        return self.local.driver_problems()
 
 
 @dataclass
@@ -117,10 +121,40 @@ def test_the_job_of_a_failed_device_continues_on_another_uncharged(
     assert not first.schedulable
 
 
-def test_a_driver_that_hangs_quarantines_no_device(site: Site, driver: Driver) -> None:
+def test_a_driver_that_fails_cordons_its_devices_until_it_answers_and_ends_no_work(
+    site: Site, driver: Driver
+) -> None:
     made = site.running()
     driver(INIT=999)
     site.loop.inventory()
     site.settle()
+    marks = site.context.store.marks()
+    assert {(mark.kind, mark.why) for mark in marks} == {
+        (MarkKind.UNREACHABLE, "The NVIDIA driver could not be queried: Unknown Error.")
+    }
+    queries = RequestQueries(site.context)
+    assert queries.request(ADMIN, made.id).state == "running"
+    waiting = JobService(site.context).submit(STUDENT1, job())
+    site.settle()
+    wait = queries.request(ADMIN, waiting.id).wait
+    assert wait is not None
+    assert "The NVIDIA driver could not be queried" in wait.sentence
+
+    driver(INIT=0)
+    site.loop.inventory()
+    site.settle()
     assert site.context.store.marks() == ()
+    assert queries.request(ADMIN, waiting.id).state == "starting"
+
+
+def test_the_devices_of_a_driver_that_fails_are_kept_after_a_restart(
+    site: Site, driver: Driver, tmp_path: Path
+) -> None:
+    made = site.running()
+    settings = BackendSettings(state=tmp_path, service_url="http://127.0.0.1:1")
+    site.backend.local = LocalBackend(settings, node="local")
+    driver(INIT=999)
+    site.loop.inventory()
+    site.settle()
+    assert len(site.context.store.devices()) == 2
     assert RequestQueries(site.context).request(ADMIN, made.id).state == "running"

@@ -9,7 +9,7 @@ from pathlib import Path
 import nbclient
 import pytest
 
-from carrel.spawners.devices import nvml
+from carrel.spawners.devices.inventory import DeviceInventory
 
 from ..attempts import wait_for_end
 from ..conftest import Desk, Driver
@@ -64,4 +64,4 @@ def test_the_driver_is_queried_from_a_folder_that_has_them(
 ) -> None:
     driver(GPUS=1)
     monkeypatch.chdir(shadow(tmp_path))
-    assert len(nvml.read("node").found) == 1
+    assert len(DeviceInventory("node").read().found) == 1

@@ -135,6 +135,9 @@ devices = Table(
     Column("model", String, nullable=False),
     Column("memory_bytes", BigInteger, nullable=False),
     Column("simulated", Boolean, nullable=False),
+    Column("driver", String, nullable=False, server_default="nvidia"),
+    # Pairs of a path and the numeric id of a group.
+    Column("files", JSON, nullable=False, server_default="[]"),
     Column("health", String, nullable=False),
     Column("why", Text, nullable=False),
 )

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, select
 
-from ....scheduling.model.snapshot import Budget, Device, Group, Health, Mark, MarkKind, Period
+from ....scheduling.model.snapshot import (
+    Budget,
+    Device,
+    DeviceFile,
+    Group,
+    Health,
+    Mark,
+    MarkKind,
+    Period,
+)
 from ...rules.conversions import with_marks
 from .core import devices, groups, marks
 
@@ -44,6 +53,8 @@ def device_columns(device: Device) -> dict[str, object]:
         "model": device.model,
         "memory_bytes": device.memory_bytes,
         "simulated": device.simulated,
+        "driver": device.driver,
+        "files": [[file.path, file.group] for file in device.files],
         "health": str(device.health),
         "why": device.why,
     }
@@ -109,6 +120,8 @@ def read_unmarked_devices(connection: Connection) -> dict[str, Device]:
             model=row.model,
             memory_bytes=row.memory_bytes,
             simulated=row.simulated,
+            driver=row.driver,
+            files=tuple(DeviceFile(path=path, group=group) for path, group in row.files),
             health=Health(row.health),
             why=row.why,
         )

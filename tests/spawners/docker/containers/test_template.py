@@ -12,7 +12,7 @@ import pytest
 from carrel.hub.errors import BackendFailed
 from carrel.hub.interfaces.backend_settings import DockerHost, DockerOptions
 from carrel.hub.records.json_value import Json
-from carrel.hub.scheduling.model.snapshot import Device
+from carrel.hub.scheduling.model.snapshot import Device, DeviceFile
 from carrel.spawners.devices.simulated import simulated_devices
 from carrel.spawners.docker.containers.firewall import FirewallRules, ruleset
 from carrel.spawners.docker.containers.networks import Networks
@@ -59,6 +59,8 @@ def test_the_whole_create_call() -> None:
         "WorkingDir": "/home/ada",
         "Hostname": "carrel",
         "Env": [
+            "ROCR_VISIBLE_DEVICES=",
+            "HIP_VISIBLE_DEVICES=-1",
             "CUDA_VISIBLE_DEVICES=",
             "CUDA_DEVICE_ORDER=PCI_BUS_ID",
             "NVIDIA_VISIBLE_DEVICES=void",
@@ -106,6 +108,8 @@ def test_the_whole_create_call() -> None:
             "RestartPolicy": {"Name": "no"},
             "LogConfig": {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "3"}},
             "DeviceRequests": [],
+            "Devices": [],
+            "GroupAdd": [],
         },
     }
 
@@ -128,6 +132,23 @@ def test_with_cdi_devices_are_requested_by_name_and_only_once() -> None:
     # If CDI does not know one device by its UUID, all are requested in the older way.
     partly = replace(task, cdi=frozenset({"nvidia.com/gpu=GPU-1", "nvidia.com/gpu=0"}))
     assert host(partly)["DeviceRequests"] == host(replace(task, cdi=frozenset()))["DeviceRequests"]
+
+
+def test_devices_of_two_makers_are_requested_each_in_its_own_way() -> None:
+    files = (
+        DeviceFile(path="/dev/kfd", group=109),
+        DeviceFile(path="/dev/dri/renderD128", group=44),
+    )
+    amd = replace(GPU, id="GPU-ab", driver="amd", files=files)
+    task = replace(TASK, devices=(GPU, amd))
+    assert host(task)["DeviceRequests"] == host(replace(TASK, devices=(GPU,)))["DeviceRequests"]
+    assert host(task)["Devices"] == [
+        {"PathOnHost": path, "PathInContainer": path, "CgroupPermissions": "rw"}
+        for path in ("/dev/kfd", "/dev/dri/renderD128")
+    ]
+    assert host(task)["GroupAdd"] == ["109", "44"]
+    assert environment(task)["ROCR_VISIBLE_DEVICES"] == "GPU-ab"
+    assert environment(task)["CUDA_VISIBLE_DEVICES"] == "GPU-1"
 
 
 def test_a_session_on_another_machine_listens_at_that_address() -> None:

@@ -60,7 +60,7 @@ def test_isolation_of_containers(options: list[str], verdict: Severity, said: st
 @pytest.mark.parametrize(
     ("told", "driver", "verdict", "said"),
     [
-        ({"Runtimes": {"runc": {}}}, False, FINE, "run on CPU"),
+        ({"Runtimes": {"runc": {}}}, False, FINE, "no NVIDIA devices"),
         ({"Runtimes": {"runc": {}}}, True, MISSING, "cannot give devices to containers"),
         ({"Runtimes": {"nvidia": {}}, "ServerVersion": "20.10.24"}, True, FINE, "by UUID."),
         ({"Runtimes": {"nvidia": {}}, "ServerVersion": "28.3.0"}, True, FINE, "could list them"),

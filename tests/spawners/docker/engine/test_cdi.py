@@ -14,9 +14,9 @@ from carrel.hub.interfaces.backend_settings import BackendSettings, DockerHost, 
 from carrel.hub.records.json_value import Json
 from carrel.hub.scheduling.model.snapshot import Device
 from carrel.hub.schemas import DeviceOut, LeaseOut
+from carrel.hub.schemas.pool import DeviceFileOut
 from carrel.spawners.docker.engine import cdi
 from carrel.spawners.docker.engine.client import DockerClient
-from carrel.spawners.docker.nodes import gpu_probe
 from carrel.spawners.docker.session import DockerSession
 
 GPU = "GPU-1"
@@ -107,10 +107,23 @@ def test_an_engine_is_not_asked_for_simulated_devices(tmp_path: Path) -> None:
     assert cdi.names(made.engine, (device,)) == frozenset()
 
 
-@pytest.mark.parametrize("by_name", [False, True])
-def test_the_probe_sees_every_device_in_the_same_way(by_name: bool) -> None:
-    body = gpu_probe.body("abc123", "sha256:1", by_name=by_name)
+def test_a_session_gets_the_files_of_a_device_of_amd_and_their_groups(tmp_path: Path) -> None:
+    made = session(tmp_path, OLD)
+    assert made.lease is not None
+    (device,) = made.lease.devices
+    files = [
+        DeviceFileOut(path="/dev/kfd", group=109),
+        DeviceFileOut(path="/dev/dri/renderD128", group=44),
+    ]
+    amd = device.model_copy(update={"driver": "amd", "files": files})
+    made.lease = made.lease.model_copy(update={"devices": [amd]})
+    body = created(made)
     host = cast(Mapping[str, Json], body["HostConfig"])
-    every = {"Driver": "nvidia", "Count": -1, "Capabilities": [["gpu"]]}
-    named = {"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=all"]}
-    assert host["DeviceRequests"] == [named if by_name else every]
+    paths = [
+        cast(Mapping[str, Json], each)["PathOnHost"] for each in cast(list[Json], host["Devices"])
+    ]
+    assert paths == ["/dev/kfd", "/dev/dri/renderD128"]
+    assert (host["GroupAdd"], host["DeviceRequests"]) == (["109", "44"], [])
+    environment = dict(each.split("=", 1) for each in cast(list[str], body["Env"]))
+    assert environment["ROCR_VISIBLE_DEVICES"] == GPU
+    assert environment["NVIDIA_VISIBLE_DEVICES"] == "void"
