@@ -61,6 +61,8 @@ SET_BY_CARREL: Mapping[str, str] = {
     "CUDA_VISIBLE_DEVICES": "only the leased devices, by UUID",
     "CUDA_DEVICE_ORDER": "`PCI_BUS_ID`",
     "NVIDIA_VISIBLE_DEVICES": "the same for the container runtime; `void` without a real device",
+    "ROCR_VISIBLE_DEVICES": "only the leased devices of AMD, by UUID; empty without one",
+    "HIP_VISIBLE_DEVICES": "their positions, from 0; `-1` without one",
 }
 
 INTRODUCTION = """\

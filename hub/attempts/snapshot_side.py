@@ -84,7 +84,7 @@ class Snapshots:
     def begin(self, index: int, number: int) -> str:
         """Let a fork save the variables; return why not as a sentence, or nothing."""
         if _device_is_open():
-            return "the kernel uses a GPU, whose memory cannot be saved"
+            return "the kernel uses a device, whose memory cannot be saved"
         self._unsaved = 0.0
         part = os.path.join(self.folder, "snapshot.part")
         random = _random_states()  # a fork seeds its generator anew

@@ -61,7 +61,7 @@ def test_the_demo_says_that_sessions_are_not_isolated() -> None:
     html = world.browser().get(PREFIX).text
     assert "Sessions share one system account and are not isolated from each other" in html
     assert html.count('<span class="tile-mark">simulated</span>') == 2
-    assert "<strong>2</strong> of 2 GPUs free now (simulated)" in html
+    assert "<strong>2</strong> of 2 devices free now (simulated)" in html
 
 
 def test_a_full_desk_shows_everything(world: World) -> None:
