@@ -75,10 +75,11 @@ class FetchedOut(Out):
 
 
 class FolderAssignmentOut(Out):
-    """The assignment to whose folder a document belongs; empty names for none."""
+    """The assignment to whose folder a document belongs, and the folder; empty for none."""
 
     course: str = ""
     assignment: str = ""
+    folder: str = ""
 
 
 class LastCheckOut(Out):
@@ -115,8 +116,10 @@ def assignment_of(place: SessionPlace, body: PathIn) -> FolderAssignmentOut:
     found = _fetched_above(place, body.path)
     if found is None:
         return FolderAssignmentOut()
-    _, record = found
-    return FolderAssignmentOut(course=record.course, assignment=record.assignment)
+    folder, record = found
+    return FolderAssignmentOut(
+        course=record.course, assignment=record.assignment, folder=place.named(folder)
+    )
 
 
 def fetch(place: SessionPlace, body: FetchIn) -> FetchedOut:
@@ -127,9 +130,9 @@ def fetch(place: SessionPlace, body: FetchIn) -> FetchedOut:
         NotFound: it is not released.
     """
     course, assignment, client = body.course, body.assignment, place.client
-    folder = _folder_of(place, course, assignment)
+    folder, record = _folder_of(place, course, assignment)
     notes: tuple[str, ...] = ()
-    if not (body.missing and fetch_record_of(folder)):
+    if record is None or not body.missing:
         _, notes = fetch_into(
             folder, lambda version: client.fetch_assignment(course, assignment, version=version)
         )
@@ -197,18 +200,20 @@ def _fetched_above(place: SessionPlace, path: str) -> tuple[Path, FetchRecord] |
     return None
 
 
-def _folder_of(place: SessionPlace, course: str, assignment: str) -> Path:
-    """Return ./ASSIGNMENT, or ./COURSE/ASSIGNMENT where that is another course's."""
+def _folder_of(
+    place: SessionPlace, course: str, assignment: str
+) -> tuple[Path, FetchRecord | None]:
+    """Return ./ASSIGNMENT, or ./COURSE/ASSIGNMENT where that is another course's; its record."""
     simple = safe_target(place.root, assignment)
     record = fetch_record_of(simple)
     if record is None or record.course == course:
-        return simple
-    return safe_target(place.root, f"{course}/{assignment}")
+        return simple, record
+    folder = safe_target(place.root, f"{course}/{assignment}")
+    return folder, fetch_record_of(folder)
 
 
 def _panel_assignment(place: SessionPlace, assignment: AssignmentOut) -> PanelAssignmentOut:
-    folder = _folder_of(place, assignment.course, assignment.name)
-    record = fetch_record_of(folder)
+    folder, record = _folder_of(place, assignment.course, assignment.name)
     graded = assignment.score is not None and assignment.max_score is not None
     return PanelAssignmentOut(
         course=assignment.course,

@@ -12,11 +12,10 @@ from ...hub.client import LIVE_STATES
 from ...hub.messages import requests as request_messages
 from ...hub.messages import units
 from ...hub.schemas import LARGEST, In, Out, RequestOut
+from ...hub.schemas.requests import EXTEND_SECONDS
 from ..job_text import device_name, status_line, title
 from .session_place import NothingIn, SessionPlace
 
-EXTEND_SECONDS = 1800
-"""As the button on the desk."""
 _LIVE = 100
 _RECENT_JOBS = 8
 
@@ -42,10 +41,12 @@ class PanelRequestOut(Out):
 class DeskSummaryOut(Out):
     """The user's sessions, and jobs with checks; live ones first, then the newest ended jobs.
 
-    ``now`` is the time of this server: the clock of a browser may differ.
+    ``now`` is the time of this server: the clock of a browser may differ. ``extension`` is the time
+    by which a session is extended, in words.
     """
 
     now: float
+    extension: str
     sessions: list[PanelRequestOut]
     jobs: list[PanelRequestOut]
 
@@ -63,13 +64,14 @@ def summary(place: SessionPlace, _body: NothingIn) -> DeskSummaryOut:
     ended = [request for request in newest if request.ended]
     return DeskSummaryOut(
         now=time.time(),
+        extension=units.duration(EXTEND_SECONDS),
         sessions=_shown(place, [request for request in live if request.kind == "session"]),
         jobs=_shown(place, [*(each for each in live if each.kind != "session"), *ended]),
     )
 
 
 def extend(place: SessionPlace, body: ExtensionOfSessionIn) -> PanelRequestOut:
-    """Extend this session by half an hour beyond the time limit that the user saw."""
+    """Extend the time limit of this session that the user saw."""
     extended = place.client.extend(place.request_id, EXTEND_SECONDS, seen=body.seen_seconds)
     return _panel_request(extended, here=True)
 

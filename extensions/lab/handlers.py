@@ -35,6 +35,7 @@ from .kernel_activity import KernelWatch, ServerKernelManager
 from .kernel_connection import listening
 from .kernel_journals import KernelJournals
 from .panel_handlers import panel_routes
+from .service_handler import ServiceHandler
 from .session_status import SessionStatus, last_call
 from .teacher_parts import hide_from_students
 
@@ -72,7 +73,7 @@ class SessionStatusHandler(APIHandler):
         await self.flush()
 
 
-class _ActionHandler(APIHandler):
+class _ActionHandler(ServiceHandler):
     """A button of a notice; answers with the error of the service, if any."""
 
     def initialize(self, session_status: SessionStatus) -> None:
@@ -86,8 +87,7 @@ class _ActionHandler(APIHandler):
         try:
             await self.action()
         except CarrelError as error:
-            self.set_status(error.http_status)
-            self.finish(json.dumps({"message": str(error)}))
+            self.refuse(error)
             return
         self.set_status(HTTPStatus.NO_CONTENT)
         self.finish()

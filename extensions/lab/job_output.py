@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +9,7 @@ from pydantic import Field
 
 from ...hub.client.work_archive import safe_target
 from ...hub.errors import CarrelError, InvalidInput
+from ...hub.files.filenames import numbered
 from ...hub.schemas import In, Out
 from .session_place import SessionPlace
 
@@ -57,7 +56,8 @@ def put_beside(folder: Path, name: str, content: bytes) -> tuple[Path, bool]:
     Raises:
         OSError: it cannot be written.
     """
-    for path in _names(folder, name):
+    for candidate in numbered(Path(name).name):
+        path = folder / candidate
         try:
             with path.open("xb") as file:
                 file.write(content)
@@ -69,13 +69,6 @@ def put_beside(folder: Path, name: str, content: bytes) -> tuple[Path, bool]:
             path.unlink(missing_ok=True)  # half a notebook, as on a full disk
             raise
     raise AssertionError("there is always another name")
-
-
-def _names(folder: Path, name: str) -> Iterator[Path]:
-    first = Path(Path(name).name)
-    yield folder / first
-    for number in count(1):
-        yield folder / f"{first.stem}-{number}{first.suffix}"
 
 
 def _folder(place: SessionPlace, workdir: str) -> Path:

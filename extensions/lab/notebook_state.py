@@ -1,7 +1,9 @@
 """Save the state of a notebook in a session for a job: its variables, and which cells are done.
 
 A fork of the kernel writes the variables, so that the kernel is blocked for milliseconds only. A
-kernel that runs a cell is not interrupted: its state cannot be saved until the cell has ended.
+kernel that runs a cell is not interrupted: its state cannot be saved until the cell has ended. The
+calls to the kernel are made in the event loop of its server, and files are read and written in
+threads.
 """
 
 from __future__ import annotations
@@ -86,7 +88,7 @@ async def save_state(
     try:
         return await _save_into(folder, notebook, kernel)
     except (StateNotSaved, OSError) as error:
-        shutil.rmtree(folder, ignore_errors=True)
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         return NotebookStateOut(left_out={}, problem=str(error))
 
 
@@ -123,13 +125,10 @@ async def _save_into(
         raise StateNotSaved("the notebook has no running kernel")
     if kernel.execution_state == "busy":
         raise StateNotSaved(_BUSY)
-    _prune(folder.parent)
-    folder.mkdir(mode=0o700, parents=True)
-    (folder / OUTPUT).write_bytes(notebook.read_bytes())
-    document = _read(notebook)
+    document = await asyncio.to_thread(_copy, notebook, folder)
     number = await _begin(document, kernel, folder, notebook.parent)
     await _written(folder)
-    found = snapshots.find(folder)
+    found = await asyncio.to_thread(snapshots.find, folder)
     if found is None:
         raise StateNotSaved("the variables take more than 2 GiB, or cannot be saved")
     return NotebookStateOut(
@@ -142,15 +141,12 @@ async def _save_into(
 
 async def _begin(document: Any, kernel: ConnectedKernel, folder: Path, start: Path) -> int:
     """Let a fork of the kernel save its variables; return the number of the last finished cell."""
+    code = await asyncio.to_thread(installation, snapshot_side, str(folder), str(start))
     client = kernel.client()
     client.start_channels(iopub=False, stdin=False, hb=False, control=False)
     try:
         call = "get_ipython().kernel.carrel_snapshots"
-        executed = await _evaluate(
-            client,
-            f"{call}.executed()",
-            code=installation(snapshot_side, str(folder), str(start)),
-        )
+        executed = await _evaluate(client, f"{call}.executed()", code=code)
         digests = {int(count): digest for count, digest in json.loads(executed).items()}
         index, number = last_finished(document, digests)
         if not number:
@@ -198,9 +194,14 @@ async def _evaluate(client: KernelClient, expression: str, *, code: str = "") ->
     return str(ast.literal_eval(value["data"]["text/plain"]))
 
 
-def _read(notebook: Path) -> Any:
+def _copy(notebook: Path, folder: Path) -> Any:
+    """Copy a notebook into the new folder of its state, and return it as it was copied."""
+    _prune(folder.parent)
+    folder.mkdir(mode=0o700, parents=True)
+    content = notebook.read_bytes()
+    (folder / OUTPUT).write_bytes(content)
     try:
-        return nbformat.reads(notebook.read_text(encoding="utf-8"), as_version=4)  # type: ignore[no-untyped-call]
+        return nbformat.reads(content.decode(), as_version=4)  # type: ignore[no-untyped-call]
     except (ValueError, AttributeError, nbformat.ValidationError) as error:
         raise StateNotSaved(f"the notebook cannot be read: {error}") from error
 

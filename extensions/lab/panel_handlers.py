@@ -7,10 +7,8 @@ answers with JSON, or with the sentence of an error and the field that caused it
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,6 +23,7 @@ from ...hub.schemas import In
 from ..environment import PANEL_PATH
 from . import coursework, desk_summary, job_output, job_submission
 from .notebook_state import ConnectedKernel, NotebookStateOut, save_state
+from .service_handler import ServiceHandler
 from .session_place import NothingIn, PathIn, SessionPlace
 
 Operation = Callable[[SessionPlace, Any], BaseModel | None]
@@ -38,7 +37,7 @@ class PanelOperation:
     body: type[In]
 
 
-class _PanelHandler(APIHandler):
+class _PanelHandler(ServiceHandler):
     def initialize(self, operation: PanelOperation, place: SessionPlace) -> None:
         self.operation = operation
         self.body = operation.body
@@ -52,18 +51,11 @@ class _PanelHandler(APIHandler):
         try:
             found = await self.perform(self.body.model_validate(given))
         except ValidationError as error:
-            self._refuse(invalid_body(error, self.body))
+            self.refuse(invalid_body(error, self.body))
         except CarrelError as error:
-            self._refuse(error)
+            self.refuse(error)
         else:
             self.finish(found.model_dump_json() if found is not None else "{}")
-
-    def _refuse(self, error: CarrelError) -> None:
-        self.set_status(error.http_status)
-        # JupyterLab takes 401 for the end of its own sign-in.
-        if error.http_status == HTTPStatus.UNAUTHORIZED:
-            self.set_status(HTTPStatus.FORBIDDEN)
-        self.finish(json.dumps({"message": str(error), "field": error.field}))
 
 
 class PanelReadHandler(_PanelHandler):
@@ -94,7 +86,7 @@ class NotebookStateHandler(PanelActionHandler):
         self.place = place
 
     async def perform(self, body: PathIn) -> NotebookStateOut:
-        notebook = self.place.notebook(body.path)
+        notebook = await asyncio.to_thread(self.place.notebook, body.path)
         return await save_state(notebook, await self._kernel_of(body.path), Path.home())
 
     async def _kernel_of(self, path: str) -> ConnectedKernel | None:

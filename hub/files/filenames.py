@@ -6,6 +6,8 @@ import base64
 import hashlib
 import os
 import re
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path, PurePath
 
 NAME_BYTES = 255
@@ -49,6 +51,14 @@ def shortened(name: str, most: int = NAME_BYTES) -> str:
     end = f"-{hashlib.sha256(content).hexdigest()[:_HASH_DIGITS]}{suffix}"
     stem = content[: most - len(end.encode("utf-8", "surrogatepass"))].decode("utf-8", "ignore")
     return stem + end
+
+
+def numbered(name: str) -> Iterator[str]:
+    """Yield a file name and its further forms: ``train.ipynb``, ``train-1.ipynb``, … for ever."""
+    yield name
+    path = PurePath(name)
+    for number in count(1):
+        yield shortened(f"{path.stem}-{number}{path.suffix}")
 
 
 def draft_beside(path: Path) -> Path:

@@ -11,11 +11,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from ..errors import CarrelError, Conflict, TooLarge
 from ..interfaces.files import Files
+from .filenames import numbered
 from .safe_fs import FILE, NEW_FILE, added_folder, give_to_owner_of, opened_folder
 
 FOLDER: Final = "jobs"
@@ -66,7 +68,7 @@ class HomeOutputs:
 def _saved(home: Path, path: str, content: SavedOutput) -> bool:
     *steps, name = path.split("/")
     with _folder(home, steps) as above, content.open() as source:
-        for candidate in _names(name):
+        for candidate in islice(numbered(name), _MOST_NAMES):
             try:
                 descriptor = os.open(candidate, NEW_FILE, 0o600, dir_fd=above)
             except FileExistsError:
@@ -129,10 +131,3 @@ def _is_same(above: int, name: str, source: BinaryIO) -> bool:
             if file.read(len(chunk)) != chunk:
                 return False
         return not file.read(1)
-
-
-def _names(name: str) -> Iterator[str]:
-    stem, dot, ending = name.rpartition(".")
-    yield name
-    for number in range(1, _MOST_NAMES):
-        yield f"{stem}-{number}.{ending}" if dot and stem else f"{name}-{number}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, JsonValue
 
 from .base import LARGEST, LONGEST, MODEL_LENGTH, Devices, FiniteJson, In, Moment, Out
 from .pool import DeviceOut
 
+EXTEND_SECONDS: Final = 1800
+"""By how much one press of a button extends a time limit."""
 SAVED_STATE = r"^([0-9a-f]{32})?$"
 """Names of the states of notebooks that sessions save for jobs."""
 

@@ -38,6 +38,7 @@ from ..requests.resumption import Resumption
 from ..requests.termination import RequestTermination
 from ..runtime.context import Context
 from ..runtime.loop_metrics import LoopMetrics
+from ..schemas.requests import EXTEND_SECONDS
 from ..sessions.activity import SessionActivity
 from ..sessions.held import HeldSessions
 from ..sessions.lifecycle import SessionLifecycle
@@ -309,6 +310,7 @@ def _templates() -> Environment:
     environment.filters.update(filters())
     environment.globals.update(
         prefix=SERVICE_PREFIX,
+        extend_seconds=EXTEND_SECONDS,
         hub_prefix=f"{BASE_URL}hub/",
         help_page=help_page,
         messages=request_messages,

@@ -22,6 +22,7 @@ from ...records.identity import Identity
 from ...scheduling.model.snapshot import Kind
 from ...scheduling.model.states import LIVE
 from ...schemas import ChangeIn, RequestOut
+from ...schemas.requests import EXTEND_SECONDS
 from ..dependencies.callers import Carrel, Next, RequestId, Server, SignedIn
 from ..dependencies.context import WebContext
 from ..dependencies.redirects import SEE_OTHER
@@ -36,7 +37,6 @@ from .desk import desk_page
 from .wait_stream import wait_events
 from .wait_view import WaitView, session_of
 
-EXTEND_SECONDS = 1800
 _NUMBER = re.compile(r"[0-9]{1,12}")
 
 router = APIRouter(include_in_schema=False)
@@ -76,7 +76,7 @@ def claim(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> R
 
 @router.post("/requests/{request_id}/extend")
 def extend(web: Carrel, visitor: Guest, request_id: RequestId, fields: Form) -> Response:
-    """Extend by half an hour beyond the displayed time limit, and return to the same page."""
+    """Extend the displayed time limit, and return to the same page."""
     seen = fields.get("seen", "")
     page = f"requests/{request_id}" if fields.get("back") == "request" else ""
     return _redirect_after(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +12,14 @@ from typing import Any
 
 import pytest
 
-from carrel.courses.workspace.folder import MARK
+from carrel.courses.workspace.folder import MARK, FetchRecord, fetch_record_of
 from carrel.extensions.lab import coursework, session_place
-from carrel.extensions.lab.coursework import AssignmentIn, FetchIn, HandInIn
+from carrel.extensions.lab.coursework import (
+    AssignmentIn,
+    FetchIn,
+    FolderAssignmentOut,
+    HandInIn,
+)
 from carrel.extensions.lab.session_place import NothingIn, PathIn, SessionPlace
 from carrel.hub.errors import InvalidInput
 from carrel.hub.schemas.checks import CheckOut
@@ -140,7 +146,7 @@ def test_a_document_belongs_to_the_folder_around_it(place: SessionPlace, path: s
     fetched(place)
     (place.root / "ps1" / "deep").mkdir()
     found = coursework.assignment_of(place, PathIn(path=path))
-    assert (found.course, found.assignment) == ("cs101", "ps1")
+    assert (found.course, found.assignment, found.folder) == ("cs101", "ps1", "ps1")
 
 
 @pytest.mark.parametrize("path", ["", "other/work.ipynb", "../ps1", "/etc/passwd"])
@@ -150,7 +156,7 @@ def test_other_documents_belong_to_none_and_cannot_be_handed_in(
     fetched(place)
     # As if the home itself had been fetched: its files are not the work of an assignment.
     (place.root / MARK).write_text(json.dumps({"course": "c", "assignment": "a", "version": 1}))
-    assert coursework.assignment_of(place, PathIn(path=path)).assignment == ""
+    assert coursework.assignment_of(place, PathIn(path=path)) == FolderAssignmentOut()
     with pytest.raises(InvalidInput, match="not in the folder of an assignment"):
         coursework.hand_in(place, HandInIn(path=path))
     assert client.sent == []
@@ -208,3 +214,26 @@ def test_students_see_their_assignments_by_due_date_and_graders_their_courses(
     assert (first.folder, first.newer, first.points) == ("ps1", True, "1.5 of 4 points")
     assert first.receipt == RECEIPT
     assert (second.folder, second.newer, second.points) == ("", False, "")
+
+
+def test_the_record_of_a_folder_is_read_once(
+    place: SessionPlace, client: FakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("cs101", "cs102"):
+        fetched(place, name)
+        client.roles.append(course(name, "student"))
+    client.given = {
+        "cs101": [assignment("ps1"), assignment("ps2")],
+        "cs102": [assignment("ps1").model_copy(update={"course": "cs102"})],
+    }
+    read: Counter[str] = Counter()
+
+    def counted(folder: Path) -> FetchRecord | None:
+        read[place.named(folder)] += 1
+        return fetch_record_of(folder)
+
+    monkeypatch.setattr(coursework, "fetch_record_of", counted)
+    found = coursework.overview(place, NothingIn()).assignments
+    assert {each.folder for each in found} == {"ps1", "", "cs102/ps1"}
+    # Two courses have a ps1.
+    assert read == {"ps1": 2, "ps2": 1, "cs102/ps1": 1}

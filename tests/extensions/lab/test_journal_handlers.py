@@ -20,10 +20,16 @@ from jupyter_server.services.kernels.connection.base import (
 )
 from websocket import WebSocket, create_connection
 
-from carrel.extensions.environment import JOURNAL_PATH, jupyter_environment
+from carrel.extensions.environment import (
+    JOURNAL_PATH,
+    KEEP_SESSION_PATH,
+    PANEL_PATH,
+    jupyter_environment,
+)
 
 from ... import plain_http
 from ...e2e.support import eventually
+from ...fake_service import PREFIX, FakeService
 from ...ports import free_port
 
 PROTOCOL_1 = "v1.kernel.websocket.jupyter.org"
@@ -126,12 +132,24 @@ class Page:
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     home = tmp_path_factory.mktemp("home")
     port = free_port()
+    with FakeService() as service:
+        for call in (("POST", f"{PREFIX}/requests/s-1/keep"), ("GET", f"{PREFIX}/courses")):
+            service.extra[call] = no_longer_signed_in
+        yield from served(home, port, service)
+
+
+def no_longer_signed_in(call: Any) -> None:
+    refusal = {"error": {"code": "not_signed_in", "message": "This token has ended."}}
+    call.say(401, refusal)
+
+
+def served(home: Path, port: int, service: FakeService) -> Iterator[Server]:
     environment = {
         **{key: value for key, value in os.environ.items() if not key.startswith("JUPYTER")},
         "HOME": str(home),
         "CARREL_REQUEST": "s-1",
         "CARREL_LEASE": "l-1",
-        "CARREL_URL": "http://127.0.0.1:9/services/carrel",
+        "CARREL_URL": service.url,
         "CARREL_TOKEN": "none",
         **jupyter_environment({}),
     }
@@ -266,3 +284,14 @@ def test_bad_input_is_refused_with_what_is_accepted(
     answer = idle.call(method, f"{JOURNAL_PATH}/{path}", json=body)
     assert answer.status_code == status
     assert said in answer.json()["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", KEEP_SESSION_PATH), ("GET", f"{PANEL_PATH}/courses")]
+)
+def test_a_refused_token_is_not_taken_for_the_end_of_the_sign_in_to_jupyterlab(
+    running: Server, method: str, path: str
+) -> None:
+    answer = running.call(method, path)
+    assert answer.status_code == httpx.codes.FORBIDDEN
+    assert answer.json()["message"].startswith("This token has ended.")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Empty
+from threading import current_thread, main_thread
 from typing import Any
 
 import nbformat
@@ -49,6 +51,28 @@ def test_the_first_cell_that_has_not_finished_ends_them(
     assert last_finished(notebook, EXECUTED) == last
 
 
+class SilentClient:
+    """Of a kernel that does not answer."""
+
+    def start_channels(self, **_: bool) -> None: ...
+
+    def stop_channels(self) -> None: ...
+
+    def execute(self, code: str, **_: Any) -> str:
+        return "request"
+
+    async def get_shell_msg(self, timeout: float) -> dict[str, Any]:
+        raise Empty
+
+
+@dataclass
+class SilentKernel:
+    execution_state: str | None = "idle"
+
+    def client(self) -> SilentClient:
+        return SilentClient()
+
+
 @dataclass
 class BusyKernel:
     execution_state: str | None = "busy"
@@ -67,3 +91,22 @@ def test_a_state_that_cannot_be_saved_leaves_nothing_behind(tmp_path: Path) -> N
         state = asyncio.run(save_state(path, kernel, tmp_path))
         assert state == NotebookStateOut(left_out={}, problem=why)
     assert [found.name for found in tmp_path.iterdir()] == ["a.ipynb"]
+
+
+def test_the_notebook_is_read_once_and_never_in_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.ipynb"
+    nbformat.write(new_notebook(cells=[code("a = 1", 1)]), path)  # type: ignore[no-untyped-call]
+    opened, readers = Path.open, []
+
+    def recorded(file: Path, *mode: Any, **more: Any) -> Any:
+        if file == path:
+            readers.append(current_thread())
+        return opened(file, *mode, **more)
+
+    monkeypatch.setattr(Path, "open", recorded)
+    state = asyncio.run(save_state(path, SilentKernel(), tmp_path))
+    assert state.problem.startswith("a cell is running")
+    assert len(readers) == 1
+    assert main_thread() not in readers

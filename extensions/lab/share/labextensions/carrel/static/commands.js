@@ -72,10 +72,10 @@ export const addCommands = (libraries, { site, desk, coursework }, services) => 
   };
 
   const extend = async () => {
-    const { session } = desk;
+    const { session, summary } = desk;
     if (!session) throw new Error("The time limit of this session is not known yet. Try again in a moment.");
     await site.act("extend", { seen_seconds: session.seconds });
-    Notification.success("The session has 30 minutes more.", { autoClose: 5000 });
+    Notification.success(`The session has ${summary.extension} more.`, { autoClose: 5000 });
     desk.refresh();
   };
 
@@ -96,41 +96,41 @@ export const addCommands = (libraries, { site, desk, coursework }, services) => 
     window.location.assign(site.page("hub/home"));
   };
 
-  const choose = async () => {
+  // Let the user choose one of these; returns null if the user gives up.
+  const choose = async (found, text, options) => {
+    const answer = await InputDialog.getItem({ ...options, items: found.map(text) });
+    return answer.button.accept ? found.find((each) => text(each) === answer.value) : null;
+  };
+
+  const chooseAssignment = async () => {
     const { assignments } = await site.read("courses");
     if (!assignments.length) throw new Error("No assignment has been released to you yet.");
-    const label = (each) => `${each.name} of ${each.course}`;
-    const answer = await InputDialog.getItem({
+    return choose(assignments, (each) => `${each.name} of ${each.course}`, {
       title: "Fetch an assignment",
       label: "Your work is kept: a newer version is merged into it.",
-      items: assignments.map(label),
       okLabel: "Fetch",
     });
-    return answer.button.accept ? assignments.find((each) => label(each) === answer.value) : null;
   };
 
   const chooseJob = async () => {
     const { jobs } = await site.read("desk");
     const found = jobs.filter((each) => each.has_output);
     if (!found.length) throw new Error("None of your newest jobs has an output notebook.");
-    const label = (each) => `${each.title} (${each.id}), ${each.state}`;
-    const answer = await InputDialog.getItem({
+    return choose(found, (each) => `${each.title} (${each.id}), ${each.state}`, {
       title: "Open the output of a job",
       label: "It is copied into your home; no file is overwritten.",
-      items: found.map(label),
       okLabel: "Open",
     });
-    return answer.button.accept ? found.find((each) => label(each) === answer.value).id : "";
   };
 
   const fetch = async (args) => {
-    const found = args.assignment ? { course: args.course, name: args.assignment } : await choose();
+    const found = args.assignment ? { course: args.course, name: args.assignment } : await chooseAssignment();
     if (found) await coursework.fetch(found.course, found.name, Boolean(args.missing));
   };
 
   const open = async (args) => {
-    const found = args.job || (await chooseJob());
-    if (found) await openOutput(libraries, site, app, found, 0);
+    const found = args.job ? { id: args.job } : await chooseJob();
+    if (found) await openOutput(libraries, site, app, found.id, 0);
   };
 
   const onAssignment = (args, action) => {
@@ -172,7 +172,9 @@ export const addCommands = (libraries, { site, desk, coursework }, services) => 
   });
   add(COMMANDS.fetch, fetch, { label: "Fetch Assignment…", caption: "Copy an assignment into your home" });
   add(COMMANDS.output, open, { label: "Open Output of Job…", caption: "Copy the executed notebook into your home" });
-  add(COMMANDS.extend, extend, { label: "Extend Session by 30 Minutes" });
+  add(COMMANDS.extend, extend, {
+    label: () => (desk.summary ? `Extend Session by ${desk.summary.extension}` : "Extend Session"),
+  });
   add(COMMANDS.stop, stop, { label: "Stop Session…" });
   add(COMMANDS.panel, openPanel, {
     label: (args) => (args.isLauncher ? "Carrel" : "Show Carrel Panel"),
@@ -185,4 +187,10 @@ export const addCommands = (libraries, { site, desk, coursework }, services) => 
   add(COMMANDS.help, page(site.servicePage("help/")), { label: "Carrel Help" });
   if (tracker) tracker.currentChanged.connect(() => notebookChanged(commands));
   notebookChanged(commands); // toolbars were drawn before the commands existed
+  const named = () => {
+    if (!desk.summary) return;
+    desk.changed.disconnect(named);
+    commands.notifyCommandChanged(COMMANDS.extend); // its label says by how much
+  };
+  desk.changed.connect(named);
 };

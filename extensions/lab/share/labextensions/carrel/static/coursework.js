@@ -52,22 +52,16 @@ export class Coursework {
     this.desk.refresh();
   }
 
-  // Save the open documents around a path; false if one of them cannot be saved.
-  async save(path, folder) {
+  // Save the open documents of the assignment at a path; false if one of them cannot be saved.
+  async save(path) {
+    const { folder } = await this.site.read("assignment-of", { path });
     const { failed } = await saveDocuments(this.app, this.documents, (each) => each === path || (folder && isIn(each, folder)));
     return !failed.length;
   }
 
-  // The folder of the assignment to which a document belongs, as far as the panel knows it.
-  folderOf(path) {
-    const { courses } = this.desk;
-    const found = courses && courses.assignments.find((each) => each.folder && isIn(path, each.folder));
-    return found ? found.folder : path.split("/").slice(0, -1).join("/");
-  }
-
   // Start a check; its result comes in the panel and as a notification.
   async check(path) {
-    if (!(await this.save(path, this.folderOf(path)))) return;
+    if (!(await this.save(path))) return;
     const started = await this.site.act("check", { path });
     this.desk.refresh();
     void this.tellResult(started);
@@ -82,7 +76,7 @@ export class Coursework {
 
   async handIn(path) {
     const { Dialog, Notification, showDialog } = this.apputils;
-    if (!(await this.save(path, this.folderOf(path)))) return;
+    if (!(await this.save(path))) return;
     let handed;
     try {
       handed = await this.site.act("hand-in", { path });

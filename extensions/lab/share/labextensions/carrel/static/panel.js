@@ -34,7 +34,7 @@ export const panelContent = (libraries, { site, desk, coursework }, { app, track
       h(
         "div",
         { className: "carrel-actions" },
-        button("Extend 30 min", COMMANDS.extend),
+        button(`Extend ${desk.summary.extension}`, COMMANDS.extend),
         button("Stop…", COMMANDS.stop),
       ),
       problem("requests"),
