@@ -18,7 +18,8 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
 	done)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # What make tells its recipes is no business of the programs that they start.
-CLEAN_ENV := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u MAKEOVERRIDES
+# A process that writes no bytecode compiles all of Carrel at each start.
+CLEAN_ENV := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u MAKEOVERRIDES -u PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## This list

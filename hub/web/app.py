@@ -6,13 +6,14 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import uvicorn
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import RedirectResponse
+from starlette.routing import BaseRoute
 
 from ...courses.services import CourseServices
 from ..accounts.store import Accounts
@@ -279,25 +280,35 @@ def build_app(
 
 
 def _route(app: FastAPI) -> None:
-    api = f"{errors.API_PREFIX}v1"
-    site = SERVICE_PREFIX.rstrip("/")
-    # Routes are matched in order, which takes 2 µs for each: the few of runners and spawners, which
-    # call most, then pages, because users wait for them.
-    app.include_router(internal_api.router, prefix=api)
-    for page in (page_redirects(_PAGES), *_PAGES):
-        app.include_router(page, prefix=site)
-    for part in _API:
-        app.include_router(part, prefix=api)
-    for prefix in (site, ""):
-        app.include_router(monitoring_api.router, prefix=prefix)
+    # FastAPI prepares a route at its first call, which costs a second for all of them. They are the
+    # same in every application of a process, and are prepared once.
+    app.router.routes.extend(_routes())
     static_files.install(app)
     documentation.install(app)
 
-    @app.get(site, include_in_schema=False)
+    @app.get(SERVICE_PREFIX.rstrip("/"), include_in_schema=False)
     def without_slash() -> RedirectResponse:
         return RedirectResponse(SERVICE_PREFIX)
 
 
+@cache
+def _routes() -> list[BaseRoute]:
+    router = APIRouter()
+    api = f"{errors.API_PREFIX}v1"
+    site = SERVICE_PREFIX.rstrip("/")
+    # Routes are matched in order, which takes 2 µs for each: the few of runners and spawners, which
+    # call most, then pages, because users wait for them.
+    router.include_router(internal_api.router, prefix=api)
+    for page in (page_redirects(_PAGES), *_PAGES):
+        router.include_router(page, prefix=site)
+    for part in _API:
+        router.include_router(part, prefix=api)
+    for prefix in (site, ""):
+        router.include_router(monitoring_api.router, prefix=prefix)
+    return router.routes
+
+
+@cache
 def _templates() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),

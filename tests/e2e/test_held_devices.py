@@ -156,6 +156,7 @@ def test_an_unclaimed_device_goes_to_the_next_request(hasty: Installation) -> No
     assert after["lease"]["granted_at"] >= last["ends_at"]
 
 
+@pytest.mark.slow
 def test_the_command_line_holds_and_claims_a_device(site: Installation) -> None:
     one = site.cli("session", "start", "--devices", "1", "--wait", user="student1")
     assert one.stdout.splitlines()[-1].endswith("/user/student1/")

@@ -25,7 +25,9 @@ COUNTDOWN = 50
 """A tab saves ten seconds before the end: the test has 40 seconds before that."""
 SILENT = IDLE + 9
 LONG = 3600
-LOOP = "while :; do :; done"
+LOOP = "while :; do i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; sleep 0.1; done"
+COMPUTES = "while time.time() < end:\n    sum(range(500_000)); time.sleep(0.05)"
+"""A part of a core: the other tests need the rest."""
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +146,7 @@ def test_a_silent_cell_is_not_idle_and_withdraws_the_warning(site: Installation)
     request = session(site)
     warned(site, request)
     kernel = Kernel.start(site, USER)
-    kernel.run(f"import time; end = time.time() + {SILENT}\nwhile time.time() < end: pass")
+    kernel.run(f"import time; end = time.time() + {SILENT}\n{COMPUTES}")
     assert warning_of(site, request) is None
     assert told_so_far(site, request) == ["idle_warning", "idle_over"]
     kernel.run(f"time.sleep({SILENT})")

@@ -43,7 +43,14 @@ def leaves(site: Installation) -> Iterator[None]:
     ("hand", "first", "second"),
     [
         pytest.param(Mouse, "student1", "student2", id="with a mouse"),
-        pytest.param(Keyboard, "student3", "teacher", id="by keyboard alone"),
+        pytest.param(
+            Keyboard,
+            "student3",
+            "teacher",
+            id="by keyboard alone",
+            # Keys reach the main action of every page: test_every_page.py.
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_new_user_succeeds_without_documentation(

@@ -146,6 +146,7 @@ def the_ledger_adds_up(site: Installation, person: Person) -> None:
         expect(opened.locator(".ledger-sum-of")).to_contain_text(units.device_hours(of_it))
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_a_suggestion_of_what_would_help_comes_true(browser: Browser, site: Installation) -> None:
     (site.state / "homes" / BORROWER / "help").mkdir(parents=True)

@@ -12,7 +12,8 @@ from .browser import SESSION_MS, Person, chromium, take_picture
 from .support import Installation, installation
 from .widget_pages import Notebook, save, shows, write_notebook
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+"""Its steps one by one are in test_widgets.py and test_job_pages.py."""
 
 DAY = "day.ipynb"
 FORM, NEWEST, SECOND = range(3)

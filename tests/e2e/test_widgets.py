@@ -57,7 +57,7 @@ def slow_job(site: Installation, home: Path, *, seconds: float = 0.4, devices: i
     return submit(site, home / "slow.ipynb", devices=devices, seconds=600)
 
 
-@pytest.mark.parametrize("kind", ["lab/tree", "notebooks"])
+@pytest.mark.parametrize("kind", ["lab/tree", pytest.param("notebooks", marks=pytest.mark.slow)])
 def test_a_job_is_watched_through_reload_and_restart_and_cancelled_by_keyboard(
     site: Installation, person: Person, home: Path, kind: str
 ) -> None:

@@ -102,7 +102,7 @@ def _wait_for_a_reason(site: Installation, request: str, reason: str) -> str:
 
 @pytest.mark.parametrize(
     ("seed", "jobs", "kills"),
-    [campaign(7, 10, 2), campaign(8, 100, 20, slow=True)],
+    [campaign(7, 6, 2), campaign(8, 100, 20, slow=True)],
 )
 def test_every_job_is_executed_once_whatever_is_killed(
     site: Installation, engine: DockerEngine, seed: int, jobs: int, kills: int

@@ -128,6 +128,7 @@ def test_a_site_below_a_path_of_another_proxy_works(
     assert made.cli("run", "--workdir", ".", "--wait", "--", "true", user="student1").stdout
 
 
+@pytest.mark.slow
 def test_a_base_url_in_the_sites_own_file_is_refused_with_the_option(tmp_path: Path) -> None:
     state = tmp_path / "state"
     state.mkdir()

@@ -53,6 +53,7 @@ def site(
         yield made
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_set_ends_no_job_and_charges_nothing(
     site: Installation, set_clock: SetClock, tmp_path: Path
 ) -> None:

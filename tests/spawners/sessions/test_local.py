@@ -481,6 +481,7 @@ class TestOwnHub:
         finally:
             hub.stop()
 
+    @pytest.mark.slow
     def test_case_14_a_hub_killed_during_a_queued_start_finds_the_request_again(
         self, tmp_path: Path, service: FakeService
     ) -> None:
@@ -528,7 +529,13 @@ class TestOwnHub:
         hub.stop()
         assert of(service, "anna")["state"] == "queued"
 
-    @pytest.mark.parametrize("reported", [True, False], ids=["reported", "not reported"])
+    @pytest.mark.parametrize(
+        "reported",
+        [
+            pytest.param(True, id="reported"),
+            pytest.param(False, id="not reported", marks=pytest.mark.slow),
+        ],
+    )
     def test_case_2_a_server_unknown_to_the_hub_is_adopted(
         self, tmp_path: Path, service: FakeService, reported: bool
     ) -> None:
@@ -586,6 +593,7 @@ class TestOwnHub:
         finally:
             hub.stop()
 
+    @pytest.mark.slow
     def test_a_start_that_is_slow_to_end_once_cancelled_leaves_no_server(
         self, tmp_path: Path, service: FakeService
     ) -> None:

@@ -83,6 +83,11 @@ class Site:
 
 
 @pytest.fixture(scope="module")
+def described(site: Site) -> dict[str, Any]:
+    return operations(site.app)
+
+
+@pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     return Site(tmp_path_factory.mktemp("site"))
 
@@ -96,8 +101,10 @@ def operations(app: FastAPI) -> dict[str, Any]:
 
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("label", operations(Fakes().app))
-def test_every_response_conforms_to_the_description(label: str, site: Site) -> None:
-    operation = operations(site.app)[label]
+def test_every_response_conforms_to_the_description(
+    label: str, described: dict[str, Any], site: Site
+) -> None:
+    operation = described[label]
 
     @EXAMPLES
     @given(case=operation.as_strategy())
