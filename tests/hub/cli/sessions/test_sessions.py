@@ -10,6 +10,7 @@ import pytest
 
 from carrel.hub.cli.common import display
 from carrel.hub.cli.sessions import sessions
+from carrel.hub.client.transport import connection
 from carrel.hub.schemas import RequestOut
 
 from ....fake_service import PREFIX, FakeService
@@ -188,8 +189,9 @@ def test_a_lost_response_extends_once(service: FakeService, carrel: Carrel) -> N
 
 
 def test_without_a_response_it_says_how_to_retry_safely(
-    service: FakeService, carrel: Carrel
+    service: FakeService, carrel: Carrel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(connection, "RETRY_SECONDS", 0.5)
     ends_by = float(int(time.time()) + 7200)
     found = session(service, "gpu", state="running", ends_by=ends_by)
     path = ("POST", f"{PREFIX}/requests/s-gpu/extend")
