@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import JsonValue
 
-from ..hub.client import Client, Credentials, current_credentials, job_builder, session_home
+from ..hub.client import (
+    Client,
+    Credentials,
+    current_credentials,
+    job_builder,
+    roles_file,
+    session_home,
+)
 from ..hub.client.job_watch import follow_all
 from ..hub.client.work_archive import safe_target
 from ..hub.errors import InvalidInput
@@ -129,6 +136,8 @@ def run(
     inputs: Iterable[str | Path] = (),
     upload: bool = False,
     workdir: str | None = None,
+    nodes: int | None = None,
+    roles: str | Path | None = None,
     site: str | None = None,
 ) -> Job:
     """Run a program with its arguments as a job, without a shell, in the current folder.
@@ -136,6 +145,12 @@ def run(
     The other arguments are those of ``submit``.
 
     >>> job = carrel.run(["python", "train.py", "--lr", "0.1"], devices=1)
+    >>> job = carrel.run(["torchrun", "train.py"], nodes=2, devices=4)
+
+    Args:
+        nodes: run the command this many times together, each with ``devices`` devices; the members
+            find each other by RANK, MASTER_ADDR and other variables, which torchrun also reads.
+        roles: a TOML file with roles, as for `carrel run --roles`, instead of a command.
     """
     if isinstance(command, str):
         raise InvalidInput(
@@ -150,7 +165,15 @@ def run(
         "image": image,
         "internet": internet,
     }
-    return _send(what | limits | dict(place.fields), group, site)
+    if roles is not None:
+        if command or nodes is not None or devices or image:
+            raise InvalidInput(
+                "The roles in the file have their commands, members, devices and images.",
+                accepted="carrel.run([], roles=FILE), or a command without roles.",
+            )
+        what = {"internet": internet} | roles_file.read(Path(roles))
+    fields = what | limits | dict(place.fields)
+    return _send(fields if nodes is None else roles_file.of_nodes(nodes, fields), group, site)
 
 
 def jobs(

@@ -19,6 +19,7 @@ from ..hub.interfaces.backend import (
 )
 from ..hub.interfaces.devices import DriverProblem
 from ..hub.records.events import NewEvent
+from ..hub.records.gangs import split_member_id
 from ..hub.records.images import Image
 from ..hub.records.json_value import Json
 from ..hub.records.leases import Handle
@@ -27,6 +28,8 @@ from ..hub.records.requests import Cause
 from ..hub.records.utilization import DeviceReading, ProcessReading, UtilizationReading
 from ..hub.scheduling.model.idleness import ActivityLevel, DeviceActivity
 from ..hub.scheduling.model.snapshot import Device, Health
+from .common.gang_processes import belongs_to, gang_status
+from .common.gang_start import start_members
 from .devices.simulated import simulated_devices
 
 
@@ -68,6 +71,8 @@ class FakeBackend:
         built: the result of ``images``; None for an engine without images.
         warm_releases: number of calls of ``release_warm``.
         keeps_inside: whether it claims to be able to cut jobs off from the internet.
+        gangs_across_nodes: whether it claims that members on different nodes reach each other.
+        refuse_member: the member of this rank cannot be started; None: all can.
     """
 
     devices: tuple[Device, ...] = field(default_factory=lambda: simulated_devices("node", 2))
@@ -85,7 +90,9 @@ class FakeBackend:
     problems: tuple[DriverProblem, ...] = ()
     built: tuple[Image, ...] | None = None
     keeps_inside: bool = False
+    gangs_across_nodes: bool = True
     warm_releases: int = 0
+    refuse_member: int | None = None
     _events: dict[Path, list[NewEvent]] = field(default_factory=dict)
 
     # -- called by the service ------------------------------------------------------------
@@ -114,6 +121,8 @@ class FakeBackend:
             raise Unavailable("The engine does not answer.")
         if self.refuse_starts:
             raise BackendFailed(self.refuse_starts)
+        if order.member is not None and order.member.rank == self.refuse_member:
+            raise BackendFailed("The engine refused it.")
         earlier = self.attempts.get(order.lease_id)
         if earlier is not None and not earlier.alive:
             raise BackendFailed(f"Attempt {order.lease_id} has run before and has ended.")
@@ -124,6 +133,9 @@ class FakeBackend:
         self.attempts[order.lease_id] = FakeAttempt(order=order, handle=handle)
         return handle
 
+    def start_gang(self, orders: Sequence[LaunchOrder]) -> None:
+        start_members(self, orders)
+
     def status(
         self, leases: Mapping[str, Handle | None], *, trusted: Collection[str] = ()
     ) -> Mapping[str, AttemptStatus]:
@@ -132,6 +144,9 @@ class FakeBackend:
     def _status(self, lease_id: str) -> AttemptStatus:
         if self.silent:
             return AttemptStatus(life=ProcessState.UNKNOWN)
+        members = [name for name in self.attempts if split_member_id(name)[0] == lease_id]
+        if members and lease_id not in self.attempts:
+            return gang_status([self._status(name) for name in members])
         attempt = self.attempts.get(lease_id)
         if attempt is None:
             return AttemptStatus(life=ProcessState.DEAD)
@@ -174,6 +189,10 @@ class FakeBackend:
     ) -> bool:
         if self.silent:
             return False
+        members = [name for name in self.attempts if split_member_id(name)[0] == lease_id]
+        if members and lease_id not in self.attempts:
+            ended = [self.stop(name, None) for name in members]
+            return all(ended)
         attempt = self.attempts.get(lease_id)
         if attempt is None or not attempt.alive:
             return True
@@ -203,7 +222,7 @@ class FakeBackend:
         """End the attempts without a live lease."""
         known = () if self.silent else live()
         for lease, attempt in self.attempts.items():
-            if attempt.alive and not self.silent and lease not in known:
+            if attempt.alive and not self.silent and not belongs_to(lease, known):
                 self.end(lease, exit_status=-9)
 
     def journal(self, folder: Path) -> Sequence[NewEvent]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from ..errors import InvalidInput, OverMaximum
 from ..interfaces.store import Store
+from ..records.gangs import Gang
 from ..scheduling.explanation import admission_rules
 from ..scheduling.explanation.admission_rules import AdmissionRules, Rule
 from ..scheduling.model.snapshot import Device, Group, Kind, PriorityClass
+from ..scheduling.quota.tree import GroupTree
 from ..schemas import LONGEST
+from .gangs import check_layout
 
 _SERVER_NAME = re.compile(r"[a-z0-9](?:-?[a-z0-9])*")
 """JupyterHub's rule for named servers."""
@@ -37,6 +41,7 @@ def admit(
     model: str | None = None,
     kind: Kind = Kind.JOB,
     preemptible: bool = False,
+    gang: Gang | None = None,
 ) -> None:
     """Refuse a request that could never run with the present groups and devices.
 
@@ -45,16 +50,28 @@ def admit(
         OverMaximum: it exceeds the maximum of the group, the user or the pool, or the devices
             left beside the guaranteed quotas of other groups.
     """
+    groups, pool = store.groups(), store.devices()
+    if gang is not None:
+        # Its members may be on several nodes: for the quotas, all devices are on one.
+        as_one = [replace(device, node="") for device in pool]
     check_resources(
-        store.groups(),
-        store.devices(),
+        groups,
+        pool if gang is None else as_one,
         group=group,
         devices=devices,
         seconds=seconds,
         model=model,
         kind=kind,
         preemptible=preemptible,
+        several_nodes=gang is not None,
     )
+    if gang is not None:
+        check_layout(gang, pool, model=model, usable=GroupTree(groups).models(group))
+
+
+def total_devices(gang: Gang) -> int:
+    """Return the devices of all members that a gang wants."""
+    return sum(role.devices * role.wanted for role in gang.roles)
 
 
 def check_resources(
@@ -67,6 +84,7 @@ def check_resources(
     model: str | None = None,
     kind: Kind = Kind.JOB,
     preemptible: bool = False,
+    several_nodes: bool = False,
 ) -> None:
     """Check a request against these groups and devices; raises as ``admit`` does."""
     refusal = AdmissionRules(groups, pool).refusal(
@@ -79,9 +97,12 @@ def check_resources(
     )
     if refusal is None:
         return
+    message = refusal.message
+    if several_nodes and refusal.rule is Rule.NODE_MAXIMUM:
+        message = message.replace("No node has more than", "All nodes together have only")
     error = InvalidInput if refusal.rule in admission_rules.MALFORMED else OverMaximum
     field = _FIELDS.get(refusal.rule, "devices")
-    raise error(refusal.message, accepted=refusal.accepted, field=field)
+    raise error(message, accepted=refusal.accepted, field=field)
 
 
 def class_of(kind: Kind) -> PriorityClass:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import Forbidden, InvalidInput, TooLarge
@@ -15,6 +15,7 @@ from ..interfaces.backend import Backend
 from ..interfaces.files import Files
 from ..interfaces.store import Store
 from ..inventory.images import ImageCatalogue
+from ..records.gangs import Gang
 from ..records.identity import Identity
 from ..records.images import Image
 from ..records.requests import JobSpec, NewRequest
@@ -24,6 +25,7 @@ from ..schemas import JobIn, SessionIn
 from ..schemas.names import hidden_in
 from . import job_fields
 from .archive import read_archive
+from .gangs import gang_of
 from .notebook import (
     CheckedNotebook,
     check_kernel,
@@ -31,7 +33,7 @@ from .notebook import (
     check_notebook,
     check_parameters,
 )
-from .policy import admit, class_of, seconds_of
+from .policy import admit, class_of, seconds_of, total_devices
 from .script import as_notebook
 
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
@@ -81,8 +83,13 @@ class RequestFactory:
         owner = who.name
         if body.notebook:
             body = body.model_copy(update={"notebook": as_notebook(body.notebook)})
+        gang = gang_of(body, check_command, across_nodes=self.backend.gangs_across_nodes)
         checked_notebook = _checked_notebook(body) if body.notebook else None
-        spec = _notebook(body, checked_notebook) if checked_notebook else _command(body)
+        if gang is not None:
+            spec = _roles(body, gang)
+        else:
+            spec = _notebook(body, checked_notebook) if checked_notebook else _command(body)
+        devices = total_devices(gang) if gang else body.devices
         checked = {
             "workdir": self._workdir(owner, body),
             "archive": bool(body.archive),
@@ -97,12 +104,17 @@ class RequestFactory:
         admit(
             self.store,
             group=group,
-            devices=body.devices,
+            devices=devices,
             seconds=body.seconds,
             model=body.model,
             preemptible=body.preemptible,
+            gang=gang,
         )
-        image = self.images.choose(group, body.image, body.devices)
+        if gang is not None:
+            spec = replace(spec, gang=self._with_images(group, gang))
+            image = None
+        else:
+            image = self.images.choose(group, body.image, body.devices)
         if checked_notebook:
             spec = replace(spec, kernel=self._kernel(owner, spec.kernel, image))
         priority = self._priority(who, group, body)
@@ -114,7 +126,7 @@ class RequestFactory:
             kind=Kind.JOB,
             owner=owner,
             group=group,
-            devices=body.devices,
+            devices=devices,
             model=body.model,
             seconds=body.seconds,
             idempotency_key=body.idempotency_key or request_id,
@@ -124,7 +136,7 @@ class RequestFactory:
             preemptible=body.preemptible,
             deadline=body.deadline,
             expected=expected_seconds(self.store, owner, spec, body.seconds),
-            image=image.reference if image else "",
+            image=spec.gang.roles[0].image if spec.gang else image.reference if image else "",
         )
         notebook = checked_notebook.content.encode() if checked_notebook else None
         return AcceptedJob(request=request, notebook=notebook, archive=archive)
@@ -163,6 +175,14 @@ class RequestFactory:
             claim=options.claim,
             image=image.reference if image else "",
         )
+
+    def _with_images(self, group: str, gang: Gang) -> Gang:
+        """Return the gang with the image of every role."""
+        roles = []
+        for role in gang.roles:
+            image = self.images.choose(group, role.image, role.devices)
+            roles.append(replace(role, image=image.reference if image else ""))
+        return replace(gang, roles=tuple(roles))
 
     def _priority(self, who: Identity, group: str, body: JobIn) -> PriorityClass:
         """Return the requested priority. Raises Forbidden or InvalidInput."""
@@ -291,6 +311,16 @@ def _notebook(body: JobIn, notebook: CheckedNotebook) -> JobSpec:
 def _command(body: JobIn) -> JobSpec:
     if not body.command:
         raise _one_of_two("Neither a notebook nor a command was sent.")
+    _check_no_notebook_fields(body)
+    return JobSpec(notebook_name="", command=check_command(body.command))
+
+
+def _roles(body: JobIn, gang: Gang) -> JobSpec:
+    _check_no_notebook_fields(body)
+    return JobSpec(notebook_name="", command=gang.roles[0].command, gang=gang)
+
+
+def _check_no_notebook_fields(body: JobIn) -> None:
     for given, name in (
         (body.parameters, "parameters"),
         (body.kernel, "kernel"),
@@ -302,17 +332,21 @@ def _command(body: JobIn) -> JobSpec:
                 accepted=f"Omit {name}.",
                 field=name,
             )
-    size = sum(len(check_text(part, "command").encode()) + 1 for part in body.command)
-    if not body.command[0].strip() or size > MAX_COMMAND_BYTES:
+
+
+def check_command(command: Sequence[str]) -> tuple[str, ...]:
+    """Raise InvalidInput unless a command has a program and is short enough."""
+    size = sum(len(check_text(part, "command").encode()) + 1 for part in command)
+    if not command[0].strip() or size > MAX_COMMAND_BYTES:
         raise InvalidInput(
             "The command has no program."
-            if not body.command[0].strip()
+            if not command[0].strip()
             else f"The command has {size >> 10} KiB.",
             accepted="A program and its arguments, such as ['python', 'train.py']: "
             f"at most {MAX_COMMAND_BYTES >> 10} KiB together.",
             field="command",
         )
-    return JobSpec(notebook_name="", command=tuple(body.command))
+    return tuple(command)
 
 
 def _one_of_two(message: str) -> InvalidInput:

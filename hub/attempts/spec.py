@@ -25,10 +25,28 @@ SAVED: Final = "saved"
 WORK: Final = "work"
 PACKAGES: Final = "packages"
 """In a container, kernels write the packages that they have used into files ``packages.PID``."""
+MEMBERS: Final = "members"
+"""The folder with those of the members of a gang; the folder of member 0 is that of the attempt."""
 WAKE_PIPE: Final = "bell"
 """The named pipe next to the attempt folder that wakes a waiting runner."""
-_KEPT_BY_SERVICE: Final = frozenset({"archive", "retries", "internet", "notes"})
+_KEPT_BY_SERVICE: Final = frozenset({"archive", "retries", "internet", "notes", "gang"})
 """Fields of a job that service and backend implement; they are not part of the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberSpec:
+    """What a member of a gang knows before it has joined.
+
+    Attributes:
+        rank, size: its rank from 0, and the number of members, over all roles.
+        number, role_size: the same within its role.
+    """
+
+    rank: int
+    size: int
+    role: str
+    number: int
+    role_size: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +64,7 @@ class AttemptSpec:
         fork_server: path of the socket of a fork server for the owner's kernels; empty without.
         owner, course_data: for a runner in a warm container, which started before its owner was
             known.
+        member: of a gang; ``lease_id`` is then the id of the member.
     """
 
     lease_id: str
@@ -63,6 +82,7 @@ class AttemptSpec:
     fork_server: str = ""
     owner: str = ""
     course_data: str = ""
+    member: MemberSpec | None = None
     limits: OutputLimits = field(default_factory=OutputLimits)
 
     def write(self, folder: Path, *, owner: Owner | None = None) -> None:
@@ -70,7 +90,8 @@ class AttemptSpec:
         job = {k: v for k, v in self.job.as_json().items() if k not in _KEPT_BY_SERVICE}
         values = {key.name: getattr(self, key.name) for key in fields(self)}
         del values["job"]
-        values |= {**job, "limits": asdict(self.limits)}
+        member = None if self.member is None else asdict(self.member)
+        values |= {**job, "limits": asdict(self.limits), "member": member}
         write_into(folder, ORDER, json.dumps(values, indent=2) + "\n", owner=owner)
 
     @classmethod
@@ -88,14 +109,21 @@ class AttemptSpec:
                 found[name] = tuple(found.get(name, ()))
             job = JobSpec.from_json(_known(JobSpec, found))
             limits = OutputLimits(**_known(OutputLimits, found.get("limits", {})))
+            member = found.get("member")
+            found["member"] = MemberSpec(**_known(MemberSpec, member)) if member else None
             return cls(**{**_known(cls, found), "job": job, "limits": limits})
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise InvalidInput(f"{folder / ORDER} is not a valid order: {error}.") from error
 
 
 def _known(
-    kind: type[AttemptSpec | JobSpec | OutputLimits],
+    kind: type[AttemptSpec | JobSpec | MemberSpec | OutputLimits],
     found: Mapping[str, Any],  # JSON
 ) -> dict[str, Any]:
     names = {key.name for key in fields(kind)}
     return {name: value for name, value in found.items() if name in names}
+
+
+def member_folder(attempt: Path, rank: int) -> Path:
+    """Return the folder of a member of a gang below that of the attempt."""
+    return attempt / MEMBERS / str(rank) if rank else attempt

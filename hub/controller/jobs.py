@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from ..attempts import snapshots
+from ..attempts.spec import FILES, member_folder
 from ..errors import BackendFailed, TooLarge, Unavailable
-from ..interfaces.backend import LaunchOrder
+from ..interfaces.backend import LaunchOrder, MemberOrder
+from ..records.gangs import Gang, member_id
 from ..records.leases import Handle, LeaseRecord
 from ..records.requests import Cause, JobSpec, RequestRecord
 from ..requests import termination
 from ..requests.attempt_reports import AttemptReports, new_token, token_hash
+from ..requests.gang_outcome import member_message, missing_member
 from ..requests.resumption import latest_snapshot
 from ..requests.surviving_end import surviving_end
 from ..runtime.context import Context
@@ -32,7 +36,10 @@ class JobController:
     context: Context
 
     def start(self, lease: LeaseRecord, request: RequestRecord) -> Handle | None:
-        """Store that the attempt starts, then start it; None if the backend failed."""
+        """Store that the attempt starts, then start it.
+
+        Return its handle; None for a gang, and if the backend failed.
+        """
         c = self.context
         if request.job is None:
             raise BackendFailed(f"{request.id} is not a job.")
@@ -40,7 +47,11 @@ class JobController:
         now = c.clock()
         c.store.launch(lease.id, now=now, token_hash=token_hash(token))
         try:
-            return c.backend.start(self._order(lease, request, request.job, token))
+            order = self._order(lease, request, request.job, token)
+            if request.job.gang is None:
+                return c.backend.start(order)
+            c.backend.start_gang(_member_orders(order, request.job.gang, lease))
+            return None
         except BackendFailed as error:
             log.warning("%s: %s", lease.id, error)
             requeue_or_fail(c, lease, request, str(error))
@@ -100,14 +111,13 @@ class JobController:
         Args:
             known: the cause, if the engine knows it.
         """
-        tail = self.context.files.log(request.id, lease.epoch)[-_LOG_TAIL:]
-        requeue_or_fail(
-            self.context,
-            lease,
-            request,
-            known.message if known else "The job's runner ended before the job started.",
-            tail.decode(errors="replace"),
-        )
+        why = known.message if known else "The job's runner ended before the job started."
+        rank = 0
+        missing = missing_member(self.context.store.request(request.id))
+        if missing is not None and missing.end is not None:
+            why, rank = member_message(missing, missing.end.message), missing.rank
+        tail = self.log_tail(request, lease, rank)
+        requeue_or_fail(self.context, lease, request, why, tail)
 
     def collect(self, lease: LeaseRecord, request: RequestRecord) -> float:
         """Store the journaled events that the attempt could not deliver.
@@ -116,11 +126,26 @@ class JobController:
             the time of the last event in the journal, the attempt's last sign of life; 0 if the
             journal is empty.
         """
+        ranks = [member.rank for member in lease.members]
+        if ranks:
+            return max(self.collect_member(lease, request, rank) for rank in ranks)
+        return self._collect(lease, request, lease.id, 0)
+
+    def collect_member(self, lease: LeaseRecord, request: RequestRecord, rank: int) -> float:
+        """Store the journaled events of one member of a gang, as ``collect`` does for all."""
+        return self._collect(lease, request, member_id(lease.id, rank), rank)
+
+    def _collect(self, lease: LeaseRecord, request: RequestRecord, group: str, rank: int) -> float:
         folder = self.context.files.attempt_folder(request.id, lease.epoch)
-        events = self.context.backend.journal(folder)
+        events = self.context.backend.journal(member_folder(folder, rank))
         if events:
-            AttemptReports(self.context).store_events(lease.id, events)
+            AttemptReports(self.context).store_events(group, events)
         return max((event.at for event in events), default=0.0)
+
+    def log_tail(self, request: RequestRecord, lease: LeaseRecord, rank: int = 0) -> str:
+        """Return the end of the log of an attempt, or of a member of a gang."""
+        text = self.context.files.log(request.id, lease.epoch, member=rank)
+        return text[-_LOG_TAIL:].decode(errors="replace")
 
     def died(
         self,
@@ -148,7 +173,9 @@ class JobController:
             c.store.apply(request.id, lifecycle.stop, State.FAILED, known, now=now)
             retries.finish_attempt(c, lease, request, now=now, until=until)
             return
-        tail = c.files.log(request.id, lease.epoch)[-_LOG_TAIL:].decode(errors="replace")
+        if request.gang is not None:
+            return self._lose_gang(lease, request, until)
+        tail = self.log_tail(request, lease)
         output = self._output(request, lease)
         surviving = surviving_end(output, exit_status, lease, tail, request.notice)
         if surviving is not None and not termination.is_loss(request, surviving[1]):
@@ -158,8 +185,49 @@ class JobController:
             return
         retries.lose(c, lease, request, until=until, details=tail)
 
+    def _lose_gang(self, lease: LeaseRecord, request: RequestRecord, until: float) -> None:
+        """Requeue or fail a gang without processes that no report has ended."""
+        missing = missing_member(self.context.store.request(request.id))
+        rank = 0 if missing is None else missing.rank
+        why = (
+            ""
+            if missing is None or missing.end is None
+            else (member_message(missing, missing.end.message))
+        )
+        tail = self.log_tail(request, lease, rank)
+        retries.lose(self.context, lease, request, until=until, details=tail, why=why)
+
     def _output(self, request: RequestRecord, lease: LeaseRecord) -> bytes | None:
         try:
             return self.context.files.output(request.id, lease.epoch)
         except TooLarge:
             return None
+
+
+def _member_orders(order: LaunchOrder, gang: Gang, lease: LeaseRecord) -> list[LaunchOrder]:
+    """Return the launch orders of all members of a gang, by rank."""
+    by_id = {device.id: device for device in order.devices}
+    in_role = Counter(member.role for member in lease.members)
+    orders = []
+    for member in lease.members:
+        role = gang.role(member.role)
+        orders.append(
+            replace(
+                order,
+                lease_id=member_id(lease.id, member.rank),
+                devices=tuple(by_id[name] for name in member.devices),
+                job=replace(order.job, command=role.command, gang=None),
+                folder=member_folder(order.folder, member.rank),
+                image=role.image,
+                node=member.node,
+                member=MemberOrder(
+                    rank=member.rank,
+                    size=len(lease.members),
+                    role=member.role,
+                    number=member.number,
+                    role_size=in_role[member.role],
+                    output_folder=order.folder / FILES,
+                ),
+            )
+        )
+    return orders

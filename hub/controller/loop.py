@@ -38,6 +38,7 @@ from .budget_enforcement import BudgetEnforcement
 from .clock_steps import ClockSteps
 from .device_faults import DeviceFaults
 from .driver_health import DriverHealth
+from .gangs import GangController
 from .idle_culling import IdleCulling
 from .jobs import JobController
 from .loop_memory import LoopMemory
@@ -112,6 +113,7 @@ class Loop:
         self._plan_cache = context.plan_cache
         self._jobs = JobController(context)
         self._sessions = SessionController(context)
+        self._gangs = GangController(context)
         self._schedules = DueSchedules(context)
         self._node_health = NodeHealth(context)
         self._driver_health = DriverHealth(context)
@@ -177,6 +179,8 @@ class Loop:
         holding = self._store.requests(_filter(*HOLDS_DEVICES))
         pairs = [(request.lease, request) for request in holding if request.lease is not None]
         changed |= self._reconciler.reconcile(pairs, now, busy=set(self._in_flight))
+        for lease, request in self._gangs.incomplete(pairs):
+            self._once(lease.id, partial(self._stop, lease, request))
         changed |= self._time_limits.reconcile(pairs, now)
         if self._memory.due("budgets", BUDGETS_EVERY, now):
             changed |= self._budgets.reconcile(pairs, now)
@@ -232,6 +236,8 @@ class Loop:
         first = lease.id not in self._memory.stopping
         since = self._memory.stopping.setdefault(lease.id, now)
         self_ended = request.cause is not None and request.cause.code in _SELF_ENDED
+        # The other members of a gang whose end is decided do not end by themselves.
+        self_ended = self_ended and all(member.end is not None for member in lease.members)
         if request.kind is Kind.SESSION:
             if first:
                 self._once(f"hub/{request.id}", partial(self._sessions.stop_server, request))

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from math import inf
 
+from ..attempts.spec import member_folder
 from ..messages.requests import notice_sentence
+from ..records.gangs import member_id
 from ..records.leases import LeaseRecord
 from ..records.notices import NoticeKind, StopNotice
 from ..records.requests import Cause, CauseCode, RequestRecord
@@ -146,15 +148,26 @@ class PreemptionController:
     def _deliver(self, lease: LeaseRecord, request: RequestRecord) -> None:
         c = self._context
         folder = c.files.attempt_folder(request.id, lease.epoch)
-        if request.notice is not None:
+        if request.notice is None:
+            return
+        if not lease.members:
             c.backend.request_checkpoint(
                 lease.id, lease.handle, folder, request.notice, trusted=request.trusted
             )
-            self._delivered[lease.id] = request.notice
+        for member in lease.members:
+            c.backend.request_checkpoint(
+                member_id(lease.id, member.rank),
+                lease.handle_of(member),
+                member_folder(folder, member.rank),
+                request.notice,
+            )
+        self._delivered[lease.id] = request.notice
 
     def _withdraw(self, lease: LeaseRecord) -> None:
         c = self._context
-        c.backend.withdraw_notice(c.files.attempt_folder(lease.request_id, lease.epoch))
+        folder = c.files.attempt_folder(lease.request_id, lease.epoch)
+        for rank in range(max(1, len(lease.members))):
+            c.backend.withdraw_notice(member_folder(folder, rank))
         self._delivered.pop(lease.id, None)
 
     def _is_queued(self, request_id: str) -> bool:

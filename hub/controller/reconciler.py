@@ -18,6 +18,7 @@ from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import MAY_RUN, State
 from ..transitions import lifecycle
 from .device_faults import DeviceFaults
+from .gangs import GangController
 from .jobs import JobController
 from .loop_memory import LoopMemory, Pairs
 from .retries import finish_attempt
@@ -38,6 +39,7 @@ class Reconciler:
         self._store = context.store
         self._jobs = JobController(context)
         self._sessions = SessionController(context)
+        self._gangs = GangController(context)
         self._faults = faults
         self._memory = memory
 
@@ -52,6 +54,8 @@ class Reconciler:
         handles = {
             lease.id: lease.handle or self._memory.handles.get(lease.id) for lease, _ in running
         }
+        for lease, request in running:
+            handles |= self._gangs.handles(lease, request)
         trusted = {lease.id for lease, request in running if request.trusted}
         backend = self._context.backend
         statuses = backend.status(handles, trusted=trusted) if handles else {}
@@ -60,6 +64,8 @@ class Reconciler:
             if lease.id in busy and statuses[lease.id].life is ProcessState.DEAD:
                 continue
             try:
+                if lease.members and lease.id not in busy:
+                    changed |= self._gangs.reconcile(lease, request, statuses, now)
                 changed |= self._reconcile_lease(lease, request, statuses[lease.id], now)
             except StaleEpoch:
                 changed = True  # The lease was changed meanwhile; the next cycle reads it again.

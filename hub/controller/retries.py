@@ -20,6 +20,7 @@ from ..transitions import lifecycle
 
 log = logging.getLogger(__name__)
 
+_NO_RESULT = "its processes disappeared and reported no result"
 _INFRASTRUCTURE = ErrorClass.INFRASTRUCTURE
 MAX_ATTEMPTS = 3
 """Failed starts after which a request fails."""
@@ -93,12 +94,19 @@ def finish_attempt(
 
 
 def lose(
-    context: Context, lease: LeaseRecord, request: RequestRecord, *, until: float, details: str
+    context: Context,
+    lease: LeaseRecord,
+    request: RequestRecord,
+    *,
+    until: float,
+    details: str,
+    why: str = "",
 ) -> None:
     """Requeue a job whose processes disappeared, or fail it after its retries.
 
     Args:
         until: the end of its charge.
+        why: what is known about the loss, as a sentence.
     """
     now = context.clock()
     limit = _limit(CauseCode.LOST, request)
@@ -112,7 +120,7 @@ def lose(
     )
     cause = Cause(
         code=CauseCode.LOST,
-        message=f"Lost: its processes disappeared and reported no result. {what_next}",
+        message=f"Lost: {complete_sentence(why or _NO_RESULT)} {what_next}",
         details=details,
     )
     context.store.apply_to_lease(

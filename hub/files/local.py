@@ -23,6 +23,7 @@ INPUT = "input.ipynb"
 ARCHIVE = "work.tar.gz"
 OUTPUT = "output.ipynb"
 LOG = "log.txt"
+MEMBERS = "members"
 FILES = "files"
 """The folder behind ``$CARREL_OUTPUT_DIR``."""
 MAX_LISTED = 10_000
@@ -91,9 +92,18 @@ class LocalFiles:
             )
         return content
 
-    def log(self, request_id: str, epoch: int, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
+    def log(
+        self,
+        request_id: str,
+        epoch: int,
+        *,
+        offset: int = 0,
+        limit: int = 1 << 20,
+        member: int = 0,
+    ) -> bytes:
+        steps = (MEMBERS, str(member), LOG) if member else (LOG,)
         try:
-            with self._open(request_id, epoch, (LOG,)) as file:
+            with self._open(request_id, epoch, steps) as file:
                 file.seek(offset)
                 return file.read(limit)
         except OSError:

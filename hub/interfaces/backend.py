@@ -2,6 +2,10 @@
 
 Calls may block, so the service makes them in threads. All of them are idempotent. Backends are
 found by entry point (group ``carrel.backends``): ``factory(BackendSettings)``.
+
+A gang has one lease and a process group for each member, which has an id of its own
+(``records.gangs.member_id``). Methods that take lease ids also take those of members, where a
+member is what an attempt is elsewhere.
 """
 
 from __future__ import annotations
@@ -38,10 +42,30 @@ class NodeState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchOrder:
-    """Everything that a backend needs to start one attempt of a job.
+class MemberOrder:
+    """What a member of a gang learns about itself; its runner learns the rest from the service.
 
     Attributes:
+        rank: from 0, over all roles.
+        size: number of members.
+        number, role_size: rank and number of members within its role.
+        output_folder: the folder for output files of the attempt, which all members share.
+    """
+
+    rank: int
+    size: int
+    role: str
+    number: int
+    role_size: int
+    output_folder: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchOrder:
+    """Everything that a backend needs to start one attempt of a job, or one member of a gang.
+
+    Attributes:
+        lease_id: of a member, its own id.
         seconds: the time limit.
         token: the token of the attempt; the backend writes it to a file of mode 0600, never to a
             command line.
@@ -54,6 +78,7 @@ class LaunchOrder:
         group: the group whose course data the attempt may read.
         trusted: whether the attempt runs as the service's account on the service's machine,
             whatever the backend; from ``RequestRecord.trusted``, never derived from an id.
+        member: of a gang; None for a job of one member.
     """
 
     lease_id: str
@@ -72,6 +97,7 @@ class LaunchOrder:
     node: str = ""
     group: str = ""
     trusted: bool = False
+    member: MemberOrder | None = None
 
 
 class ProcessState(StrEnum):
@@ -118,10 +144,12 @@ class Backend(ImageSource, Protocol):
 
     Attributes:
         keeps_inside: whether the backend can deny a job access to the internet.
+        gangs_across_nodes: whether members of one gang on different nodes can reach each other.
     """
 
     name: str
     keeps_inside: bool
+    gangs_across_nodes: bool
 
     def nodes(self) -> tuple[NodeState, ...]:
         """Return the nodes that devices and leases refer to; empty without nodes but this one."""
@@ -146,6 +174,17 @@ class Backend(ImageSource, Protocol):
 
         Raises:
             BackendFailed: the engine reported an error, and nothing runs.
+            Unavailable: the engine did not answer, so the outcome is unknown.
+        """
+
+    def start_gang(self, orders: Sequence[LaunchOrder]) -> None:
+        """Start all members of a gang, or none; ``orders`` is by rank.
+
+        The runners of the members wait for each other, so that they need not start at one time.
+        Idempotent as ``start``: members that run are adopted.
+
+        Raises:
+            BackendFailed: a member could not be started, and no member runs.
             Unavailable: the engine did not answer, so the outcome is unknown.
         """
 

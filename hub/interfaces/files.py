@@ -90,5 +90,16 @@ class Files(Protocol):
             TooLarge: the notebook is too large to be shown.
         """
 
-    def log(self, request_id: str, epoch: int, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
-        """Return at most ``limit`` bytes of the log from ``offset`` on; empty before any output."""
+    def log(
+        self,
+        request_id: str,
+        epoch: int,
+        *,
+        offset: int = 0,
+        limit: int = 1 << 20,
+        member: int = 0,
+    ) -> bytes:
+        """Return at most ``limit`` bytes of the log from ``offset`` on; empty before any output.
+
+        ``member``: the rank of a member of a gang.
+        """

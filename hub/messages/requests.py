@@ -12,7 +12,8 @@ from types import MappingProxyType
 from ..records.notices import NoticeKind
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.text import span
-from .units import MINUTE, complete_sentence, devices, duration
+from ..schemas import MemberOut, RoleOut
+from .units import MINUTE, complete_sentence, count, devices, duration
 
 _STATES: Mapping[str, str] = MappingProxyType(
     {
@@ -148,3 +149,19 @@ def work_title(kind: str, notebook: str, command: Sequence[str], labels: Mapping
     if kind == Kind.GRADING and "assignment" in labels:
         return f"{'Check' if 'check' in labels else 'Grading'} of {labels['assignment']}"
     return notebook or shlex.join(command)
+
+
+def member_text(member: MemberOut) -> str:
+    """``worker 1, running on node2 with 4 devices``."""
+    where = f" on {member.node}" if member.node else ""
+    held = f" with {devices(len(member.devices))}" if member.devices else ""
+    return f"{member.role} {member.number}, {member.state}{where}{held}"
+
+
+def role_text(role: RoleOut) -> str:
+    """``2 to 4 members, 4 devices each: torchrun train.py``."""
+    least = f"{role.minimum} to " if role.minimum != role.maximum else ""
+    each = f", {devices(role.devices)} each" if role.devices else ""
+    image = f", image {role.image}" if role.image else ""
+    members = f"{least}{count(role.maximum, 'member')}"
+    return f"{members}{each}{image}: {shlex.join(role.command)}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from .gangs import GangMember, member_id
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handle:
@@ -53,3 +55,16 @@ class LeaseRecord:
     handle: Handle | None = None
     saved_at: float | None = None
     """When the attempt last reported that its work is saved."""
+    members: tuple[GangMember, ...] = ()
+    """By rank; empty for a request that is not a gang."""
+
+    @property
+    def process_groups(self) -> tuple[str, ...]:
+        """The ids of its process groups: one for each member, else its own."""
+        return tuple(member_id(self.id, each.rank) for each in self.members) or (self.id,)
+
+    def handle_of(self, member: GangMember) -> Handle | None:
+        """Return the handle of a member; None until its runner has reported it."""
+        if member.pid is None:
+            return None
+        return Handle(pid=member.pid, started_at=member.process_started_at)

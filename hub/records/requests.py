@@ -10,6 +10,7 @@ from typing import Any
 from ..scheduling.model.idleness import IdleWarning
 from ..scheduling.model.snapshot import Kind, PriorityClass
 from ..scheduling.model.states import State
+from .gangs import Gang
 from .json_value import Json
 from .leases import LeaseRecord
 from .notices import StopNotice
@@ -87,6 +88,7 @@ class JobSpec:
             empty otherwise.
         from_cell: number of the first code cell that it executes; 0: the one after the last cell
             whose variables were saved.
+        gang: its members, if it has several; ``command`` is then that of the first role.
     """
 
     notebook_name: str
@@ -103,18 +105,21 @@ class JobSpec:
     resumes: str = ""
     from_cell: int = 0
     continuation: str = ""
+    gang: Gang | None = None
 
     def as_json(self) -> dict[str, Json]:
         """Return every field by its name, as JSON: the form in the database and in files."""
         values: dict[str, Json] = {field.name: getattr(self, field.name) for field in fields(self)}
         lists = {"command": list(self.command), "notes": list(self.notes)}
-        return values | {"parameters": dict(self.parameters)} | lists
+        gang = None if self.gang is None else self.gang.as_json()
+        return values | {"parameters": dict(self.parameters), "gang": gang} | lists
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> JobSpec:
         """Load that form; fields missing in older rows and files get their default."""
         lists = {name: tuple(values.get(name, ())) for name in ("command", "notes")}
-        return cls(**{**values, **lists})
+        gang = values.get("gang")
+        return cls(**{**values, **lists, "gang": Gang.from_json(gang) if gang else None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +214,11 @@ class RequestRecord:
     def unclaimed(self) -> bool:
         """Whether it is not started until its owner claims it."""
         return self.claim and self.claimed_at is None
+
+    @property
+    def gang(self) -> Gang | None:
+        """Its members, if it has several."""
+        return None if self.job is None else self.job.gang
 
     @property
     def trusted(self) -> bool:

@@ -74,6 +74,7 @@ class Amendments:
             model=record.model if wanted.model is None else wanted.model or None,
             kind=record.kind,
             preemptible=record.preemptible,
+            gang=record.gang,
         )
 
 

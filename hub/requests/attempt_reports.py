@@ -10,16 +10,18 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..errors import Forbidden, NotFound
+from ..errors import Conflict, Forbidden, NotFound
 from ..records.events import NewEvent
+from ..records.gangs import MemberEnd, split_member_id
 from ..records.identity import Viewer
 from ..records.leases import Handle
 from ..records.requests import RequestRecord
 from ..runtime.context import Context
 from ..scheduling.model.states import State
-from ..schemas import EventsIn, RequestOut, StartedIn
-from ..transitions import lifecycle
+from ..schemas import EventsIn, JoinIn, JoinOut, RequestOut, StartedIn
+from ..transitions import gang_members, lifecycle
 from . import termination
+from .gang_outcome import gang_end
 from .presenter import RequestPresenter
 
 
@@ -40,10 +42,49 @@ class AttemptReports:
     def started(self, lease_id: str, body: StartedIn) -> RequestOut:
         """Record the process of the attempt of this lease."""
         c = self.context
+        if split_member_id(lease_id)[1] is not None:
+            raise Conflict(
+                "The Carrel in this image is too old for jobs of several members.",
+                accepted="Build the image again.",
+            )
         handle = Handle(pid=body.pid, started_at=body.started_at)
         record = c.store.apply_to_lease(lease_id, lifecycle.start, handle, now=c.clock())
         c.notifier.notify()
         return self._shown(record)
+
+    def join(self, group: str, body: JoinIn) -> JoinOut:
+        """Record the runner of a member of a gang, and say whether all have joined.
+
+        Args:
+            group: the id of the member.
+
+        Raises:
+            StaleEpoch: another process runs as this member, or the attempt ends.
+            NotFound: there is no such member.
+        """
+        c = self.context
+        lease_id, rank = split_member_id(group)
+        if rank is None:
+            raise NotFound(f"{group} is not a member of a job.")
+        handle = Handle(pid=body.pid, started_at=body.started_at)
+        record = c.store.apply_to_lease(
+            lease_id,
+            gang_members.join,
+            rank,
+            handle,
+            address=body.address,
+            port=body.port,
+            now=c.clock(),
+        )
+        lease = record.lease
+        if lease is None or any(member.joined_at is None for member in lease.members):
+            return JoinOut(ready=False)
+        c.notifier.notify()
+        return JoinOut(
+            ready=True,
+            addresses=[member.address for member in lease.members],
+            port=lease.members[0].port,
+        )
 
     def add_events(self, lease_id: str, body: EventsIn) -> int:
         """Store the events of an attempt and return how many of them are new.
@@ -58,8 +99,17 @@ class AttemptReports:
         return self.store_events(lease_id, events)
 
     def store_events(self, lease_id: str, events: Sequence[NewEvent]) -> int:
-        """Store events of an attempt that were read from its journal; return how many are new."""
+        """Store events of an attempt that were read from its journal; return how many are new.
+
+        Of the members of a gang, events other than their end are stored for member 0 only.
+        """
         c = self.context
+        lease_id, rank = split_member_id(lease_id)
+        if rank is not None:
+            self._end_member(lease_id, rank, events)
+            events = [event for event in events if event.kind != "ended"] if rank == 0 else []
+            if not events:
+                return 0
         # Only the service changes the state of a request.
         events = [event for event in events if event.kind != "state"]
         added = c.store.add_events(lease_id, events)
@@ -79,6 +129,30 @@ class AttemptReports:
         if added:
             c.notifier.notify()
         return len(added)
+
+    def _end_member(self, lease_id: str, rank: int, events: Sequence[NewEvent]) -> None:
+        """Store the end that a member reports, and end the gang if that decides it."""
+        for report in events:
+            if report.kind == "ended":
+                end = MemberEnd(
+                    code=str(report.data.get("code")),
+                    message=str(report.data.get("message", "")),
+                    details=str(report.data.get("details", "")),
+                )
+                self.end_member(lease_id, rank, end)
+
+    def end_member(self, lease_id: str, rank: int, end: MemberEnd) -> None:
+        """Store the end of a member, and end the gang if that decides it."""
+        c = self.context
+        record = c.store.apply_to_lease(lease_id, gang_members.end_member, rank, end, now=c.clock())
+        lease = record.lease
+        if record.gang is None or lease is None:
+            return
+        decided = gang_end(record.gang, lease.members, record.notice)
+        requeued = record.target in (State.HALTED, State.PREEMPTED)
+        if decided is not None and (not requeued or decided[0] is State.SUCCEEDED):
+            c.store.apply(record.id, lifecycle.stop, *decided, now=c.clock())
+        c.notifier.notify()
 
     def lease_of_token(self, token: str) -> str:
         """Return the lease that an attempt's token belongs to. Raises Forbidden."""

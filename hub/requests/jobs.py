@@ -6,6 +6,7 @@ import base64
 from dataclasses import dataclass, replace
 
 from ..admission import job_fields
+from ..admission.gangs import gang_fields
 from ..admission.request_factory import RequestFactory
 from ..errors import NotFound
 from ..groups.membership import viewer_of
@@ -101,5 +102,6 @@ def same_job(record: RequestRecord, files: Files) -> JobIn:
             "image": record.image,
             "output": job.output_name if job.notebook_name else "",
             "labels": dict(record.labels),
+            **(gang_fields(job.gang) if job.gang else {}),
         }
     )

@@ -10,16 +10,22 @@ from ..interfaces.files import Files, OutputFiles
 from ..records.requests import RequestRecord
 
 
-def log(storage: Files, record: RequestRecord, offset: int) -> bytes:
-    """Return the log of the newest attempt from a byte offset on.
+def log(storage: Files, record: RequestRecord, offset: int, member: int = 0) -> bytes:
+    """Return the log of the newest attempt, or of one of its members, from a byte offset on.
 
     Raises:
-        NotFound: the request is a session.
+        NotFound: the request is a session, or has no such member.
     """
     if record.job is None:
         raise NotFound(f"{record.id} is a session: it has no log; its output is in its notebooks.")
+    members = len(record.lease.members) if record.lease else 0
+    if member and (members or record.gang is None) and member >= max(1, members):
+        raise NotFound(
+            f"{record.id} has no member of the rank {member}.",
+            accepted=f"A rank from 0 to {max(1, members) - 1}.",
+        )
     epoch = record.lease.epoch if record.lease else 0
-    return storage.log(record.id, epoch, offset=offset) if epoch else b""
+    return storage.log(record.id, epoch, offset=offset, member=member) if epoch else b""
 
 
 def notebook(storage: Files, record: RequestRecord) -> tuple[str, bytes]:

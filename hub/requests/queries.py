@@ -152,9 +152,11 @@ class RequestQueries:
         found = self.context.store.events(request_id, after=after, limit=limit)
         return [serializers.event_out(event) for event in found]
 
-    def log(self, who: Identity | None, request_id: str, offset: int = 0) -> bytes:
-        """Return the log of the newest attempt from a byte offset on."""
-        return outputs.log(self.context.files, self._visible(who, request_id), offset)
+    def log(
+        self, who: Identity | None, request_id: str, offset: int = 0, *, member: int = 0
+    ) -> bytes:
+        """Return the log of the newest attempt, or of one of its members, from an offset on."""
+        return outputs.log(self.context.files, self._visible(who, request_id), offset, member)
 
     def output(self, who: Identity, request_id: str) -> tuple[str, bytes]:
         """Return the name and the content of the output notebook."""

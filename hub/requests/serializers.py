@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from typing import TypedDict
 
 from ..admission.job_fields import view_fields
 from ..interfaces.files import OutputFiles
@@ -15,10 +16,11 @@ from ..inventory.pool import device_out
 from ..messages.requests import session_name, work_title
 from ..messages.wait_reasons import position_sentence, wait_reason, wait_sentence
 from ..records.events import EventRecord
+from ..records.gangs import Gang, GangMember
 from ..records.identity import Viewer
 from ..records.json_value import plain
 from ..records.leases import LeaseRecord
-from ..records.requests import RequestRecord
+from ..records.requests import CauseCode, RequestRecord
 from ..records.utilization import AttemptUtilization, UtilizationSummary
 from ..scheduling.model.plan import Wait
 from ..scheduling.model.snapshot import Allocation, Device, Mark
@@ -29,9 +31,11 @@ from ..schemas import (
     FileOut,
     FilesOut,
     LeaseOut,
+    MemberOut,
     ProgressOut,
     QueueEntryOut,
     RequestOut,
+    RoleOut,
     UtilizationOut,
     UtilizationSeriesOut,
     WaitOut,
@@ -39,7 +43,13 @@ from ..schemas import (
 from .notices import warning_out
 
 _LONGEST_TITLE = 120
-_COMPOSED = ("cause", "lease", "claim", "warning")
+_MEMBER_ENDS = {
+    str(CauseCode.SUCCEEDED): "succeeded",
+    str(CauseCode.CANCELLED): "stopped",
+    str(CauseCode.HALTED): "stopped",
+}
+"""The state of a member by the code of its end, if it has not failed."""
+_COMPOSED = ("cause", "lease", "claim", "warning", "gang")
 """Fields of a response body that have the name of a stored field but another form."""
 
 
@@ -72,6 +82,7 @@ def request_out(
         ends_by=lease.granted_at + record.seconds if lease and lease.released_at is None else None,
         notebook=job.notebook_name if job else "",
         output=job.output_name if job else "",
+        **_gang_fields(record.gang),
         expected_seconds=record.expected,
         wait=wait_out(wait, yours=viewer.speaks_to(record.owner)) if wait else None,
         cause=_cause_out(record),
@@ -202,7 +213,63 @@ def lease_out(
         started_at=lease.handle.started_at if lease.handle else None,
         image=record.image,
         node=lease.node,
+        members=[_member_out(lease, member) for member in lease.members],
     )
+
+
+class _GangFields(TypedDict, total=False):
+    roles: list[RoleOut]
+    arrangement: str
+    must_succeed: list[str]
+
+
+def _gang_fields(gang: Gang | None) -> _GangFields:
+    if gang is None:
+        return {}
+    roles = [
+        RoleOut(
+            name=role.name,
+            command=list(role.command),
+            devices=role.devices,
+            minimum=role.minimum,
+            maximum=role.wanted,
+            image=role.image,
+        )
+        for role in gang.roles
+    ]
+    return {
+        "roles": roles,
+        "arrangement": gang.arrangement.value,
+        "must_succeed": list(gang.must_succeed),
+    }
+
+
+def _member_out(lease: LeaseRecord, member: GangMember) -> MemberOut:
+    end = member.end
+    return MemberOut(
+        rank=member.rank,
+        role=member.role,
+        number=member.number,
+        state=_member_state(lease, member),
+        node=member.node,
+        devices=list(member.devices),
+        address=member.address,
+        started_at=member.joined_at,
+        ended_at=member.ended_at or (lease.released_at if member.joined_at else None),
+        cause=None
+        if end is None
+        else CauseOut(code=end.code, message=end.message, details=end.details),
+    )
+
+
+def _member_state(lease: LeaseRecord, member: GangMember) -> str:
+    if member.end is not None:
+        return _MEMBER_ENDS.get(member.end.code, "failed")
+    if lease.released_at is not None:
+        return "stopped"
+    if all(each.joined_at is not None for each in lease.members):
+        return "running"
+    return "granted" if lease.launched_at is None else "starting"
 
 
 def event_out(event: EventRecord) -> EventOut:

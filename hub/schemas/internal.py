@@ -36,6 +36,26 @@ class StartedIn(In):
     started_at: Moment
 
 
+class JoinIn(In):
+    """Body of ``POST /api/v1/leases/{id}/join``: the process of a member of a gang.
+
+    The other members reach it at ``address``, where ``port`` is free.
+    """
+
+    pid: Annotated[int, Field(ge=1, le=LARGEST)]
+    started_at: Moment
+    address: Annotated[str, Field(min_length=1, max_length=255)]
+    port: Annotated[int, Field(ge=1, le=65535)]
+
+
+class JoinOut(Out):
+    """Whether all members have joined, and then the addresses by rank and the port of member 0."""
+
+    ready: bool
+    addresses: list[str] = []
+    port: int = 0
+
+
 class EventIn(In):
     seq: Annotated[int, Field(ge=1, le=LARGEST)]
     at: Moment

@@ -37,6 +37,36 @@ class CauseOut(Out):
     details: str = ""
 
 
+class MemberOut(Out):
+    """A member of a job of several members, in its newest attempt."""
+
+    rank: int
+    """From 0; member 0 is the one that the others connect to."""
+    role: str
+    number: int
+    """From 0, within its role."""
+    state: str
+    """`granted`, `starting`, `running`, `succeeded`, `failed` or `stopped`."""
+    node: str = ""
+    devices: list[str] = []
+    """Ids of its devices."""
+    address: str = ""
+    started_at: float | None = None
+    ended_at: float | None = None
+    cause: CauseOut | None = None
+
+
+class RoleOut(Out):
+    """Equal members of a job; it starts with `minimum` to `maximum` of them."""
+
+    name: str
+    command: list[str] = []
+    devices: int = 0
+    minimum: int = 1
+    maximum: int = 1
+    image: str = ""
+
+
 class LeaseOut(Out):
     id: str
     epoch: int
@@ -50,6 +80,8 @@ class LeaseOut(Out):
     """The image, as ``NAME@sha256:…``; empty on a backend without images."""
     node: str = ""
     """The node, if the pool has several; also for work without devices."""
+    members: list[MemberOut] = []
+    """By rank; empty for work of one member."""
 
 
 class StepOut(Out):
@@ -153,6 +185,12 @@ class RequestOut(Out):
     labels: dict[str, str] = {}
     resumes: str = ""
     """The ended job that this one goes on with."""
+    roles: list[RoleOut] = []
+    """The roles of a job of several members; `command` is then that of the first role."""
+    arrangement: str = ""
+    """How the members of a job are placed: `pack`, `spread` or `node`."""
+    must_succeed: list[str] = []
+    """The roles that must succeed; empty for all."""
     wait: WaitOut | None = None
     expedited: bool = False
     """Its node or device failed: it is first in its priority class."""
@@ -253,6 +291,24 @@ class NotebookIn(In):
     ]
 
 
+class RoleIn(In):
+    """Equal members of a job of several members.
+
+    `count` members, or from `minimum` to `maximum`: it starts with as many as fit.
+    """
+
+    name: Annotated[str, Field(max_length=64)]
+    command: Annotated[
+        list[Annotated[str, Field(max_length=4096)]],
+        Field(max_length=256, description="Program and arguments of each member."),
+    ] = []
+    devices: Annotated[Devices, Field(description="Whole devices of each member.")] = 0
+    count: int | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    image: Annotated[str, Field(max_length=160, description="As for a job.")] = ""
+
+
 class JobIn(In):
     """Body of ``POST /api/v1/requests``."""
 
@@ -318,6 +374,25 @@ class JobIn(In):
             description="Name of the state that a session has saved in the home for this job.",
         ),
     ] = ""
+    roles: Annotated[
+        list[RoleIn],
+        Field(
+            max_length=64,
+            description="The members of a job of several members, which start together, instead "
+            "of `command`, `devices` and `image`.",
+        ),
+    ] = []
+    arrangement: Annotated[
+        Literal["pack", "spread", "node"],
+        Field(
+            description="Members on as few nodes as possible, each on its own node, or all on one "
+            "node."
+        ),
+    ] = "pack"
+    must_succeed: Annotated[
+        list[Annotated[str, Field(max_length=64)]],
+        Field(max_length=64, description="Roles that must succeed; by default all."),
+    ] = []
     idempotency_key: Annotated[str, Field(max_length=128)] = ""
 
 

@@ -13,9 +13,11 @@ from types import MappingProxyType
 from ..errors import Conflict, IllegalMove, StaleEpoch
 from ..records.audit import AuditEntry
 from ..records.events import NewEvent
+from ..records.gangs import GangMember
 from ..records.json_value import Json
 from ..records.leases import Handle, LeaseRecord, LeaseState
 from ..records.requests import Cause, CauseCode, NewRequest, RequestRecord
+from ..scheduling.model.plan import Start
 from ..scheduling.model.snapshot import Device
 from ..scheduling.model.states import ENDINGS, MAY_RUN, TERMINAL, Move, State, after
 from .transition import COMES_BACK, EventDraft, LeaseInterval, Transition
@@ -38,24 +40,32 @@ def queued(new: NewRequest, now: float) -> Transition:
 
 def grantable(
     request: RequestRecord | None,
-    wanted: tuple[str, ...],
+    start: Start,
     devices: Mapping[str, Device],
     taken: Iterable[str],
 ) -> bool:
     """Return whether a planned start is still possible.
 
     Args:
-        wanted: ids of the planned devices.
         devices: all devices by id.
         taken: ids of devices that other leases hold.
     """
     if request is None or request.state is not State.QUEUED:
         return False
+    wanted = start.devices
     return (
-        len(wanted) == len(set(wanted)) == request.devices
+        len(wanted) == len(set(wanted)) == _expected_devices(request, start.members)
         and all(name in devices and _suitable(devices[name], request) for name in wanted)
         and not set(wanted).intersection(taken)
     )
+
+
+def _expected_devices(request: RequestRecord, members: tuple[int, ...]) -> int:
+    """Return the number of devices of a start; a gang may start with fewer members."""
+    if request.gang is None or not members:
+        return request.devices
+    roles = zip(request.gang.roles, members, strict=True)
+    return sum(role.devices * count for role, count in roles)
 
 
 def _suitable(device: Device, request: RequestRecord) -> bool:
@@ -63,7 +73,13 @@ def _suitable(device: Device, request: RequestRecord) -> bool:
 
 
 def grant(
-    request: RequestRecord, devices: tuple[str, ...], *, node: str, now: float, until: float
+    request: RequestRecord,
+    devices: tuple[str, ...],
+    *,
+    node: str,
+    now: float,
+    until: float,
+    members: tuple[GangMember, ...] = (),
 ) -> Transition:
     """``queued → granted`` with a lease of the next epoch."""
     state = after(request.state, Move.GRANT)
@@ -79,6 +95,7 @@ def grant(
         expires_at=until,
         seen_at=now,
         charged_until=now,
+        members=members,
     )
     granted = replace(
         request,

@@ -131,6 +131,11 @@ def amend(request: RequestRecord, wanted: RequestChange, *, now: float) -> Trans
             f"{span(request.seconds)}: while queued, it can only be reduced.",
             accepted="Choose fewer devices or a shorter time limit, or submit a new request.",
         )
+    if request.gang is not None and devices != request.devices:
+        raise Conflict(
+            f"The devices of {request.id} belong to its members and cannot be changed.",
+            accepted="Submit the job again with other roles.",
+        )
     after = replace(request, devices=devices, seconds=seconds, group=group, model=model)
     if after == request:
         return Transition(at=now, request=request)

@@ -41,6 +41,7 @@ from ...hub.scheduling.model.idleness import DeviceActivity
 from ...hub.scheduling.model.snapshot import Device
 from ..common import notice_file
 from ..common.course_links import course_data
+from ..common.gang_start import member_spec, start_members
 from ..common.in_flight_starts import InFlightStarts
 from ..devices.activity import (
     ProcessCpuMeter,
@@ -95,6 +96,7 @@ class LocalBackend:
 
     name = "local"
     keeps_inside = False
+    gangs_across_nodes = True
 
     def __init__(
         self,
@@ -153,6 +155,8 @@ class LocalBackend:
         with self._starting.busy_with(order.lease_id):
             try:
                 order.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                if order.member is not None:
+                    order.member.output_folder.mkdir(exist_ok=True, mode=0o700)
                 environment = job_environment(order, self._settings.state)
                 self._order(order, environment).write(order.folder)
                 running = self._oldest(order.lease_id)
@@ -165,6 +169,9 @@ class LocalBackend:
                 if error.errno in DISK_FULL:
                     raise Unavailable(f"The runner could not be started: {error}.") from error
                 raise BackendFailed(f"The runner could not be started: {error}.") from error
+
+    def start_gang(self, orders: Sequence[LaunchOrder]) -> None:
+        start_members(self, orders)
 
     def _order(self, order: LaunchOrder, environment: Mapping[str, str]) -> AttemptSpec:
         job, warm = order.job, self._warm
@@ -183,6 +190,7 @@ class LocalBackend:
             if warm and not job.command
             else "",
             archive_path=str(order.archive_path.resolve()) if order.archive_path else "",
+            member=member_spec(order),
             limits=self._limits,
         )
 
@@ -356,6 +364,7 @@ def job_environment(order: LaunchOrder, state: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name in KEPT_VARIABLES}
     programs = str(Path(sys.executable).parent)  # kernels are installed beside this Python
     home = str(order.home.resolve())
+    files = order.folder / FILES if order.member is None else order.member.output_folder
     return {
         **kept,
         "PATH": os.pathsep.join([programs, kept.get("PATH", os.defpath)]),
@@ -365,7 +374,7 @@ def job_environment(order: LaunchOrder, state: Path) -> dict[str, str]:
         **device_environment(order.devices),
         lease_processes.LEASE_VARIABLE: order.lease_id,
         "CARREL_REQUEST": order.request_id,
-        "CARREL_OUTPUT_DIR": str(order.folder.resolve() / FILES),
+        "CARREL_OUTPUT_DIR": str(files.resolve()),
         "CARREL_PROGRESS": str(order.folder.resolve() / PROGRESS),
         "CARREL_NOTICE": str(order.folder.resolve() / NOTICE),
         "CARREL_SAVED": str(order.folder.resolve() / SAVED),

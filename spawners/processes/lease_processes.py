@@ -5,6 +5,8 @@ descendants. /proc shows the environment of the last exec: a descendant may have
 cleaned environment. A process with a cleaned environment and a dead parent could be found only by a
 cgroup, which this engine does not use.
 
+The processes of a member of a gang, which has an id of its own, belong to its lease as well.
+
 A lease id is unique in a state folder. A backup restored beside the original has the same ids:
 callers that pass ``state`` see no process with another folder in ``CARREL_STATE``.
 
@@ -25,6 +27,7 @@ from typing import Final
 
 import psutil
 
+from ...hub.records.gangs import split_member_id
 from ...hub.records.leases import Handle
 
 LEASE_VARIABLE: Final = "CARREL_LEASE"
@@ -152,8 +155,9 @@ def scan(
             continue
         children[parent].append(pid)
         lease = lease_of_environment(pid, state=state)
-        if lease in roots:
-            roots[lease].add(pid)
+        for owner in () if lease is None else {lease, split_member_id(lease)[0]}:
+            if owner in roots:
+                roots[owner].add(pid)
     for lease, handle in leases.items():
         first = find(handle, state=state)
         roots[lease].update([first.pid] if first else ())

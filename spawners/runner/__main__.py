@@ -30,6 +30,7 @@ from ...hub.records.requests import CauseCode
 from ..processes.lease_processes import wait_gone
 from .attempt import outcome_messages as outcome
 from .attempt.attempt import AttemptMonitor
+from .attempt.gang_member import join
 from .attempt.log import Log
 from .attempt.reporter import EventReporter, Report
 from .warm_start import WarmRunner, adopt_job, prepare_runner
@@ -120,7 +121,10 @@ def main(arguments: list[str]) -> int:
         return _exit_with(f"lease {order.lease_id} already has a runner", EXIT_CLAIMED)
     service = AttemptClient(folder)
     try:
-        service.claim()
+        if order.member is None:
+            service.claim()
+        else:
+            os.environ.update(join(order, order.member, service))
     except (Fenced, Rejected, Away) as error:
         return _exit_with(f"lease {order.lease_id} may not run: {error}", EXIT_FENCED)
     return run(order, folder, service, warm)
@@ -180,7 +184,8 @@ def run(
 def prepare(order: AttemptSpec, folder: Path, report: Report, warm: WarmRunner | None) -> Attempt:
     reporter = EventReporter(report, order.limits)
     log = Log(sys.stdout.fileno(), order.limits, reporter.cut)
-    (folder / FILES).mkdir(mode=0o700, exist_ok=True)
+    if order.member is None:
+        (folder / FILES).mkdir(mode=0o700, exist_ok=True)
     # Imported here, because the imports take half a second, which would delay the claim, and a
     # command does not need papermill.
     if order.job.command:

@@ -221,7 +221,7 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
     if progress := request.progress:
         yield "Progress", _progress(progress)
     if request.kind != "grading":  # an internal command; the label describes it
-        yield "Command", shlex.join(request.command)
+        yield "Command", "" if request.roles else shlex.join(request.command)
     yield "Working folder", request.workdir
     if request.memory_bytes:
         yield "Memory limit", units.size(request.memory_bytes)
@@ -241,8 +241,19 @@ def _facts(request: RequestOut, now: float) -> Iterable[tuple[str, str]]:
         )
         for device in lease.devices:
             yield "Device", device_name(device)
+    yield from _members(request)
     yield from utilization.facts(request.utilization, lease.devices if lease else [])
     yield "Used", units.device_hours(request.device_seconds)
+
+
+def _members(request: RequestOut) -> Iterable[tuple[str, str]]:
+    for role in request.roles:
+        yield f"Role {role.name}", request_messages.role_text(role)
+    if request.roles:
+        yield "Arrangement", request.arrangement
+        yield "Must succeed", ", ".join(request.must_succeed) or "all roles"
+    for member in request.lease.members if request.lease else ():
+        yield f"Member {member.rank}", request_messages.member_text(member)
 
 
 def _kind(code: str) -> str:

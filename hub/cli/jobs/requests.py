@@ -162,10 +162,19 @@ def show_command(request_id: str, as_json: bool, site: str | None) -> None:
 @click.command("logs", cls=ClientCommand)
 @request_argument
 @click.option("-f", "--follow", is_flag=True, help="Follow the log until it has ended.")
+@click.option(
+    "--member",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="RANK",
+    help="The log of this member of a job of several members; by default of member 0.",
+)
 @click.option("--raw", is_flag=True, help="Print all bytes unchanged, even in a terminal.")
 @json_option
 @site_option
-def logs_command(request_id: str, follow: bool, raw: bool, as_json: bool, site: str | None) -> None:
+def logs_command(
+    *, request_id: str, follow: bool, member: int, raw: bool, as_json: bool, site: str | None
+) -> None:
     """Print the log of a job so far.
 
     Its last line, which begins with `carrel:`, states how it ended. A terminal gets only text and
@@ -177,9 +186,14 @@ def logs_command(request_id: str, follow: bool, raw: bool, as_json: bool, site: 
       carrel logs j-7k2m4qpz
       carrel logs -f j-7k2m4qpz
       carrel logs j-7k2m4qpz > job.log
+      carrel logs j-7k2m4qpz --member 1
     """
     with Client.from_environment(site) as client:
-        parts = client.follow_log(request_id) if follow else client.whole_log(request_id)
+        parts = (
+            client.follow_log(request_id, member=member)
+            if follow
+            else client.whole_log(request_id, member=member)
+        )
         if as_json:
             _log_as_json(parts)
         elif raw or not sys.stdout.isatty():

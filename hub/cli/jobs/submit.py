@@ -8,34 +8,43 @@ from typing import Unpack
 
 import click
 
-from ...client import Client
+from ...client import Client, roles_file
 from ...client.shell_syntax import shell_syntax
 from ...schemas import parsers
 from ..common import exit_status
 from ..common.client_command import WaitingCommand, json_option, site_option
 from ..common.notes import note
 from ..common.wait import wait_for
-from .submit_options import SubmitOptions, job_options, notebook_fields, notebook_options, send
+from .submit_options import (
+    SubmitOptions,
+    job_options,
+    notebook_fields,
+    notebook_options,
+    roles_option,
+    send,
+)
 
 
 @click.command("submit", cls=WaitingCommand, epilog=exit_status.STATUS_HELP)
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("path", metavar="[FILE]", required=False, type=click.Path(path_type=Path))
 @notebook_options
+@roles_option
 @job_options
 @json_option
 @site_option
 def submit_command(
     *,
-    path: Path,
+    path: Path | None,
     parameters: tuple[tuple[str, str], ...],
     raw: tuple[tuple[str, str], ...],
     output: str,
     kernel: str,
+    roles: Path | None,
     as_json: bool,
     site: str | None,
     **common: Unpack[SubmitOptions],
 ) -> None:
-    """Run a notebook or a Python script as a job.
+    """Run a notebook or a Python script as a job, or with --roles commands that run together.
 
     A script with cells (# %%) becomes a notebook with these cells, and any other script one with a
     single cell, without arguments and __file__; `carrel run` runs a script as a command. The file
@@ -52,7 +61,15 @@ def submit_command(
       carrel submit train.ipynb --input data.csv --memory 8GiB --label sweep=7
       carrel submit train.ipynb --time 2h --wait || echo "it did not succeed"
       job=$(carrel submit train.ipynb --json | jq -r .id)
+      carrel submit --roles roles.toml --time 4h
     """
+    if roles is not None:
+        if path is not None:
+            raise click.UsageError("Give either FILE or --roles FILE.")
+        send(roles_file.read(roles), Path(), common, needs_files=True, as_json=as_json, site=site)
+        return
+    if path is None:
+        raise click.UsageError("Missing argument 'FILE'.")
     what = notebook_fields(path, parameters, raw, output=output, kernel=kernel)
     send(what, path.parent, common, needs_files=False, as_json=as_json, site=site)
 
@@ -63,10 +80,18 @@ def submit_command(
     epilog=exit_status.STATUS_HELP,
     context_settings={"allow_interspersed_args": False},
 )
-@click.argument("command", metavar="[--] PROGRAM [ARGUMENT]...", nargs=-1, required=True)
+@click.argument("command", metavar="[--] PROGRAM [ARGUMENT]...", nargs=-1)
 @click.option(
     "--shell", is_flag=True, help="Run it in a shell (sh -c), for pipes, redirections and &&."
 )
+@click.option(
+    "--nodes",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Run the command N times together, each with --devices devices, and the variables by "
+    "which the members find each other: RANK, MASTER_ADDR and others, also for torchrun.",
+)
+@roles_option
 @job_options
 @json_option
 @site_option
@@ -74,6 +99,8 @@ def run_command(
     *,
     command: tuple[str, ...],
     shell: bool,
+    nodes: int | None,
+    roles: Path | None,
     as_json: bool,
     site: str | None,
     **common: Unpack[SubmitOptions],
@@ -90,7 +117,18 @@ def run_command(
       carrel run --upload --yes --time 2h -- python train.py
       carrel run --input job.sh --retries 2 --follow -- bash job.sh
       carrel run --shell 'python prepare.py && python train.py | tee log.txt'
+      carrel run --nodes 2 --devices 4 -- torchrun train.py
+      carrel run --roles roles.toml
     """
+    if roles is not None:
+        if command or nodes is not None or shell:
+            raise click.UsageError(
+                "The roles in the file have their commands and members: give only --roles."
+            )
+        send(roles_file.read(roles), Path(), common, needs_files=True, as_json=as_json, site=site)
+        return
+    if not command:
+        raise click.UsageError("Missing argument 'PROGRAM'.")
     if shell:
         command = ("sh", "-c", " ".join(command))
     elif found := shell_syntax(command):
@@ -103,6 +141,7 @@ def run_command(
         Path(),
         common,
         needs_files=True,
+        nodes=nodes,
         as_json=as_json,
         site=site,
     )

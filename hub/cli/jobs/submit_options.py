@@ -11,7 +11,7 @@ from typing import TypedDict, TypeVar
 import click
 from pydantic import JsonValue
 
-from ...client import Client, job_builder, session_home
+from ...client import Client, job_builder, roles_file, session_home
 from ...client.job_builder import WorkingFolder
 from ...client.work_archive import WorkArchive
 from ...errors import InvalidInput
@@ -166,6 +166,15 @@ _NOTEBOOK_OPTIONS = (
 )
 
 
+roles_option = click.option(
+    "--roles",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A TOML file with roles whose members run together, each with its own command, number "
+    "of members, devices and image.",
+)
+
+
 def notebook_options(function: F) -> F:
     for option in reversed(_NOTEBOOK_OPTIONS):
         function = option(function)
@@ -202,11 +211,17 @@ def send(
     common: SubmitOptions,
     *,
     needs_files: bool,
+    nodes: int | None = None,
     as_json: bool,
     site: str | None,
 ) -> None:
-    """Submit a job; with --wait or --follow, exit with its result as the exit status."""
+    """Submit a job; with --wait or --follow, exit with its result as the exit status.
+
+    ``nodes``: the number of members that run the command together; None: one, as usual.
+    """
     fields = built_fields(what, folder, common, needs_files=needs_files, site=site)
+    if nodes is not None:
+        fields = roles_file.of_nodes(nodes, fields)
     with Client.from_environment(site) as client:
         request = client.submit(built_job(client, fields, common))
         if request.notes:

@@ -129,18 +129,22 @@ class RequestCalls(Connection):
         call = Call(method="POST", path=f"requests/{segment(request_id)}/resume", json=body)
         return self._read(await self._transport.send(call), ResumeOut)
 
-    async def log(self, request_id: str, offset: int = 0) -> LogPart:
-        """Return a part of the log, from a byte offset on."""
+    async def log(self, request_id: str, offset: int = 0, *, member: int = 0) -> LogPart:
+        """Return a part of the log, from a byte offset on.
+
+        ``member``: the rank of a member of a job of several members.
+        """
         path = f"requests/{segment(request_id)}/log"
-        call = Call(method="GET", path=path, query={"offset": offset})
+        query = {"offset": offset} | ({"member": member} if member else {})
+        call = Call(method="GET", path=path, query=query)
         return LogPart.of(await self._transport.send(call), offset)
 
-    async def whole_log(self, request_id: str) -> AsyncGenerator[bytes, None]:
-        """Yield the log up to now, in parts."""
-        part = await self.log(request_id)
+    async def whole_log(self, request_id: str, *, member: int = 0) -> AsyncGenerator[bytes, None]:
+        """Yield the log up to now, in parts; ``member`` as for ``log``."""
+        part = await self.log(request_id, member=member)
         while part.content:
             yield part.content
-            part = await self.log(request_id, part.next_offset)
+            part = await self.log(request_id, part.next_offset, member=member)
 
     async def output(self, request_id: str) -> OutputFile:
         """Return the output notebook.

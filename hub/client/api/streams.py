@@ -77,13 +77,18 @@ class StreamCalls(RequestCalls):
                 pause = retries.failed(error, self._transport.now())
             await self._transport.pause(pause)
 
-    async def follow_log(self, request_id: str, offset: int = 0) -> AsyncGenerator[bytes, None]:
-        """Yield the log as it grows, until the request has ended and its log is complete."""
+    async def follow_log(
+        self, request_id: str, offset: int = 0, *, member: int = 0
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield the log as it grows, until the request has ended and its log is complete.
+
+        ``member``: the rank of a member of a job of several members.
+        """
         retries = RetryPolicy(seconds=PATIENCE_SECONDS)
         while True:
             try:
                 ended = (await self.request(request_id)).ended
-                part = await self.log(request_id, offset)
+                part = await self.log(request_id, offset, member=member)
             except Unavailable as error:
                 await self._transport.pause(retries.failed(error, self._transport.now()))
                 continue

@@ -33,15 +33,21 @@ _BEHIND, _SESSION = Reason.BEHIND_OTHERS, Kind.SESSION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatchStart:
-    """A request that starts, and its allocation."""
+    """A request that starts, its allocation, and the number of members of each role of a gang."""
 
     request: PendingRequest
     allocation: Allocation
+    members: tuple[int, ...] = ()
 
     @property
     def start(self) -> Start:
         on = None if self.allocation.devices else self.request.nodes
-        return Start(request_id=self.request.id, devices=self.allocation.devices, nodes=on)
+        return Start(
+            request_id=self.request.id,
+            devices=self.allocation.devices,
+            nodes=on,
+            members=self.members,
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -399,7 +405,7 @@ class Dispatch:
             self.limit_backfill.started(request, ends_at, self.state)
             if self._non_preemptible is not None:
                 self._non_preemptible.started(allocation, ends_at)
-        return DispatchStart(request=request, allocation=allocation)
+        return DispatchStart(request=request, allocation=allocation, members=placed.members)
 
     def _fits_any_variant(self, request: PendingRequest) -> bool:
         """Return whether a request fits with any of the models that its group may use."""

@@ -66,11 +66,13 @@ class Start:
 
     Attributes:
         nodes: for a request without devices, one of these nodes; None: any node that takes work.
+        members: number of members of each role of a gang; empty for all that it wants.
     """
 
     request_id: str
     devices: tuple[str, ...]
     nodes: frozenset[str] | None = None
+    members: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

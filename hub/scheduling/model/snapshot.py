@@ -218,6 +218,8 @@ class Arrangement(StrEnum):
     """On as few nodes as possible."""
     SPREAD = "spread"
     """Each on its own node."""
+    NODE = "node"
+    """All on one node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

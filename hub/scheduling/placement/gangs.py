@@ -8,12 +8,13 @@ measured the cost of lower locality.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
+from types import MappingProxyType
 
 from ..model.snapshot import Arrangement, GangRole, PendingRequest
-from .free_devices import ANYWHERE, DeviceTopology, FreeDevices
+from .free_devices import DeviceTopology, FreeDevices
 
 Sizes = Mapping[int, int]
 """Number of members of each size, the largest size first."""
@@ -77,7 +78,7 @@ def arrange(
 
     1. As many members as possible, those of the first role first.
     2. All on one switch, where possible.
-    3. As few nodes as possible; spread, each member on its own node.
+    3. As few nodes as possible; spread, each member on its own node; ``NODE``, all on one node.
     4. The first model, then the nodes with the fewest devices left over.
 
     Packing is greedy: a layout that exists is always found where each size divides the next larger
@@ -91,12 +92,22 @@ def arrange(
     ]
     if not families:
         return None
+    among = topology.among(request.nodes)
     for members in _from_wanted_to_minimum(request.gang):
         sizes = _sizes(request.gang, members)
         found = [
             (*layout, family)
             for family in families
-            if (layout := _in_family(sizes, request.arrangement, topology, free, family))
+            if (
+                layout := _in_family(
+                    sizes,
+                    request.arrangement,
+                    topology,
+                    free,
+                    family=family,
+                    among=among,
+                )
+            )
             is not None
         ]
         if found:
@@ -107,7 +118,7 @@ def arrange(
 
 def _may_hold(request: PendingRequest, free: FreeDevices, family: int) -> bool:
     """Return whether the minimum of every role would fit alone: a quick check before the search."""
-    capacity = free.slots_for if request.arrangement is Arrangement.PACK else free.nodes_for
+    capacity = free.nodes_for if request.arrangement is Arrangement.SPREAD else free.slots_for
     return all(
         capacity(family, role.devices) >= role.minimum for role in request.gang if role.devices
     )
@@ -131,22 +142,32 @@ def _sizes(roles: tuple[GangRole, ...], members: tuple[int, ...]) -> Sizes:
 
 
 def _in_family(
-    sizes: Sizes, arrangement: Arrangement, topology: DeviceTopology, free: FreeDevices, family: int
+    sizes: Sizes,
+    arrangement: Arrangement,
+    topology: DeviceTopology,
+    free: FreeDevices,
+    *,
+    family: int,
+    among: int,
 ) -> tuple[bool, int, Nodes] | None:
-    """Return whether the layout crosses switches, its number of nodes, and its nodes."""
+    """Return whether the layout crosses switches, its number of nodes, and its nodes.
+
+    ``among``: the nodes that it may use.
+    """
     devices = sum(size * count for size, count in sizes.items())
     if devices > free.total(family):
         return None
-    lay_out = _packed if arrangement is Arrangement.PACK else _spread
-    anywhere = lay_out(sizes, free, family, ANYWHERE)
+    lay_out = _LAYOUTS[arrangement]
+    anywhere = lay_out(sizes, free, family, among)
     if anywhere is None:
         return None
     fewest = _count(anywhere)
     best: tuple[int, Nodes] | None = None
     for switch in topology.switches if fewest > 1 else ():
-        if devices > free.within(family, switch) or (best and best[0] == fewest):
+        within = switch & among
+        if devices > free.within(family, within) or (best and best[0] == fewest):
             continue
-        nodes = lay_out(sizes, free, family, switch)
+        nodes = lay_out(sizes, free, family, within)
         if nodes is not None and (best is None or _count(nodes) < best[0]):
             best = _count(nodes), nodes
     if best is not None:
@@ -169,6 +190,13 @@ def _spread(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes 
             nodes.setdefault(size, []).append(node)
             within &= ~(1 << node)
     return nodes
+
+
+def _on_one_node(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes | None:
+    """Place all members on the tightest node."""
+    devices = sum(size * count for size, count in sizes.items())
+    node = free.tightest(family, devices, within)
+    return None if node is None else {size: [node] * count for size, count in sizes.items()}
 
 
 def _packed(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Nodes | None:
@@ -209,3 +237,14 @@ def _best_fit(sizes: Sizes, free: FreeDevices, family: int, within: int) -> Node
             remaining[node] -= size
             nodes.setdefault(size, []).append(node)
     return nodes
+
+
+_LAYOUTS: Mapping[Arrangement, Callable[[Sizes, FreeDevices, int, int], Nodes | None]] = (
+    MappingProxyType(
+        {
+            Arrangement.PACK: _packed,
+            Arrangement.SPREAD: _spread,
+            Arrangement.NODE: _on_one_node,
+        }
+    )
+)

@@ -9,6 +9,7 @@ from ...records.requests import RequestRecord
 from ...scheduling.model.plan import Start
 from ...scheduling.model.snapshot import (
     Allocation,
+    Arrangement,
     Device,
     Group,
     Health,
@@ -136,6 +137,8 @@ def to_pending(request: RequestRecord) -> PendingRequest:
         stopped_for=request.stopped_for,
         expedited=request.expedited,
         not_before=request.not_before,
+        gang=() if request.gang is None else request.gang.shape,
+        arrangement=Arrangement.PACK if request.gang is None else request.gang.arrangement,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import fsum
 
 from sqlalchemy import Connection, insert, select, update
@@ -10,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from ...errors import Conflict
 from ...records.events import EventRecord, NewEvent
+from ...records.gangs import members_of
 from ...records.leases import LeaseRecord, LeaseState
 from ...records.ledger import LedgerKind
 from ...records.requests import NewRequest, RequestRecord
@@ -85,15 +87,22 @@ def grant(
         request = _find(connection, start.request_id)
         device_ids = tuple(start.devices)
         taken = pool.taken(connection)
-        if request is None or not lifecycle.grantable(request, device_ids, devices, taken):
+        if request is None or not lifecycle.grantable(request, start, devices, taken):
             continue
         node = devices[device_ids[0]].node if device_ids else selector.choose(start)
-        if node is None or not quota.allows(request):
+        held = replace(request, devices=len(device_ids))
+        if node is None or not quota.allows(held):
             continue
-        step = lifecycle.grant(request, device_ids, node=node, now=now, until=until)
+        on = {name: devices[name].node for name in device_ids}
+        members = (
+            members_of(request.gang, start.members, device_ids, on, node) if request.gang else ()
+        )
+        step = lifecycle.grant(
+            request, device_ids, node=node, now=now, until=until, members=members
+        )
         if step.request.lease is not None and _store_grant(connection, request, step):
             granted.append(step.request.lease)
-            quota.add(request)
+            quota.add(held)
             selector.add_lease(node)
     return tuple(granted)
 
@@ -171,7 +180,7 @@ def store_transition(
 
 def _add_lease(connection: Connection, lease: LeaseRecord) -> None:
     connection.execute(insert(leases).values(lease_columns(lease)))
-    connection.execute(insert(attempts).values(lease_id=lease.id))
+    connection.execute(insert(attempts).values(lease_id=lease.id, **attempt_changes(lease)))
     rows = [
         {"lease_id": lease.id, "device_id": device, "position": position}
         for position, device in enumerate(lease.devices)

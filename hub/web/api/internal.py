@@ -6,7 +6,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Request
 
-from ...schemas import EventsIn, OpenSessionIn, Out, RequestOut, StartedIn, StopIn
+from ...schemas import (
+    EventsIn,
+    JoinIn,
+    JoinOut,
+    OpenSessionIn,
+    Out,
+    RequestOut,
+    StartedIn,
+    StopIn,
+)
 from ...schemas.grading import GradedOut, GradingOrderOut, KeptOut, VerdictIn
 from ...schemas.names import USER_LENGTH
 from ..dependencies.bodies import json_body
@@ -104,6 +113,23 @@ def started(
 ) -> RequestOut:
     """The claim: execute nothing before the answer 200; on 409 exit immediately."""
     return web.attempts.started(lease_id, body)
+
+
+@router.post(
+    "/leases/{lease_id}/join",
+    tags=["attempts"],
+    summary="Join the other members of a job",
+    dependencies=[Depends(_attempt)],
+    openapi_extra=body_of(JoinIn),
+)
+def join(
+    web: Carrel, lease_id: Lease, body: Annotated[JoinIn, Depends(json_body(JoinIn))]
+) -> JoinOut:
+    """The claim of a member, whose id takes the place of the lease's: `j-7f3k2m9p.1.m0`.
+
+    Repeat it until `ready` is true, and execute nothing before. On 409 exit immediately.
+    """
+    return web.attempts.join(lease_id, body)
 
 
 @router.post(

@@ -352,9 +352,12 @@ def log(
     who: Reader,
     request_id: RequestId,
     offset: Annotated[int, Query(ge=0, le=LARGEST, description="Offset of the first byte.")] = 0,
+    member: Annotated[
+        int, Query(ge=0, le=LARGEST, description="Rank of a member of a job of several members.")
+    ] = 0,
 ) -> Response:
     """At most 1 MiB from the offset; `X-Carrel-Offset` is the offset of the rest."""
-    data = web.requests.log(who, request_id, offset)
+    data = web.requests.log(who, request_id, offset, member=member)
     return Response(
         data,
         media_type="text/plain; charset=utf-8",

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from ...admission.parameters import FieldType
-from ...errors import CarrelError
+from ...errors import CarrelError, InvalidInput
 from ...files.home_notebooks import HomeNotebooks
 from ...records.identity import Identity
 from ...schemas import JobIn, RequestOut
@@ -55,8 +55,14 @@ def of_job(web: WebContext, who: Identity, request_id: str) -> JobForm:
 
     Raises:
         NotFound: the job does not exist, or its files are deleted.
+        InvalidInput: the job has several members.
     """
     job = web.jobs.same_job(who, request_id)
+    if job.roles:
+        raise InvalidInput(
+            f"{request_id} has several members, which this form cannot show.",
+            accepted="Run it again unchanged, or submit it with: carrel run --roles FILE.",
+        )
     form = JobForm(
         kind="notebook" if job.notebook else "command",
         group=job.group,

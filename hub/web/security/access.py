@@ -19,6 +19,7 @@ from starlette.requests import Request
 
 from ...config.base_url import SERVICE_PREFIX
 from ...errors import CarrelError, Forbidden, NotSignedIn, Unavailable
+from ...records.gangs import split_member_id
 from ...records.identity import Identity
 from ...requests.attempt_reports import AttemptReports
 from .call_budgets import ADDRESS
@@ -111,14 +112,17 @@ class CallerAccess:
             )
 
     def attempt(self, request: Request, lease_id: str, reports: AttemptReports) -> None:
-        """Check that the token is that of this lease; raises NotSignedIn or Forbidden. Blocks."""
+        """Check that the token is that of this lease, or of the lease of this member. Blocks.
+
+        Raises NotSignedIn or Forbidden.
+        """
         token = token_of(request)
         if token is None:
             raise NotSignedIn(
                 "Only the attempt that runs under the lease may call this.",
                 accepted="Send the token that the attempt was started with.",
             )
-        if reports.lease_of_token(token) != lease_id:
+        if reports.lease_of_token(token) != split_member_id(lease_id)[0]:
             raise Forbidden("This token belongs to another lease.")
 
     async def monitor(self, request: Request) -> None:

@@ -131,6 +131,7 @@
   const KEPT = 200000;
   const followLog = (log) => {
     let offset = 0;
+    const member = log.dataset.member ? `&member=${log.dataset.member}` : "";
     const decoder = new TextDecoder();
     const read = async () => {
       const live = document.querySelector(".request-live")?.dataset.live === "yes";
@@ -138,7 +139,7 @@
       let refused = false;
       try {
         for (;;) {
-          const answer = await fetch(`${log.dataset.src}?offset=${offset}`);
+          const answer = await fetch(`${log.dataset.src}?offset=${offset}${member}`);
           refused = answer.status === TOO_MANY;
           if (refused) pause = Math.max(pause, retryAfter(answer.headers.get("Retry-After")));
           if (!answer.ok) break;

@@ -212,6 +212,8 @@ requests = Table(
     Column("image", String, nullable=False, server_default=text("''")),
     Column("expedited", Boolean, nullable=False, server_default=false()),
     Column("not_before", Double),
+    # Roles and arrangement of a job of several members, without its commands.
+    Column("gang", JSON(none_as_null=True)),
     UniqueConstraint("owner", "idempotency_key"),
     CheckConstraint("devices >= 0", name="devices"),
     CheckConstraint(f"(ended_at IS NOT NULL) = (state IN ({_ENDED}))", name="ended"),
@@ -306,6 +308,7 @@ attempts = Table(
     Column("pid", BigInteger),
     Column("process_started_at", Double),
     Column("saved_at", Double),
+    Column("members", JSON(none_as_null=True)),
 )
 
 # The use of CPU, memory and devices over time: lists of points, and figures of the whole attempt.

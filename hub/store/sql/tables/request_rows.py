@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypedDict
 
 from sqlalchemy import Connection, Row, Select, and_, bindparam, func, select
 
 from ....records.events import EventRecord
+from ....records.gangs import Gang, GangMember
 from ....records.leases import Handle, LeaseRecord, LeaseState
 from ....records.ledger import LedgerEntry, LedgerKind
 from ....records.notices import NoticeKind, StopNotice
 from ....records.requests import Cause, CauseCode, JobSpec, RequestRecord
 from ....scheduling.model.idleness import IdleWarning
-from ....scheduling.model.snapshot import Kind, PendingRequest, PriorityClass
+from ....scheduling.model.snapshot import (
+    Arrangement,
+    GangRole,
+    Kind,
+    PendingRequest,
+    PriorityClass,
+)
 from ....scheduling.model.states import State
 from ....transitions.lifecycle import epoch_of
 from .core import attempts, lease_devices, leases, ledger, requests
@@ -31,6 +38,7 @@ _LEASE = [column.label(f"lease_{column.name}") for column in leases.c]
 _ATTEMPT = [
     *(attempts.c.launched_at, attempts.c.pid, attempts.c.process_started_at),
     attempts.c.saved_at,
+    attempts.c.members,
 ]
 
 LEASES: Select[*tuple[object, ...]] = select(*_LEASE, *_ATTEMPT).join_from(leases, attempts)
@@ -87,6 +95,7 @@ PENDING = select(
     requests.c.stopped_for,
     requests.c.expedited,
     requests.c.not_before,
+    requests.c.gang,
 )
 """Query for the columns of a queued request that the scheduler needs; there may be thousands."""
 
@@ -114,9 +123,32 @@ def read_pending(
             stopped_for=row.stopped_for,
             expedited=row.expedited,
             not_before=row.not_before,
+            **_shape(row.gang or _NO_GANG),
         )
         for row in connection.execute(query)
     }
+
+
+class _Shape(TypedDict):
+    gang: tuple[GangRole, ...]
+    arrangement: Arrangement
+
+
+_NO_GANG: Mapping[str, Any] = {"roles": (), "arrangement": str(Arrangement.PACK)}
+
+
+def _shape(columns: Mapping[str, Any]) -> _Shape:
+    return {
+        "gang": tuple(GangRole(**role) for role in columns["roles"]),
+        "arrangement": Arrangement(columns["arrangement"]),
+    }
+
+
+def _shape_columns(gang: Gang | None) -> dict[str, object] | None:
+    if gang is None:
+        return None
+    roles = [asdict(role) for role in gang.shape]
+    return {"roles": roles, "arrangement": str(gang.arrangement)}
 
 
 def _devices_of(connection: Connection, lease_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
@@ -154,6 +186,7 @@ def _lease(row: Row[*tuple[object, ...]], held: Mapping[str, tuple[str, ...]]) -
         released_at=row.lease_released_at,
         handle=handle,
         saved_at=row.saved_at,
+        members=tuple(map(GangMember.from_json, row.members or ())),
     )
 
 
@@ -214,6 +247,7 @@ def request_columns(request: RequestRecord) -> dict[str, object]:
         "preemptible": request.preemptible,
         "deadline": request.deadline,
         "image": request.image,
+        "gang": _shape_columns(request.gang),
         **request_changes(request),
     }
 
@@ -287,6 +321,7 @@ def attempt_changes(lease: LeaseRecord) -> dict[str, object]:
         "pid": None if lease.handle is None else lease.handle.pid,
         "process_started_at": None if lease.handle is None else lease.handle.started_at,
         "saved_at": lease.saved_at,
+        "members": [member.as_json() for member in lease.members] or None,
     }
 
 

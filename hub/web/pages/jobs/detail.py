@@ -50,10 +50,12 @@ def show(
     visitor: Guest,
     request_id: RequestId,
     saved: Annotated[int | None, Query(ge=0, le=10**6)] = None,
+    member: Annotated[int, Query(ge=0, le=10**6)] = 0,
 ) -> Response:
     """Render all stored events; the feed appends later ones.
 
-    ``saved``: the number of files that have just been saved in the home.
+    ``saved``: the number of files that have just been saved in the home; ``member``: the rank of
+    the member whose log is shown.
     """
     who = visitor.identity
     # The request is read first: the feed continues after the events, and sends a newer state.
@@ -64,7 +66,7 @@ def show(
         values = page_values(web, visitor, request, csrf)
     history, sources = JobTimeline.of(events), sources_of(web, visitor, request)
     page = web.render(
-        "jobs/request.html", history=history, sources=sources, saved=saved, folder=FOLDER, **values
+        "jobs/request.html", history=history, sources=sources, saved=saved, member=member, folder=FOLDER, **values
     )
     return html(page)
 

@@ -31,7 +31,7 @@ from .timeline import (
 from .utilization_plots import UtilizationView, utilization_view
 
 _SESSION_PARTS = ("state", "utilization", "facts")
-_PARTS = (*_SESSION_PARTS, "files")
+_PARTS = (*_SESSION_PARTS, "members", "files")
 _log = logging.getLogger(__name__)
 
 

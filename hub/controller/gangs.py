@@ -1,0 +1,93 @@
+"""Watch the members of gangs: one that disappears ends its gang as a whole.
+
+A required member that does not start, or whose processes disappear without a report, is recorded
+with that end. The other members are then stopped, and the attempt is requeued or lost as that of
+any other job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..errors import StaleEpoch
+from ..interfaces.backend import AttemptStatus, ProcessState
+from ..messages.units import duration
+from ..records.gangs import MemberEnd, member_id
+from ..records.leases import Handle, LeaseRecord
+from ..records.requests import CauseCode, RequestRecord
+from ..requests.attempt_reports import AttemptReports
+from ..requests.gang_outcome import lost_end, missing_member
+from ..runtime.context import Context
+from ..scheduling.model.states import State
+from .jobs import JobController
+from .loop_memory import Pairs
+
+JOIN_SECONDS = 600.0
+"""How long the members of a gang wait for the last one to start."""
+_RUNS = frozenset({State.STARTING, State.RUNNING})
+
+
+@dataclass(frozen=True, slots=True)
+class GangController:
+    """Called by the reconciler with the status of every member."""
+
+    context: Context
+
+    def handles(self, lease: LeaseRecord, request: RequestRecord) -> dict[str, Handle | None]:
+        """Return the handles of the members that should live, by member id."""
+        if request.state not in _RUNS:
+            return {}
+        return {
+            member_id(lease.id, member.rank): lease.handle_of(member)
+            for member in lease.members
+            if member.end is None
+        }
+
+    def reconcile(
+        self,
+        lease: LeaseRecord,
+        request: RequestRecord,
+        statuses: Mapping[str, AttemptStatus],
+        now: float,
+    ) -> bool:
+        """Store the ends of members that are gone or did not start; return whether any is."""
+        if missing_member(request) is not None:
+            return False  # The others are being stopped.
+        changed = False
+        for member in lease.members:
+            status = statuses.get(member_id(lease.id, member.rank))
+            if status is None:
+                continue
+            end = None
+            if status.life is ProcessState.DEAD:
+                end = self._end(lease, request, member.rank, status)
+            elif member.joined_at is None and now - (lease.launched_at or now) > JOIN_SECONDS:
+                end = MemberEnd(
+                    code=str(CauseCode.START_FAILED),
+                    message=f"it did not start within {duration(JOIN_SECONDS)}",
+                )
+            if end is None:
+                continue
+            try:
+                AttemptReports(self.context).end_member(lease.id, member.rank, end)
+            except StaleEpoch:
+                return True
+            changed = True
+        return changed
+
+    def incomplete(self, pairs: Pairs) -> Pairs:
+        """Return the attempts of gangs that lack a required member and are to be stopped."""
+        return [
+            (lease, request)
+            for lease, request in pairs
+            if request.state in _RUNS and missing_member(request) is not None
+        ]
+
+    def _end(
+        self, lease: LeaseRecord, request: RequestRecord, rank: int, status: AttemptStatus
+    ) -> MemberEnd:
+        """Return the end of a member without processes; its journal has precedence."""
+        jobs = JobController(self.context)
+        jobs.collect_member(lease, request, rank)
+        return lost_end(status.cause, status.exit_status, jobs.log_tail(request, lease, rank))

@@ -1,0 +1,97 @@
+"""Decide when a gang ends, and how, from the ends of its members."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from ..messages.units import count
+from ..records.gangs import Gang, GangMember, MemberEnd
+from ..records.notices import StopNotice
+from ..records.requests import Cause, CauseCode, RequestRecord
+from ..scheduling.model.states import State
+from .termination import by_runner
+
+NOT_REPORTED = frozenset({str(CauseCode.LOST), str(CauseCode.START_FAILED)})
+"""Codes of members whose runner reported no end: the infrastructure failed, not the job."""
+
+
+def gang_end(
+    gang: Gang, members: Sequence[GangMember], notice: StopNotice | None = None
+) -> tuple[State, Cause] | None:
+    """Return state and cause of a gang that has ended; None while it goes on.
+
+    1. The first required member that failed ends the gang, and is named.
+    2. Once all required members have succeeded, the gang has succeeded.
+
+    Members whose runner disappeared are left to the controller (``missing_member``).
+    """
+    required = [each for each in members if gang.is_required(each.role)]
+    failed = [
+        each
+        for each in required
+        if each.end is not None and each.end.code not in {CauseCode.SUCCEEDED, *NOT_REPORTED}
+    ]
+    if failed:
+        first = min(failed, key=lambda each: (each.ended_at or 0.0, each.rank))
+        assert first.end is not None
+        target, cause = by_runner(asdict(first.end), notice)
+        if cause.code is CauseCode.HALTED:
+            return target, cause
+        return target, _named(first, cause)
+    if all(each.end is not None and each.end.code == CauseCode.SUCCEEDED for each in required):
+        return State.SUCCEEDED, Cause(
+            code=CauseCode.SUCCEEDED,
+            message=f"{_capital(count(len(required), 'member'))} ended without an error.",
+        )
+    return None
+
+
+def missing_member(request: RequestRecord) -> GangMember | None:
+    """Return the first required member whose runner disappeared or did not start."""
+    lease = request.lease
+    if request.gang is None or lease is None:
+        return None
+    return next(
+        (
+            each
+            for each in lease.members
+            if each.end is not None
+            and each.end.code in NOT_REPORTED
+            and request.gang.is_required(each.role)
+        ),
+        None,
+    )
+
+
+def member_message(member: GangMember, message: str) -> str:
+    """Return a message that names the member: ``Member 1 of the role worker failed: …``."""
+    return f"{_capital(member.name)} failed: {message}"
+
+
+def lost_end(cause: Cause | None, exit_status: int | None, tail: str) -> MemberEnd:
+    """Return the end of a member whose runner reported none.
+
+    Args:
+        cause: the cause, if the engine knows it.
+        exit_status: of the runner, if the engine saw it end.
+        tail: the end of its log.
+    """
+    if cause is not None:
+        return MemberEnd(code=str(cause.code), message=cause.message, details=cause.details or tail)
+    how = "" if exit_status is None else f" (exit status {exit_status} of its runner)"
+    return MemberEnd(
+        code=str(CauseCode.LOST),
+        message=f"its processes disappeared and reported no result{how}",
+        details=tail,
+    )
+
+
+def _named(member: GangMember, cause: Cause) -> Cause:
+    return Cause(
+        code=cause.code, message=member_message(member, cause.message), details=cause.details
+    )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

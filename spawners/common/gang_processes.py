@@ -1,0 +1,24 @@
+"""Leases and their members: which process groups a lease has, and the status of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from ...hub.interfaces.backend import AttemptStatus, ProcessState
+from ...hub.records.gangs import split_member_id
+
+
+def belongs_to(group: str, leases: Collection[str]) -> bool:
+    """Whether a process group is one of these leases or of these members, or a member of one."""
+    return group in leases or split_member_id(group)[0] in leases
+
+
+def gang_status(members: Sequence[AttemptStatus]) -> AttemptStatus:
+    """Return the status of a lease from those of its members: alive while one of them lives."""
+    lives = {member.life for member in members}
+    if ProcessState.ALIVE in lives:
+        handles = [member.handle for member in members if member.handle is not None]
+        first = min(handles, key=lambda each: (each.started_at, each.pid), default=None)
+        return AttemptStatus(life=ProcessState.ALIVE, handle=first)
+    life = ProcessState.UNKNOWN if ProcessState.UNKNOWN in lives else ProcessState.DEAD
+    return AttemptStatus(life=life)

@@ -1,0 +1,324 @@
+"""Jobs of several members: they start together, and end as a whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from carrel.hub.controller.gangs import JOIN_SECONDS
+from carrel.hub.errors import CarrelError, StaleEpoch
+from carrel.hub.records.gangs import member_id
+from carrel.hub.records.requests import Cause, CauseCode
+from carrel.hub.requests.attempt_reports import AttemptReports
+from carrel.hub.requests.jobs import JobService
+from carrel.hub.requests.termination import RequestTermination
+from carrel.hub.schemas import EventIn, EventsIn, JobIn, JoinIn, JoinOut, RequestOut
+
+from ..doubles import STUDENT1, STUDENT2
+from ..requests.samples import job
+from ..world import World, charged, world
+
+__all__ = ["world"]
+
+
+def gang(*roles: dict[str, Any], **changes: Any) -> JobIn:
+    given = list(roles) or [
+        {"name": "worker", "count": 2, "devices": 1, "command": ["python", "w.py"]}
+    ]
+    return JobIn.model_validate({"group": "cs101", "seconds": 3600, "roles": given, **changes})
+
+
+def submitted(world: World, body: JobIn) -> RequestOut:
+    made = JobService(world.context).submit(STUDENT1, body)
+    world.settle()
+    return world.see(made)
+
+
+def join(world: World, request: RequestOut, rank: int) -> JoinOut:
+    group = member_id(world.lease(request), rank)
+    handle = world.backend.attempts[group].handle
+    body = JoinIn(
+        pid=handle.pid, started_at=handle.started_at, address="10.0.0.1", port=4000 + rank
+    )
+    return AttemptReports(world.context).join(group, body)
+
+
+def running(world: World, body: JobIn, members: int = 2) -> RequestOut:
+    made = submitted(world, body)
+    for rank in range(members):
+        join(world, made, rank)
+    assert world.see(made).state == "running"
+    return made
+
+
+def end(world: World, request: RequestOut, rank: int, code: str, message: str = "") -> None:
+    """Report the end of a member, whose processes then end."""
+    group = member_id(world.lease(request), rank)
+    data = {"code": code, "message": message, "details": ""}
+    event = EventIn.model_validate({"seq": 1, "at": world.clock.now, "kind": "ended", "data": data})
+    AttemptReports(world.context).add_events(group, EventsIn(events=[event]))
+    world.backend.end(group, exit_status=0 if code == "succeeded" else 1)
+
+
+def states(request: RequestOut) -> list[tuple[str, int, str]]:
+    assert request.lease is not None
+    return [(each.role, each.number, each.state) for each in request.lease.members]
+
+
+def alive(world: World) -> list[str]:
+    return [name for name, attempt in world.backend.attempts.items() if attempt.alive]
+
+
+def test_members_wait_for_each_other_and_learn_the_address_of_the_first(world: World) -> None:
+    made = submitted(world, gang())
+    assert (made.state, made.devices) == ("starting", 2)
+    assert [
+        (order.job.command, [device.id for device in order.devices], order.folder.name)
+        for order in (attempt.order for attempt in world.backend.attempts.values())
+    ] == [(("python", "w.py"), ["SIM-0"], "1"), (("python", "w.py"), ["SIM-1"], "1")]
+    assert join(world, made, 1) == JoinOut(ready=False)
+    assert states(world.see(made)) == [("worker", 0, "starting"), ("worker", 1, "starting")]
+    ready = JoinOut(ready=True, addresses=["10.0.0.1", "10.0.0.1"], port=4000)
+    assert join(world, made, 0) == ready
+    assert join(world, made, 1) == ready
+    assert world.see(made).state == "running"
+
+
+def test_a_gang_succeeds_once_all_its_members_have_and_is_charged_for_all_devices(
+    world: World,
+) -> None:
+    made = running(world, gang())
+    world.settle()
+    world.clock.pass_(100)
+    world.settle()
+    end(world, made, 1, "succeeded")
+    world.settle()
+    assert states(world.see(made)) == [("worker", 0, "running"), ("worker", 1, "succeeded")]
+    end(world, made, 0, "succeeded")
+    world.settle(2)
+    ended = world.see(made)
+    assert (ended.state, ended.cause and ended.cause.message) == (
+        "succeeded",
+        "2 members ended without an error.",
+    )
+    assert charged(world, made) == pytest.approx(200)
+
+
+def test_the_failure_of_a_member_ends_the_gang_and_names_it(world: World) -> None:
+    made = running(world, gang())
+    end(world, made, 1, "command_failed", "`python w.py` exited with status 3")
+    world.settle(3)
+    ended = world.see(made)
+    assert ended.cause is not None
+    assert (ended.state, ended.cause.code, ended.cause.message) == (
+        "failed",
+        "command_failed",
+        "Member 1 of the role worker failed: `python w.py` exited with status 3",
+    )
+    assert alive(world) == []
+    assert states(ended) == [("worker", 0, "stopped"), ("worker", 1, "failed")]
+
+
+def test_only_the_roles_that_must_succeed_decide(world: World) -> None:
+    roles = (
+        {"name": "server", "command": ["serve"]},
+        {"name": "worker", "count": 2, "devices": 1, "command": ["work"]},
+    )
+    made = running(world, gang(*roles, must_succeed=["worker"]), members=3)
+    end(world, made, 1, "succeeded")
+    end(world, made, 2, "succeeded")
+    world.settle(3)
+    assert world.see(made).state == "succeeded"
+    assert alive(world) == []
+
+    made = running(world, gang(*roles, must_succeed=["worker"]), members=3)
+    end(world, made, 0, "command_failed", "`serve` exited with status 1")
+    world.settle(2)
+    assert world.see(made).state == "running"
+    assert states(world.see(made))[0] == ("server", 0, "failed")
+
+
+def test_a_member_whose_processes_disappear_ends_the_others_and_the_gang_is_retried(
+    world: World,
+) -> None:
+    made = running(world, gang())
+    world.backend.end(member_id(world.lease(made), 1), exit_status=-9)
+    world.settle(4)
+    assert alive(world) == [f"{made.id}.2.m0", f"{made.id}.2.m1"]
+    history = world.context.store.events(made.id, kinds=frozenset({"state"}))
+    causes = [event.data["cause"] for event in history if event.data["state"] == "lost"]
+    assert [cause["message"] for cause in causes] == [
+        "Lost: Member 1 of the role worker failed: its processes disappeared and reported no "
+        "result (exit status -9 of its runner). It is tried again at once (retry 1 of 3)."
+    ]
+
+
+def test_a_member_that_the_engine_killed_for_memory_fails_the_gang(world: World) -> None:
+    made = running(world, gang())
+    cause = Cause(code=CauseCode.OUT_OF_MEMORY, message="Killed for memory.")
+    world.backend.end(member_id(world.lease(made), 0), exit_status=-9, cause=cause)
+    world.settle(4)
+    ended = world.see(made)
+    assert (ended.state, ended.cause and ended.cause.code) == ("failed", "out_of_memory")
+
+
+def test_a_gang_whose_member_cannot_be_started_does_not_start_at_all(world: World) -> None:
+    world.backend.refuse_member = 1
+    made = submitted(world, gang())
+    assert (world.see(made).state, alive(world)) == ("queued", [])
+    history = world.context.store.events(made.id, kinds=frozenset({"state"}))
+    assert (
+        history[-1]
+        .data["cause"]["message"]
+        .startswith("Member 1 of worker: The engine refused it.")
+    )
+
+
+def test_a_gang_waits_only_for_a_while_for_a_member_that_does_not_start(world: World) -> None:
+    made = submitted(world, gang())
+    join(world, made, 0)
+    world.clock.pass_(JOIN_SECONDS + 1)
+    world.settle(3)
+    assert alive(world) == [f"{made.id}.2.m0", f"{made.id}.2.m1"]
+    history = world.context.store.events(made.id, kinds=frozenset({"state"}))
+    messages = [event.data["cause"]["message"] for event in history if "cause" in event.data]
+    assert messages == [
+        "Member 1 of the role worker failed: it did not start within 10 min. It is tried again at "
+        "once (retry 1 of 2)."
+    ]
+
+
+def test_a_service_killed_while_it_starts_a_gang_starts_all_members_again(world: World) -> None:
+    made = JobService(world.context).submit(STUDENT1, gang())
+    world.loop.decide()
+    lease = world.lease(made)
+    world.context.store.launch(lease, now=world.clock.now, token_hash="x")
+    world.restart()
+    world.settle(2)
+    world.clock.pass_(60)
+    world.settle(2)
+    for rank in (0, 1):
+        join(world, made, rank)
+    assert (world.see(made).state, world.lease(made)) == ("running", f"{made.id}.2")
+
+
+def test_a_restarted_service_keeps_a_running_gang(world: World) -> None:
+    made = running(world, gang())
+    world.restart()
+    world.settle(2)
+    assert world.see(made).state == "running"
+    assert len(alive(world)) == 2
+
+
+def test_cancelling_a_gang_stops_all_members(world: World) -> None:
+    made = running(world, gang())
+    RequestTermination(world.context).cancel(STUDENT1, made.id)
+    world.settle(3)
+    assert (world.see(made).state, alive(world)) == ("cancelled", [])
+
+
+def test_another_process_cannot_join_as_a_member(world: World) -> None:
+    made = running(world, gang())
+    group = member_id(world.lease(made), 1)
+    body = JoinIn(pid=9, started_at=9.0, address="10.0.0.9", port=9)
+    with pytest.raises(StaleEpoch, match="already runs as member 1 of the role worker"):
+        AttemptReports(world.context).join(group, body)
+
+
+def test_an_elastic_gang_starts_with_the_members_that_fit(world: World) -> None:
+    JobService(world.context).submit(STUDENT2, job(devices=1))
+    world.settle()
+    role = {"name": "worker", "minimum": 1, "maximum": 2, "devices": 1, "command": ["work"]}
+    made = submitted(world, gang(role))
+    assert states(made) == [("worker", 0, "starting")]
+    assert made.lease is not None
+    assert len(made.lease.devices) == 1
+
+
+def test_a_gang_can_be_submitted_again(world: World) -> None:
+    made = submitted(world, gang(must_succeed=["worker"]))
+    again = JobService(world.context).same_job(STUDENT1, made.id)
+    repeated = JobService(world.context).submit(STUDENT1, again)
+    assert repeated.id != made.id
+    assert (repeated.roles, repeated.arrangement, repeated.must_succeed, repeated.devices) == (
+        made.roles,
+        "pack",
+        ["worker"],
+        2,
+    )
+
+
+WORKER = {"name": "worker", "command": ["work"], "devices": 1}
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            {"roles": [{"name": "worker", "count": 2}]},
+            "The role worker has no command.",
+        ),
+        (
+            {"roles": [{**WORKER, "minimum": 3, "maximum": 2}]},
+            "The role worker has a minimum of 3 members, above its maximum of 2.",
+        ),
+        (
+            {"roles": [{**WORKER, "count": 2, "maximum": 2}]},
+            "The role worker has 'count' and also 'minimum' or 'maximum'.",
+        ),
+        ({"roles": [{**WORKER, "count": 0}]}, "The role worker has 0 members."),
+        ({"roles": [WORKER, WORKER]}, "Two roles have the name worker."),
+        (
+            {"roles": [{**WORKER, "name": "Worker 1"}]},
+            "The name 'Worker 1' of a role cannot be used.",
+        ),
+        ({"roles": [WORKER], "devices": 1}, "The job has roles, and 'devices' beside them."),
+        ({"roles": [WORKER], "command": ["x"]}, "The job has roles, and 'command' beside them."),
+        (
+            {"roles": [WORKER], "notebook": {"name": "a.ipynb", "content": "{}"}},
+            "A notebook runs in one kernel and cannot have several members.",
+        ),
+        (
+            {"roles": [WORKER], "must_succeed": ["boss"]},
+            "The job has no role 'boss' that must succeed.",
+        ),
+        (
+            {"command": ["x"], "arrangement": "spread"},
+            "The job has no roles, so 'arrangement' has no meaning.",
+        ),
+        (
+            {"roles": [{**WORKER, "devices": 0, "count": 2}], "arrangement": "spread"},
+            "Members without devices cannot be spread over nodes.",
+        ),
+        (
+            {"roles": [{**WORKER, "count": 2}], "arrangement": "spread"},
+            "There are not enough nodes for each member on a node of its own. At most 1 member of "
+            "1 device.",
+        ),
+        (
+            {"roles": [{**WORKER, "count": 3}]},
+            "One person may hold at most 2 devices in cs101 at one time; you asked for 3.",
+        ),
+        (
+            {"roles": [{**WORKER, "count": 1, "devices": 3}]},
+            "One person may hold at most 2 devices in cs101 at one time; you asked for 3.",
+        ),
+    ],
+)
+def test_roles_that_cannot_run_are_refused_with_the_reason(
+    world: World, body: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(CarrelError) as refused:
+        JobService(world.context).submit(
+            STUDENT1, JobIn.model_validate({"group": "cs101", "seconds": 600, **body})
+        )
+    assert f"{refused.value} {refused.value.accepted}".startswith(message)
+
+
+def test_an_engine_without_a_network_between_nodes_keeps_a_gang_on_one_node(world: World) -> None:
+    world.backend.gangs_across_nodes = False
+    made = submitted(world, gang())
+    assert (made.state, made.arrangement) == ("starting", "node")
+    with pytest.raises(CarrelError, match="share a network only on one node"):
+        JobService(world.context).submit(STUDENT1, gang(arrangement="spread"))
