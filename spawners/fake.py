@@ -13,6 +13,7 @@ from ..hub.errors import BackendFailed, Unavailable
 from ..hub.interfaces.backend import (
     ActivitySample,
     AttemptStatus,
+    GangSupport,
     LaunchOrder,
     NodeState,
     ProcessState,
@@ -71,7 +72,7 @@ class FakeBackend:
         built: the result of ``images``; None for an engine without images.
         warm_releases: number of calls of ``release_warm``.
         keeps_inside: whether it claims to be able to cut jobs off from the internet.
-        gangs_across_nodes: whether it claims that members on different nodes reach each other.
+        gangs: what it claims to be able to run of jobs of several members.
         refuse_member: the member of this rank cannot be started; None: all can.
     """
 
@@ -90,7 +91,7 @@ class FakeBackend:
     problems: tuple[DriverProblem, ...] = ()
     built: tuple[Image, ...] | None = None
     keeps_inside: bool = False
-    gangs_across_nodes: bool = True
+    gangs: GangSupport = field(default_factory=GangSupport)
     warm_releases: int = 0
     refuse_member: int | None = None
     _events: dict[Path, list[NewEvent]] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from ..errors import InvalidInput, OverMaximum
+from ..interfaces.backend import GangSupport
 from ..messages.units import count
 from ..records.gangs import MAX_MEMBERS, Gang, JobRole
 from ..scheduling.model.snapshot import (
@@ -27,15 +28,15 @@ _FEWER = "Ask for fewer members, or for fewer devices for each."
 CheckCommand = Callable[[Sequence[str]], tuple[str, ...]]
 
 
-def gang_of(body: JobIn, check_command: CheckCommand, *, across_nodes: bool) -> Gang | None:
+def gang_of(body: JobIn, check_command: CheckCommand, support: GangSupport) -> Gang | None:
     """Return the members of a job; None for a job without roles.
 
     Args:
         check_command: checks program and arguments of a role.
-        across_nodes: whether the engine can run one job on several nodes.
+        support: what the engine can run.
 
     Raises:
-        InvalidInput: a role is incomplete, or contradicts the others.
+        InvalidInput: a role is incomplete, contradicts the others, or the engine cannot run it.
     """
     if not body.roles:
         if body.must_succeed or body.arrangement != "pack":
@@ -49,9 +50,15 @@ def gang_of(body: JobIn, check_command: CheckCommand, *, across_nodes: bool) -> 
     _check_body(body)
     roles = tuple(_role(role, check_command) for role in body.roles)
     members = sum(role.wanted for role in roles)
-    if members > MAX_MEMBERS:
+    if not support.most_members:
         raise _invalid(
-            f"The job has {members:,} members.", f"At most {MAX_MEMBERS} in all roles together."
+            "On this site the members of a job could not reach each other.",
+            "A job of one member: a command or a notebook without roles.",
+        )
+    if members > support.most_members:
+        raise _invalid(
+            f"The job has {members:,} members, more than the nodes of this site can connect.",
+            f"At most {support.most_members} in all roles together.",
         )
     arrangement = Arrangement(body.arrangement)
     if arrangement is Arrangement.SPREAD and not all(role.devices for role in roles):
@@ -60,7 +67,7 @@ def gang_of(body: JobIn, check_command: CheckCommand, *, across_nodes: bool) -> 
             accepted="Give every role devices, or choose the arrangement 'pack'.",
             field="arrangement",
         )
-    if not across_nodes:
+    if not support.across_nodes:
         if arrangement is Arrangement.SPREAD:
             raise InvalidInput(
                 "On this site the members of a job share a network only on one node.",

@@ -83,7 +83,7 @@ class RequestFactory:
         owner = who.name
         if body.notebook:
             body = body.model_copy(update={"notebook": as_notebook(body.notebook)})
-        gang = gang_of(body, check_command, across_nodes=self.backend.gangs_across_nodes)
+        gang = gang_of(body, check_command, self.backend.gangs)
         checked_notebook = _checked_notebook(body) if body.notebook else None
         if gang is not None:
             spec = _roles(body, gang)

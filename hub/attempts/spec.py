@@ -25,8 +25,6 @@ SAVED: Final = "saved"
 WORK: Final = "work"
 PACKAGES: Final = "packages"
 """In a container, kernels write the packages that they have used into files ``packages.PID``."""
-MEMBERS: Final = "members"
-"""The folder with those of the members of a gang; the folder of member 0 is that of the attempt."""
 WAKE_PIPE: Final = "bell"
 """The named pipe next to the attempt folder that wakes a waiting runner."""
 _KEPT_BY_SERVICE: Final = frozenset({"archive", "retries", "internet", "notes", "gang"})
@@ -125,5 +123,14 @@ def _known(
 
 
 def member_folder(attempt: Path, rank: int) -> Path:
-    """Return the folder of a member of a gang below that of the attempt."""
-    return attempt / MEMBERS / str(rank) if rank else attempt
+    """Return the folder of a member of a gang; that of member 0 is the folder of the attempt.
+
+    The others are beside it, where only the service writes: a member could replace a folder below
+    its own by a link.
+    """
+    return attempt.with_name(member_folder_name(attempt.name, rank))
+
+
+def member_folder_name(attempt: str, rank: int) -> str:
+    """``1`` for member 0 of the first attempt, ``1.m2`` for member 2."""
+    return f"{attempt}.m{rank}" if rank else attempt

@@ -23,7 +23,6 @@ INPUT = "input.ipynb"
 ARCHIVE = "work.tar.gz"
 OUTPUT = "output.ipynb"
 LOG = "log.txt"
-MEMBERS = "members"
 FILES = "files"
 """The folder behind ``$CARREL_OUTPUT_DIR``."""
 MAX_LISTED = 10_000
@@ -101,9 +100,11 @@ class LocalFiles:
         limit: int = 1 << 20,
         member: int = 0,
     ) -> bytes:
-        steps = (MEMBERS, str(member), LOG) if member else (LOG,)
+        folder = (
+            self.outputs / safe_name(request_id) / (f"{epoch}.m{member}" if member else str(epoch))
+        )
         try:
-            with self._open(request_id, epoch, steps) as file:
+            with opened_file(folder, LOG) as file:
                 file.seek(offset)
                 return file.read(limit)
         except OSError:

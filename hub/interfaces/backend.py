@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ..records.events import NewEvent
+from ..records.gangs import MAX_MEMBERS
 from ..records.leases import Handle
 from ..records.notices import StopNotice
 from ..records.requests import Cause, JobSpec
@@ -25,6 +26,19 @@ from ..scheduling.model.idleness import DeviceActivity
 from ..scheduling.model.snapshot import Device
 from .devices import DriverProblem
 from .images import ImageSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangSupport:
+    """What a backend can run of jobs of several members.
+
+    Attributes:
+        most_members: of one job; 0 if members cannot reach each other at all.
+        across_nodes: whether members on different nodes can reach each other.
+    """
+
+    most_members: int = MAX_MEMBERS
+    across_nodes: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,12 +158,12 @@ class Backend(ImageSource, Protocol):
 
     Attributes:
         keeps_inside: whether the backend can deny a job access to the internet.
-        gangs_across_nodes: whether members of one gang on different nodes can reach each other.
+        gangs: what it can run of jobs of several members.
     """
 
     name: str
     keeps_inside: bool
-    gangs_across_nodes: bool
+    gangs: GangSupport
 
     def nodes(self) -> tuple[NodeState, ...]:
         """Return the nodes that devices and leases refer to; empty without nodes but this one."""

@@ -13,7 +13,8 @@ from typing import Any
 from ..scheduling.model.snapshot import Arrangement, GangRole
 from .json_value import Json
 
-MAX_MEMBERS = 256
+MAX_MEMBERS = 128
+"""Members of one job on any engine."""
 _MARK = ".m"
 
 

@@ -20,6 +20,7 @@ from ...hub.errors import BackendFailed, Unavailable
 from ...hub.interfaces.backend import (
     ActivitySample,
     AttemptStatus,
+    GangSupport,
     LaunchOrder,
     NodeState,
     ProcessState,
@@ -65,6 +66,7 @@ class DockerBackend:
 
     name = "docker"
     keeps_inside = True
+    gangs = GangSupport(most_members=0, across_nodes=False)
 
     def __init__(self, settings: BackendSettings, *, limits: OutputLimits | None = None) -> None:
         if settings.docker is None:
@@ -158,6 +160,9 @@ class DockerBackend:
                 return self._launch(node, order)
             except OSError as error:
                 raise BackendFailed(f"The container could not be prepared: {error}.") from error
+
+    def start_gang(self, orders: Sequence[LaunchOrder]) -> None:
+        raise BackendFailed("Containers of one job cannot reach each other on this engine.")
 
     def _launch(self, node: Node, order: LaunchOrder) -> Handle:
         node.require_firewall(START_SECONDS)

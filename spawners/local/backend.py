@@ -27,6 +27,7 @@ from ...hub.errors import BackendFailed, Unavailable
 from ...hub.interfaces.backend import (
     ActivitySample,
     AttemptStatus,
+    GangSupport,
     LaunchOrder,
     NodeState,
     ProcessState,
@@ -96,7 +97,7 @@ class LocalBackend:
 
     name = "local"
     keeps_inside = False
-    gangs_across_nodes = True
+    gangs = GangSupport()
 
     def __init__(
         self,

@@ -11,9 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from carrel.hub.attempts.spec import FILES, member_folder
 from carrel.hub.errors import BackendFailed
-from carrel.hub.interfaces.backend import AttemptStatus, Backend, LaunchOrder, ProcessState
+from carrel.hub.interfaces.backend import (
+    AttemptStatus,
+    Backend,
+    LaunchOrder,
+    MemberOrder,
+    ProcessState,
+)
 from carrel.hub.interfaces.backend_settings import BackendSettings, DockerHost
+from carrel.hub.records.gangs import member_id, split_member_id
 from carrel.hub.records.images import Reference
 from carrel.hub.records.leases import Handle
 from carrel.hub.records.requests import JobSpec
@@ -61,6 +69,28 @@ class Engine:
             input_path=notebook,
             home=home,
         )
+
+    def gang(self, members: int = 2) -> list[LaunchOrder]:
+        """Return the orders of a gang of members without devices, by rank."""
+        lease = replace(self.order(), devices=())
+        command = JobSpec(notebook_name="", command=("sleep", "600"))
+        return [
+            replace(
+                lease,
+                lease_id=member_id(lease.lease_id, rank),
+                job=command,
+                folder=member_folder(lease.folder / "1", rank),
+                member=MemberOrder(
+                    rank=rank,
+                    size=members,
+                    role="worker",
+                    number=rank,
+                    role_size=members,
+                    output_folder=lease.folder / "1" / FILES,
+                ),
+            )
+            for rank in range(members)
+        ]
 
     def start(self, order: LaunchOrder) -> Handle:
         """Start an attempt, and wait until its process claims it; before that it is only Python."""
@@ -204,6 +234,45 @@ def test_leases_are_independent(engine: Engine) -> None:
     handle = engine.backend.start(second)
     assert engine.backend.stop(first.lease_id, None)
     assert engine.life(second.lease_id, handle) is ProcessState.ALIVE
+
+
+def test_a_lease_lives_as_long_as_one_of_its_members(engine: Engine) -> None:
+    first, second = orders = engine.gang()
+    lease, _ = split_member_id(first.lease_id)
+    engine.backend.start_gang(orders)
+    assert engine.life(lease) is ProcessState.ALIVE
+    assert engine.backend.stop(first.lease_id, None)
+    assert engine.life(first.lease_id) is ProcessState.DEAD
+    assert engine.life(second.lease_id) is ProcessState.ALIVE
+    restarted = engine.again()
+    assert restarted.status({lease: None})[lease].life is ProcessState.ALIVE
+    restarted.remove_orphans(lambda: {lease})
+    assert engine.life(second.lease_id) is ProcessState.ALIVE
+    assert restarted.stop(lease, None)
+    assert engine.life(lease) is ProcessState.DEAD
+
+
+def test_members_are_adopted_and_measured_together(engine: Engine) -> None:
+    orders = engine.gang()
+    lease, _ = split_member_id(orders[0].lease_id)
+    engine.backend.start_gang(orders)
+    before = engine.backend.status({order.lease_id: None for order in orders})
+    engine.backend.start_gang(orders)
+    assert engine.backend.status({order.lease_id: None for order in orders}) == before
+    if isinstance(engine.backend, FakeBackend):
+        engine.backend.readings[lease] = ProcessReading(cpu_seconds=1.0, memory_bytes=1)
+    assert set(engine.backend.utilization({lease: None}).leases) == {lease}
+
+
+def test_a_gang_whose_member_cannot_be_started_leaves_none(engine: Engine) -> None:
+    first, second = engine.gang()
+    second = replace(second, folder=engine.folder / "in the way" / "1")
+    (engine.folder / "in the way").write_text("")
+    if isinstance(engine.backend, FakeBackend):
+        engine.backend.refuse_member = 1
+    with pytest.raises(BackendFailed, match="Member 1 of worker: "):
+        engine.backend.start_gang([first, second])
+    assert engine.life(split_member_id(first.lease_id)[0]) is ProcessState.DEAD
 
 
 def test_activity_covers_running_attempts_and_all_devices(engine: Engine) -> None:

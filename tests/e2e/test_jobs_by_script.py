@@ -111,6 +111,56 @@ api "$API/queue" > queue.json
 echo "$JOB" > job.txt
 """
 
+# Two members find each other by the variables that PyTorch also reads, and add their numbers.
+ALL_REDUCE = r"""
+import os, pathlib, socket, sys, time
+rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+mine = 10 ** rank
+if rank == 0:
+    with socket.create_server(address) as server:
+        others = [server.accept()[0] for _ in range(size - 1)]
+        total = mine + sum(int(other.recv(100)) for other in others)
+        for other in others:
+            other.sendall(str(total).encode())
+else:
+    for _ in range(300):
+        try:
+            first = socket.create_connection(address)
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.1)
+    first.sendall(str(mine).encode())
+    total = int(first.recv(100))
+print(f"{os.environ['CARREL_ROLE']} {rank} of {size}: sum {total}")
+print(os.environ["CUDA_VISIBLE_DEVICES"])
+(pathlib.Path(os.environ["CARREL_OUTPUT_DIR"]) / f"{rank}.txt").write_text(str(total))
+sys.exit(3 if rank == 1 and "fail" in sys.argv else 0)
+"""
+
+OF_TWO_MEMBERS = r"""
+set -euo pipefail
+field() { "$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"; }
+JOB=$(carrel run --nodes 2 --devices 1 --input reduce.py --time 2m --json -- \
+    python reduce.py | field id)
+carrel wait "$JOB" --json > waited.json
+carrel show "$JOB" > shown.txt
+carrel show "$JOB" --json > shown.json
+carrel logs "$JOB" > first.txt
+carrel logs "$JOB" --member 1 > second.txt
+carrel output "$JOB" --files -o left --json > /dev/null
+
+# The failure of one member ends both.
+cat > roles.toml <<'END'
+[roles.adder]
+count = 2
+command = "python reduce.py fail"
+END
+FAILED=$(carrel run --roles roles.toml --input reduce.py --time 2m --json | field id)
+STATUS=0; carrel wait "$FAILED" --json > failed.json || STATUS=$?
+test "$STATUS" = 1
+"""
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
@@ -141,6 +191,7 @@ def story(site: Installation, folder: Path, script: str) -> str:
         "    time.sleep(0.1)\n    print('turn')\nturns = 1"
     )
     (folder / "long.ipynb").write_text(notebook(loads, waits, "print(turns, first != pid())"))
+    (folder / "reduce.py").write_text(ALL_REDUCE)
     (folder / "separators.ipynb").write_text(notebook(f"print({SEPARATORS!a})"))
     environment = {
         "PATH": f"{CARREL.parent}{os.pathsep}{os.environ['PATH']}",
@@ -212,6 +263,28 @@ def test_by_a_shell_script_with_json_alone(site: Installation, tmp_path: Path) -
     listed = json.loads((folder / "listed.json").read_text())["requests"]
     assert [(each["kind"], each["state"]) for each in listed] == [("job", "succeeded")] * 2
     hidden_from_student2(site, (folder / "job.txt").read_text().strip())
+
+
+def test_a_job_of_two_members_that_add_their_numbers(site: Installation, tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    story(site, folder, OF_TWO_MEMBERS)
+
+    shown = json.loads((folder / "shown.json").read_text())
+    assert (shown["state"], shown["devices"]) == ("succeeded", 2)
+    members = shown["lease"]["members"]
+    assert [(each["role"], each["number"], each["state"]) for each in members] == [
+        ("worker", 0, "succeeded"),
+        ("worker", 1, "succeeded"),
+    ]
+    for rank, name in enumerate(("first.txt", "second.txt")):
+        log = (folder / name).read_text()
+        assert f"worker {rank} of 2: sum 11\n{members[rank]['devices'][0]}\n" in log
+        assert (folder / "left" / f"{rank}.txt").read_text() == "11"
+    assert "Member 1:        worker 1, succeeded on" in (folder / "shown.txt").read_text()
+    failed = json.loads((folder / "failed.json").read_text())
+    assert failed["cause"]["message"] == (
+        "Member 1 of the role adder failed: `python reduce.py fail` exited with status 3"
+    )
 
 
 def test_by_curl_with_the_api_alone(site: Installation, tmp_path: Path) -> None:

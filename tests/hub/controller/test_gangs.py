@@ -8,6 +8,7 @@ import pytest
 
 from carrel.hub.controller.gangs import JOIN_SECONDS
 from carrel.hub.errors import CarrelError, StaleEpoch
+from carrel.hub.interfaces.backend import GangSupport
 from carrel.hub.records.gangs import member_id
 from carrel.hub.records.requests import Cause, CauseCode
 from carrel.hub.requests.attempt_reports import AttemptReports
@@ -76,7 +77,7 @@ def test_members_wait_for_each_other_and_learn_the_address_of_the_first(world: W
     assert [
         (order.job.command, [device.id for device in order.devices], order.folder.name)
         for order in (attempt.order for attempt in world.backend.attempts.values())
-    ] == [(("python", "w.py"), ["SIM-0"], "1"), (("python", "w.py"), ["SIM-1"], "1")]
+    ] == [(("python", "w.py"), ["SIM-0"], "1"), (("python", "w.py"), ["SIM-1"], "1.m1")]
     assert join(world, made, 1) == JoinOut(ready=False)
     assert states(world.see(made)) == [("worker", 0, "starting"), ("worker", 1, "starting")]
     ready = JoinOut(ready=True, addresses=["10.0.0.1", "10.0.0.1"], port=4000)
@@ -317,8 +318,14 @@ def test_roles_that_cannot_run_are_refused_with_the_reason(
 
 
 def test_an_engine_without_a_network_between_nodes_keeps_a_gang_on_one_node(world: World) -> None:
-    world.backend.gangs_across_nodes = False
+    world.backend.gangs = GangSupport(across_nodes=False)
     made = submitted(world, gang())
     assert (made.state, made.arrangement) == ("starting", "node")
     with pytest.raises(CarrelError, match="share a network only on one node"):
         JobService(world.context).submit(STUDENT1, gang(arrangement="spread"))
+    world.backend.gangs = GangSupport(most_members=1)
+    with pytest.raises(CarrelError, match="The job has 2 members, more than the nodes"):
+        JobService(world.context).submit(STUDENT1, gang())
+    world.backend.gangs = GangSupport(most_members=0)
+    with pytest.raises(CarrelError, match="could not reach each other"):
+        JobService(world.context).submit(STUDENT1, gang())

@@ -66,7 +66,13 @@ def show(
         values = page_values(web, visitor, request, csrf)
     history, sources = JobTimeline.of(events), sources_of(web, visitor, request)
     page = web.render(
-        "jobs/request.html", history=history, sources=sources, saved=saved, member=member, folder=FOLDER, **values
+        "jobs/request.html",
+        history=history,
+        sources=sources,
+        saved=saved,
+        member=member,
+        folder=FOLDER,
+        **values,
     )
     return html(page)
 
