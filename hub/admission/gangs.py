@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..errors import InvalidInput, OverMaximum
 from ..interfaces.backend import GangSupport
 from ..messages.units import count
-from ..records.gangs import MAX_MEMBERS, Gang, JobRole
+from ..records.gangs import MAX_MEMBERS, JobGang, JobRole
 from ..scheduling.model.snapshot import (
     Arrangement,
     Device,
@@ -28,7 +28,7 @@ _FEWER = "Ask for fewer members, or for fewer devices for each."
 CheckCommand = Callable[[Sequence[str]], tuple[str, ...]]
 
 
-def gang_of(body: JobIn, check_command: CheckCommand, support: GangSupport) -> Gang | None:
+def gang_of(body: JobIn, check_command: CheckCommand, support: GangSupport) -> JobGang | None:
     """Return the members of a job; None for a job without roles.
 
     Args:
@@ -75,10 +75,10 @@ def gang_of(body: JobIn, check_command: CheckCommand, support: GangSupport) -> G
                 field="arrangement",
             )
         arrangement = Arrangement.NODE
-    return Gang(roles=roles, arrangement=arrangement, must_succeed=tuple(body.must_succeed))
+    return JobGang(roles=roles, arrangement=arrangement, must_succeed=tuple(body.must_succeed))
 
 
-def gang_fields(gang: Gang) -> dict[str, object]:
+def gang_fields(gang: JobGang) -> dict[str, object]:
     """Return the fields of a body that submits these members again."""
     return {
         "command": [],
@@ -101,7 +101,7 @@ def gang_fields(gang: Gang) -> dict[str, object]:
 
 
 def check_layout(
-    gang: Gang, pool: Iterable[Device], *, model: str | None, usable: frozenset[str] | None
+    gang: JobGang, pool: Iterable[Device], *, model: str | None, usable: frozenset[str] | None
 ) -> None:
     """Refuse a gang that would not fit if all devices worked and were free.
 
@@ -141,7 +141,7 @@ _LAYOUT_REASONS = {
 }
 
 
-def _most(gang: Gang, devices: Sequence[Device], model: str | None) -> str:
+def _most(gang: JobGang, devices: Sequence[Device], model: str | None) -> str:
     """Say how many members fit, if the job has one role."""
     if len(gang.roles) > 1:
         return _FEWER

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from ..errors import InvalidInput, OverMaximum
 from ..interfaces.store import Store
-from ..records.gangs import Gang
+from ..records.gangs import JobGang
 from ..scheduling.explanation import admission_rules
 from ..scheduling.explanation.admission_rules import AdmissionRules, Rule
 from ..scheduling.model.snapshot import Device, Group, Kind, PriorityClass
@@ -41,7 +41,7 @@ def admit(
     model: str | None = None,
     kind: Kind = Kind.JOB,
     preemptible: bool = False,
-    gang: Gang | None = None,
+    gang: JobGang | None = None,
 ) -> None:
     """Refuse a request that could never run with the present groups and devices.
 
@@ -69,7 +69,7 @@ def admit(
         check_layout(gang, pool, model=model, usable=GroupTree(groups).models(group))
 
 
-def total_devices(gang: Gang) -> int:
+def total_devices(gang: JobGang) -> int:
     """Return the devices of all members that a gang wants."""
     return sum(role.devices * role.wanted for role in gang.roles)
 

@@ -15,7 +15,7 @@ from ..interfaces.backend import Backend
 from ..interfaces.files import Files
 from ..interfaces.store import Store
 from ..inventory.images import ImageCatalogue
-from ..records.gangs import Gang
+from ..records.gangs import JobGang
 from ..records.identity import Identity
 from ..records.images import Image
 from ..records.requests import JobSpec, NewRequest
@@ -176,7 +176,7 @@ class RequestFactory:
             image=image.reference if image else "",
         )
 
-    def _with_images(self, group: str, gang: Gang) -> Gang:
+    def _with_images(self, group: str, gang: JobGang) -> JobGang:
         """Return the gang with the image of every role."""
         roles = []
         for role in gang.roles:
@@ -315,7 +315,7 @@ def _command(body: JobIn) -> JobSpec:
     return JobSpec(notebook_name="", command=check_command(body.command))
 
 
-def _roles(body: JobIn, gang: Gang) -> JobSpec:
+def _roles(body: JobIn, gang: JobGang) -> JobSpec:
     _check_no_notebook_fields(body)
     return JobSpec(notebook_name="", command=gang.roles[0].command, gang=gang)
 

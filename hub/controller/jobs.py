@@ -10,7 +10,7 @@ from ..attempts import snapshots
 from ..attempts.spec import FILES, member_folder
 from ..errors import BackendFailed, TooLarge, Unavailable
 from ..interfaces.backend import LaunchOrder, MemberOrder
-from ..records.gangs import Gang, member_id
+from ..records.gangs import JobGang, member_id
 from ..records.leases import Handle, LeaseRecord
 from ..records.requests import Cause, JobSpec, RequestRecord
 from ..requests import termination
@@ -204,7 +204,7 @@ class JobController:
             return None
 
 
-def _member_orders(order: LaunchOrder, gang: Gang, lease: LeaseRecord) -> list[LaunchOrder]:
+def _member_orders(order: LaunchOrder, gang: JobGang, lease: LeaseRecord) -> list[LaunchOrder]:
     """Return the launch orders of all members of a gang, by rank."""
     by_id = {device.id: device for device in order.devices}
     in_role = Counter(member.role for member in lease.members)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from ..records.notices import NoticeKind
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.text import span
-from ..schemas import MemberOut, RoleOut
+from ..schemas import GangMemberOut, RoleOut
 from .units import MINUTE, complete_sentence, count, devices, duration
 
 _STATES: Mapping[str, str] = MappingProxyType(
@@ -151,7 +151,7 @@ def work_title(kind: str, notebook: str, command: Sequence[str], labels: Mapping
     return notebook or shlex.join(command)
 
 
-def member_text(member: MemberOut) -> str:
+def member_text(member: GangMemberOut) -> str:
     """``worker 1, running on node2 with 4 devices``."""
     where = f" on {member.node}" if member.node else ""
     held = f" with {devices(len(member.devices))}" if member.devices else ""

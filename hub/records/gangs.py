@@ -38,7 +38,7 @@ class JobRole:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gang:
+class JobGang:
     """The members of a job, by role.
 
     Attributes:
@@ -75,7 +75,7 @@ class Gang:
         }
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Gang:
+    def from_json(cls, values: Mapping[str, Any]) -> JobGang:
         return cls(
             roles=tuple(
                 JobRole(**{**role, "command": tuple(role["command"])}) for role in values["roles"]
@@ -151,7 +151,11 @@ class GangMember:
 
 
 def members_of(
-    gang: Gang, counts: Iterable[int], devices: tuple[str, ...], nodes: Mapping[str, str], node: str
+    gang: JobGang,
+    counts: Iterable[int],
+    devices: tuple[str, ...],
+    nodes: Mapping[str, str],
+    node: str,
 ) -> tuple[GangMember, ...]:
     """Return the members of a new attempt.
 

@@ -10,7 +10,7 @@ from typing import Any
 from ..scheduling.model.idleness import IdleWarning
 from ..scheduling.model.snapshot import Kind, PriorityClass
 from ..scheduling.model.states import State
-from .gangs import Gang
+from .gangs import JobGang
 from .json_value import Json
 from .leases import LeaseRecord
 from .notices import StopNotice
@@ -105,7 +105,7 @@ class JobSpec:
     resumes: str = ""
     from_cell: int = 0
     continuation: str = ""
-    gang: Gang | None = None
+    gang: JobGang | None = None
 
     def as_json(self) -> dict[str, Json]:
         """Return every field by its name, as JSON: the form in the database and in files."""
@@ -119,7 +119,7 @@ class JobSpec:
         """Load that form; fields missing in older rows and files get their default."""
         lists = {name: tuple(values.get(name, ())) for name in ("command", "notes")}
         gang = values.get("gang")
-        return cls(**{**values, **lists, "gang": Gang.from_json(gang) if gang else None})
+        return cls(**{**values, **lists, "gang": JobGang.from_json(gang) if gang else None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +216,7 @@ class RequestRecord:
         return self.claim and self.claimed_at is None
 
     @property
-    def gang(self) -> Gang | None:
+    def gang(self) -> JobGang | None:
         """Its members, if it has several."""
         return None if self.job is None else self.job.gang
 

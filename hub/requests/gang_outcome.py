@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from ..messages.units import count
-from ..records.gangs import Gang, GangMember, MemberEnd
+from ..records.gangs import GangMember, JobGang, MemberEnd
 from ..records.notices import StopNotice
 from ..records.requests import Cause, CauseCode, RequestRecord
 from ..scheduling.model.states import State
@@ -17,7 +17,7 @@ NOT_REPORTED = frozenset({str(CauseCode.LOST), str(CauseCode.START_FAILED)})
 
 
 def gang_end(
-    gang: Gang, members: Sequence[GangMember], notice: StopNotice | None = None
+    gang: JobGang, members: Sequence[GangMember], notice: StopNotice | None = None
 ) -> tuple[State, Cause] | None:
     """Return state and cause of a gang that has ended; None while it goes on.
 

@@ -16,7 +16,7 @@ from ..inventory.pool import device_out
 from ..messages.requests import session_name, work_title
 from ..messages.wait_reasons import position_sentence, wait_reason, wait_sentence
 from ..records.events import EventRecord
-from ..records.gangs import Gang, GangMember
+from ..records.gangs import GangMember, JobGang
 from ..records.identity import Viewer
 from ..records.json_value import plain
 from ..records.leases import LeaseRecord
@@ -30,8 +30,8 @@ from ..schemas import (
     EventOut,
     FileOut,
     FilesOut,
+    GangMemberOut,
     LeaseOut,
-    MemberOut,
     ProgressOut,
     QueueEntryOut,
     RequestOut,
@@ -223,7 +223,7 @@ class _GangFields(TypedDict, total=False):
     must_succeed: list[str]
 
 
-def _gang_fields(gang: Gang | None) -> _GangFields:
+def _gang_fields(gang: JobGang | None) -> _GangFields:
     if gang is None:
         return {}
     roles = [
@@ -244,9 +244,9 @@ def _gang_fields(gang: Gang | None) -> _GangFields:
     }
 
 
-def _member_out(lease: LeaseRecord, member: GangMember) -> MemberOut:
+def _member_out(lease: LeaseRecord, member: GangMember) -> GangMemberOut:
     end = member.end
-    return MemberOut(
+    return GangMemberOut(
         rank=member.rank,
         role=member.role,
         number=member.number,

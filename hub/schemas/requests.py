@@ -37,7 +37,7 @@ class CauseOut(Out):
     details: str = ""
 
 
-class MemberOut(Out):
+class GangMemberOut(Out):
     """A member of a job of several members, in its newest attempt."""
 
     rank: int
@@ -80,7 +80,7 @@ class LeaseOut(Out):
     """The image, as ``NAME@sha256:…``; empty on a backend without images."""
     node: str = ""
     """The node, if the pool has several; also for work without devices."""
-    members: list[MemberOut] = []
+    members: list[GangMemberOut] = []
     """By rank; empty for work of one member."""
 
 

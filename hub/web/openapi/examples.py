@@ -54,6 +54,24 @@ BODY_EXAMPLES: dict[str, dict[str, dict[str, Any]]] = {
                 "retries": 2,
             },
         },
+        "roles": {
+            "summary": "Members that run together: a server, and two to four workers",
+            "value": {
+                "group": "cs101",
+                "seconds": 7200,
+                "roles": [
+                    {"name": "server", "command": ["python", "server.py"]},
+                    {
+                        "name": "worker",
+                        "command": ["torchrun", "train.py"],
+                        "devices": 4,
+                        "minimum": 2,
+                        "maximum": 4,
+                    },
+                ],
+                "must_succeed": ["worker"],
+            },
+        },
     },
     "SessionIn": {
         "session": {

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 from sqlalchemy import Connection, Row, Select, and_, bindparam, func, select
 
 from ....records.events import EventRecord
-from ....records.gangs import Gang, GangMember
+from ....records.gangs import GangMember, JobGang
 from ....records.leases import Handle, LeaseRecord, LeaseState
 from ....records.ledger import LedgerEntry, LedgerKind
 from ....records.notices import NoticeKind, StopNotice
@@ -144,7 +144,7 @@ def _shape(columns: Mapping[str, Any]) -> _Shape:
     }
 
 
-def _shape_columns(gang: Gang | None) -> dict[str, object] | None:
+def _shape_columns(gang: JobGang | None) -> dict[str, object] | None:
     if gang is None:
         return None
     roles = [asdict(role) for role in gang.shape]

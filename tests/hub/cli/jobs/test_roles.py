@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ....fake_service import FakeService
-from .test_submit import Carrel, carrel, service
+from ..invocation import Carrel, carrel, service
 
 __all__ = ["carrel", "service"]
 
@@ -31,7 +31,18 @@ def test_equal_members_have_the_devices_and_the_image_of_the_options(
     service: FakeService, carrel: Carrel
 ) -> None:
     done = carrel(
-        "run", "--nodes", "2", "--devices", "4", "--image", "torch", "--", "torchrun", "train.py"
+        "run",
+        "--workdir",
+        ".",
+        "--nodes",
+        "2",
+        "--devices",
+        "4",
+        "--image",
+        "torch",
+        "--",
+        "torchrun",
+        "train.py",
     )
     assert done.exit_code == 0, done.output
     body = service.called("POST", "requests")[0]
@@ -51,7 +62,7 @@ def test_equal_members_have_the_devices_and_the_image_of_the_options(
 @pytest.mark.parametrize("command", ["run", "submit"])
 def test_roles_come_from_a_file(service: FakeService, carrel: Carrel, command: str) -> None:
     Path("roles.toml").write_text(ROLES)
-    done = carrel(command, "--roles", "roles.toml", "--time", "4h")
+    done = carrel(command, "--roles", "roles.toml", "--time", "4h", "--workdir", ".")
     assert done.exit_code == 0, done.output
     body = service.called("POST", "requests")[0]
     assert (body["arrangement"], body["must_succeed"], body["seconds"]) == (
@@ -89,7 +100,7 @@ def test_a_file_that_is_no_list_of_roles_is_refused_with_the_reason(
     service: FakeService, carrel: Carrel, text: str, message: str
 ) -> None:
     Path("roles.toml").write_text(text)
-    done = carrel("run", "--roles", "roles.toml", "--group", "cs101")
+    done = carrel("run", "--roles", "roles.toml", "--group", "cs101", "--workdir", ".")
     assert done.exit_code == 6
     assert message in done.stderr
     assert not service.requests
