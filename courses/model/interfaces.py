@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import BinaryIO, Protocol
 
 from ...hub.records.audit import AuditEntry
@@ -16,7 +16,6 @@ from .records import (
     Member,
     NewSubmission,
     Outage,
-    RegradeMessage,
     RegradeRequest,
     ReleasedVersion,
     Submission,
@@ -153,15 +152,16 @@ class CourseStore(Protocol):
             NotFound: there is no such assignment.
         """
 
-    def add_to_regrade(
-        self,
-        regrade_id: int,
-        message: RegradeMessage | None,
-        *,
-        closed_at: float | None = None,
-        closed_by: str = "",
+    def update_regrade(
+        self, regrade_id: int, change: Callable[[RegradeRequest], RegradeRequest]
     ) -> RegradeRequest:
-        """Add a message, close the request, or both. Raises NotFound."""
+        """Store what ``change`` makes of the current request: new messages, and its end.
+
+        What ``change`` raises leaves the request as it is.
+
+        Raises:
+            NotFound: there is no such request.
+        """
 
     def regrade(self, regrade_id: int) -> RegradeRequest:
         """Raises NotFound."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ...hub.errors import Conflict, Forbidden, InvalidInput, NotFound
@@ -85,28 +85,13 @@ class RegradeService:
             Conflict: the course is archived, or the request is closed.
             InvalidInput, TooLarge: of the text, or there is neither a text nor a closing.
         """
-        found, membership = self._found(who, regrade_id)
+        _, membership = self._found(who, regrade_id)
         check_not_archived(membership.course)
         text = _text(body.text, may_be_empty=body.close)
-        last = found.messages[-1]
-        repeated = not text or (last.author, last.text) == (who.name, text)
-        if found.closed_at is not None:
-            if repeated and body.close:
-                return _out(found)
-            raise Conflict(
-                f"This request was closed by {found.closed_by}.",
-                accepted="The student can open a new one.",
-            )
-        if len(found.messages) >= MOST_MESSAGES and not repeated:
-            raise Conflict(
-                f"This thread has {MOST_MESSAGES} messages.", accepted="Close it, or talk."
-            )
         message = RegradeMessage(author=who.name, at=self.access.context.clock(), text=text)
-        added = None if repeated else message
-        closed_at = message.at if body.close else None
         return _out(
-            self.access.store.add_to_regrade(
-                regrade_id, added, closed_at=closed_at, closed_by=who.name
+            self.access.store.update_regrade(
+                regrade_id, lambda found: _with_reply(found, message, close=body.close)
             )
         )
 
@@ -135,6 +120,23 @@ class RegradeService:
         if membership.role is CourseRole.STUDENT and found.person != who.name:
             raise no_regrade(regrade_id)
         return found, membership
+
+
+def _with_reply(found: RegradeRequest, reply: RegradeMessage, *, close: bool) -> RegradeRequest:
+    """The request after a reply, which may have no text. Raises Conflict."""
+    last = found.messages[-1]
+    repeated = not reply.text or (last.author, last.text) == (reply.author, reply.text)
+    if found.closed_at is not None:
+        if repeated and close:
+            return found
+        raise Conflict(
+            f"This request was closed by {found.closed_by}.",
+            accepted="The student can open a new one.",
+        )
+    if len(found.messages) >= MOST_MESSAGES and not repeated:
+        raise Conflict(f"This thread has {MOST_MESSAGES} messages.", accepted="Close it, or talk.")
+    changed = found if repeated else replace(found, messages=(*found.messages, reply))
+    return replace(changed, closed_at=reply.at, closed_by=reply.author) if close else changed
 
 
 def _text(text: str, *, may_be_empty: bool = False) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 
 from sqlalchemy import ColumnElement, Connection, insert, select, update
@@ -29,23 +30,18 @@ def open_request(connection: Connection, asked: RegradeRequest) -> RegradeReques
     return found(connection, int(made))
 
 
-def add(
-    connection: Connection,
-    regrade_id: int,
-    message: RegradeMessage | None,
-    *,
-    closed_at: float | None,
-    closed_by: str,
+def update_request(
+    connection: Connection, regrade_id: int, change: Callable[[RegradeRequest], RegradeRequest]
 ) -> RegradeRequest:
-    found(connection, regrade_id)
-    if message is not None:
+    """Change a request that no other transaction changes meanwhile."""
+    this = regrade_requests.c.id == regrade_id
+    connection.execute(select(regrade_requests.c.id).where(this).with_for_update())
+    before = found(connection, regrade_id)
+    after = change(before)
+    for message in after.messages[len(before.messages) :]:
         _add_message(connection, regrade_id, message)
-    if closed_at is not None:
-        connection.execute(
-            update(regrade_requests)
-            .where(regrade_requests.c.id == regrade_id)
-            .values(closed_at=closed_at, closed_by=closed_by)
-        )
+    end = {"closed_at": after.closed_at, "closed_by": after.closed_by}
+    connection.execute(update(regrade_requests).where(this).values(end))
     return found(connection, regrade_id)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, insert, select, update
@@ -22,7 +22,6 @@ from ..model.records import (
     Member,
     NewSubmission,
     Outage,
-    RegradeMessage,
     RegradeRequest,
     ReleasedVersion,
     Submission,
@@ -280,17 +279,10 @@ class SqlCourseStore:
 
         return self._write(work)
 
-    def add_to_regrade(
-        self,
-        regrade_id: int,
-        message: RegradeMessage | None,
-        *,
-        closed_at: float | None = None,
-        closed_by: str = "",
+    def update_regrade(
+        self, regrade_id: int, change: Callable[[RegradeRequest], RegradeRequest]
     ) -> RegradeRequest:
-        return self._write(
-            lambda c: regrades.add(c, regrade_id, message, closed_at=closed_at, closed_by=closed_by)
-        )
+        return self._write(lambda c: regrades.update_request(c, regrade_id, change))
 
     def regrade(self, regrade_id: int) -> RegradeRequest:
         return self._read(lambda c: regrades.found(c, regrade_id))

@@ -32,7 +32,7 @@ from carrel.courses.model.records import (
     TrialResult,
 )
 from carrel.courses.store import SqlCourseStore
-from carrel.hub.errors import CarrelError, NotFound
+from carrel.hub.errors import CarrelError, Conflict, NotFound
 from carrel.hub.interfaces.store import Store
 from carrel.hub.records.audit import AuditAction, AuditEntry, ChangeFilter
 from carrel.hub.scheduling.model.snapshot import Group
@@ -366,15 +366,24 @@ class TestRegrades:
     def test_a_thread_grows_until_it_is_closed(self, site: Site) -> None:
         first = site.courses.open_regrade(regrade())
         answer = RegradeMessage(author="teacher", at=6.0, text="I see.")
-        closed = site.courses.add_to_regrade(first.id, answer, closed_at=6.0, closed_by="teacher")
-        assert closed == replace(
-            first, messages=(*first.messages, answer), closed_at=6.0, closed_by="teacher"
-        )
+        end = replace(first, messages=(*first.messages, answer), closed_at=6.0, closed_by="teacher")
+        closed = site.courses.update_regrade(first.id, lambda found: end)
+        assert closed == end
         assert site.courses.regrade(first.id) == closed
         again = site.courses.open_regrade(regrade())
         assert again.id > first.id
         with pytest.raises(NotFound):
-            site.courses.add_to_regrade(99, answer)
+            site.courses.update_regrade(99, lambda found: found)
+
+    def test_a_change_that_is_refused_leaves_the_thread_as_it_is(self, site: Site) -> None:
+        first = site.courses.open_regrade(regrade())
+
+        def refuse(found: RegradeRequest) -> RegradeRequest:
+            raise Conflict(f"{found.cell} is closed.")
+
+        with pytest.raises(Conflict):
+            site.courses.update_regrade(first.id, refuse)
+        assert site.courses.regrade(first.id) == first
 
 
 def regrade(cell: str = "q1") -> RegradeRequest:

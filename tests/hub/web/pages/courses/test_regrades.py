@@ -6,7 +6,9 @@ import pytest
 
 from carrel.courses.feedback.delivery import GRADE
 from carrel.courses.files.bundle import FileBundle
-from carrel.hub.schemas.grading import CellScoreOut, GradeOut
+from carrel.courses.model.records import RegradeRequest
+from carrel.courses.store import SqlCourseStore
+from carrel.hub.schemas.grading import CellScoreOut, GradeOut, RegradeReplyIn
 from carrel.hub.web import TokenHolder
 
 from ....doubles import STUDENT1, STUDENT2, TEACHER
@@ -119,3 +121,25 @@ def test_threads_are_private(given: Site) -> None:
     for _ in range(2):
         answered = given.api(TEACHER).post(messages, json={"text": "Because."})
         assert [each["text"] for each in answered.json()["messages"]] == ["Why?", "Because."]
+
+
+def test_a_request_that_is_closed_at_the_same_time_takes_no_message(
+    given: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = given.api(STUDENT1).post(f"{PS1}/regrades", json={"text": "Why?"}).json()
+    read = SqlCourseStore.regrade
+
+    def closed_after_reading(store: SqlCourseStore, regrade_id: int) -> RegradeRequest:
+        found = read(store, regrade_id)
+        monkeypatch.undo()
+        given.world.web.courses.regrades.reply(TEACHER, regrade_id, RegradeReplyIn(close=True))
+        return found
+
+    monkeypatch.setattr(SqlCourseStore, "regrade", closed_after_reading)
+    messages = f"{API}/regrades/{made['id']}/messages"
+    late = given.api(STUDENT1).post(messages, json={"text": "And?", "close": True})
+    assert late.status_code == 409
+    assert "This request was closed by teacher." in late.text
+    (found,) = given.api(STUDENT1).get(f"{API}/courses/cs101/regrades").json()["regrades"]
+    assert found["closed_by"] == "teacher"
+    assert [each["text"] for each in found["messages"]] == ["Why?"]
