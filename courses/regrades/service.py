@@ -77,15 +77,26 @@ class RegradeService:
             )
         return _out(made)
 
-    def reply(self, who: Identity, regrade_id: int, body: RegradeReplyIn) -> RegradeOut:
+    def reply(
+        self,
+        who: Identity,
+        regrade_id: int,
+        body: RegradeReplyIn,
+        *,
+        course: str | None = None,
+        assignment: str | None = None,
+    ) -> RegradeOut:
         """Add a message, close the request, or both. A repeated call changes nothing.
+
+        With a course, or an assignment, other requests do not exist.
 
         Raises:
             NotFound: there is no such request, or it is another student's.
             Conflict: the course is archived, or the request is closed.
             InvalidInput, TooLarge: of the text, or there is neither a text nor a closing.
         """
-        _, membership = self._found(who, regrade_id)
+        found, membership = self._found(who, regrade_id)
+        _check_part_of(found, course, assignment)
         check_not_archived(membership.course)
         text = _text(body.text, may_be_empty=body.close)
         message = RegradeMessage(author=who.name, at=self.access.context.clock(), text=text)
@@ -95,9 +106,11 @@ class RegradeService:
             )
         )
 
-    def show(self, who: Identity, regrade_id: int) -> RegradeOut:
-        """One request. Raises NotFound."""
-        return _out(self._found(who, regrade_id)[0])
+    def show(self, who: Identity, course: str, regrade_id: int) -> RegradeOut:
+        """One request of a course. Raises NotFound."""
+        found, _ = self._found(who, regrade_id)
+        _check_part_of(found, course, None)
+        return _out(found)
 
     def requests(
         self, who: Identity, course: str, assignment: str | None = None
@@ -120,6 +133,12 @@ class RegradeService:
         if membership.role is CourseRole.STUDENT and found.person != who.name:
             raise no_regrade(regrade_id)
         return found, membership
+
+
+def _check_part_of(found: RegradeRequest, course: str | None, assignment: str | None) -> None:
+    """Raises NotFound where the request is of another course or assignment; None: of any."""
+    if course not in {None, found.course} or assignment not in {None, found.assignment}:
+        raise no_regrade(found.id)
 
 
 def _with_reply(found: RegradeRequest, reply: RegradeMessage, *, close: bool) -> RegradeRequest:

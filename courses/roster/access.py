@@ -106,6 +106,15 @@ class CourseAccess:
             raise no_submission(submission_id)
         return found
 
+    def submission_of(
+        self, who: Identity, course: str, assignment: str, submission_id: int
+    ) -> Submission:
+        """A submission to this assignment, for addresses that name both. Raises NotFound."""
+        found = self.submission(who, submission_id)
+        if (found.course, found.assignment) != (course, assignment):
+            raise no_submission(submission_id)
+        return found
+
     def image_of(self, course: Course) -> str:
         """Digest of the image in which the course's sessions start and its work is graded.
 

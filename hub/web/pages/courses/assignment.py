@@ -108,9 +108,14 @@ def text_content(
 
 @router.get("/submission/{submission}")
 def submission(
-    web: Carrel, visitor: Follower, assignment: AssignmentName, submission: SubmissionId
+    web: Carrel,
+    visitor: Follower,
+    course: CourseName,
+    assignment: AssignmentName,
+    submission: SubmissionId,
 ) -> Response:
-    """Download a submission of one's own as a .zip. The course in the URL is not used."""
+    """Download a submission of one's own as a .zip."""
+    web.courses.access.submission_of(visitor.identity, course, assignment, submission)
     found = web.courses.submissions.files(visitor.identity, submission)
     return zipped(f"{assignment}-submission-{found.number}", found.assignment, found.files)
 
@@ -159,6 +164,7 @@ def feedback(
     name: PageName,
 ) -> Response:
     """Show a page of feedback in a frame."""
+    web.courses.access.submission_of(visitor.identity, course, assignment, submission)
     _feedback_page(web, visitor, submission, name)
     page = web.render(
         "courses/assignment_feedback.html",
@@ -175,12 +181,16 @@ def feedback(
 
 @router.get("/feedback/{submission}/{name}/content")
 def feedback_content(
-    web: Carrel, visitor: Follower, submission: SubmissionId, name: PageName
+    *,
+    web: Carrel,
+    visitor: Follower,
+    course: CourseName,
+    assignment: AssignmentName,
+    submission: SubmissionId,
+    name: PageName,
 ) -> Response:
-    """Return a page of feedback on the visitor's own submission, without scripts.
-
-    The course and assignment in the URL are not used.
-    """
+    """Return a page of feedback on the visitor's own submission, without scripts."""
+    web.courses.access.submission_of(visitor.identity, course, assignment, submission)
     page = _feedback_page(web, visitor, submission, name)
     return Response(page, media_type="text/html; charset=utf-8", headers=SANDBOXED)
 

@@ -102,7 +102,9 @@ def _do(
                 raise InvalidInput(
                     "This submission does not exist.", accepted="Use the buttons on the page."
                 )
-            web.courses.submissions.choose(visitor.identity, int(number), counts=do == "count")
+            who = visitor.identity
+            found = web.courses.access.submission_of(who, course, assignment, int(number))
+            web.courses.submissions.choose(who, found.id, counts=do == "count")
         case _:
             raise InvalidInput(
                 "The form contains no action.", accepted="Use the buttons on the page."

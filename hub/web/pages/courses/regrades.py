@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 
 from .....courses.manual_grading.service import numbers_of
 from .....courses.roster.access import GRADERS
-from ....errors import CarrelError, NotFound
+from ....errors import CarrelError
 from ....schemas.grading import RegradeIn, RegradeOut, RegradeReplyIn
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
@@ -56,7 +56,9 @@ def own_reply(
 ) -> Response:
     """Add a message of the student, or close the request."""
     try:
-        web.courses.regrades.reply(visitor.identity, regrade, _reply_body(fields))
+        web.courses.regrades.reply(
+            *(visitor.identity, regrade, _reply_body(fields)), course=course, assignment=assignment
+        )
     except CarrelError as error:
         return _own(web, visitor, course, assignment, error=error, filled=fields, tried=regrade)
     page = course_url(course, "assignment", assignment, "regrades")
@@ -126,7 +128,7 @@ def reply(
     """Add a message of a grader, close the request, or both."""
     web.courses.access.membership(visitor.identity, course, GRADERS)
     try:
-        web.courses.regrades.reply(visitor.identity, regrade, _reply_body(fields))
+        web.courses.regrades.reply(visitor.identity, regrade, _reply_body(fields), course=course)
     except CarrelError as error:
         return _thread(web, visitor, course, regrade, error=error, filled=fields)
     return RedirectResponse(course_url(course, "regrades", str(regrade)), SEE_OTHER)
@@ -143,9 +145,7 @@ def _thread(
 ) -> Response:
     who = visitor.identity
     web.courses.access.membership(who, course, GRADERS)
-    found = web.courses.regrades.show(who, regrade)
-    if found.course != course:
-        raise NotFound(f"{course} has no regrade request {regrade}.")
+    found = web.courses.regrades.show(who, course, regrade)
     page = web.render(
         "courses/regrade.html",
         course=web.courses.administration.show(who, course),

@@ -102,12 +102,18 @@ def file(
     web: Carrel,
     visitor: Follower,
     course: CourseName,
+    assignment: AssignmentName,
+    person: Person,
     submission: SubmissionId,
     name: FileName,
 ) -> Response:
     """Download a file of a submission; it is never shown inline."""
-    web.courses.access.membership(visitor.identity, course, GRADERS)
-    for each in web.courses.submissions.files(visitor.identity, submission).files:
+    who = visitor.identity
+    web.courses.access.membership(who, course, GRADERS)
+    sent = web.courses.access.submission_of(who, course, assignment, submission)
+    if sent.person != person:
+        raise NotFound(f"{person} has no submission {submission}.")
+    for each in web.courses.submissions.files(who, submission).files:
         if each.name == name:
             saved = {"Content-Disposition": attachment(name.rpartition("/")[2])}
             return Response(

@@ -148,7 +148,8 @@ def test_other_users_cannot_read_it(graded: Site) -> None:
     graded.world.sign_in.people["gus-oauth"] = TokenHolder(identity=GUS, scopes=scopes)
     gus = Member(course="cs101", person="gus", role=CourseRole.GRADER)
     services(graded).access.store.put_members("cs101", [gus])
-    file = f"{GRADING}/student/person005/file/4/ps1.ipynb"
+    (sent,) = services(graded).access.store.submissions("cs101", "ps1", "person005")
+    file = f"{GRADING}/student/person005/file/{sent.id}/ps1.ipynb"
     pages = [GRADING, f"{GRADING}/live", f"{GRADING}/csv", f"{GRADING}/student/person005", file]
     pages += [f"{GRADING}/student/person005/preview"]
     for page in pages:
