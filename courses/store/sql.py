@@ -12,6 +12,7 @@ from ...hub.store.sql.marks_and_audit import record_change
 from ...hub.store.sql.pool import group
 from ...hub.store.sql.tables import courses as tables_courses
 from ...hub.store.sql.transactions import Transactions
+from ...hub.store.sql.upserts import insert_new, put_row
 from ..model.records import (
     Assignment,
     Course,
@@ -52,7 +53,7 @@ class SqlCourseStore:
     def put_course(self, course: Course, *, change: AuditEntry | None = None) -> None:
         def work(connection: Connection) -> None:
             group(connection, course.name)
-            _put(connection, tables_courses.courses, asdict(course), "name")
+            put_row(connection, tables_courses.courses, asdict(course), "name")
             record_change(connection, change)
 
         self._write(work)
@@ -78,7 +79,7 @@ class SqlCourseStore:
             _course(connection, course)
             for member in members:
                 values = asdict(member) | {"role": str(member.role)}
-                _put(connection, tables_courses.course_members, values, "course", "person")
+                put_row(connection, tables_courses.course_members, values, "course", "person")
             record_change(connection, change)
 
         self._write(work)
@@ -138,7 +139,7 @@ class SqlCourseStore:
         def work(connection: Connection) -> None:
             _assignment(connection, fetched.course, fetched.assignment)
             key = ("course", "assignment", "person")
-            _put(connection, tables_courses.fetches, asdict(fetched), *key)
+            put_row(connection, tables_courses.fetches, asdict(fetched), *key)
 
         self._write(work)
 
@@ -196,7 +197,7 @@ class SqlCourseStore:
 
         def work(connection: Connection) -> None:
             if counts:
-                _put(connection, table, whose | {"number": submission.number}, *whose)
+                put_row(connection, table, whose | {"number": submission.number}, *whose)
             else:
                 connection.execute(delete(table).where(*_same(table, whose)))
             record_change(connection, change)
@@ -229,15 +230,11 @@ class SqlCourseStore:
 
     def add_verdict(self, verdict: SubmissionVerdict) -> bool:
         table = tables_courses.verdicts
-        key = {"request": verdict.request, "submission": verdict.submission}
 
         def work(connection: Connection) -> bool:
             if verdict.submission not in _run(connection, verdict.request).submissions:
                 raise no_submission(verdict.submission)
-            if connection.execute(select(table.c.at).where(*_same(table, key))).first():
-                return False
-            connection.execute(insert(table).values(asdict(verdict)))
-            return True
+            return insert_new(connection, table, asdict(verdict))
 
         return self._write(work)
 
@@ -256,7 +253,7 @@ class SqlCourseStore:
     def put_feedback(self, feedback: Feedback, *, change: AuditEntry | None = None) -> None:
         def work(connection: Connection) -> None:
             _submission(connection, feedback.submission)
-            _put(connection, tables_courses.feedback, rows.feedback_data(feedback), "submission")
+            put_row(connection, tables_courses.feedback, rows.feedback_data(feedback), "submission")
             record_change(connection, change)
 
         self._write(work)
@@ -374,7 +371,7 @@ def _put_assignment(connection: Connection, assignment: Assignment) -> Assignmen
 
 def _write_assignment(connection: Connection, assignment: Assignment) -> None:
     values = rows.assignment_data(assignment)
-    _put(connection, tables_courses.assignments, values, "course", "name")
+    put_row(connection, tables_courses.assignments, values, "course", "name")
 
 
 def _released_version(
@@ -442,14 +439,6 @@ def _within(
 
 def _of(table: Table, course: str, assignment: str) -> ColumnElement[bool]:
     return and_(table.c.course == course, table.c.assignment == assignment)
-
-
-def _put(connection: Connection, table: Table, values: dict[str, object], *key: str) -> None:
-    """Change the row of this key, or add it: what refers to the row stays as it is."""
-    same = _same(table, {name: values[name] for name in key})
-    others = {name: value for name, value in values.items() if name not in key}
-    if not connection.execute(update(table).where(*same).values(others)).rowcount:
-        connection.execute(insert(table).values(values))
 
 
 def _same(table: Table, key: dict[str, str] | dict[str, object]) -> list[ColumnElement[bool]]:

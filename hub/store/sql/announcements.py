@@ -12,6 +12,7 @@ from ...records.audit import AuditEntry
 from .marks_and_audit import record_change
 from .tables.core import announcements, closed_announcements
 from .transactions import Transactions
+from .upserts import insert_new
 
 
 class SqlAnnouncements:
@@ -69,6 +70,10 @@ def add(
 
 
 def remove(connection: Connection, name: str, change: AuditEntry | None) -> bool:
+    # Until the end of the transaction, no one can close it.
+    connection.execute(
+        select(announcements.c.id).where(announcements.c.id == name).with_for_update()
+    )
     connection.execute(
         delete(closed_announcements).where(closed_announcements.c.announcement == name)
     )
@@ -79,14 +84,11 @@ def remove(connection: Connection, name: str, change: AuditEntry | None) -> bool
 
 
 def close(connection: Connection, name: str, person: str) -> None:
+    if insert_new(connection, closed_announcements, {"announcement": name, "person": person}):
+        return
+    # It is closed already, or there is none.
     if connection.scalar(select(announcements.c.id).where(announcements.c.id == name)) is None:
         raise NotFound(f"There is no announcement {name[:40]!r}.")
-    mine = (
-        closed_announcements.c.announcement == name,
-        closed_announcements.c.person == person,
-    )
-    if connection.execute(select(closed_announcements).where(*mine)).first() is None:
-        connection.execute(insert(closed_announcements).values(announcement=name, person=person))
 
 
 def _announcement(row: Row[tuple[object, ...]]) -> AnnouncementRecord:

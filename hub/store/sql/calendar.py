@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, time
 
-from sqlalchemy import Connection, case, delete, func, insert, select, update
+from sqlalchemy import Connection, case, delete, func, insert, select
 
 from ...records.audit import AuditEntry
 from ...records.calendar import Reservation, Term
@@ -18,6 +18,7 @@ from .marks_and_audit import record_change
 from .pool import group
 from .tables.core import leases, ledger, requests, reservations, terms
 from .transactions import Transactions
+from .upserts import put_row
 from .usage.decayed_usage import REBUILD_EVERY
 
 _TERMS = select(terms).order_by(terms.c.first)
@@ -34,10 +35,8 @@ def read_terms(connection: Connection) -> tuple[Term, ...]:
 
 def put_term(connection: Connection, term: Term, change: AuditEntry | None) -> None:
     checks.check_term(term, read_terms(connection))
-    columns = {"first": term.first.isoformat(), "last": term.last.isoformat()}
-    changed = connection.execute(update(terms).where(terms.c.name == term.name).values(columns))
-    if not changed.rowcount:
-        connection.execute(insert(terms).values(name=term.name, **columns))
+    days = {"first": term.first.isoformat(), "last": term.last.isoformat()}
+    put_row(connection, terms, {"name": term.name, **days}, "name")
     record_change(connection, change)
 
 

@@ -10,14 +10,12 @@ from ...scheduling.model.snapshot import Device, Group, Health
 from ..rules import checks, conversions
 from .tables.core import devices, group_teachers, groups, lease_devices, nodes
 from .tables.pool_rows import device_columns, group_columns, read_groups, read_unmarked_devices
+from .upserts import put_row
 
 
 def put_group(connection: Connection, group: Group) -> None:
     checks.check_group(group, read_groups(connection))
-    columns = group_columns(group)
-    changed = connection.execute(update(groups).where(groups.c.name == group.name).values(columns))
-    if not changed.rowcount:
-        connection.execute(insert(groups).values(columns))
+    put_row(connection, groups, group_columns(group), "name")
 
 
 def group(connection: Connection, name: str) -> Group:
