@@ -115,9 +115,12 @@ def serve(state: StateFolder, settings: Settings) -> None:
         gradebooks=partial(gradebook_plugins.load_gradebook, state, settings),
     )
 
+    backups = BackgroundBackups(state, settings, store, clock)
+
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         cycling = asyncio.create_task(loop.run())
+        threading.Thread(target=backups.remove_interrupted, daemon=True).start()
         if settings.demo:
             threading.Thread(target=prepare_demo, args=(courses, stopping), daemon=True).start()
         try:
@@ -141,7 +144,7 @@ def serve(state: StateFolder, settings: Settings) -> None:
         loop_metrics=metrics,
         checks={"store": store.check, "hub": hub.check},
         doctor=DoctorRun(partial(doctor.findings, state, settings), clock),
-        backups=BackgroundBackups(state, settings, store, clock),
+        backups=backups,
         courses=courses,
     )
     server = Server.of(app, port=settings.service_port, host=settings.internal_ip)

@@ -17,9 +17,13 @@ from ..interfaces.backups import BackupProgress
 from ..interfaces.clock import Clock
 from ..interfaces.store import Store
 from .copier import Advance
-from .create import BackupOptions, back_up, check, record
+from .create import PARTIAL, BackupOptions, back_up, check, record
+from .staging import remove_interrupted
 
 log = logging.getLogger(__name__)
+
+_NAMES = "carrel-????-??-??-??????"
+"""Pattern of the names of these backups."""
 
 
 @dataclass(slots=True, eq=False)
@@ -49,6 +53,18 @@ class BackgroundBackups:
             self._progress = BackupProgress(target=str(target), running=True)
         threading.Thread(target=self._run, args=(options, who), name="backup", daemon=True).start()
         return True
+
+    def remove_interrupted(self) -> None:
+        """Delete what backups left that ended with the service, and tell of the newest one."""
+        removed = remove_interrupted(Path(self.folder), f"{_NAMES}.{PARTIAL}")
+        for draft in removed:
+            log.warning("removed %s: the service ended during this backup", draft)
+        with self._lock:
+            if removed and not self._progress.target:
+                self._progress = BackupProgress(
+                    target=str(removed[-1].with_suffix("")),
+                    error="The service ended during the backup. Start it again.",
+                )
 
     def progress(self) -> BackupProgress:
         with self._lock:

@@ -40,6 +40,8 @@ from .copier import SQLITE_COMPANIONS, Copier, CopyProgress, is_database, size_o
 from .manifest import STATE, Manifest
 from .staging import drafted
 
+PARTIAL = "partial"
+"""Suffix of a backup that is being written."""
 _DRAFT = ".new"
 """Suffix of temporary files that are renamed once they are complete."""
 
@@ -69,7 +71,7 @@ def back_up(options: BackupOptions, progress: CopyProgress, clock: Clock) -> Man
     target = options.target.absolute()
     with drafted(
         target,
-        "partial",
+        PARTIAL,
         under_way="a backup is being written",
         failed="The backup was not written",
     ) as draft:

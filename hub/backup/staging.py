@@ -1,10 +1,16 @@
-"""Staging folders: written beside their target and renamed once they are complete."""
+"""Staging folders: written beside their target and renamed once they are complete.
+
+The process that writes one holds a lock on it, so that others can tell it from what an ended
+process left. On file systems without locks, such folders are kept.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import BackupFailed, Conflict
@@ -37,8 +43,31 @@ def drafted(target: Path, suffix: str, *, under_way: str, failed: str) -> Iterat
     except OSError as error:
         raise BackupFailed(f"{draft} cannot be created: {error.strerror}.") from error
     try:
-        yield draft
+        with _opened(draft) as descriptor:
+            with suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield draft
     except OSError as error:
         raise BackupFailed(f"{failed}: {error}.") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def remove_interrupted(folder: Path, pattern: str) -> list[Path]:
+    """Delete the staging folders with such names that no process writes, and return them."""
+    removed = []
+    for draft in sorted(folder.glob(pattern)):
+        with suppress(OSError), _opened(draft) as descriptor:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(draft)
+            removed.append(draft)
+    return removed
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

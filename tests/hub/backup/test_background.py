@@ -10,6 +10,7 @@ import pytest
 
 from carrel.hub.backup.background import BackgroundBackups
 from carrel.hub.backup.manifest import Manifest
+from carrel.hub.backup.staging import drafted
 from carrel.hub.config.settings import Settings
 from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.errors import InvalidInput
@@ -61,3 +62,26 @@ def test_a_folder_inside_the_state_folder_is_refused(backups: BackgroundBackups)
     with pytest.raises(InvalidInput, match="would be lost together with it"):
         backups.start(homes=False, who="admin")
     assert not backups.progress().running
+
+
+def test_what_an_ended_service_left_of_a_backup_is_removed_at_the_next_start(
+    backups: BackgroundBackups,
+) -> None:
+    folder = Path(backups.folder)
+    names = ("carrel-2027-01-14-080000", "carrel-2027-01-15-090000", "carrel-mine")
+    interrupted, under_way, other = (folder / f"{name}.partial" for name in names)
+    for left in (interrupted, other):
+        (left / "state").mkdir(parents=True)
+    target = under_way.with_suffix("")
+    with drafted(target, "partial", under_way="another site is backed up", failed=""):
+        backups.remove_interrupted()
+        assert sorted(folder.iterdir()) == [under_way, other]
+    progress = backups.progress()
+    assert progress.target == str(folder / names[0])
+    assert progress.error == "The service ended during the backup. Start it again."
+
+
+def test_a_start_without_backups_creates_no_folder(backups: BackgroundBackups) -> None:
+    backups.remove_interrupted()
+    assert not Path(backups.folder).exists()
+    assert not backups.progress().error
