@@ -66,7 +66,7 @@ def preview(
     who = visitor.identity
     found = web.courses.grading.grades(who, course, assignment)
     grade = next((each for each in found.grades if each.person == person), None)
-    if grade is None or grade.graded_at is None:
+    if grade is None or not grade.graded:
         raise NotFound(f"The work of {person} in {assignment} has not been graded yet.")
     page = web.render(
         "courses/graded_preview.html",

@@ -69,6 +69,15 @@ def test_all_students_are_on_the_page_with_their_state(graded: Site) -> None:
     assert f'href="{PREFIX}course/cs101/teach"' in page
 
 
+def test_what_cannot_be_graded_is_not_graded_by_hand(course: Site) -> None:
+    fill(services(course), TEACHER, 4)
+    page = shown(course.page(TEACHER).get(GRADING))
+    assert "Not gradable 1" in page
+    assert "Grade by hand" not in page
+    assert course.page(TEACHER).get(f"{GRADING}/manual").status_code == 404
+    assert course.page(TEACHER).get(f"{GRADING}/student/person003/preview").status_code == 404
+
+
 @pytest.mark.parametrize(
     ("query", "found"),
     [
