@@ -51,9 +51,13 @@ def _free(explanation: Explanation) -> str:
     model = f"{request.model} " if request.model else ""
     requested = "part of a device" if request.share else devices(request.devices)
     verb = "is" if explanation.free == 1 else "are"
+    apart = ""
+    no_device = explanation.wait.reason is Reason.NO_FREE_DEVICE
+    if no_device and not request.gang and 1 < request.devices <= explanation.free:
+        apart = " They are on several nodes, or of several models."
     return (
         f"It requests {requested}; {explanation.free} of {explanation.schedulable} {model}"
-        f"{'device' if explanation.schedulable == 1 else 'devices'} {verb} free now."
+        f"{'device' if explanation.schedulable == 1 else 'devices'} {verb} free now.{apart}"
     )
 
 

@@ -165,9 +165,10 @@ def _target(pool: PoolOut, given: str) -> str:
         InvalidInput: several devices match.
     """
     exact = [d.id for d in pool.devices if given in (d.id, f"{d.node}#{d.index}")]
-    if exact or any(device.node == given for device in pool.devices):
+    if len(exact) == 1 or any(device.node == given for device in pool.devices):
         return exact[0] if exact else given
-    found = [device.id for device in pool.devices if given in device.id]
+    # Devices of two drivers on a node may have the same number.
+    found = exact or [device.id for device in pool.devices if given in device.id]
     if len(found) > 1:
         raise InvalidInput(
             f"Several devices match {given!r}.", accepted=f"One of: {', '.join(found)}."

@@ -183,7 +183,7 @@ class Dispatch:
             if state.pool.takes_work and request.nodes != frozenset():
                 return self._start(request, Placement(devices=()))
             return self._out_of_reach(request, Reason.DRAINING)
-        variants = (request,) if any_model else state.variants(request)
+        variants = state.variants(request)
         fitting = [each for each in variants if self._fits(each)]
         if not fitting:
             if not any(map(state.pool.could_fit, variants)):

@@ -59,9 +59,9 @@ def shape(request: PendingRequest) -> Shape:
 
 
 def largest_node(devices: Iterable[Device], model: str | None = None) -> int:
-    """Return the largest number of these devices (of this model) on one node."""
-    per_node = Counter(d.node for d in devices if model is None or d.model == model)
-    return max(per_node.values(), default=0)
+    """Return the largest number of these devices of one model (of this model) on one node."""
+    counts = Counter((each.node, each.model) for each in devices if model in (None, each.model))
+    return max(counts.values(), default=0)
 
 
 class DevicePool:
@@ -82,6 +82,7 @@ class DevicePool:
     ) -> None:
         self.takes_work = takes_work
         self._topology = DeviceTopology(device for device in devices if device.schedulable)
+        self._mixed = frozenset(self._topology.models if self._topology.mixed else ())
         self._all = FreeDevices(self._topology)
         self._free = self._all.copy()
         self._shared = SharedDevices(self._topology)
@@ -93,6 +94,11 @@ class DevicePool:
         clone = shallow_copy(self)
         clone._free, clone._shared = self._free.copy(), self._shared.copy()
         return clone
+
+    @property
+    def models_of_mixed_nodes(self) -> frozenset[str]:
+        """The models of the pool if a node has devices of several; otherwise none."""
+        return self._mixed
 
     def free_count(self, model: str | None = None, nodes: Set[str] | None = None) -> int:
         """Return the number of wholly free devices (of this model, on these nodes)."""

@@ -47,6 +47,8 @@ class DeviceTopology:
             devices are the same.
         masks: by family and node: the places of its devices.
         of_node: by node: the families that have devices there, with their places.
+        models: of all devices, ordered by name.
+        mixed: whether a node has devices of several models.
         switches: the nodes of each named switch, ordered by name.
     """
 
@@ -75,6 +77,7 @@ class DeviceTopology:
             tuple((family, mask[node]) for family, mask in enumerate(self.masks) if mask[node])
             for node in range(len(self.devices))
         ]
+        self.mixed = any(len({each.model for each in inside}) > 1 for inside in self.devices)
         self.switches = _switches(self.devices)
         self.spots = _Spots(self.where)
 

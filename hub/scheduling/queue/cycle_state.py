@@ -176,12 +176,18 @@ class CycleState:
         return devices
 
     def variants(self, request: PendingRequest) -> tuple[PendingRequest, ...]:
-        """Return a copy of the request for each model that its groups may use, ordered by name."""
+        """Return a copy of the request for each model that its groups may use, ordered by name.
+
+        If its groups may use all, it is returned as it is, unless it could get devices of several
+        models then: all devices of a request are of one model.
+        """
         allowed = self.tree.models(request.group)
-        if allowed is None or request.model in allowed:
-            return (request,)
         if request.model is not None:
-            return ()
+            return (request,) if allowed is None or request.model in allowed else ()
+        if allowed is None:
+            allowed = self.pool.models_of_mixed_nodes
+            if not allowed or request.devices <= 1 or request.gang:
+                return (request,)
         return tuple(replace(request, model=model) for model in sorted(allowed))
 
     def group_nodes(self, group: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,22 @@ def test_a_followed_suggestion_starts_the_job(context: Context) -> None:
     again = JobService(context).submit(STUDENT1, job(devices=found.suggestions[0].devices))
     plan = decide(context.store.snapshot(context.clock()), context.clock())
     assert [start.request_id for start in plan.starts] == [again.id]
+
+
+def test_free_devices_of_several_models_are_too_few_for_one_request(context: Context) -> None:
+    first, second = context.store.devices()
+    others = [replace(each, id=f"OTHER-{each.id}", model="MI300X") for each in (first, second)]
+    context.store.sync_devices(first.node, (first, second, *others))
+    for device in (first, others[0]):
+        taken = JobService(context).submit(STUDENT2, job(seconds=1800))
+        start = Start(request_id=taken.id, devices=(device.id,))
+        context.store.grant([start], now=context.clock(), lease_seconds=30)
+    made = JobService(context).submit(STUDENT1, job(devices=2))
+    planned(context)
+    assert WaitExplanations(context).why(STUDENT1, made.id).sentences[1:] == [
+        "It requests 2 devices; 2 of 4 devices are free now. "
+        "They are on several nodes, or of several models."
+    ]
 
 
 def test_another_group_of_the_owner_is_tried(context: Context, hub: FakeHub) -> None:

@@ -119,6 +119,17 @@ def test_an_ambiguous_device_is_refused(sent: list[str], carrel: Carrel) -> None
     assert sent == []
 
 
+def test_a_number_of_two_devices_of_different_makers_is_refused(
+    sent: list[str], service: FakeService, carrel: Carrel
+) -> None:
+    other = {**DEVICES[0], "id": "GPU-ab", "model": "MI300X", "driver": "amd"}
+    pool = {**POOL, "devices": [*DEVICES, other]}
+    service.extra["GET", f"{PREFIX}/pool"] = lambda handler: handler.say(200, pool)
+    refused = carrel("pool", "drain", "n1#0")
+    assert "Several devices match 'n1#0'. One of: GPU-0a, GPU-ab." in refused.output
+    assert sent == []
+
+
 def test_pool_and_pool_ls_list_the_devices(sent: list[str], carrel: Carrel) -> None:
     assert carrel("pool").output == carrel("pool", "ls").output
     assert json.loads(carrel("pool", "--json").output)["total"] == 2

@@ -385,6 +385,33 @@ def test_the_first_request_of_a_group_preempts_first() -> None:
     }
 
 
+MIXED = (
+    *(replace(each, model="MI300X") for each in node("a", 2)),
+    *(replace(each, id=f"b{each.index}") for each in node("a", 2)),
+)
+"""A node with two devices of each of two models."""
+
+
+def test_devices_of_a_request_without_a_model_are_of_one_model() -> None:
+    busy = allocation("other", "b0")
+    snapshot = Snapshot(
+        devices=MIXED, groups=GROUPS, allocations=(busy,), pending=(pending("two", 2, age=1),)
+    )
+    assert decide(snapshot, now=NOW).starts == (start("two", "a0", "a1"),)
+    second = (allocation("another", "a0"), busy)
+    waits = decide(replace(snapshot, allocations=second), now=NOW)
+    assert waits.starts == ()
+    (only,) = waits.waits
+    assert only.reason is Reason.NO_FREE_DEVICE
+    assert only.estimate is not None
+
+
+def test_a_request_for_more_devices_than_one_model_has_is_too_large_for_a_mixed_node() -> None:
+    three = Snapshot(devices=MIXED, groups=GROUPS, pending=(pending("three", 3),))
+    (only,) = decide(three, now=NOW).waits
+    assert only.reason is Reason.POOL_TOO_SMALL
+
+
 def test_a_group_with_fewer_models_holds_no_group_with_all() -> None:
     snapshot = Snapshot(
         devices=(*node("a", 2, model="A100"), *node("b", 1)),
