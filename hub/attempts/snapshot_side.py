@@ -6,7 +6,10 @@ classes of the notebook are saved as well.
 
 A fork of the kernel writes the snapshot, so that the next cell does not wait. It is two files: the
 pickle, and ``snapshot.json``, which names it and is replaced last, so that a snapshot is always
-complete.
+complete. ``snapshot.part`` exists from before the fork until all is written.
+
+While the fork writes, each page that a cell changes is copied. After a snapshot that took t
+seconds, the next one is due when cells have run for 20 t: at most 5 % of the time is lost.
 """
 
 from __future__ import annotations
@@ -16,15 +19,19 @@ import hashlib
 import importlib
 import io
 import json
+import mmap
 import os
 import pickle
+import struct
 import sys
+import time
 import types
 import warnings
 from typing import Any
 
 UNSAVED_SECONDS = 0.1
 """Cells that took less together are not saved: they run again."""
+PAUSE_FACTOR = 20.0
 LIMIT = 2 << 30
 """The most bytes of a snapshot."""
 _REASON = 200
@@ -59,41 +66,61 @@ class Snapshots:
         folder: where snapshots are written.
         start: the working folder at the start of a job; the present one is saved relative to it.
         limit: the most bytes of one.
+        pause_factor: how many times as long as the last snapshot cells run until the next one.
+        clock: returns seconds, the same in a fork.
     """
 
     def __init__(self, shell: Any, folder: str, start: str = "", limit: int = LIMIT) -> None:
         self._shell = shell
         self.folder = folder
         self.limit = limit
+        self.pause_factor = PAUSE_FACTOR
+        self.clock = time.monotonic
         self._start = start or os.getcwd()
+        self._mark = os.path.join(folder, "snapshot.part")
         self._child = 0
+        self._count = 0
+        self._began = 0.0
         self._unsaved = 0.0
+        self._took = 0.0
+        self._reported = mmap.mmap(-1, 8)
+        """The duration of a snapshot, from the fork that has written it."""
 
-    def take(self, index: int, number: int, seconds: float) -> None:
+    def take(self, index: int, number: int, seconds: float, now: bool = False) -> None:
         """Save the variables after a cell, unless little has happened or a snapshot is written.
 
         Args:
             index: of the cell in the executed notebook.
             number: of the cell, as users count; 0 for injected parameters.
             seconds: how long the cell took.
+            now: whether the kernel ends soon: save in any case, and return when all is written.
         """
         self._unsaved += seconds
-        if self._unsaved >= UNSAVED_SECONDS and not self.is_writing():
+        if now:
+            self._wait()
+            if self._unsaved:
+                self.begin(index, number)
+                self._wait()
+        elif not self.is_writing() and self._unsaved >= self._pause():
             self.begin(index, number)
 
     def begin(self, index: int, number: int) -> str:
         """Let a fork save the variables; return why not as a sentence, or nothing."""
         if _device_is_open():
             return "the kernel uses a device, whose memory cannot be saved"
-        self._unsaved = 0.0
-        part = os.path.join(self.folder, "snapshot.part")
+        self._unsaved, self._began = 0.0, self.clock()
+        self._report(0.0)
+        self._count += 1
+        path = os.path.join(self.folder, f"snapshot-{self._count}.pkl")
         random = _random_states()  # a fork seeds its generator anew
         try:
-            file = open(part, "wb")  # noqa: SIM115  # closed in both processes
+            open(self._mark, "w").close()
+            file = open(path, "wb")  # noqa: SIM115  # closed in both processes
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 self._child = os.fork()
         except OSError as error:
+            _remove(self._mark)
             return str(error)
         if self._child:
             file.close()
@@ -104,19 +131,14 @@ class Snapshots:
             os.setpgid(0, 0)
             sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
             os.nice(10)
-            self._write(file, part, index, number, random)
+            self._write(file, index, number, random)
             status = 0
         finally:
-            with contextlib.suppress(OSError):
-                os.unlink(part)
+            if status:
+                _remove(path)
+            self._report(self.clock() - self._began)
+            _remove(self._mark)
             os._exit(status)
-
-    def take_now(self, index: int, number: int) -> None:
-        """Save the variables before the kernel is ended; return when the snapshot is complete."""
-        self._wait()
-        if self._unsaved:
-            self.begin(index, number)
-            self._wait()
 
     def executed(self) -> str:
         """Return a digest of each executed cell by its execution count, as JSON."""
@@ -139,24 +161,33 @@ class Snapshots:
         self._shell.user_ns.update(saved["variables"])
         return ""
 
-    def _wait(self) -> None:
-        if self._child:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(self._child, 0)
-            self._child = 0
-
     def is_writing(self) -> bool:
         """Whether a fork still writes a snapshot."""
-        if self._child:
-            try:
-                if os.waitpid(self._child, os.WNOHANG) == (0, 0):
-                    return True
-            except ChildProcessError:
-                pass
-            self._child = 0
-        return False
+        # One that has removed the mark only has to exit.
+        return not self._has_ended(os.WNOHANG if os.path.exists(self._mark) else 0)
 
-    def _write(self, file: Any, part: str, index: int, number: int, random: dict[str, Any]) -> None:
+    def _wait(self) -> None:
+        self._has_ended(0)
+
+    def _has_ended(self, options: int) -> bool:
+        if self._child:
+            with contextlib.suppress(ChildProcessError):
+                if os.waitpid(self._child, options) == (0, 0):
+                    return False
+            self._child = 0
+            _remove(self._mark)  # it may have been killed
+            (reported,) = struct.unpack("d", self._reported[:])
+            self._took = reported or self.clock() - self._began
+        return True
+
+    def _pause(self) -> float:
+        """Return how many seconds cells run until they are saved."""
+        return max(UNSAVED_SECONDS, self.pause_factor * self._took)
+
+    def _report(self, seconds: float) -> None:
+        self._reported[:] = struct.pack("d", seconds)
+
+    def _write(self, file: Any, index: int, number: int, random: dict[str, Any]) -> None:
         space = self._shell.user_ns
         hidden = self._shell.user_ns_hidden
         variables = {
@@ -188,8 +219,7 @@ class Snapshots:
         file.flush()
         os.fsync(file.fileno())
         file.close()
-        name = f"snapshot-{index}.pkl"
-        os.rename(part, os.path.join(self.folder, name))
+        name = os.path.basename(file.name)
         header = {
             "file": name,
             "index": index,
@@ -220,6 +250,11 @@ class Snapshots:
             # Functions of the notebook refer to its variables, not to a copy of them.
             pickler.globals_ref[id(space)] = space
         pickler.dump(value)
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
 
 
 def digest(source: str) -> str:

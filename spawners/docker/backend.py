@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from ...hub.attempts.journal import read_journal
@@ -303,15 +304,22 @@ class DockerBackend:
 
     def remove_orphans(self, live: Callable[[], Collection[str]]) -> None:
         for node in self._nodes.values():
-            try:
-                for lease, seen in orphans.orphan_containers(node, live):
-                    if self._stop_container(node, lease, seen, orphans.PATIENCE):
-                        log.info("removed the container of %s, which has no lease", lease)
-                node.networks.remove_unused()
-                if node.engine is self.warm.engine:
-                    self.warm.maintain()
-            except (BackendFailed, Unavailable) as error:
-                log.warning("%s", error)
+            duties: list[Callable[[], None]] = [
+                partial(self._remove_orphans_of, node, live),
+                node.networks.remove_unused,
+            ]
+            if node.engine is self.warm.engine:
+                duties.append(self.warm.maintain)
+            for duty in duties:
+                try:
+                    duty()
+                except (BackendFailed, Unavailable) as error:
+                    log.warning("%s", error)
+
+    def _remove_orphans_of(self, node: Node, live: Callable[[], Collection[str]]) -> None:
+        for lease, seen in orphans.orphan_containers(node, live):
+            if self._stop_container(node, lease, seen, orphans.PATIENCE):
+                log.info("removed the container of %s, which has no lease", lease)
 
     # -- activity and notices -------------------------------------------------------------
 

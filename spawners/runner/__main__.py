@@ -168,7 +168,7 @@ def run(
     outcome = _judge(attempt, work, wake_up)
     _conclude(attempt, outcome, wake_up)
     end_descendants(attempt)
-    attempt.await_output()
+    attempt.finish(outcome)
     attempt.log.write(f"carrel: {outcome.message}\n")
     attempt.log.close()
     if wake_up.fenced:

@@ -24,7 +24,7 @@ from carrel.spawners.docker.engine.client import DockerClient
 from carrel.spawners.docker.host import free_range, used_networks
 from carrel.spawners.docker.nodes.node import firewall_rules
 
-from ..fake_service import eventually
+from ..e2e.support import eventually
 from ..spawners.fake_service import FakeService
 from ..spawners.notebooks import text_of
 
@@ -57,8 +57,13 @@ class Site:
         image = self.backend.digest_of("")
         for _ in range(number):
             self.backend.warm.expect(image)
-        self.backend.remove_orphans(lambda: frozenset(self.leases))
-        eventually(lambda: self.backend.warm.ready_count() >= number)
+
+        def are_ready() -> bool:
+            # Repeated, as the service does: a container is due only a moment after a job's start.
+            self.backend.remove_orphans(lambda: frozenset(self.leases))
+            return self.backend.warm.ready_count() >= number
+
+        eventually(are_ready, f"{number} warm containers wait")
         waiting = {LABEL: self.settings.installation, WARM: ""}
         return tuple(each.id for each in self.engine.containers(waiting))
 
@@ -121,7 +126,7 @@ class Site:
             for network in engine.networks(f"{LABEL}={installation}"):
                 engine.remove_network(network.id)
             # Perhaps the backend was just about to set the rules.
-            eventually(lambda engine=engine: self._unguarded(engine))
+            eventually(lambda engine=engine: self._unguarded(engine), "the rules are removed")
         late_mounts_of(self.settings).release()
 
     def _unguarded(self, engine: DockerClient) -> bool:

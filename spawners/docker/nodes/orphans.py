@@ -13,7 +13,7 @@ from typing import Final
 
 from ..containers import session_log
 from ..containers.template import KIND, OWNER
-from ..engine.client import DockerClient, ListedContainer
+from ..engine.client import START_SECONDS, DockerClient, ListedContainer
 from .node import Node, SurveyedContainer
 
 PATIENCE: Final = 4.0
@@ -28,7 +28,7 @@ def orphan_containers(
     Raises:
         Unavailable: the engine does not answer.
     """
-    listed = node.survey()
+    listed = node.survey(START_SECONDS)
     if not listed:
         return ()
     known = live()

@@ -45,7 +45,9 @@ AT_ONCE_SECONDS: Final = 10.0
 SETTLED_SECONDS: Final = 1.0
 """Delay of a container's creation after a job's start: it would compete with it for CPU time."""
 _RETRY_SECONDS: Final = 300.0
-"""Delay until the next attempt after a failure."""
+"""Delay until the next attempt after a failure, which is likely to repeat."""
+_BUSY_SECONDS: Final = 15.0
+"""Delay until the next attempt after the engine has not answered in time."""
 
 
 class Demand:
@@ -139,7 +141,7 @@ class WarmPool:
             self._fill(claimed, order)
         except (BackendFailed, OSError) as error:
             log.warning("%s could not take over %s: %s", order.lease_id, claimed.name, error)
-            self._pause()
+            self._pause(_RETRY_SECONDS)
             self._discard(claimed)
             return None
         finally:
@@ -241,7 +243,7 @@ class WarmPool:
             found = self.engine.inspect(container)
         except (BackendFailed, Unavailable, OSError) as error:
             log.warning("no warm container could be created: %s", error)
-            self._pause()
+            self._pause(_BUSY_SECONDS if isinstance(error, Unavailable) else _RETRY_SECONDS)
             with self._lock:
                 self._containers.pop(warm.name, None)  # it may have been removed meanwhile
             return  # _remove_orphans() removes what was created
@@ -286,10 +288,10 @@ class WarmPool:
                 return False
             return known is not None or name in before or name in self._busy
 
-    def _pause(self) -> None:
-        """Create no containers for a while, because the failure is likely to repeat."""
+    def _pause(self, seconds: float) -> None:
+        """Create no containers for this long."""
         with self._lock:
-            self._paused_until = self.clock() + _RETRY_SECONDS
+            self._paused_until = self.clock() + seconds
 
     def _discard(self, warm: WarmContainer) -> None:
         try:

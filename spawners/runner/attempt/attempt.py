@@ -76,6 +76,9 @@ class Attempt(ABC):
     def conclude(self, outcome: AttemptOutcome) -> None:
         """Save the outcome in the output, in addition to the event."""
 
+    def finish(self, outcome: AttemptOutcome) -> None:  # noqa: B027  # a command has nothing left
+        """Do what is left to do when all processes of the attempt have ended."""
+
     def interrupt(self) -> None:
         """Start to stop: start nothing more, and interrupt the running process."""
         self.stopping.set()
@@ -104,6 +107,10 @@ class Attempt(ABC):
                 self.stopping.set()
                 self._kill_all()
 
+    def has_notice(self) -> bool:
+        """Whether the attempt will be stopped soon."""
+        return (self.folder / NOTICE).exists()
+
     def is_halted(self) -> bool:
         """Whether a user halts this job: it ends as soon as its work is saved."""
         try:
@@ -114,9 +121,6 @@ class Attempt(ABC):
 
     def save(self) -> None:  # noqa: B027  # a command saves its work itself
         """Save the work so far because the attempt will be stopped, and continue."""
-
-    def await_output(self) -> None:  # noqa: B027  # a command awaits its output itself
-        """Wait until what the processes have printed is in the log; called after their end."""
 
     def report_saved(self) -> None:
         if self._saved.touched():

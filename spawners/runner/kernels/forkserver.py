@@ -288,9 +288,10 @@ class ForkServer:
             client = self._clients.pop(pid, None)
             if client is None:
                 continue
+            # Ended before the client learns of it: they may still write files.
+            _end_session(pid, everything=not self._clients)
             _answer(client, {"exit": os.waitstatus_to_exitcode(status)})
             client.close()
-            _end_session(pid, everything=not self._clients)
             self._take_used()
 
     # -- packages ---------------------------------------------------------------------------

@@ -92,6 +92,10 @@ class NotebookAttempt(NotebookState):
     def conclude(self, outcome: AttemptOutcome) -> None:
         if self.manager is not None:
             self.manager.conclude(outcome)
+
+    def finish(self, outcome: AttemptOutcome) -> None:
+        if self.client is not None:
+            self.client.await_raw_output()
         if outcome.code is CauseCode.SUCCEEDED:
             snapshots.delete(self.folder)
 

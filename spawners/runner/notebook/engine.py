@@ -324,23 +324,22 @@ class NotebookClient(PapermillNotebookClient, KernelStart):  # type: ignore[misc
 
     def _save_variables(self, cell: NotebookNode, index: int) -> None:
         """Let the kernel save its variables, without waiting for it."""
-        if not getattr(self.km, "ipykernel", False):
-            return
-        assert self.kc is not None
-        number = self.nb_man.numbers.get(index, 0)
         seconds = float(cell.metadata.papermill.get("duration") or 0.0)
-        call = f"get_ipython().kernel.carrel_snapshots.take({index}, {number}, {seconds})"
-        self.kc.execute(call, silent=True, store_history=False, allow_stdin=False)
+        self._take_snapshot(index, seconds, now=self.nb_man.attempt.has_notice())
 
     def _save_variables_now(self, index: int) -> None:
         """Let the kernel save its variables, and wait until it has."""
+        if request := self._take_snapshot(index, 0.0, now=True):
+            run_sync(self._async_poll_shell)(request)
+
+    def _take_snapshot(self, index: int, seconds: float, *, now: bool) -> str:
+        """Request a snapshot; return the id of the request, or nothing for other kernels."""
         if not getattr(self.km, "ipykernel", False):
-            return
+            return ""
         assert self.kc is not None
         number = self.nb_man.numbers.get(index, 0)
-        call = f"get_ipython().kernel.carrel_snapshots.take_now({index}, {number})"
-        request = self.kc.execute(call, silent=True, store_history=False, allow_stdin=False)
-        run_sync(self._async_poll_shell)(request)
+        call = f"get_ipython().kernel.carrel_snapshots.take({index}, {number}, {seconds}, {now})"
+        return str(self.kc.execute(call, silent=True, store_history=False, allow_stdin=False))
 
     def _bound_kernel(self) -> None:
         """Install message limits in a Python kernel."""

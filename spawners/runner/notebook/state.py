@@ -44,10 +44,6 @@ class NotebookState(Attempt):
             with suppress(RuntimeError):  # the loop has just ended: the last save is in progress
                 self.loop.call_soon_threadsafe(self.manager.save)
 
-    def await_output(self) -> None:
-        if self.client is not None:
-            self.client.await_raw_output()
-
     def interrupt(self) -> None:
         if self.client is not None:
             self.client.shutdown_kernel = "immediate"  # do not wait for the kernel

@@ -19,8 +19,15 @@ from ..attempts import wait_for_end
 from ..conftest import Desk
 from ..notebooks import notebook, printed, read, statuses
 
-PAUSE = "import time\ntime.sleep(0.12)\n"
-"""Cells that take less than a tenth of a second are not saved."""
+PAUSE = """\
+import time
+saves = lambda: get_ipython().kernel.carrel_snapshots
+saves().pause_factor = 0
+while saves().is_writing():
+    time.sleep(0.01)
+time.sleep(0.12)
+"""
+"""Lets each cell be saved: it takes a tenth of a second, and waits for the snapshot before it."""
 STEPS = 10
 FIRST = PAUSE + (
     "import random, numpy\nrandom.seed(1); numpy.random.seed(2)\ntotal, trace = 0.0, []\n"
@@ -85,7 +92,6 @@ def test_a_job_that_was_killed_after_a_cell_goes_on_to_the_same_result(
     order = desk.order(changed)
     handle = desk.backend.start(order)
     eventually(lambda: (order.home / "here").exists() and (order.home / "here").read_text())
-    eventually((order.folder / "snapshot.json").exists)
     eventually(lambda: not (order.folder / snapshots.WRITING).exists())
     kernel = int((order.home / "here").read_text())
     os.kill(handle.pid if victim == "runner" else kernel, signal.SIGKILL)

@@ -6,6 +6,7 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -100,3 +101,24 @@ def test_no_id_makes_work_trusted(backend: DockerBackend, desk: Desk) -> None:
     with pytest.raises(Unavailable):
         backend.start(order)
     assert backend.status({order.lease_id: None})[order.lease_id].life is ProcessState.UNKNOWN
+
+
+def test_warm_containers_are_created_although_orphans_cannot_be_listed(
+    backend: DockerBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*_: object, **__: object) -> None:
+        raise Unavailable("The Docker engine on node is slow: it has not answered yet.")
+
+    engine, places = Mock(), Mock()
+    engine.containers.return_value = []
+    engine.create.return_value = "container-1"
+    places.names.return_value, places.make.return_value = frozenset(), ()
+    places.listens.return_value = True
+    backend.warm.engine = backend.node("node").engine = engine
+    backend.warm.late_mounts, backend.warm.limit = places, 1
+    backend.warm.free_memory = lambda: 1 << 40
+    monkeypatch.setattr(Node, "survey", slow)
+    monkeypatch.setattr(Networks, "remove_unused", slow)
+    backend.warm.expect("sha256:1")
+    backend.remove_orphans(frozenset)
+    assert backend.warm.ready_count() == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -10,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from carrel.hub.config.site import DockerTable
-from carrel.hub.errors import BackendFailed
+from carrel.hub.errors import BackendFailed, Unavailable
 from carrel.spawners.docker.containers.late_mounts import mounted
 from carrel.spawners.docker.containers.template import (
     KIND,
@@ -96,32 +98,60 @@ def test_the_number_of_warm_containers_is_bounded(number: object) -> None:
     assert DockerTable.model_validate({"warm": 0}).warm == 0
 
 
-def test_memory_can_be_released_while_a_warm_container_fails_to_start(tmp_path: Path) -> None:
-    """Starts and maintenance run in different threads."""
-    free = [1 << 40]
-    engine = Mock()
+@dataclass
+class Clock:
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def pool(folder: Path, engine: Mock, clock: Clock, free: Callable[[], int]) -> WarmPool:
     engine.containers.return_value = []
     places = Mock()
     places.names.return_value = frozenset()
     options, settings = SimpleNamespace(memory=1 << 30), SimpleNamespace(installation="abc123")
-    jobs = Mock(options=options, settings=settings)
-    pool = WarmPool(
+    return WarmPool(
         engine=engine,
-        packages=LearnedPackages(folder=tmp_path),
+        packages=LearnedPackages(folder=folder),
         late_mounts=places,
-        jobs=jobs,
+        jobs=Mock(options=options, settings=settings),
         limit=1,
-        clock=iter(range(0, 10_000, 2)).__next__,
-        free_memory=lambda: free[0],
+        clock=clock,
+        free_memory=free,
     )
+
+
+def test_memory_can_be_released_while_a_warm_container_fails_to_start(tmp_path: Path) -> None:
+    """Starts and maintenance run in different threads."""
+    free, engine = [1 << 40], Mock()
+    warm = pool(tmp_path, engine, Clock(), lambda: free[0])
 
     def no_room(*_: object) -> str:
         free[0] = 0
-        pool.release_memory()
+        warm.release_memory()
         raise BackendFailed("there is no space")
 
     engine.create.side_effect = no_room
-    pool.expect("sha256:1")
-    pool.maintain()
-    assert pool.ready_count() == 0
+    warm.expect("sha256:1")
+    warm.maintain()
+    assert warm.ready_count() == 0
     engine.remove.assert_not_called()
+
+
+@pytest.mark.parametrize(
+    ("error", "seconds"), [(Unavailable("slow"), 15), (BackendFailed("there is no space"), 300)]
+)
+def test_a_creation_is_repeated_sooner_if_the_engine_was_only_slow(
+    tmp_path: Path, error: Exception, seconds: int
+) -> None:
+    clock, engine = Clock(), Mock()
+    warm = pool(tmp_path, engine, clock, lambda: 1 << 40)
+    warm.late_mounts.listens.return_value = True  # type: ignore[attr-defined]
+    engine.create.side_effect = [error, "container-1"]
+    warm.expect("sha256:1")
+    ready = []
+    for clock.now in (0, seconds - 1, seconds + 1):
+        warm.maintain()
+        ready.append(warm.ready_count())
+    assert ready == [0, 0, 1]
