@@ -1,13 +1,15 @@
-"""What it costs a kernel to have its variables saved after each cell, in its own processor time.
+"""What it costs a kernel to have its variables saved after cells, in its own processor time.
 
 A fork writes the variables while the next cell runs. The kernel itself forks, and copies the pages
 that a cell changes afterwards. Both are processor time of the kernel, so that other programs on the
 machine do not distort the figures, as they do the elapsed time (``tests.benchmarks.submit``). A
-cell of half a second is what a long notebook is made of there.
+cell of half a second is what a long notebook is made of there. Not each of them is saved: the
+figure is the mean over all cells.
 """
 
 from __future__ import annotations
 
+import statistics
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -19,11 +21,12 @@ from carrel.hub.attempts import snapshot_side
 from carrel.hub.attempts.kernel_code import installation
 
 from . import report
-from .report import AtMost, Row, middle
+from .report import AtMost, Row
 
-ROUNDS = 15
+ROUNDS = 100
 CELL_MILLISECONDS = 500.0
-SIZES = {"small variables": 0, "200 MiB, half of it changed by each cell": 200}
+SIZES = {"small variables": (0, 1.0), "200 MiB, half of it changed by each cell": (200, 5.0)}
+"""The size in MiB of the variables, and the most that it may cost in percent."""
 CHANGED_MIB = 100
 BEFORE = """\
 import time
@@ -39,7 +42,7 @@ saves = get_ipython().kernel.carrel_snapshots
 change()"""
 ROUND = """\
 alone = spent(change)
-forked = spent(lambda: saves.take(0, 1, 1.0))
+forked = spent(lambda: saves.take(0, 1, 0.5))
 copied = spent(change)
 saves._wait()
 print(1000 * (forked + copied - alone))"""
@@ -58,7 +61,7 @@ def printed(client: Any, source: str) -> str:
 
 
 def measure(held_mib: int, rounds: int, found: list[float]) -> None:
-    """Milliseconds of the kernel's processor time per snapshot; the first one only warms."""
+    """Milliseconds of the kernel's processor time per cell; the first one only warms."""
     manager, client = start_new_kernel(kernel_name="python3")
     try:
         with tempfile.TemporaryDirectory(prefix="carrel-snapshots-") as folder:
@@ -72,21 +75,21 @@ def measure(held_mib: int, rounds: int, found: list[float]) -> None:
 
 def main(words: Sequence[str]) -> int:
     parser = report.parser("What snapshots of variables cost a kernel.")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="snapshots of a size (15)")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="cells of a size (100)")
     options = parser.parse_args(words)
     line = report.command_line("tests.benchmarks.snapshots", *words)
     rows = []
-    for name, held_mib in SIZES.items():
+    for name, (held_mib, limit) in SIZES.items():
         found: list[float] = []
         with report.measuring(name, found):
             measure(held_mib, options.rounds, found)
         report.note(f"{name}: " + ", ".join(f"{value:.1f}" for value in found) + " ms")
-        median = middle(found)
+        mean = statistics.fmean(found) if found else None
         rows.append(
             Row(
-                name=f"a snapshot after each cell of 0.5 s, {name}",
-                ours=None if median is None else 100 * median / CELL_MILLISECONDS,
-                goal=AtMost(limit=1.0),
+                name=f"cells of 0.5 s, {name}",
+                ours=None if mean is None else 100 * mean / CELL_MILLISECONDS,
+                goal=AtMost(limit=limit),
                 unit="%",
                 command=line,
             )
