@@ -304,7 +304,7 @@ class FakeService:
             self.request(who, request_id)
         return [e for e in self.happened.get(request_id, []) if e.id > after][:limit]
 
-    def log(self, who: Identity, request_id: str, offset: int) -> bytes:
+    def log(self, who: Identity, request_id: str, offset: int, *, member: int = 0) -> bytes:
         self.request(who, request_id)
         return self.logs.get(request_id, b"")[offset:]
 
