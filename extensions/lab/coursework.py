@@ -136,7 +136,8 @@ def fetch(place: SessionPlace, body: FetchIn) -> FetchedOut:
         _, notes = fetch_into(
             folder, lambda version: client.fetch_assignment(course, assignment, version=version)
         )
-    first = next(iter(sorted(folder.glob(f"*{NOTEBOOK}"))), None)
+    # A numbered copy, as of a job's output, comes after its original.
+    first = min(folder.glob(f"*{NOTEBOOK}"), key=lambda each: each.stem, default=None)
     notebook = place.named(first) if first is not None else ""
     return FetchedOut(folder=place.named(folder), notebook=notebook, notes=list(notes))
 

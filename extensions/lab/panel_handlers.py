@@ -21,7 +21,7 @@ from ...hub.errors import CarrelError
 from ...hub.messages.validation import invalid_body
 from ...hub.schemas import In
 from ..environment import PANEL_PATH
-from . import coursework, desk_summary, job_output, job_submission
+from . import announcements, coursework, desk_summary, job_output, job_submission
 from .notebook_state import ConnectedKernel, NotebookStateOut, save_state
 from .service_handler import ServiceHandler
 from .session_place import NothingIn, PathIn, SessionPlace
@@ -104,6 +104,7 @@ READS = {
     "assignment-of": PanelOperation(coursework.assignment_of, PathIn),
     "last-check": PanelOperation(coursework.last_check, coursework.AssignmentIn),
     "job-form": PanelOperation(job_submission.form, PathIn),
+    "announcements": PanelOperation(announcements.current, NothingIn),
 }
 ACTIONS = {
     "extend": PanelOperation(desk_summary.extend, desk_summary.ExtensionOfSessionIn),
@@ -113,6 +114,7 @@ ACTIONS = {
     "fetch": PanelOperation(coursework.fetch, coursework.FetchIn),
     "check": PanelOperation(coursework.check, PathIn),
     "hand-in": PanelOperation(coursework.hand_in, coursework.HandInIn),
+    "close-announcement": PanelOperation(announcements.close, announcements.AnnouncementIdIn),
     "copy-output": PanelOperation(job_output.copy_into_home, job_output.CopyIn),
 }
 

@@ -10,6 +10,7 @@ from ..scheduling.model.states import TERMINAL, State
 from ..schemas import GroupOut, GroupsOut, MeOut, PoolOut, QueueOut
 from ..schemas.explanation import WhyOut
 from .api.admin import AdminCalls
+from .api.announcements import AnnouncementCalls
 from .api.courses import CourseCalls
 from .api.images import ImageCalls
 from .api.ngshare import NgshareCalls
@@ -30,6 +31,7 @@ class AsyncClient(
     CourseCalls,
     NgshareCalls,
     ImageCalls,
+    AnnouncementCalls,
     AdminCalls,
 ):
     """A client of one site for one user. Every call raises the classes of ``hub.errors``.

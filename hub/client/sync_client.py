@@ -201,6 +201,9 @@ class Client:
     pin = _blocking(AsyncClient.pin)
     unpin = _blocking(AsyncClient.unpin)
 
+    announcements = _blocking(AsyncClient.announcements)
+    close_announcement = _blocking(AsyncClient.close_announcement)
+
     drain = _blocking(AsyncClient.drain)
     undrain = _blocking(AsyncClient.undrain)
     quarantine = _blocking(AsyncClient.quarantine)

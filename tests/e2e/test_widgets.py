@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from ..promises import in_time
 from .browser import SESSION_MS, Person, take_picture
@@ -70,7 +70,9 @@ def test_a_job_is_watched_through_reload_and_restart_and_cancelled_by_keyboard(
     )
     job = submit(site, home / "gated.ipynb", devices=1, seconds=600)
     write_notebook(home / "watch.ipynb", f"{STARTED_HERE}JobView({job!r})")
+    text = announced(site, f"The pool is drained on Friday ({kind}).")
     notebook = Notebook.open(person, kind, "watch.ipynb")
+    expect(LabDesk(person).notification(text)).to_be_visible()
     notebook.run()
     view = notebook.view
     shows(view, "cell 2 runs")
@@ -84,6 +86,7 @@ def test_a_job_is_watched_through_reload_and_restart_and_cancelled_by_keyboard(
     save(notebook.page)
     notebook.page.reload()
     notebook.ready()
+    is_closed_for_good(site, LabDesk(person).notification(text))
     gate.touch()
     shows(notebook.view, "cell 3 runs")
 
@@ -104,6 +107,22 @@ def test_a_job_is_watched_through_reload_and_restart_and_cancelled_by_keyboard(
     cancel_by_keyboard(notebook.page)
     shows(notebook.view, "cancelled")
     assert site.wait_for(job, "cancelled", user=USER)["cause"]["code"] == "cancelled"
+
+
+def announced(site: Installation, text: str) -> str:
+    body = {"text": text, "level": "warning", "ends_at": time.time() + 3600}
+    made = site.api("POST", "/announcements", user="admin", json=body)
+    assert made.status_code == 201, made.text
+    return text
+
+
+def is_closed_for_good(site: Installation, announcement: Locator) -> None:
+    announcement.get_by_role("button", name="Do not show again").click()
+    expect(announcement).to_have_count(0)
+    eventually(
+        lambda: site.api("GET", "/announcements", user=USER).json() == {"announcements": []},
+        "it is closed on all pages",
+    )
 
 
 def stands_still(notebook: Notebook) -> None:

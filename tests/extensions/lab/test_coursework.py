@@ -135,7 +135,7 @@ def test_the_same_name_in_another_course_gets_a_folder_of_its_own(place: Session
 
 def test_the_first_notebook_is_opened(place: SessionPlace) -> None:
     (place.root / "ps1").mkdir()
-    for name in ("b.ipynb", "a.ipynb"):
+    for name in ("b.ipynb", "a-1.ipynb", "a.ipynb"):
         (place.root / "ps1" / name).write_text("{}")
     body = FetchIn(course="cs101", assignment="ps1")
     assert coursework.fetch(place, body).notebook == "ps1/a.ipynb"

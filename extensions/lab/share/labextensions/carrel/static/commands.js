@@ -1,7 +1,7 @@
 // The commands of Carrel, for menus, the command palette, the toolbar of notebooks and the panel.
 import { saveDocuments } from "./documents.js";
 import { openOutput } from "./job_output.js";
-import { opens } from "./site.js";
+import { opens, readAll } from "./site.js";
 import { submitInDialog } from "./submit_dialog.js";
 
 export const COMMANDS = {
@@ -41,7 +41,8 @@ export const addCommands = (libraries, { site, desk, coursework }, services) => 
         try {
           await action(args);
         } catch (error) {
-          Notification.error(error.message, { autoClose: false });
+          const { message } = error;
+          Notification.error(message, { autoClose: false, actions: readAll(apputils, "Not done", message) });
         } finally {
           running.delete(key);
         }

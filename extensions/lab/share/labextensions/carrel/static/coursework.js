@@ -1,15 +1,16 @@
 // Fetch, check and hand in assignments.
 import { notebookChanged } from "./commands.js";
-import { isIn, openDocument, saveDocuments } from "./documents.js";
+import { isIn, openDocument, openFolder, saveDocuments } from "./documents.js";
 import { opens } from "./site.js";
 
 export class Coursework {
-  constructor(libraries, site, desk, { app, documents, tracker }) {
+  constructor(libraries, site, desk, { app, documents, tracker, panel }) {
     this.apputils = libraries.apputils;
     this.site = site;
     this.desk = desk;
     this.app = app;
     this.documents = documents;
+    this.hasPanel = Boolean(panel);
     // The assignments of open notebooks, by path.
     this.known = new Map();
     if (tracker) {
@@ -47,7 +48,7 @@ export class Coursework {
     if (fetched.notebook) {
       await openDocument(this.app, fetched.notebook);
     } else {
-      await this.app.commands.execute("filebrowser:go-to-path", { path: fetched.folder });
+      await openFolder(this.app, this.site, fetched.folder);
     }
     this.desk.refresh();
   }
@@ -71,7 +72,11 @@ export class Coursework {
     const check = await this.desk.followCheck(started);
     if (!check) return;
     const type = check.passed ? "success" : "warning";
-    this.apputils.Notification.emit(`Check of ${check.assignment}: ${check.sentence}`, type, { autoClose: 10000 });
+    // Without the panel, as in Notebook, the results of the cells are on the assignment's page.
+    const options = this.hasPanel
+      ? { autoClose: 10000 }
+      : { autoClose: false, actions: [opens("Show it", this.page(check.course, check.assignment))] };
+    this.apputils.Notification.emit(`Check of ${check.assignment}: ${check.sentence}`, type, options);
   }
 
   async handIn(path) {

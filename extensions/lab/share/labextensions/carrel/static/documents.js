@@ -22,5 +22,12 @@ export const saveDocuments = async (app, documents, wanted = () => true) => {
 // Whether a path is in a folder, at any depth.
 export const isIn = (path, folder) => path === folder || path.startsWith(`${folder}/`);
 
+// Show a folder; pages of Notebook have no file browser beside a document.
+export const openFolder = (app, site, path) => {
+  const command = "filebrowser:go-to-path";
+  if (app.commands.hasCommand(command)) return app.commands.execute(command, { path });
+  return window.open(site.treePage(path), "_blank", "noopener");
+};
+
 // Open a document by its path; returns its widget.
 export const openDocument = (app, path) => app.commands.execute("docmanager:open", { path });

@@ -85,6 +85,13 @@ export const plugins = async (use) => {
         ),
     },
     {
+      id: "carrel:announcements",
+      description: "Shows the announcements of the site's administrators.",
+      autoStart: true,
+      activate: (app) =>
+        later(app, "announcements.js", ({ showAnnouncements }, libraries, site) => showAnnouncements(libraries, site)),
+    },
+    {
       id: "carrel:outputs",
       description: "Shows the outputs of cells that ran while no page was open.",
       autoStart: true,

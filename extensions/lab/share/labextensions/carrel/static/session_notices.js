@@ -1,7 +1,7 @@
 // Tells when the session is about to be stopped and when a device is held for its user, and saves
 // the documents of a session that is about to be stopped.
 import { saveDocuments } from "./documents.js";
-import { left, opens } from "./site.js";
+import { left, opens, readAll } from "./site.js";
 
 const STANDING = "carrel/standing";
 const KEEP = "carrel/keep";
@@ -100,7 +100,7 @@ export const activateNotices = ({ apputils, widgets }, site, { app, documents, t
     }
     const message = parts.join(" ");
     const type = shown === "held" ? "info" : "warning";
-    const options = { autoClose: false, actions };
+    const options = { autoClose: false, actions: [...readAll(apputils, "This session", message), ...actions] };
     if (notification && Notification.manager.has(notification)) {
       Notification.update({ id: notification, message, type, ...options });
     } else {

@@ -50,6 +50,11 @@ export class Site {
     return this.servicePage(`requests/${encodeURIComponent(id)}`);
   }
 
+  // The URL of a folder in Notebook.
+  treePage(folder) {
+    return this.join(this.pageConfig.getBaseUrl(), "tree", ...folder.split("/").map(encodeURIComponent));
+  }
+
   waitPage(server) {
     return this.servicePage(`wait/${encodeURIComponent(server) || "-"}`);
   }
@@ -61,6 +66,19 @@ export const opens = (label, url) => ({
   displayType: "accent",
   callback: () => window.open(url, "_blank", "noopener"),
 });
+
+// The application cuts the text of longer notifications.
+const MOST_CHARACTERS = 140;
+
+// The buttons of a notification by which a long text can be read; none for a short one.
+export const readAll = ({ Dialog, showDialog }, title, text) => {
+  if (text.length <= MOST_CHARACTERS) return [];
+  const callback = (event) => {
+    event.preventDefault(); // the notification stays
+    void showDialog({ title, body: text, buttons: [Dialog.okButton()] });
+  };
+  return [{ label: "Read all", displayType: "default", callback }];
+};
 
 // Time left, as pages of the site write it.
 export const left = (seconds) => {
