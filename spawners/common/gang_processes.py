@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ...hub.interfaces.backend import AttemptStatus, ProcessState
 from ...hub.records.gangs import split_member_id
@@ -22,3 +22,18 @@ def gang_status(members: Sequence[AttemptStatus]) -> AttemptStatus:
         return AttemptStatus(life=ProcessState.ALIVE, handle=first)
     life = ProcessState.UNKNOWN if ProcessState.UNKNOWN in lives else ProcessState.DEAD
     return AttemptStatus(life=life)
+
+
+def members_in(lease_id: str, surveys: Mapping[str, Collection[str] | None]) -> list[str]:
+    """Return the members of a lease that were found, by rank; empty for a lease of one member.
+
+    Args:
+        surveys: the process groups of each node; None for a node that does not answer.
+    """
+    found = {
+        group
+        for survey in surveys.values()
+        for group in survey or ()
+        if split_member_id(group)[0] == lease_id and group != lease_id
+    }
+    return sorted(found, key=lambda group: split_member_id(group)[1] or 0)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -29,15 +30,19 @@ from ...hub.interfaces.backend import (
 from ...hub.interfaces.backend_settings import BackendSettings
 from ...hub.interfaces.devices import DriverProblem
 from ...hub.records.events import NewEvent
+from ...hub.records.gangs import split_member_id
 from ...hub.records.images import Image
 from ...hub.records.leases import Handle
 from ...hub.records.notices import StopNotice
 from ...hub.records.utilization import ProcessReading, UtilizationReading
 from ...hub.scheduling.model.snapshot import Device
 from ..common import notice_file
+from ..common.gang_processes import gang_status, members_in
+from ..common.gang_start import start_members
 from ..common.in_flight_starts import InFlightStarts
 from ..local.backend import LocalBackend
 from .containers.job_spec import Jobs, was_claimed
+from .containers.networks import MOST_MEMBERS
 from .containers.template import name_of
 from .engine import cdi
 from .engine.client import START_SECONDS
@@ -51,6 +56,7 @@ from .nodes.warm_pool import WarmPool
 log = logging.getLogger(__name__)
 
 _REMEMBERED = 1000
+_NOTHING = ProcessReading(cpu_seconds=0.0, memory_bytes=0)
 
 
 def create(settings: BackendSettings) -> DockerBackend:
@@ -67,7 +73,7 @@ class DockerBackend:
 
     name = "docker"
     keeps_inside = True
-    gangs = GangSupport(most_members=0, across_nodes=False)
+    gangs = GangSupport(most_members=MOST_MEMBERS, across_nodes=False)
 
     def __init__(self, settings: BackendSettings, *, limits: OutputLimits | None = None) -> None:
         if settings.docker is None:
@@ -163,12 +169,19 @@ class DockerBackend:
                 raise BackendFailed(f"The container could not be prepared: {error}.") from error
 
     def start_gang(self, orders: Sequence[LaunchOrder]) -> None:
-        raise BackendFailed("Containers of one job cannot reach each other on this engine.")
+        """Start all containers of a gang, on the one node of its lease."""
+        try:
+            for order in orders:
+                # All folders first: none of them is prepared while a member runs.
+                self._jobs.prepare(order)
+        except OSError as error:
+            raise BackendFailed(f"The containers could not be prepared: {error}.") from error
+        start_members(self, orders)
 
     def _launch(self, node: Node, order: LaunchOrder) -> Handle:
         node.require_firewall(START_SECONDS)
         image = node.digest_of(order.image)
-        network = node.networks.ensure(order.owner, outside=order.job.internet)
+        network = self._network(node, order)
         with self._lock:
             self._node_of_lease[order.lease_id] = node.name
             self._started[order.lease_id] = (image, order.folder)
@@ -179,10 +192,21 @@ class DockerBackend:
                 return adopted.handle or Handle(pid=0, started_at=0.0)
         return self._create(node, order, image, network)
 
+    def _network(self, node: Node, order: LaunchOrder) -> str:
+        outside = order.job.internet
+        if order.member is None:
+            return node.networks.ensure(order.owner, outside=outside)
+        lease_id, _ = split_member_id(order.lease_id)
+        return node.networks.ensure_gang(order.owner, lease_id, outside=outside)
+
     def _can_be_warm(self, node: Node, order: LaunchOrder) -> bool:
-        """Whether a warm container can run the job: its devices and its DNS cannot be changed."""
+        """Whether a warm container can run the job.
+
+        Its devices, DNS and member of a gang cannot be changed.
+        """
         local = node.engine is self.warm.engine
-        return local and not order.devices and order.job.internet
+        plain = not order.devices and order.member is None
+        return local and plain and order.job.internet
 
     def _create(self, node: Node, order: LaunchOrder, image: str, network: str) -> Handle:
         if node.engine is self.warm.engine:
@@ -235,7 +259,9 @@ class DockerBackend:
                 surveys[node.name] = None
         with self._lock:
             for name, survey in surveys.items():
-                self._node_of_lease.update(dict.fromkeys(survey or (), name))
+                for group in survey or ():
+                    lease_id, _ = split_member_id(group)
+                    self._node_of_lease[group] = self._node_of_lease[lease_id] = name
         return surveys
 
     def _attempt_status(self, lease: str, surveys: Mapping[str, Survey | None]) -> AttemptStatus:
@@ -243,6 +269,8 @@ class DockerBackend:
             containers = survey.get(lease, ()) if survey is not None else ()
             if containers:
                 return container_exit.attempt_status(containers[0], self._memory)
+        if members := members_in(lease, surveys):
+            return gang_status([self._attempt_status(name, surveys) for name in members])
         # The container of a lease that was never seen may be on any node that does not answer.
         node = self._node_of_lease.get(lease)
         candidates = [node] if node is not None and node in surveys else [*surveys]
@@ -261,13 +289,28 @@ class DockerBackend:
         if trusted:
             return self._local.stop(lease_id, handle, patience=patience)
         gone = True
-        for name, survey in self._surveys().items():
+        running: list[tuple[Node, str, SurveyedContainer]] = []
+        surveys = self._surveys()
+        groups = members_in(lease_id, surveys) or [lease_id]
+        for name, survey in surveys.items():
             if survey is None:
                 gone = gone and self._node_of_lease.get(lease_id, name) != name
                 continue
-            for seen in survey.get(lease_id, ()):
-                gone = self._stop_container(self._nodes[name], lease_id, seen, patience) and gone
-        return gone
+            running += [
+                (self._nodes[name], group, seen)
+                for group in groups
+                for seen in survey.get(group, ())
+            ]
+
+        def stop(each: tuple[Node, str, SurveyedContainer]) -> bool:
+            node, group, seen = each
+            return self._stop_container(node, group, seen, patience)
+
+        if len(running) == 1:
+            return stop(running[0]) and gone
+        with ThreadPoolExecutor(max_workers=MOST_MEMBERS) as threads:
+            ended = list(threads.map(stop, running))
+        return all(ended) and gone
 
     def _stop_container(
         self, node: Node, lease_id: str, seen: SurveyedContainer, patience: float
@@ -348,14 +391,20 @@ class DockerBackend:
                 log.warning("%s", error)
                 continue
             if reading is not None:
-                found[lease] = reading
+                before = found.get(lease, _NOTHING)
+                found[lease] = ProcessReading(
+                    cpu_seconds=before.cpu_seconds + reading.cpu_seconds,
+                    memory_bytes=before.memory_bytes + reading.memory_bytes,
+                )
         return UtilizationReading(leases=found, devices=self._devices.readings())
 
     def _running(self, leases: Collection[str]) -> Iterator[tuple[Node, str, SurveyedContainer]]:
+        """Yield the running containers of these leases or members, each with the name of those."""
         for name, survey in self._surveys().items():
-            for lease in survey or ():
-                if lease in leases and survey is not None and survey[lease][0].running:
-                    yield self._nodes[name], lease, survey[lease][0]
+            for group in survey or ():
+                lease = group if group in leases else split_member_id(group)[0]
+                if lease in leases and survey is not None and survey[group][0].running:
+                    yield self._nodes[name], lease, survey[group][0]
 
     def request_checkpoint(
         self,

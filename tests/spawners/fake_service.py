@@ -20,6 +20,8 @@ class FakeService:
         tokens: accepted tokens; None accepts any.
         started: bodies of the claims, with the lease id in front.
         events: those accepted, each once, by number.
+        joined: bodies of the members of a gang that have joined, by id; ``members`` of them are
+            all.
     """
 
     def __init__(self, ip: str = "127.0.0.1") -> None:
@@ -27,6 +29,8 @@ class FakeService:
         self.tokens: set[str] | None = None
         self.started: list[tuple[str, dict[str, Any]]] = []
         self.events: dict[int, dict[str, Any]] = {}
+        self.joined: dict[str, dict[str, Any]] = {}
+        self.members = 0
         self.asked = 0
         self._changed = threading.Condition()
         self._server: ThreadingHTTPServer | None = None
@@ -97,11 +101,21 @@ class FakeService:
                 status = 403
             if status == 200 and what == "started":
                 self.started.append((lease, body))
+            elif status == 200 and what == "join":
+                self.joined[lease] = body
             elif status == 200:
                 for event in body["events"]:
                     self.events.setdefault(event["seq"], event)
             self._changed.notify_all()
+        said = json.dumps(self._answer_to_member() if what == "join" else {}).encode()
         handler.send_response(status)
-        handler.send_header("Content-Length", "2")
+        handler.send_header("Content-Length", str(len(said)))
         handler.end_headers()
-        handler.wfile.write(b"{}")
+        handler.wfile.write(said)
+
+    def _answer_to_member(self) -> dict[str, Any]:
+        bodies = [self.joined[member] for member in sorted(self.joined)]
+        if len(bodies) < self.members:
+            return {"ready": False}
+        addresses = [body["address"] for body in bodies]
+        return {"ready": True, "addresses": addresses, "port": bodies[0]["port"]}

@@ -2,7 +2,8 @@
 
 A container can reach the hub and the service at their address, the internet if its network allows
 it, and nothing else: no other port of its host, no other container, no cloud metadata service, and
-no network that the site blocks. A container of the base image in the host's network writes the
+no network that the site blocks. The members of a gang can reach each other, on a bridge of their
+own. A container of the base image in the host's network writes the
 table, so that this works for an engine on another machine and for a service that is not root.
 """
 
@@ -16,8 +17,11 @@ from typing import Final
 from ....hub.errors import BackendFailed, Unavailable
 from ....hub.records.json_value import Json
 from ..engine.client import DockerClient
+from .networks import GANG_INSIDE, GANG_OUTSIDE, INSIDE, MOST_GANGS, OUTSIDE
 from .template import KIND, LABEL, SESSION_PORT
 
+_OPEN: Final = (OUTSIDE, GANG_OUTSIDE)
+_CLOSED: Final = (INSIDE, GANG_INSIDE)
 METADATA: Final = "169.254.0.0/16"
 _SECONDS: Final = 20.0
 _SCRIPT: Final = (
@@ -49,13 +53,15 @@ class FirewallRules:
 def ruleset(rules: FirewallRules) -> str:
     """Return the input of ``nft``, which replaces the table in one transaction."""
     table = f"inet {rules.table}"
-    open_bridges, closed_bridges = f"crl{rules.installation}*", f"crn{rules.installation}*"
-    ours = f'{{ "{open_bridges}", "{closed_bridges}" }}'
+    bridges = [f'"{kind}{rules.installation}*"' for kind in (*_OPEN, *_CLOSED)]
+    ours = f"{{ {', '.join(bridges)} }}"
+    closed = ", ".join(f'"{kind}{rules.installation}*"' for kind in _CLOSED)
     ports = ", ".join(map(str, sorted(set(rules.ports))))
     service = f"ip daddr {rules.address} tcp dport {{ {ports} }} accept"
     blocked = [METADATA, *rules.blocked]
     # The hub's proxy connects to this machine's address, which forwards to the session.
     proxy = f"ip saddr {rules.address} tcp dport {SESSION_PORT} ct status dnat accept"
+    any_bridge = ", ".join(f'"{name}*"' for name in (*_OPEN, *_CLOSED, "docker", "br-"))
     lines = [
         f"table {table}",
         f"delete table {table}",
@@ -77,9 +83,10 @@ def ruleset(rules: FirewallRules) -> str:
         "  chain to_elsewhere {",
         "    ct state established,related accept",
         f"    {service}",
-        '    oifname { "crl*", "crn*", "docker*", "br-*" } drop',
+        f"    iifname . oifname {{ {_within_gangs(rules.installation)} }} accept",
+        f"    oifname {{ {any_bridge} }} drop",
         *(f"    {_family(network)} daddr {network} drop" for network in blocked),
-        f'    iifname "{closed_bridges}" drop',
+        f"    iifname {{ {closed} }} drop",
         "  }",
         "  chain to_containers {",
         "    ct state established,related accept",
@@ -89,6 +96,16 @@ def ruleset(rules: FirewallRules) -> str:
         "}",
     ]
     return "\n".join(lines)
+
+
+def _within_gangs(installation: str) -> str:
+    """Return the bridges of gangs, each as way in and out of a packet between two members."""
+    names = (
+        f'"{kind}{installation}-{number:04}"'
+        for kind in (GANG_OUTSIDE, GANG_INSIDE)
+        for number in range(1, MOST_GANGS + 1)
+    )
+    return ", ".join(f"{name} . {name}" for name in names)
 
 
 def _family(network: str) -> str:

@@ -22,6 +22,7 @@ from ....hub.files.safe_fs import Owner, give_folder, lies_in
 from ....hub.interfaces.backend import LaunchOrder
 from ....hub.interfaces.backend_settings import COURSE_DATA, BackendSettings, DockerOptions
 from ....hub.records.json_value import Json
+from ...common.gang_start import member_spec
 from ...devices.environment import readable
 from ...processes.lease_processes import LEASE_VARIABLE
 from ...runner.kernels.forkserver import PACKAGES_VARIABLE
@@ -64,8 +65,12 @@ class Jobs:
             OSError: the folder or an input cannot be written, or is not a regular file or folder.
         """
         order.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if order.member is not None:
+            order.member.output_folder.mkdir(exist_ok=True, mode=0o700)
         if self.owner is not None:
             give_folder(order.folder, self.owner)
+            if order.member is not None:
+                give_folder(order.member.output_folder, self.owner)
             for path in filter(None, (order.input_path, order.archive_path)):
                 # These are beside the attempt folders, where only the service can write.
                 if path.exists():
@@ -144,6 +149,9 @@ class Jobs:
     def mounts(self, order: LaunchOrder) -> tuple[Mount, ...]:
         """Return the mounts of a job."""
         own = [Mount(source=str(order.folder.resolve()), target=ATTEMPT)]
+        if order.member is not None and order.member.rank:
+            files = str(order.member.output_folder.resolve())
+            own.append(Mount(source=files, target=f"{ATTEMPT}/{FILES}"))
         if order.input_path.exists():
             own.append(_read_only(order.input_path, INPUT))
         if order.archive_path is not None:
@@ -166,6 +174,7 @@ class Jobs:
             image=order.image,
             owner=order.owner,
             course_data=course_data(self.settings, order.group).get(COURSE_DATA, ""),
+            member=member_spec(order),
             limits=self.limits,
         )
 

@@ -1,8 +1,12 @@
-"""Create the installation's networks: one for the hub and the service, and one per user.
+"""Create the installation's networks: for the hub and the service, per user, and per gang.
+
+Containers of a user cannot reach each other. The members of a gang have a network of their own, in
+which they can.
 
 Every network is a bridge with a small subnet of the installation's range. The firewall filters the
 traffic between bridges. It matches their names: ``crl`` for networks with access to the internet or
-``crn`` for those without, followed by the installation.
+``crn`` for those without, followed by the installation; those of gangs begin with ``crg`` and
+``crh``.
 """
 
 from __future__ import annotations
@@ -25,6 +29,12 @@ PREFIX_LENGTH: Final = 28
 """Prefix length of a network, for at most thirteen containers of a user."""
 OUTSIDE: Final = "crl"
 INSIDE: Final = "crn"
+GANG_OUTSIDE: Final = "crg"
+GANG_INSIDE: Final = "crh"
+MOST_GANGS: Final = 255
+"""Number of networks of gangs on one engine: the firewall lists them all."""
+MOST_MEMBERS: Final = (1 << (32 - PREFIX_LENGTH)) - 3
+"""Number of containers in a network: without its two special addresses and its gateway."""
 _TRIES = 20
 _SETTLED_SECONDS = 60.0
 """A new network is kept this long for its first container."""
@@ -74,7 +84,7 @@ class Networks:
         with _creation_lock(self.engine.node, name):
             return self._ensure(name, owner, outside=outside)
 
-    def _ensure(self, name: str, owner: str, *, outside: bool) -> str:
+    def _ensure(self, name: str, owner: str, *, outside: bool, gang: bool = False) -> str:
         taken = set[int]()
         for _ in range(_TRIES):
             known = self._own()
@@ -82,14 +92,33 @@ class Networks:
                 self._remove_duplicates(same)
                 self._used[name] = self.clock()
                 return name
-            number = self._free(name, known, taken)
+            number = self._free(name, known, taken, MOST_GANGS if gang else self._count)
+            kind = (
+                (GANG_OUTSIDE if outside else GANG_INSIDE)
+                if gang
+                else (OUTSIDE if outside else INSIDE)
+            )
             try:
-                self._create(name, number, OUTSIDE if outside else INSIDE, owner)
+                self._create(name, number, kind, owner)
             except NameTaken:
                 # Another process created this network or uses the number, or an engine was killed
                 # while it created a bridge with this number.
                 taken.add(number)
         raise BackendFailed(f"No network could be created on {self.engine.node} for {owner}.")
+
+    def ensure_gang(self, owner: str, lease_id: str, *, outside: bool = True) -> str:
+        """Return the name of the network of a gang; create the network if needed.
+
+        Raises:
+            BackendFailed: the range of networks of gangs is exhausted.
+        """
+        name = f"{self._gang_prefix}{'g' if outside else 'h'}-{safe_name(lease_id)}"
+        with _creation_lock(self.engine.node, name):
+            return self._ensure(name, owner, outside=outside, gang=True)
+
+    @property
+    def _gang_prefix(self) -> str:
+        return f"carrel-{self.installation}-gang-"
 
     def ensure_hub(self) -> str:
         """Create the network of the hub and the service; return this host's address in it."""
@@ -113,8 +142,11 @@ class Networks:
         """
         now = self.clock() if now is None else now
         own = [network for network in self._own() if network.labels.get(OWNER)]
-        patience = _SETTLED_SECONDS if 2 * len(own) > self._count else _IDLE_SECONDS
+        full = 2 * len(own) > self._count
         for network in own:
+            # No other job uses the network of a gang again.
+            short = full or network.name.startswith(self._gang_prefix)
+            patience = _SETTLED_SECONDS if short else _IDLE_SECONDS
             used = max(network.created, self._used.get(network.name, 0.0))
             if used >= now - patience:
                 continue
@@ -153,13 +185,14 @@ class Networks:
             # Traffic to the hub's own network must keep its source address; all other traffic
             # needs the host's address to get responses. The firewall filters outgoing traffic.
             outside=bool(number),
+            shared=kind in (GANG_OUTSIDE, GANG_INSIDE),
             labels={LABEL: self.installation, OWNER: owner},
         )
 
-    def _free(self, name: str, known: tuple[Network, ...], taken: Set[int]) -> int:
+    def _free(self, name: str, known: tuple[Network, ...], taken: Set[int], most: int) -> int:
         used = {subnet for network in known for subnet in network.subnets}
         for number in self._numbers(name):
-            if number not in taken and str(self._subnet(number)) not in used:
+            if number <= most and number not in taken and str(self._subnet(number)) not in used:
                 return number
         raise BackendFailed(
             f"All networks in {self.subnets} are in use: no other user can start anything.",

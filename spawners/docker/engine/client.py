@@ -243,12 +243,14 @@ class DockerClient:
         subnet: str,
         gateway: str,
         outside: bool,
+        shared: bool = False,
         labels: Mapping[str, str],
     ) -> None:
-        """Create a bridge whose containers cannot reach each other.
+        """Create a bridge.
 
         Args:
             outside: masquerade traffic to other hosts with the address of this host.
+            shared: containers on it can reach each other.
 
         Raises:
             NameTaken: its name, its addresses or its bridge are in use.
@@ -260,7 +262,7 @@ class DockerClient:
                 driver="bridge",
                 options={
                     "com.docker.network.bridge.name": bridge,
-                    "com.docker.network.bridge.enable_icc": "false",
+                    "com.docker.network.bridge.enable_icc": str(shared).lower(),
                     "com.docker.network.bridge.enable_ip_masquerade": str(outside).lower(),
                 },
                 ipam=docker.types.IPAMConfig(pool_configs=[pool]),

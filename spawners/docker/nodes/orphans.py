@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final
 
+from ...common.gang_processes import belongs_to
 from ..containers import session_log
 from ..containers.template import KIND, OWNER
 from ..engine.client import START_SECONDS, DockerClient, ListedContainer
@@ -35,7 +36,7 @@ def orphan_containers(
     return tuple(
         (lease, container)
         for lease, containers in listed.items()
-        if lease not in known
+        if not belongs_to(lease, known)
         for container in containers
     )
 

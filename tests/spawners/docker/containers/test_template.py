@@ -15,7 +15,7 @@ from carrel.hub.records.json_value import Json
 from carrel.hub.scheduling.model.snapshot import Device, DeviceFile
 from carrel.spawners.devices.simulated import simulated_devices
 from carrel.spawners.docker.containers.firewall import FirewallRules, ruleset
-from carrel.spawners.docker.containers.networks import Networks
+from carrel.spawners.docker.containers.networks import MOST_GANGS, Networks
 from carrel.spawners.docker.containers.template import ContainerBounds, Mount, Task, container
 from carrel.spawners.docker.engine.client import DockerClient, NameTaken, Network
 from carrel.spawners.docker.nodes.node import firewall_rules
@@ -194,11 +194,12 @@ def test_firewall_rules_allow_one_address_and_reject_others() -> None:
     order = [
         "ct state established,related accept",
         "ip daddr 10.1.0.1 tcp dport",
-        'oifname { "crl*", "crn*", "docker*", "br-*" } drop',
+        'iifname . oifname { "crgabc123-0001" . "crgabc123-0001", ',
+        'oifname { "crl*", "crg*", "crn*", "crh*", "docker*", "br-*" } drop',
         "ip daddr 169.254.0.0/16 drop",
         "ip daddr 10.0.0.0/8 drop",
         "ip6 daddr fd00::/8 drop",
-        'iifname "crnabc123*" drop',
+        'iifname { "crnabc123*", "crhabc123*" } drop',
     ]
     elsewhere = text[text.index("chain to_elsewhere") : text.index("chain to_containers")]
     places = [elsewhere.index(each) for each in order]
@@ -241,6 +242,7 @@ class FakeEngine:
     made: dict[str, Network] = field(default_factory=dict)
     bridges: dict[str, str] = field(default_factory=dict)
     in_use: set[str] = field(default_factory=set)
+    shared: set[str] = field(default_factory=set)
 
     def networks(self, label: str = "") -> tuple[Network, ...]:
         return tuple(self.made.values())
@@ -253,8 +255,11 @@ class FakeEngine:
         subnet: str,
         gateway: str,
         outside: bool,
+        shared: bool,
         labels: Mapping[str, str],
     ) -> None:
+        if shared:
+            self.shared.add(name)
         if name in self.made or any(subnet in each.subnets for each in self.made.values()):
             raise NameTaken("Pool overlaps with other one on this address space")
         assert len(bridge) <= 15, "the longest name of an interface"
@@ -286,6 +291,29 @@ def test_each_user_has_and_keeps_a_network() -> None:
     assert ours.ensure("ada", outside=False) not in made
     assert re.fullmatch(r"crlabc123-\d{4}", engine.bridges[made[0]])
     assert engine.bridges[ours.name("ada", outside=False)].startswith("crnabc123-")
+
+
+def test_only_the_members_of_a_gang_share_a_network_in_which_they_reach_each_other() -> None:
+    engine = FakeEngine()
+    ours = networks(engine)
+    user = ours.ensure("ada")
+    gang = ours.ensure_gang("ada", "j-a.1")
+    assert ours.ensure_gang("ada", "j-a.1") == gang
+    closed = ours.ensure_gang("ada", "j-b.1", outside=False)
+    assert len({user, gang, closed}) == 3
+    assert engine.shared == {gang, closed}
+    assert re.fullmatch(r"crgabc123-\d{4}", engine.bridges[gang])
+    assert re.fullmatch(r"crhabc123-\d{4}", engine.bridges[closed])
+    ours.remove_unused(now=100.0)
+    assert set(engine.made) == {user}
+
+
+def test_networks_of_gangs_are_among_those_that_the_firewall_lists() -> None:
+    engine = FakeEngine()
+    ours = networks(engine, subnets="10.192.0.0/12")
+    for number in range(20):
+        name = ours.ensure_gang("ada", f"j-{number}.1")
+        assert 1 <= int(engine.bridges[name][-4:]) <= MOST_GANGS
 
 
 def test_the_hub_has_the_first_address() -> None:
