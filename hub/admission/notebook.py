@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from nbformat import NotebookNode
 
-from ..attempts.notebook_format import notebook_text, read_notebook, resolve_kernel
+from ..attempts.notebook_format import is_marimo, notebook_text, read_notebook, resolve_kernel
 from ..errors import InvalidInput, TooLarge
 from ..files.filenames import NAME_BYTES
 from ..schemas import MAX_NOTEBOOK_BYTES
@@ -30,7 +30,7 @@ class CheckedNotebook:
         repairs: what was repaired, one sentence for each kind.
         kernel: name of its kernel spec; empty if it has none.
         fields: the variables of its ``parameters`` cell; None if the cell cannot be read
-            (a language that papermill does not inspect).
+            (a language that papermill does not inspect, or a marimo notebook).
     """
 
     node: NotebookNode
@@ -95,7 +95,7 @@ def check_notebook(name: str, content: str) -> CheckedNotebook:
         content=notebook_text(read.node) if read.repairs else content,
         repairs=read.repairs,
         kernel=str(kernelspec.get("name", "")),
-        fields=_fields(read.node),
+        fields=None if is_marimo(read.node) else _fields(read.node),
     )
 
 

@@ -1,20 +1,20 @@
 """Convert a submitted Python script into the notebook that the job runs.
 
 A script with cells (``# %%``) is converted by Jupytext. A script without cells becomes a notebook
-with one cell, so that its output is a notebook too.
+with one cell, so that its output is a notebook too. So does a marimo notebook, marked as one: the
+runner lets marimo execute it.
 """
 
 from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
-from shlex import quote
 from typing import Any, Final
 
 import nbformat
 from nbformat import NotebookNode
 
-from ..attempts.notebook_format import notebook_text
+from ..attempts.notebook_format import MARIMO, notebook_text
 from ..attempts.notebook_repair import DEFAULT_KERNEL, PYTHON
 from ..errors import InvalidInput, TooLarge
 from ..schemas import SCRIPT, NotebookIn
@@ -51,7 +51,11 @@ def as_notebook(submitted: NotebookIn) -> NotebookIn:
     if path.suffix != SCRIPT:
         return submitted
     source = _checked(submitted)
-    node = _cells(submitted.name, source) if _CELL.search(source) else _one_cell(source)
+    if _is_marimo(source):
+        node = _one_cell(source)
+        node.metadata[MARIMO] = True
+    else:
+        node = _cells(submitted.name, source) if _CELL.search(source) else _one_cell(source)
     return NotebookIn(name=f"{path.stem}.ipynb", content=notebook_text(node))
 
 
@@ -70,20 +74,11 @@ def _checked(submitted: NotebookIn) -> str:
             accepted=f"A script of at most {MAX_SCRIPT_BYTES >> 20} MiB: put data into a file.",
             field="notebook",
         )
-    if _IMPORTS_MARIMO.search(source) and _MARIMO.search(source):
-        raise InvalidInput(
-            f"{name} is a marimo notebook, which marimo itself runs.",
-            accepted=f"Run its export as a command: {_marimo_export(name)}",
-            field="notebook",
-        )
     return source.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _marimo_export(name: str) -> str:
-    """Return the command that runs a marimo notebook; its output is a notebook among the files."""
-    result = '"$CARREL_OUTPUT_DIR"/' + quote(f"{PurePosixPath(name).stem}.ipynb")
-    export = f"marimo export ipynb {quote(name)} --include-outputs -o {result}"
-    return f"carrel run --input {quote(name)} -- sh -c {quote(export)}"
+def _is_marimo(source: str) -> bool:
+    return bool(_IMPORTS_MARIMO.search(source) and _MARIMO.search(source))
 
 
 def _cells(name: str, source: str) -> NotebookNode:

@@ -20,6 +20,8 @@ from ..records.json_value import parse_json
 from .notebook_repair import DEFAULT_KERNEL, FORMAT, MALFORMED, PYTHON, NotebookRepair, Raw
 
 INJECTED_TAG: Final = "injected-parameters"
+MARIMO: Final = "carrel_marimo"
+"""Metadata of a notebook whose only cell is the source of a marimo notebook, which marimo runs."""
 _OLDEST: Final = 2
 """No release of IPython wrote format 1, and nbformat duplicates its cells."""
 
@@ -72,6 +74,10 @@ def notebook_text(node: NotebookNode) -> str:
     except UnicodeEncodeError:  # a lone surrogate, which only a JSON escape can represent
         text = nbformat.writes(node, ensure_ascii=True)  # type: ignore[no-untyped-call]
     return text
+
+
+def is_marimo(node: NotebookNode) -> bool:
+    return bool(node.metadata.get(MARIMO)) and len(node.cells) == 1
 
 
 def code_cell_numbers(cells: Iterable[Mapping[str, Any]]) -> dict[int, int]:

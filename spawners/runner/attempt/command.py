@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from . import outcome_messages as outcome
@@ -41,17 +41,7 @@ class CommandAttempt(Attempt):
                 f'the program "{command[0]}" was not found; '
                 "add its folder to PATH, or give its full path"
             )
-        inner, outer = os.pipe()
-        try:
-            self.process = self._start(command, outer)
-        finally:
-            os.close(outer)
-        pipe = drain(inner, self._handle_output)
-        if self.stopping.is_set():
-            self.interrupt()
-        self.process.wait()
-        # A process that the command left behind may keep the pipe open; it is stopped later.
-        pipe.join(_DRAIN_SECONDS)
+        run_process(self, command, self._handle_output)
         self.report_step()
         self.report_saved()
         self.reporter.settle()
@@ -78,20 +68,42 @@ class CommandAttempt(Attempt):
     def conclude(self, outcome: AttemptOutcome) -> None:
         """Do nothing: a command leaves only its log and its files."""
 
-    def _start(self, command: Sequence[str], output: int) -> subprocess.Popen[bytes]:
-        before = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid())]
-        return subprocess.Popen(
-            [*before, *command],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            # Unbuffered, so that the log is live.
-            env={"PYTHONUNBUFFERED": "1", **os.environ},
-            process_group=0,
-        )
-
     def _handle_output(self, text: str) -> None:
         self.log.write(text)
         step = step_of_bar(text)
         if step is not None:
             self.reporter.step(step)
+
+
+def run_process(
+    attempt: Attempt,
+    command: Sequence[str],
+    handle_output: Callable[[str], None],
+    environment: Mapping[str, str] = {},
+) -> int:
+    """Run a command as the process of an attempt; return its exit status.
+
+    Args:
+        environment: variables in addition to those of the runner.
+    """
+    inner, outer = os.pipe()
+    before = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid())]
+    try:
+        process = attempt.process = subprocess.Popen(
+            [*before, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=outer,
+            stderr=outer,
+            # Unbuffered, so that the log is live.
+            env={"PYTHONUNBUFFERED": "1", **os.environ, **environment},
+            process_group=0,
+        )
+    finally:
+        os.close(outer)
+    pipe = drain(inner, handle_output)
+    if attempt.stopping.is_set():
+        attempt.interrupt()
+    status = process.wait()
+    # A process that the command left behind may keep the pipe open; it is stopped later.
+    pipe.join(_DRAIN_SECONDS)
+    return status

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import papermill
 from jupyter_client.kernelspec import KernelSpecManager
@@ -12,7 +14,7 @@ from nbformat import NotebookNode
 from papermill.exceptions import PapermillExecutionError
 
 from ....hub.attempts import snapshots
-from ....hub.attempts.notebook_format import read_notebook, resolve_kernel
+from ....hub.attempts.notebook_format import is_marimo, read_notebook, resolve_kernel
 from ....hub.attempts.notebook_repair import DEFAULT_KERNEL
 from ....hub.attempts.spec import AttemptSpec
 from ....hub.errors import InvalidInput
@@ -21,8 +23,10 @@ from ..attempt import outcome_messages as outcome
 from ..attempt.outcome_messages import AttemptOutcome, StartFailed
 from ..attempt.working_folder import working_folder
 from .engine import ENGINE, Halted, NotebookManager, register
+from .marimo_export import MARIMO_EXPORT, ExportFailed, run_marimo
 from .state import NotebookState
 
+_TAIL_CHARACTERS: Final = 8000
 _NO_INPUT = "StdinNotImplementedError"
 """Name of the error that a Python kernel raises for ``input()`` without a frontend."""
 
@@ -41,6 +45,10 @@ class NotebookAttempt(NotebookState):
         cwd = working_folder(order, self.folder)
         notebook = load(order)
         kernel = choose_kernel(order, notebook)
+        if is_marimo(notebook):
+            os.chdir(cwd)
+            spec = KernelSpecManager().get_kernel_spec(kernel.name)
+            return run_marimo(self, notebook.cells[0].source, spec)
         register()
         # The notebook is in memory, without an output path, because papermill would format paths
         # with the parameters.
@@ -62,6 +70,8 @@ class NotebookAttempt(NotebookState):
             return outcome.out_of_memory(self.memory_used, self.order.job.memory_bytes)
         if manager is not None and self.failure is not None:
             return _of_cell(manager, *self.failure)
+        if isinstance(error, ExportFailed):
+            return self._export_failed()
         # Papermill also raises for errors that a tag of the cell expects.
         if manager is not None and (error is None or isinstance(error, PapermillExecutionError)):
             return outcome.succeeded(manager.done)
@@ -84,6 +94,12 @@ class NotebookAttempt(NotebookState):
                 exit_text = "" if status is None else f" ({outcome.describe_exit(status)})"
                 return outcome.kernel_not_started(exit_text, error)
         return outcome.runner_failed(error)
+
+    def _export_failed(self) -> AttemptOutcome:
+        if self.killed_by_system:
+            return outcome.out_of_system_memory("", *self.counter.peak_and_limit())
+        status = None if self.process is None else self.process.poll()
+        return outcome.command_failed(MARIMO_EXPORT, status or 0, self.log.tail(_TAIL_CHARACTERS))
 
     @property
     def failed(self) -> bool:

@@ -409,7 +409,7 @@ class NotebookClient(PapermillNotebookClient, KernelStart):  # type: ignore[misc
                 cells.setdefault(cell_index, []).append(len(outs))
             outs.append(output)
         attempt.reporter.output(output)
-        attempt.log.write(_in_log(output))
+        attempt.log.write(text_for_log(output))
         return output
 
     def _print(self, outs: list[NotebookNode], name: str, text: str, missing: int = 0) -> None:
@@ -438,7 +438,8 @@ class NotebookClient(PapermillNotebookClient, KernelStart):  # type: ignore[misc
             super().handle_comm_msg(outs, msg, cell_index)
 
 
-def _in_log(output: NotebookNode) -> str:
+def text_for_log(output: NotebookNode) -> str:
+    """Return what the log shows of an output other than a stream."""
     if output.output_type == "error":
         return plain("\n".join(output.traceback)) + "\n"
     text = "".join(output.get("data", {}).get("text/plain", ""))
