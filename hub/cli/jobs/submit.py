@@ -46,12 +46,12 @@ def submit_command(
 ) -> None:
     """Run a notebook or a Python script as a job, or with --roles commands that run together.
 
-    A script with cells (# %%) becomes a notebook with these cells, and any other script one with a
-    single cell, without arguments and __file__; `carrel run` runs a script as a command. A marimo
-    notebook is executed by marimo. The file is uploaded now; the job continues when this terminal
-    or the browser closes, or the service restarts. Its output notebook is saved after each cell. In a session the job works in
-    the folder of the notebook; elsewhere in your home on the site, or in the files of --upload
-    and --input.
+    A script with cells (# %%) becomes a notebook with these cells, and any other script one with
+    a single cell, without arguments and __file__; `carrel run` runs a script as a command. A
+    marimo notebook is executed by marimo. The file is uploaded now; the job continues when this
+    terminal or the browser closes, or the service restarts. Its output notebook is saved after
+    each cell. In a session the job works in the folder of the notebook; elsewhere in your home on
+    the site, or in the files of --upload and --input.
 
     \b
     Examples:
