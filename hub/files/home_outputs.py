@@ -20,8 +20,6 @@ from ..interfaces.files import Files
 from .filenames import numbered
 from .safe_fs import FILE, NEW_FILE, added_folder, give_to_owner_of, opened_folder
 
-FOLDER: Final = "jobs"
-"""The folder of a home with one folder for each saved job."""
 MOST_BYTES: Final = 1 << 30
 _CHUNK: Final = 1 << 20
 _MOST_NAMES: Final = 100
@@ -44,7 +42,7 @@ class HomeOutputs:
     files: Files
 
     def save(self, owner: str, request_id: str, contents: Iterable[SavedOutput]) -> int:
-        """Save files in ``jobs/REQUEST`` and return how many are new.
+        """Save files in ``folder_of(request_id)`` and return how many are new.
 
         A file that is there already, with the same content, is not saved again. Another file of
         the same name is kept: the new one gets a number (``train-1.ipynb``).
@@ -62,7 +60,13 @@ class HomeOutputs:
                 accepted=f"Run `carrel output {request_id} --files` in a session.",
             )
         home = self.files.home(owner)
-        return sum(_saved(home, f"{FOLDER}/{request_id}/{each.name}", each) for each in wanted)
+        folder = folder_of(request_id)
+        return sum(_saved(home, f"{folder}/{each.name}", each) for each in wanted)
+
+
+def folder_of(request_id: str) -> str:
+    """The folder of a home with the saved output of a job, relative to the home."""
+    return f"jobs/{request_id}"
 
 
 def _saved(home: Path, path: str, content: SavedOutput) -> bool:

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 
 from ....config.base_url import SERVICE_PREFIX
 from ....errors import NotFound
-from ....files.home_outputs import FOLDER, HomeOutputs, SavedOutput
+from ....files.home_outputs import HomeOutputs, SavedOutput, folder_of
 from ....records.identity import Identity
 from ....requests.queries import EVENTS_AT_ONCE
 from ....schemas import EventOut
@@ -71,7 +71,7 @@ def show(
         sources=sources,
         saved=saved,
         member=member,
-        folder=FOLDER,
+        folder=folder_of(request_id),
         **values,
     )
     return html(page)
