@@ -97,12 +97,8 @@ def list_announcements(*, as_json: bool, state: StateFolder) -> None:
     """
     with _open_announcements(state) as announcements:
         found = announcements.all()
-    if as_json:
-        for one in found:
-            display.as_json(one)
-        return
-    if not found:
-        click.echo("There are no announcements. Add one with: carrel announce TEXT --until TIME")
+    empty = "There are no announcements. Add one with: carrel announce TEXT --until TIME"
+    if display.listed(found, empty=empty, as_json=as_json):
         return
     now = time.time()
     rows = [

@@ -60,12 +60,8 @@ def list_terms(*, state: StateFolder, as_json: bool) -> None:
     """
     with _open_calendar(state) as calendar:
         found = calendar.terms()
-    if as_json:
-        for one in found:
-            display.as_json(one)
-        return
-    if not found:
-        click.echo("There are no terms. Create one with: carrel term add NAME FIRST LAST")
+    empty = "There are no terms. Create one with: carrel term add NAME FIRST LAST"
+    if display.listed(found, empty=empty, as_json=as_json):
         return
     rows = [[one.name, one.first, one.last, "now" if one.running else ""] for one in found]
     display.table(["TERM", "FIRST", "LAST", ""], rows)
@@ -161,12 +157,8 @@ def list_reservations(*, state: StateFolder, as_json: bool) -> None:
     """
     with _open_calendar(state) as calendar:
         found = calendar.reservations()
-    if as_json:
-        for one in found:
-            display.as_json(one)
-        return
-    if not found:
-        click.echo("There are no reservations.")
+    empty = "There are no reservations."
+    if display.listed(found, empty=empty, as_json=as_json):
         return
     now = time.time()
     rows = [

@@ -16,6 +16,7 @@ from ...groups.quotas import GroupQuotas, check_group_name, group_values
 from ...interfaces.store import Store
 from ...scheduling.model.snapshot import Group
 from ...store import open_store
+from ..common import display
 from ..common.client_command import ListOptions
 from ..common.operator_options import existing, operator, state_option
 from . import members as admin_members
@@ -218,12 +219,8 @@ def list_(*, state: StateFolder, as_json: bool) -> None:
     """
     with _store(state) as store:
         found = store.groups()
-    if as_json:
-        for one in found:
-            click.echo(json.dumps(group_values(one)))
-        return
-    if not found:
-        click.echo("There are no groups. Create one with: carrel group add NAME --max-devices N")
+    empty = "There are no groups. Create one with: carrel group add NAME --max-devices N"
+    if display.listed([group_values(one) for one in found], empty=empty, as_json=as_json):
         return
     width = max(len("GROUP"), *(len(one.name) for one in found))
     click.echo(f"{'GROUP':<{width}}  DEVICES  PER MEMBER  MAX TIME  PARENT")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -19,6 +18,7 @@ from ...errors import InvalidInput
 from ...groups.people_import import PeopleImport
 from ...groups.users import Users, check_own_accounts
 from ...messages import units
+from ..common import display
 from ..common.client_command import ListOptions
 from ..common.notes import note
 from ..common.operator_options import existing, operator, state_option
@@ -189,21 +189,17 @@ def list_(*, state: StateFolder, as_json: bool) -> None:
     existing(state)
     with _accounts(state) as accounts:
         found = accounts.all()
-    if as_json:
-        for one in found:
-            click.echo(
-                json.dumps(
-                    {
-                        "name": one.name,
-                        "role": _role(one.admin),
-                        "created_at": one.created_at,
-                        "password_at": one.password_at,
-                    }
-                )
-            )
-        return
-    if not found:
-        click.echo("There are no accounts. Create one with: carrel user add NAME")
+    values = [
+        {
+            "name": one.name,
+            "role": _role(one.admin),
+            "created_at": one.created_at,
+            "password_at": one.password_at,
+        }
+        for one in found
+    ]
+    empty = "There are no accounts. Create one with: carrel user add NAME"
+    if display.listed(values, empty=empty, as_json=as_json):
         return
     width = max(len("NAME"), *(len(one.name) for one in found))
     click.echo(f"{'NAME':<{width}}  ROLE   PASSWORD SET")

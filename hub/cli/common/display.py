@@ -38,6 +38,19 @@ def as_json(value: object) -> None:
     click.echo(dumped(value))
 
 
+def listed(found: Sequence[object], *, empty: str, as_json: bool) -> bool:
+    """Print a list as JSON, one object per line, or the sentence for an empty one.
+
+    Returns whether that was all; otherwise the caller prints a table.
+    """
+    if as_json:
+        for each in found:
+            click.echo(dumped(each))
+    elif not found:
+        click.echo(empty)
+    return as_json or not found
+
+
 def dumped(value: object) -> str:
     return json.dumps(_plain(value), ensure_ascii=False)
 

@@ -154,12 +154,8 @@ def list_command(*, as_json: bool, site: str | None) -> None:
     """
     with Client.from_environment(site) as client:
         found = client.courses()
-    if as_json:
-        for each in found:
-            display.as_json(each)
-        return
-    if not found:
-        click.echo("You are not in a course.")
+    empty = "You are not in a course. Administrators create one: carrel course create NAME"
+    if display.listed(found, empty=empty, as_json=as_json):
         return
     display.table(
         ["COURSE", "TITLE", "ROLE", "STUDENTS", "ASSIGNMENTS", ""],
@@ -311,7 +307,10 @@ def _show_class(client: Client, course: str, *, as_json: bool) -> None:
         [each.person, each.full_name, each.section, "left" if each.left_at else each.role]
         for each in found.members
     ]
-    display.table(["NAME", "FULL NAME", "SECTION", "ROLE"], rows)
+    if rows:
+        display.table(["NAME", "FULL NAME", "SECTION", "ROLE"], rows)
+    else:
+        click.echo(f"{course} has no students yet. Add them: carrel course roster {course} FILE")
     click.echo(f"Teachers: {', '.join(found.teachers) or 'none'}.")
 
 

@@ -270,6 +270,12 @@ def gradebook_command(*, course: str, as_csv: bool, as_json: bool, site: str | N
     if as_csv:
         click.echo(gradebook_csv(found), nl=False)
         return
+    if not found.assignments:
+        click.echo(f"No assignment of {found.course} is released yet.")
+        return
+    if not found.rows:
+        click.echo(f"{found.course} has no students yet.")
+        return
     rows = [
         [row.person, *(_points(each) for each in row.scores), f"{total(row):g}"]
         for row in found.rows

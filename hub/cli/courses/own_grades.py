@@ -25,9 +25,7 @@ def own_grades(client: Client, course: str, assignment: str | None, *, as_json: 
 
 def _all(client: Client, course: str, *, as_json: bool) -> None:
     found = client.assignments(course)
-    if as_json:
-        for each in found:
-            display.as_json(each)
+    if display.listed(found, empty=f"{course} has no assignment yet.", as_json=as_json):
         return
     rows = [
         [

@@ -33,12 +33,8 @@ def assignments_command(*, course: str, as_json: bool, site: str | None) -> None
     with Client.from_environment(site) as client:
         name = working(client, course)
         found = client.assignments(name)
-    if as_json:
-        for each in found:
-            display.as_json(each)
-        return
-    if not found:
-        click.echo(f"{name} has no assignment yet.")
+    empty = f"{name} has no assignment yet."
+    if display.listed(found, empty=empty, as_json=as_json):
         return
     header = ["ASSIGNMENT", "STATE", "DUE", "EXTENSION", "LATE RULE"]
     display.table(header, (_row(each) for each in found))
@@ -188,12 +184,8 @@ def receipts_command(
     """
     with Client.from_environment(site) as client:
         found = client.receipts(working(client, course, assignment), assignment, person=person)
-    if as_json:
-        for each in found:
-            display.as_json(each)
-        return
-    if not found:
-        click.echo(f"There are no submissions of {assignment}.")
+    empty = f"There are no submissions of {assignment}."
+    if display.listed(found, empty=empty, as_json=as_json):
         return
     now = time.time()
     display.table(

@@ -176,12 +176,8 @@ def extend_command(
 
 
 def _show_extensions(found: Sequence[ExtensionOut], assignment: str, *, as_json: bool) -> None:
-    if as_json:
-        for each in found:
-            display.as_json(each)
-        return
-    if not found:
-        click.echo(f"There are no extensions for {assignment}.")
+    empty = f"There are no extensions for {assignment}."
+    if display.listed(found, empty=empty, as_json=as_json):
         return
     now = time.time()
     rows = [
@@ -260,12 +256,8 @@ def outage_command(
 
 def _show_outages(outages: Sequence[OutageOut], course: str, *, as_json: bool) -> None:
     found = [each for each in outages if not course or each.course in ("", course)]
-    if as_json:
-        for each in found:
-            display.as_json(each)
-        return
-    if not found:
-        click.echo("No outage is recorded.")
+    empty = "No outage is recorded."
+    if display.listed(found, empty=empty, as_json=as_json):
         return
     now = time.time()
     rows = [

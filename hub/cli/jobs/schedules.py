@@ -106,14 +106,8 @@ def list_schedules(*, as_json: bool, site: str | None) -> None:
     """
     with Client.from_environment(site) as client:
         found = client.schedules()
-    if as_json:
-        for each in found:
-            display.as_json(each)
-        return
-    if not found:
-        click.echo(
-            "You have no schedules. Create one with: carrel schedule add FILE --cron EXPRESSION"
-        )
+    empty = "You have no schedules. Create one with: carrel schedule add FILE --cron EXPRESSION"
+    if display.listed(found, empty=empty, as_json=as_json):
         return
     now = time.time()
     rows = [

@@ -107,8 +107,21 @@ def test_a_preview_of_a_course_creates_nothing(carrel: Carrel) -> None:
         "Nothing was created.\n"
     )
     assert json.loads(carrel(ADMIN, *asked, "--json").output)["saved"] is False
-    assert carrel(ADMIN, "list").output == "You are not in a course.\n"
+    assert "Administrators create one: carrel course create NAME" in carrel(ADMIN, "list").output
     assert "There is a course" not in carrel(ADMIN, *asked[:-1]).output
+
+
+def test_empty_lists_are_sentences(carrel: Carrel) -> None:
+    assert "Administrators create one: carrel course create NAME" in carrel(ADMIN, "list").output
+    carrel(ADMIN, "create", "cs102", "--teacher", "teacher")
+    assert carrel(TEACHER, "assignments").output == "cs102 has no assignment yet.\n"
+    assert carrel(TEACHER, "gradebook").output == "No assignment of cs102 is released yet.\n"
+    assert carrel(TEACHER, "roster", "cs102").output == (
+        "cs102 has no students yet. Add them: carrel course roster cs102 FILE\nTeachers: teacher.\n"
+    )
+    assert carrel(TEACHER, "release", "ps1", "--devices", "0").exit_code == 0
+    assert carrel(TEACHER, "gradebook").output == "cs102 has no students yet.\n"
+    assert carrel(TEACHER, "assignments", "--json").output.count("\n") == 1
 
 
 def test_a_student_fetches_works_and_submits(course: Carrel, tmp_path: Path) -> None:
