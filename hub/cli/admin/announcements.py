@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from typing import Literal
 
 import click
@@ -14,10 +12,10 @@ from ...config.state_folder import StateFolder
 from ...errors import InvalidInput
 from ...schemas import parsers
 from ...schemas.announcements import LONGEST_TEXT, AnnouncementIn
-from ...store import open_store
 from ..common import display
 from ..common.client_command import AddByDefault
-from ..common.operator_options import existing, operator, state_option
+from ..common.operator_options import operator, state_option
+from ..common.site_store import site_store
 
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 
@@ -74,8 +72,8 @@ def add_announcement(
         starts_at=parsers.moment(begin, now) if begin else None,
         ends_at=parsers.moment(until, now),
     )
-    with _open_announcements(state) as announcements:
-        made = announcements.add(body, who=operator())
+    with site_store(state) as store:
+        made = Announcements(store, time.time).add(body, who=operator())
     if as_json:
         display.as_json(made)
         return
@@ -95,8 +93,8 @@ def list_announcements(*, as_json: bool, state: StateFolder) -> None:
     Example:
       carrel announce ls --json
     """
-    with _open_announcements(state) as announcements:
-        found = announcements.all()
+    with site_store(state) as store:
+        found = Announcements(store, time.time).all()
     empty = "There are no announcements. Add one with: carrel announce TEXT --until TIME"
     if display.listed(found, empty=empty, as_json=as_json):
         return
@@ -125,16 +123,9 @@ def remove_announcement(*, announcement: str, state: StateFolder) -> None:
     Example:
       carrel announce rm a-1a2b3c
     """
-    with _open_announcements(state) as announcements:
-        announcements.remove(announcement, who=operator())
+    with site_store(state) as store:
+        Announcements(store, time.time).remove(announcement, who=operator())
     click.echo(f"Removed the announcement {announcement}.")
-
-
-@contextmanager
-def _open_announcements(state: StateFolder) -> Iterator[Announcements]:
-    existing(state)
-    with closing(open_store(state.database)) as store:
-        yield Announcements(store, time.time)
 
 
 COMMANDS: dict[str, click.Command] = {"announce": announce}

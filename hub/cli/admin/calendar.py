@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 
 import click
 
 from ...config.state_folder import StateFolder
 from ...groups.calendar import WHEN_HELP, GroupCalendar
 from ...schemas.calendar import ReservationIn
-from ...store import open_store
 from ..common import display
 from ..common.client_command import AddByDefault, ListOptions
 from ..common.notes import note
-from ..common.operator_options import existing, operator, state_option
+from ..common.operator_options import operator, state_option
+from ..common.site_store import site_store
 
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 
@@ -43,8 +41,8 @@ def add_term(*, name: str, first: str, last: str, state: StateFolder) -> None:
     Example:
       carrel term add winter 2026-10-12 2027-02-15
     """
-    with _open_calendar(state) as calendar:
-        calendar.put_term(name, first, last, who=operator())
+    with site_store(state) as store:
+        GroupCalendar(store, time.time).put_term(name, first, last, who=operator())
     click.echo(f"The term {name} is from {first} to {last}.")
 
 
@@ -58,8 +56,8 @@ def list_terms(*, state: StateFolder, as_json: bool) -> None:
     Example:
       carrel term ls
     """
-    with _open_calendar(state) as calendar:
-        found = calendar.terms()
+    with site_store(state) as store:
+        found = GroupCalendar(store, time.time).terms()
     empty = "There are no terms. Create one with: carrel term add NAME FIRST LAST"
     if display.listed(found, empty=empty, as_json=as_json):
         return
@@ -77,8 +75,8 @@ def remove_term(*, name: str, state: StateFolder) -> None:
     Example:
       carrel term rm winter
     """
-    with _open_calendar(state) as calendar:
-        calendar.remove_term(name, who=operator())
+    with site_store(state) as store:
+        GroupCalendar(store, time.time).remove_term(name, who=operator())
     click.echo(f"Removed the term {name}.")
 
 
@@ -127,7 +125,8 @@ def add_reservation(
       carrel reserve add lab --devices 2 --when "2026-12-01 14:00-18:00 Europe/Berlin"
     """
     body = ReservationIn(group=group, devices=devices, when=when, until=until, first=first, why=why)
-    with _open_calendar(state) as calendar:
+    with site_store(state) as store:
+        calendar = GroupCalendar(store, time.time)
         for sentence in calendar.preview(body, who=operator()).problems:
             note(sentence)
         if dry_run:
@@ -155,8 +154,8 @@ def list_reservations(*, state: StateFolder, as_json: bool) -> None:
     Example:
       carrel reserve ls --json
     """
-    with _open_calendar(state) as calendar:
-        found = calendar.reservations()
+    with site_store(state) as store:
+        found = GroupCalendar(store, time.time).reservations()
     empty = "There are no reservations."
     if display.listed(found, empty=empty, as_json=as_json):
         return
@@ -182,16 +181,9 @@ def remove_reservation(*, reservation: str, state: StateFolder) -> None:
     Example:
       carrel reserve rm r-1a2b3c
     """
-    with _open_calendar(state) as calendar:
-        calendar.unreserve(reservation, who=operator())
+    with site_store(state) as store:
+        GroupCalendar(store, time.time).unreserve(reservation, who=operator())
     click.echo(f"Removed the reservation {reservation}.")
-
-
-@contextmanager
-def _open_calendar(state: StateFolder) -> Iterator[GroupCalendar]:
-    existing(state)
-    with closing(open_store(state.database)) as store:
-        yield GroupCalendar(store, time.time)
 
 
 COMMANDS: dict[str, click.Command] = {"term": term, "reserve": reserve}

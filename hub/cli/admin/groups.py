@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import click
@@ -13,12 +11,11 @@ import click
 from ...config.state_folder import StateFolder
 from ...errors import Conflict
 from ...groups.quotas import GroupQuotas, check_group_name, group_values
-from ...interfaces.store import Store
 from ...scheduling.model.snapshot import Group
-from ...store import open_store
 from ..common import display
 from ..common.client_command import ListOptions
-from ..common.operator_options import existing, operator, state_option
+from ..common.operator_options import operator, state_option
+from ..common.site_store import site_store
 from . import members as admin_members
 from .group_options import changed, limit_options, named_any, shown, span
 
@@ -84,7 +81,7 @@ def add(
     made = changed(Group(name=name, max_devices_per_user=_ONE_OR_NONE))
     if made.max_devices_per_user == _ONE_OR_NONE:
         made = replace(made, max_devices_per_user=min(1, made.max_devices))
-    with _store(state) as store:
+    with site_store(state) as store:
         if any(known.name == name for known in store.groups()):
             raise Conflict(
                 f"The group {name} already exists.",
@@ -146,7 +143,7 @@ def set_(
     """
     if not any((members, leavers, teachers, former)) and not named_any():
         raise click.UsageError("Give at least one option to change.")
-    with _store(state) as store:
+    with site_store(state) as store:
         before = store.group(name)
         admin_members.check_members(state, (*members, *leavers))
         tree, after = GroupQuotas(store, time.time), changed(before)
@@ -176,7 +173,7 @@ def remove(*, name: str, state: StateFolder) -> None:
     Example:
       carrel group remove cs101
     """
-    with _store(state) as store:
+    with site_store(state) as store:
         GroupQuotas(store, time.time).remove(name, who=operator())
     click.echo(f"Removed the group {name}. Its requests and ledger entries are kept.")
 
@@ -192,7 +189,7 @@ def show(*, name: str, state: StateFolder, as_json: bool) -> None:
     Example:
       carrel group show cs101
     """
-    with _store(state) as store:
+    with site_store(state) as store:
         found, teachers = store.group(name), store.teachers(name)
     members = admin_members.members(state, name)
     if as_json:
@@ -217,7 +214,7 @@ def list_(*, state: StateFolder, as_json: bool) -> None:
     Example:
       carrel group list --json
     """
-    with _store(state) as store:
+    with site_store(state) as store:
         found = store.groups()
     empty = "There are no groups. Create one with: carrel group add NAME --max-devices N"
     if display.listed([group_values(one) for one in found], empty=empty, as_json=as_json):
@@ -229,13 +226,6 @@ def list_(*, state: StateFolder, as_json: bool) -> None:
             f"{one.name:<{width}}  {one.max_devices:>7}  {one.max_devices_per_user:>10}  "
             f"{span(one.max_seconds):>8}  {one.parent or ''}".rstrip()
         )
-
-
-@contextmanager
-def _store(state: StateFolder) -> Iterator[Store]:
-    existing(state)
-    with closing(open_store(state.database)) as store:
-        yield store
 
 
 def _line(label: str, value: str) -> None:

@@ -12,9 +12,9 @@ from ...accounts.store import Accounts
 from ...config.state_folder import StateFolder
 from ...errors import NotFound, Unavailable
 from ...groups.users import Users
-from ...store import open_store
 from ..common.notes import note
 from ..common.operator_options import hub_of, operator
+from ..common.site_store import site_store
 
 
 def check_members(state: StateFolder, names: tuple[str, ...]) -> None:
@@ -63,7 +63,7 @@ def leave(state: StateFolder, name: str, leavers: tuple[str, ...]) -> None:
 def people_of(state: StateFolder) -> Iterator[Users]:
     """Open the accounts of this installation."""
     with (
-        closing(open_store(state.database)) as store,
+        site_store(state) as store,
         closing(hub_of(state)) as hub,
         closing(Accounts(state.accounts)) as accounts,
     ):

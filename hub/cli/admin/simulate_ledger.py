@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -20,8 +19,7 @@ from ...simulation.workload.calendar import Calendar
 from ...simulation.workload.jobs import Trace, TraceJob
 from ...simulation.workload.nodes import ONE_POOL, parse_nodes
 from ...simulation.workload.reader import Selection
-from ...store import open_store
-from ..common.operator_options import existing
+from ..common.site_store import site_store
 
 _PAGE = 1000
 _MORE = "+"
@@ -44,8 +42,7 @@ def read_ledger(state: StateFolder, selection: Selection) -> Ledger:
     Raises:
         InvalidInput: the folder contains no site, or there is nothing to replay.
     """
-    existing(state)
-    with closing(open_store(state.database)) as store, store.together():
+    with site_store(state) as store, store.together():
         return Ledger(
             trace=_trace(store, selection),
             groups=store.groups(),
