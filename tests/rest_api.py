@@ -65,6 +65,9 @@ def _schema(name: str, schema: dict[str, Any]) -> Iterator[str]:
     yield f"### {name}"
     if schema.get("description"):
         yield schema["description"].strip()
+    if "enum" in schema:
+        yield f"One of: {_type(schema)}."
+        return
     required = schema.get("required", ())
     rows = ["| field | type | |", "| --- | --- | --- |"]
     for field, about in schema.get("properties", {}).items():

@@ -6,11 +6,10 @@ import secrets
 from dataclasses import dataclass
 
 from ..errors import InvalidInput, NotFound, OverMaximum
-from ..records.announcements import AnnouncementLevel, AnnouncementRecord
+from ..records.announcements import AnnouncementRecord
 from ..records.audit import AuditAction
 from ..runtime.audit_trail import AuditTrail
-from ..schemas.announcements import LONGEST_TEXT, AnnouncementIn, AnnouncementOut
-from ..schemas.names import described, hidden_in
+from ..schemas.announcements import AnnouncementIn, AnnouncementOut, announcement_text
 
 MOST = 10
 """Announcements that have not ended: more would hide the page below them."""
@@ -37,7 +36,7 @@ class Announcements(AuditTrail):
         """
         now = self.clock()
         starts_at = now if body.starts_at is None else body.starts_at
-        text = _checked_text(body.text)
+        text = announcement_text(body.text)
         if body.ends_at <= now:
             raise InvalidInput(
                 "The end of the announcement is in the past.",
@@ -58,7 +57,7 @@ class Announcements(AuditTrail):
         made = AnnouncementRecord(
             id=f"a-{secrets.token_hex(3)}",
             text=text,
-            level=AnnouncementLevel(body.level),
+            level=body.level,
             starts_at=starts_at,
             ends_at=body.ends_at,
             author=who,
@@ -84,30 +83,12 @@ def announcement_out(each: AnnouncementRecord, now: float) -> AnnouncementOut:
     return AnnouncementOut(
         id=each.id,
         text=each.text,
-        level=each.level.value,
+        level=each.level,
         starts_at=each.starts_at,
         ends_at=each.ends_at,
         author=each.author,
         shown=each.shown(now),
     )
-
-
-def _checked_text(given: str) -> str:
-    """Return the text in one paragraph. Raises InvalidInput."""
-    text = " ".join(given.split())
-    if not text:
-        raise InvalidInput(
-            "The announcement has no text.",
-            accepted=f"Write 1 to {LONGEST_TEXT} characters.",
-            field="text",
-        )
-    if hidden := hidden_in(text):
-        raise InvalidInput(
-            f"The text contains the hidden character {described(hidden)}.",
-            accepted="Remove it: others could not see it.",
-            field="text",
-        )
-    return text
 
 
 def _values(each: AnnouncementRecord) -> dict[str, str | float]:

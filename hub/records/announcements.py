@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
-
-class AnnouncementLevel(StrEnum):
-    INFO = "info"
-    WARNING = "warning"
-    """Something will not work as usual, such as a maintenance."""
-    URGENT = "urgent"
+from ..schemas.announcements import AnnouncementLevel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

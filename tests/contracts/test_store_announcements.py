@@ -6,8 +6,9 @@ import pytest
 
 from carrel.hub.errors import NotFound
 from carrel.hub.interfaces.store import Store
-from carrel.hub.records.announcements import AnnouncementLevel, AnnouncementRecord
+from carrel.hub.records.announcements import AnnouncementRecord
 from carrel.hub.records.audit import AuditAction, AuditEntry, ChangeFilter
+from carrel.hub.schemas.announcements import AnnouncementLevel
 
 
 def announcement(name: str, starts_at: float, ends_at: float) -> AnnouncementRecord:

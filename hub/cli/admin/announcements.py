@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import Literal
 
 import click
 
 from ...administration.announcements import Announcements
 from ...config.state_folder import StateFolder
-from ...errors import InvalidInput
 from ...schemas import parsers
-from ...schemas.announcements import LONGEST_TEXT, AnnouncementIn
+from ...schemas.announcements import AnnouncementIn, AnnouncementLevel, announcement_text
 from ..common import display
 from ..common.client_command import AddByDefault
 from ..common.operator_options import operator, state_option
@@ -38,8 +36,8 @@ def announce() -> None:
 @click.option("--from", "begin", default="", metavar="TIME", help="The same; default: now.")
 @click.option(
     "--level",
-    type=click.Choice(["info", "warning", "urgent"]),
-    default="info",
+    type=click.Choice([level.value for level in AnnouncementLevel]),
+    default=AnnouncementLevel.INFO.value,
     show_default=True,
     help="How it looks.",
 )
@@ -50,7 +48,7 @@ def add_announcement(
     text: str,
     until: str,
     begin: str,
-    level: Literal["info", "warning", "urgent"],
+    level: str,
     as_json: bool,
     state: StateFolder,
 ) -> None:
@@ -61,14 +59,10 @@ def add_announcement(
       carrel announce "Maintenance on Saturday." --until "2026-11-28 20:00" --level warning
       carrel announce add "The pool is twice as large." --from 8h --until 3d
     """
-    if not 0 < len(text) <= LONGEST_TEXT:
-        raise InvalidInput(
-            f"The text has {len(text)} characters.", accepted=f"Give 1 to {LONGEST_TEXT}."
-        )
     now = time.time()
     body = AnnouncementIn(
-        text=text,
-        level=level,
+        text=announcement_text(text),
+        level=AnnouncementLevel(level),
         starts_at=parsers.moment(begin, now) if begin else None,
         ends_at=parsers.moment(until, now),
     )

@@ -7,8 +7,9 @@ from dataclasses import asdict
 from sqlalchemy import Connection, Row, delete, insert, select
 
 from ...errors import NotFound
-from ...records.announcements import AnnouncementLevel, AnnouncementRecord
+from ...records.announcements import AnnouncementRecord
 from ...records.audit import AuditEntry
+from ...schemas.announcements import AnnouncementLevel
 from .marks_and_audit import record_change
 from .tables.core import announcements, closed_announcements
 from .transactions import Transactions

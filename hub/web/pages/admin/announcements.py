@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 from fastapi import APIRouter
 from starlette.responses import RedirectResponse, Response
@@ -11,7 +10,12 @@ from starlette.responses import RedirectResponse, Response
 from ....config.base_url import SERVICE_PREFIX
 from ....errors import CarrelError, InvalidInput
 from ....records.identity import require_admin
-from ....schemas.announcements import LONGEST_TEXT, AnnouncementIn
+from ....schemas.announcements import (
+    LONGEST_TEXT,
+    AnnouncementIn,
+    AnnouncementLevel,
+    announcement_text,
+)
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
 from ...dependencies.edit_versions import version_for
@@ -21,9 +25,6 @@ from ...forms import fields
 from ...security.access import Visitor
 
 ANNOUNCEMENTS = f"{SERVICE_PREFIX}admin/announcements"
-_LEVELS: Mapping[str, Literal["info", "warning", "urgent"]] = {
-    level: level for level in ("info", "warning", "urgent")
-}
 
 router = APIRouter(include_in_schema=False, prefix="/admin/announcements")
 
@@ -55,27 +56,29 @@ def change(web: Carrel, visitor: Guest, filled: Form) -> Response:
 
 def _body(filled: Mapping[str, str], now: float) -> AnnouncementIn:
     """Parse the form. Raises InvalidInput, with the field."""
-    text, level = filled.get("text", "").strip(), filled.get("level", "")
-    if not 0 < len(text) <= LONGEST_TEXT:
-        raise InvalidInput(
-            f"The text has {len(text)} characters.",
-            accepted=f"Write 1 to {LONGEST_TEXT} characters.",
-            field="text",
-        )
-    if level not in _LEVELS:
-        raise InvalidInput(
-            f"There is no level {level[:40]!r}.",
-            accepted=f"One of: {', '.join(_LEVELS)}.",
-            field="level",
-        )
+    text = announcement_text(filled.get("text", ""))
 
     def moment(name: str) -> float:
         return fields.moment(filled.get(name, ""), filled.get("zone", ""), now, name)
 
     starts_at = moment("starts_at") if filled.get("starts_at", "").strip() else None
     return AnnouncementIn(
-        text=text, level=_LEVELS[level], starts_at=starts_at, ends_at=moment("ends_at")
+        text=text,
+        level=_level(filled.get("level", "")),
+        starts_at=starts_at,
+        ends_at=moment("ends_at"),
     )
+
+
+def _level(given: str) -> AnnouncementLevel:
+    try:
+        return AnnouncementLevel(given)
+    except ValueError:
+        raise InvalidInput(
+            f"There is no level {given[:40]!r}.",
+            accepted=f"One of: {', '.join(AnnouncementLevel)}.",
+            field="level",
+        ) from None
 
 
 def _page(
@@ -89,7 +92,7 @@ def _page(
         "admin/announcements.html",
         version=version_for(web, filled, error),
         found=web.administration.announcements(visitor.identity),
-        levels=[(level, level) for level in _LEVELS],
+        levels=[(level, level) for level in AnnouncementLevel],
         longest=LONGEST_TEXT,
         error=error,
         filled=filled or {},

@@ -10,8 +10,9 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from carrel.courses.model.records import Assignment, Course, Fetched
-from carrel.hub.records.announcements import AnnouncementLevel, AnnouncementRecord
+from carrel.hub.records.announcements import AnnouncementRecord
 from carrel.hub.scheduling.model.snapshot import Group
+from carrel.hub.schemas.announcements import AnnouncementLevel
 from carrel.hub.store.sql.tables.core import closed_announcements
 from carrel.hub.store.sql.tables.courses import fetches
 
