@@ -51,7 +51,7 @@ class CommandAttempt(Attempt):
         if isinstance(error, StartFailed):
             return outcome.invalid_job(str(error))
         if self.memory_used:
-            return outcome.out_of_memory(self.memory_used, self.order.job.memory_bytes)
+            return outcome.out_of_memory("", self.memory_used, self.order.job.memory_bytes)
         if error is not None or process is None or process.returncode is None:
             return outcome.runner_failed(error)
         if process.returncode == 0:

@@ -49,9 +49,11 @@ _HOST: Final = re.compile(
     r"host=|https?://|\b[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*)+:\d+|\b\d{1,3}(?:\.\d{1,3}){3}\b"
 )
 """What names a host in the text of an error: a URL, ``host=``, ``name.domain:port``, an address."""
-_OWN_MEMORY: Final = "It is not retried with the same limit: submit it again with more --memory."
+_OWN_MEMORY: Final = (
+    "It is not retried: use less memory, or submit it again with a higher memory limit."
+)
 _DEVICE_MEMORY: Final = (
-    "It is not retried on such a device: use less memory, or a --model with more."
+    "It is not retried: use less device memory, or submit it again for a model with more."
 )
 _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
@@ -138,15 +140,16 @@ def kernel_died(place: str, status: int | None) -> AttemptOutcome:
     return AttemptOutcome(code=CauseCode.KERNEL_DIED, message=f"kernel died{where}{exit_text}")
 
 
-def out_of_memory(used: int, limit: int) -> AttemptOutcome:
-    enough = -(-max(used, limit) * 3 // 2 // GIB) if limit >= GIB else 0
-    size = f"{enough}GiB" if enough else f"{-(-max(used, limit) * 3 // 2 // MIB)}MiB"
+def out_of_memory(place: str, used: int, limit: int) -> AttemptOutcome:
+    """Return the outcome of a kill by the runner, in bytes; ``place`` is empty for a command."""
+    where = f" in {place}" if place else ""
+    unit, name = (GIB, "GiB") if limit >= GIB else (MIB, "MiB")
+    enough = -(-max(used, limit) * 3 // 2 // unit)
     return AttemptOutcome(
         code=CauseCode.OUT_OF_MEMORY,
-        message=f"Killed for memory: its processes used {format_size(used)}, "
-        f"its limit was {format_size(limit)}. It needs more than "
-        f"{format_size(used)}. "
-        f"It is not retried with the same limit: submit it again with --memory {size} or more.",
+        message=f"Killed for memory{where}: its processes used {format_size(used)} of at most "
+        f"{format_size(limit)}. It is not retried: submit it again with a memory limit of "
+        f"{enough} {name} or more.",
     )
 
 

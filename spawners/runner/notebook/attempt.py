@@ -67,7 +67,8 @@ class NotebookAttempt(NotebookState):
     def judge(self, error: BaseException | None) -> AttemptOutcome:
         manager = self.manager
         if self.memory_used:
-            return outcome.out_of_memory(self.memory_used, self.order.job.memory_bytes)
+            place = "" if manager is None else manager.place(manager.current)
+            return outcome.out_of_memory(place, self.memory_used, self.order.job.memory_bytes)
         if manager is not None and self.failure is not None:
             return _of_cell(manager, *self.failure)
         if isinstance(error, ExportFailed):

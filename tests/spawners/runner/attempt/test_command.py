@@ -131,8 +131,8 @@ def test_case_23_a_kernel_over_its_memory_limit_is_killed_and_reported(desk: Des
     wait_for_end(desk, order, desk.backend.start(order))
     ended = desk.service.ended
     assert ended["code"] == "out_of_memory"
-    assert ended["message"].startswith("Killed for memory: its processes used ")
-    assert ", its limit was 400 MiB. It needs more than " in ended["message"]
+    assert ended["message"].startswith("Killed for memory in cell 2: its processes used ")
+    assert " of at most 400 MiB. It is not retried: " in ended["message"]
     executed = read(order.folder / "output.ipynb")
     assert statuses(executed) == ["completed", "failed"]
     assert executed.metadata.carrel.outcome == "out_of_memory"

@@ -38,16 +38,18 @@ def test_an_error_of_a_cell_has_a_class(name: str, value: str, code: str) -> Non
 
 
 def test_a_lack_of_memory_says_what_it_would_have_needed_and_what_to_do() -> None:
-    assert out_of_memory(9 * GIB, 8 * GIB).message == (
-        "Killed for memory: its processes used 9 GiB, its limit was 8 GiB. It needs more than "
-        "9 GiB. It is not retried with the same limit: submit it again with --memory 14GiB or more."
+    assert out_of_memory("cell 2", 9 * GIB, 8 * GIB).message == (
+        "Killed for memory in cell 2: its processes used 9 GiB of at most 8 GiB. It is not "
+        "retried: submit it again with a memory limit of 14 GiB or more."
     )
-    assert "--memory 615MiB or more" in out_of_memory(410 * MIB, 400 * MIB).message
+    of_command = out_of_memory("", 410 * MIB, 400 * MIB).message
+    assert of_command.startswith("Killed for memory: its processes used 410 MiB of at most")
+    assert "a memory limit of 615 MiB or more" in of_command
     said = cell_error("cell 1", "_ArrayMemoryError", "Unable to allocate 74.5 GiB", "").message
     assert said.startswith("error in cell 1: _ArrayMemoryError: Unable to allocate 74.5 GiB.")
-    assert said.endswith("submit it again with more --memory.")
+    assert said.endswith("submit it again with a higher memory limit.")
     device = cell_error("cell 1", "OutOfMemoryError", "CUDA out of memory", "").message
-    assert "--model" in device
+    assert device.endswith("for a model with more.")
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,24 @@ def used(**changes: object) -> UtilizationSeriesOut:
     return UtilizationSeriesOut.model_validate(values)
 
 
+@pytest.mark.parametrize(
+    ("code", "first_choice"), [("out_of_memory", "again-changed"), ("cell_error", "resume")]
+)
+def test_after_a_lack_of_memory_the_limit_is_changed_first(
+    world: World, code: str, first_choice: str
+) -> None:
+    cause = {"code": code, "message": "It failed."}
+    held = lease(device(), id="j-aaaaaaaa.1", state="released").model_dump()
+    world.service.put(
+        job(state="failed", ended=True, ended_at=NOW, started_at=NOW - 90, cause=cause, lease=held)
+    )
+    world.service.used["j-aaaaaaaa"] = [used()]
+    page = world.browser().get(f"{PREFIX}requests/j-aaaaaaaa").text
+    buttons = re.findall(r'class="btn btn-sm btn-primary"[^>]*id="(.*?)"', page)
+    assert [each for each in buttons if each != "output"] == [first_choice]
+    assert ("the peak that ended the job can be higher" in page) == (code == "out_of_memory")
+
+
 def test_the_members_of_a_job_have_state_node_devices_and_a_log_each(world: World) -> None:
     ended = {"code": "command_failed", "message": "`work` exited with status 3"}
     members = [
