@@ -8,6 +8,7 @@ from typing import cast
 
 from .config.backend import backend_settings
 from .config.settings import EngineKind, Settings
+from .config.site import SiteFile
 from .config.state_folder import StateFolder
 from .errors import BackendFailed
 from .interfaces.backend import Backend
@@ -22,12 +23,18 @@ def load_backend(state: StateFolder, settings: Settings, simulated: int | None) 
     return cast(Backend, factory(backend_settings(state, settings, simulated)))
 
 
-def load_host_setup(state: StateFolder, settings: Settings) -> HostSetup | None:
-    """Load what prepares the host for containers; None for the local engine."""
+def load_host_setup(
+    state: StateFolder, settings: Settings, *, site: SiteFile | None = None
+) -> HostSetup | None:
+    """Load what prepares the host for containers; None for the local engine.
+
+    ``site``: contents instead of those of carrel.toml.
+    """
     if settings.engine is EngineKind.LOCAL:
         return None
     factory = load_entry_point("carrel.host_setups", settings.engine)
-    return cast(HostSetup, factory(backend_settings(state, settings, settings.simulated_devices)))
+    simulated = settings.simulated_devices
+    return cast(HostSetup, factory(backend_settings(state, settings, simulated, site=site)))
 
 
 def device_findings(state: StateFolder, settings: Settings) -> Iterable[Finding]:

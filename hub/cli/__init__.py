@@ -90,6 +90,11 @@ ENTRIES = {
         help="Restore a state folder from a backup.",
         administrators=True,
     ),
+    "node": CommandEntry(
+        module=".admin.nodes",
+        help="Machines of the pool: list, add, drain, remove.",
+        administrators=True,
+    ),
     "user": CommandEntry(
         module=".admin.users",
         help="Accounts: add, import, link, passwd, list, remove.",

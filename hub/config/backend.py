@@ -15,19 +15,20 @@ DEFAULT_DOCKER_HOST = "unix:///var/run/docker.sock"
 
 
 def backend_settings(
-    state: StateFolder, settings: Settings, simulated: int | None
+    state: StateFolder, settings: Settings, simulated: int | None, *, site: SiteFile | None = None
 ) -> BackendSettings:
     """Return the settings for the backend of this installation.
 
     Args:
         simulated: the number of simulated devices; None for the devices of the driver.
+        site: its contents instead of those of carrel.toml.
 
     Raises:
         InvalidInput: carrel.toml is not valid.
     """
     docker = None
     if settings.engine is EngineKind.DOCKER:
-        docker = docker_options(settings, SiteFile.load(state))
+        docker = docker_options(settings, SiteFile.load(state) if site is None else site)
     return BackendSettings(
         state=state.root,
         service_url=settings.service_url,

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import ipaddress
 import tomllib
+from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import (
@@ -169,10 +170,18 @@ class SiteFile(_Table):
         """
         path = state.site_file
         try:
-            return cls.model_validate(tomllib.loads(path.read_text(encoding="utf-8-sig")))
+            return cls.parse(path.read_text(encoding="utf-8-sig"), path)
         except FileNotFoundError:
             return cls()
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"{path} cannot be read: {error}.") from error
+
+    @classmethod
+    def parse(cls, text: str, path: Path) -> Self:
+        """Parse the text of the file at a path. Raises InvalidInput if it is not valid."""
+        try:
+            return cls.model_validate(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
             raise InvalidInput(f"{path} cannot be read: {error}.") from error
         except ValidationError as error:
             raise InvalidInput(

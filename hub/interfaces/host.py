@@ -62,5 +62,13 @@ class HostSetup(Protocol):
             Unavailable: the engine does not answer.
         """
 
+    def clear_node(self, node: str) -> None:
+        """Remove the leftovers on one node, on which nothing runs.
+
+        Raises:
+            BackendFailed: the engine refused.
+            Unavailable: the engine does not answer.
+        """
+
     def findings(self) -> Iterable[Finding]:
         """Yield the diagnostics of the engine, for ``carrel doctor``."""

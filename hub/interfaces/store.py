@@ -140,6 +140,14 @@ class Store(
         live lease are deleted. Marks are kept.
         """
 
+    def remove_node(self, name: str, *, change: AuditEntry | None = None) -> None:
+        """Delete a node with its devices and their marks; past requests keep its name.
+
+        Raises:
+            NotFound: there is no such node.
+            Conflict: a lease there is not released.
+        """
+
     def set_health(self, device_id: str, health: Health, why: str) -> None:
         """Set the health of a device, with the reason as a sentence."""
 

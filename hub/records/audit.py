@@ -33,6 +33,8 @@ class AuditAction(StrEnum):
     UNDRAIN = "undrain"
     QUARANTINE = "quarantine"
     RELEASE = "release"
+    NODE_ADD = "node add"
+    NODE_REMOVE = "node remove"
     REQUEST_CANCEL = "request cancel"
     REQUEST_HALT = "request halt"
     PIN = "pin"

@@ -78,15 +78,23 @@ class DockerHostSetup:
 
     def clear(self) -> None:
         for engine, host in zip(self._engines, self._options.hosts, strict=True):
-            for container in engine.containers({LABEL: self._settings.installation}):
-                if not container.running or not lease_of(container.name, container.labels):
-                    keep_log(engine, container, self._settings.state)
-                    engine.remove(container.id)
-            for network in engine.networks(f"{LABEL}={self._settings.installation}"):
-                engine.remove_network(network.id)
-            self._remove_firewall(engine, host)
+            self._clear(engine, host)
         late_mounts_of(self._settings).release()
         release(self._settings.state / "homes")
+
+    def clear_node(self, node: str) -> None:
+        for engine, host in zip(self._engines, self._options.hosts, strict=True):
+            if host.node == node:
+                self._clear(engine, host)
+
+    def _clear(self, engine: DockerClient, host: DockerHost) -> None:
+        for container in engine.containers({LABEL: self._settings.installation}):
+            if not container.running or not lease_of(container.name, container.labels):
+                keep_log(engine, container, self._settings.state)
+                engine.remove(container.id)
+        for network in engine.networks(f"{LABEL}={self._settings.installation}"):
+            engine.remove_network(network.id)
+        self._remove_firewall(engine, host)
 
     def findings(self) -> Iterator[Finding]:
         for engine, host in zip(self._engines, self._options.hosts, strict=True):

@@ -50,6 +50,26 @@ class TestMarks:
         store.submit(job("cpu", devices=0), 1.0)
         assert store.grant([Start(request_id="j-cpu", devices=())], now=2, lease_seconds=3) == ()
 
+    def test_a_node_is_removed_with_its_devices_and_marks_once_its_leases_ended(
+        self, store: Store
+    ) -> None:
+        lease = granted(store, job("a"), "D0")
+        store.put_mark(DRAIN)
+        store.put_mark(QUARANTINE)
+        with pytest.raises(Conflict, match="Sessions or jobs run on n1"):
+            store.remove_node("n1")
+        assert len(store.devices()) == 2
+        store.apply("j-a", lifecycle.stop, State.CANCELLED, CANCELLED, now=200.0)
+        store.apply_to_lease(lease.id, lifecycle.finish, now=201.0, charge_until=201.0)
+        store.remove_node("n1", change=change("n1", action=AuditAction.NODE_REMOVE))
+        assert (store.devices(), store.nodes(), store.marks()) == ((), (), ())
+        (entry,) = store.changes(ChangeFilter(action=AuditAction.NODE_REMOVE))
+        assert entry.target == "n1"
+        (past,) = store.requests(RequestFilter())
+        assert past.id == "j-a"
+        with pytest.raises(NotFound):
+            store.remove_node("n1")
+
     def test_a_new_inventory_keeps_marks(self, store: Store) -> None:
         store.put_mark(QUARANTINE)
         store.sync_devices("n1", [device("D0"), device("D1", 1)])

@@ -131,6 +131,17 @@ def no_device(name: str) -> NotFound:
     return NotFound(f"There is no device {name}.")
 
 
+def no_node(name: str) -> NotFound:
+    return NotFound(f"There is no node {name}.")
+
+
+def node_in_use(name: str) -> Conflict:
+    return Conflict(
+        f"Sessions or jobs run on {name}.",
+        accepted=f"Drain it first: carrel node drain {name} --until 2h",
+    )
+
+
 def no_request(name: str) -> NotFound:
     return NotFound(f"There is no request {name}.")
 

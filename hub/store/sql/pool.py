@@ -8,7 +8,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from ...scheduling.model.snapshot import Device, Group, Health
 from ..rules import checks, conversions
-from .tables.core import devices, group_teachers, groups, lease_devices, nodes
+from .tables.core import devices, group_teachers, groups, lease_devices, leases, marks, nodes
 from .tables.pool_rows import device_columns, group_columns, read_groups, read_unmarked_devices
 from .upserts import put_row
 
@@ -56,6 +56,18 @@ def sync_devices(connection: Connection, node: str, reported: Sequence[Device]) 
             connection.execute(insert(devices).values(columns))
     if change.remove:
         connection.execute(delete(devices).where(devices.c.id.in_(change.remove)))
+
+
+def remove_node(connection: Connection, name: str) -> None:
+    if connection.scalar(select(nodes.c.name).where(nodes.c.name == name)) is None:
+        raise checks.no_node(name)
+    held = select(leases.c.id).where(leases.c.node == name, leases.c.released_at.is_(None))
+    if connection.scalar(held.limit(1)) is not None:
+        raise checks.node_in_use(name)
+    own = select(devices.c.id).where(devices.c.node == name)
+    connection.execute(delete(marks).where(marks.c.target.in_(own) | (marks.c.target == name)))
+    connection.execute(delete(devices).where(devices.c.node == name))
+    connection.execute(delete(nodes).where(nodes.c.name == name))
 
 
 def set_health(connection: Connection, device_id: str, health: Health, why: str) -> None:

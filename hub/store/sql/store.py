@@ -116,6 +116,13 @@ class SqlStore(SqlAnnouncements, SqlCalendar, SqlImagePins, SqlSchedules, SqlUti
     def sync_devices(self, node: str, devices: Sequence[Device]) -> None:
         self._write(lambda c: pool.sync_devices(c, node, devices))
 
+    def remove_node(self, name: str, *, change: AuditEntry | None = None) -> None:
+        def work(connection: Connection) -> None:
+            pool.remove_node(connection, name)
+            marks_and_audit.record_change(connection, change)
+
+        self._write(work)
+
     def set_health(self, device_id: str, health: Health, why: str) -> None:
         self._write(lambda c: pool.set_health(c, device_id, health, why))
 
