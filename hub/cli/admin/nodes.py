@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from copy import copy
 from inspect import cleandoc
 
@@ -17,11 +17,11 @@ from ...config.state_folder import StateFolder
 from ...errors import InvalidInput
 from ...records.diagnostics import Finding
 from ...scheduling.model.snapshot import MarkKind
-from ...store import open_store
 from ...supervisor.nodes import Nodes
 from ..common import display
 from ..common.client_command import ListOptions
 from ..common.operator_options import existing, operator, state_option
+from ..common.site_store import site_store
 from .pool import drain_command, undrain_command
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only check, and show the effect.")
@@ -207,7 +207,7 @@ def _nodes(state: StateFolder) -> Iterator[Nodes]:
         if setup is not None:
             setup.clear_node(name)
 
-    with closing(open_store(state.database)) as store:
+    with site_store(state) as store:
         yield Nodes(state=state, store=store, checks=checks, clear=clear, who=operator())
 
 
