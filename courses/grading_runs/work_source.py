@@ -66,10 +66,10 @@ class ServiceWorkSource:
         )
 
     def progress(self, progress: GradingProgress) -> None:
-        """Write the progress where all attempts do, so that it is shown with the request."""
-        found = {"step": progress.done, "total": progress.total, "unit": "submissions"}
+        """Write the progress as ``carrel.progress`` does, so that it is shown with the request."""
+        found = {"done": progress.done, "of": progress.total, "text": "submissions graded"}
         draft = self._progress_file.with_suffix(".part")
-        draft.write_text(json.dumps(found), encoding="utf-8")
+        draft.write_text(json.dumps(found) + "\n", encoding="utf-8")
         draft.replace(self._progress_file)
 
     def stopped(self) -> bool:
