@@ -143,7 +143,7 @@ set -euo pipefail
 field() { "$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"; }
 JOB=$(carrel run --nodes 2 --devices 1 --input reduce.py --time 2m --json -- \
     python reduce.py | field id)
-carrel wait "$JOB" --json > waited.json
+carrel wait "$JOB" --json > /dev/null
 carrel show "$JOB" > shown.txt
 carrel show "$JOB" --json > shown.json
 carrel logs "$JOB" > first.txt
@@ -159,6 +159,28 @@ END
 FAILED=$(carrel run --roles roles.toml --input reduce.py --time 2m --json | field id)
 STATUS=0; carrel wait "$FAILED" --json > failed.json || STATUS=$?
 test "$STATUS" = 1
+"""
+
+BY_TORCHRUN = r"""
+set -euo pipefail
+field() { "$PYTHON" -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"; }
+cat > gloo.py <<'END'
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+value = torch.tensor([10.0 ** dist.get_rank()])
+dist.all_reduce(value)
+print(f"rank {dist.get_rank()} of {dist.get_world_size()}: sum {value.item():.0f}")
+dist.destroy_process_group()
+END
+# Two members with a device each; torchrun starts a process for each device.
+JOB=$(carrel run --nodes 2 --devices 1 --input gloo.py --time 5m --json -- \
+    python -m torch.distributed.run gloo.py | field id)
+carrel wait "$JOB" --json > /dev/null
+carrel logs "$JOB" > first.txt
+carrel logs "$JOB" --member 1 > second.txt
+# Without torchrun, each member is one process.
+PLAIN=$(carrel run --nodes 2 --input gloo.py --time 5m --json -- python gloo.py | field id)
+carrel wait "$PLAIN" --json > /dev/null
 """
 
 
@@ -281,10 +303,20 @@ def test_a_job_of_two_members_that_add_their_numbers(site: Installation, tmp_pat
         assert f"worker {rank} of 2: sum 11\n{members[rank]['devices'][0]}\n" in log
         assert (folder / "left" / f"{rank}.txt").read_text() == "11"
     assert "Member 1:        worker 1, succeeded on" in (folder / "shown.txt").read_text()
-    failed = json.loads((folder / "failed.json").read_text())
+    failed = json.loads((folder / "failed.json").read_text().splitlines()[-1])
     assert failed["cause"]["message"] == (
         "Member 1 of the role adder failed: `python reduce.py fail` exited with status 3"
     )
+
+
+@pytest.mark.slow
+def test_torchrun_needs_no_options(site: Installation, tmp_path: Path) -> None:
+    """``torchrun`` and gloo, where PyTorch is installed."""
+    pytest.importorskip("torch")
+    folder = tmp_path / "work"
+    story(site, folder, BY_TORCHRUN)
+    for rank, name in enumerate(("first.txt", "second.txt")):
+        assert f"rank {rank} of 2: sum 11\n" in (folder / name).read_text()
 
 
 def test_by_curl_with_the_api_alone(site: Installation, tmp_path: Path) -> None:

@@ -7,14 +7,19 @@ from typing import Any
 import pytest
 
 from carrel.hub.controller.gangs import JOIN_SECONDS
+from carrel.hub.controller.preemption import PreemptionController, stop_cause
 from carrel.hub.errors import CarrelError, StaleEpoch
 from carrel.hub.interfaces.backend import GangSupport
 from carrel.hub.records.gangs import member_id
 from carrel.hub.records.requests import Cause, CauseCode
 from carrel.hub.requests.attempt_reports import AttemptReports
 from carrel.hub.requests.jobs import JobService
+from carrel.hub.requests.resumption import Resumption
 from carrel.hub.requests.termination import RequestTermination
+from carrel.hub.scheduling.model.plan import Reason, Stop
 from carrel.hub.schemas import EventIn, EventsIn, JobIn, JoinIn, JoinOut, RequestOut
+from carrel.hub.schemas.resume import ResumeIn
+from carrel.hub.transitions import preemption
 
 from ..doubles import STUDENT1, STUDENT2
 from ..requests.samples import job
@@ -217,6 +222,56 @@ def test_cancelling_a_gang_stops_all_members(world: World) -> None:
     RequestTermination(world.context).cancel(STUDENT1, made.id)
     world.settle(3)
     assert (world.see(made).state, alive(world)) == ("cancelled", [])
+
+
+def test_a_notice_reaches_all_members_and_member_0_says_that_the_work_is_saved(
+    world: World,
+) -> None:
+    made = running(world, gang())
+    RequestTermination(world.context).halt(STUDENT1, made.id)
+    world.settle()
+    assert sorted(folder.name for folder in world.backend.notices) == ["1", "1.m1"]
+    world.clock.pass_(10)
+    saved = {"seq": 1, "at": world.clock.now, "kind": "saved", "data": {}}
+    event = EventIn.model_validate(saved)
+    reports = AttemptReports(world.context)
+    assert reports.add_events(member_id(world.lease(made), 1), EventsIn(events=[event])) == 0
+    world.settle()
+    assert world.see(made).state == "running"
+    assert reports.add_events(member_id(world.lease(made), 0), EventsIn(events=[event])) == 1
+    world.settle(3)
+    halted = world.see(made)
+    assert (halted.state, halted.cause and halted.cause.code) == ("cancelled", "halted")
+    assert alive(world) == []
+
+
+def test_a_preempted_gang_is_queued_again_as_a_whole(world: World) -> None:
+    made = running(world, gang())
+    stop = Stop(
+        request_id=made.id, for_request="j-x", why=Reason.BEHIND_OTHERS, group="cs101", lost=0.0
+    )
+    PreemptionController(world.context).give_notices([stop], world.clock.now)
+    record = world.context.store.request(made.id)
+    assert record.notice is not None
+    world.context.store.apply(
+        made.id, preemption.preempt, stop_cause(record.notice), record.notice, now=world.clock.now
+    )
+    for rank in (0, 1):
+        end(world, made, rank, "cancelled", "stopped by a signal (SIGINT)")
+    world.settle(3)
+    states_of = world.context.store.events(made.id, kinds=frozenset({"state"}))
+    moves = [event.data["state"] for event in states_of]
+    assert moves[-5:] == ["stopping", "preempted", "queued", "granted", "starting"]
+    assert alive(world) == [f"{made.id}.2.m0", f"{made.id}.2.m1"]
+
+
+def test_a_failed_gang_can_be_resumed_with_all_its_members(world: World) -> None:
+    made = running(world, gang())
+    end(world, made, 0, "command_failed", "`python w.py` exited with status 1")
+    world.settle(3)
+    again = Resumption(world.context).resume(STUDENT1, made.id, ResumeIn()).request
+    assert again is not None
+    assert (again.resumes, again.roles) == (made.id, made.roles)
 
 
 def test_another_process_cannot_join_as_a_member(world: World) -> None:
