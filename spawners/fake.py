@@ -134,8 +134,8 @@ class FakeBackend:
         self.attempts[order.lease_id] = FakeAttempt(order=order, handle=handle)
         return handle
 
-    def start_gang(self, orders: Sequence[LaunchOrder]) -> None:
-        start_members(self, orders)
+    def start_gang(self, orders: Sequence[LaunchOrder]) -> Mapping[str, Handle]:
+        return start_members(self, orders)
 
     def status(
         self, leases: Mapping[str, Handle | None], *, trusted: Collection[str] = ()

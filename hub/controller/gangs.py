@@ -34,15 +34,20 @@ class GangController:
 
     context: Context
 
-    def handles(self, lease: LeaseRecord, request: RequestRecord) -> dict[str, Handle | None]:
-        """Return the handles of the members that should live, by member id."""
+    def handles(
+        self, lease: LeaseRecord, request: RequestRecord, known: Mapping[str, Handle]
+    ) -> dict[str, Handle | None]:
+        """Return the handles of the members that should live, by member id.
+
+        Args:
+            known: handles from the backend; a runner that was forked a moment ago is found only by
+                its handle.
+        """
         if request.state not in _RUNS:
             return {}
-        return {
-            member_id(lease.id, member.rank): lease.handle_of(member)
-            for member in lease.members
-            if member.end is None
-        }
+        living = (member for member in lease.members if member.end is None)
+        by_id = {member_id(lease.id, member.rank): member for member in living}
+        return {name: lease.handle_of(each) or known.get(name) for name, each in by_id.items()}
 
     def reconcile(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..attempts import snapshots
@@ -35,10 +36,10 @@ class JobController:
 
     context: Context
 
-    def start(self, lease: LeaseRecord, request: RequestRecord) -> Handle | None:
+    def start(self, lease: LeaseRecord, request: RequestRecord) -> Mapping[str, Handle]:
         """Store that the attempt starts, then start it.
 
-        Return its handle; None for a gang, and if the backend failed.
+        Return the handles of its process groups; empty if the backend failed.
         """
         c = self.context
         if request.job is None:
@@ -49,13 +50,12 @@ class JobController:
         try:
             order = self._order(lease, request, request.job, token)
             if request.job.gang is None:
-                return c.backend.start(order)
-            c.backend.start_gang(_member_orders(order, request.job.gang, lease))
-            return None
+                return {lease.id: c.backend.start(order)}
+            return c.backend.start_gang(_member_orders(order, request.job.gang, lease))
         except BackendFailed as error:
             log.warning("%s: %s", lease.id, error)
             requeue_or_fail(c, lease, request, str(error))
-            return None
+            return {}
         except (Unavailable, OSError) as error:
             # The job may or may not have started. The cause is the engine or a full disk, so that
             # this attempt does not count against the job.
@@ -63,7 +63,7 @@ class JobController:
             c.store.apply(
                 request.id, lifecycle.record_event, ENGINE_AWAY, {"why": str(error)}, now=now
             )
-            return None
+            return {}
 
     def _order(
         self, lease: LeaseRecord, request: RequestRecord, job: JobSpec, token: str

@@ -280,9 +280,7 @@ class Loop:
             self._once(f"hub/{request.id}", partial(start_server, self._context, request))
 
     def _start(self, lease: LeaseRecord, request: RequestRecord) -> None:
-        handle = self._jobs.start(lease, request)
-        if handle is not None:
-            self._memory.handles[lease.id] = handle
+        self._memory.handles.update(self._jobs.start(lease, request))
 
     def _stop(self, lease: LeaseRecord, request: RequestRecord) -> None:
         handle = lease.handle or self._memory.handles.get(lease.id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ..records.gangs import split_member_id
 from ..records.leases import Handle, LeaseRecord
 from ..records.requests import RequestRecord
 
@@ -18,7 +19,7 @@ class LoopMemory:
     seen: dict[str, float] = field(default_factory=dict)
     """By lease: time of the last sign of life."""
     handles: dict[str, Handle] = field(default_factory=dict)
-    """By lease: the handle from the backend, until the attempt has reported it."""
+    """By lease or member: the handle from the backend, until the attempt has reported it."""
     unattended: dict[str, float] = field(default_factory=dict)
     """By request: since when a waiting session has had no spawner at the hub."""
     stopping: dict[str, float] = field(default_factory=dict)
@@ -35,5 +36,7 @@ class LoopMemory:
 
     def forget(self, lease_id: str) -> None:
         """Drop the entries of a lease that has ended."""
-        for by_lease in (self.seen, self.handles, self.stopping):
+        for by_lease in (self.seen, self.stopping):
             by_lease.pop(lease_id, None)
+        for group in [name for name in self.handles if split_member_id(name)[0] == lease_id]:
+            del self.handles[group]

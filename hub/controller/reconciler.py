@@ -55,7 +55,7 @@ class Reconciler:
             lease.id: lease.handle or self._memory.handles.get(lease.id) for lease, _ in running
         }
         for lease, request in running:
-            handles |= self._gangs.handles(lease, request)
+            handles |= self._gangs.handles(lease, request, self._memory.handles)
         trusted = {lease.id for lease, request in running if request.trusted}
         backend = self._context.backend
         statuses = backend.status(handles, trusted=trusted) if handles else {}

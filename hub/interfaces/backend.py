@@ -191,8 +191,10 @@ class Backend(ImageSource, Protocol):
             Unavailable: the engine did not answer, so the outcome is unknown.
         """
 
-    def start_gang(self, orders: Sequence[LaunchOrder]) -> None:
+    def start_gang(self, orders: Sequence[LaunchOrder]) -> Mapping[str, Handle]:
         """Start all members of a gang, or none; ``orders`` is by rank.
+
+        Return the handles that are known already, by the id of the member.
 
         The runners of the members wait for each other, so that they need not start at one time.
         Idempotent as ``start``: members that run are adopted.

@@ -22,24 +22,24 @@ class Starter(Protocol):
     def stop(self, lease_id: str, handle: Handle | None) -> bool: ...
 
 
-def start_members(starter: Starter, orders: Sequence[LaunchOrder]) -> None:
-    """Start all members, or none.
+def start_members(starter: Starter, orders: Sequence[LaunchOrder]) -> dict[str, Handle]:
+    """Start all members, or none; return their handles by id.
 
     Raises:
         BackendFailed: a member could not be started, and no member runs.
         Unavailable: a member may run.
     """
-    started: list[str] = []
+    started: dict[str, Handle] = {}
     for order in orders:
         try:
-            starter.start(order)
+            started[order.lease_id] = starter.start(order)
         except BackendFailed as error:
-            ended = [starter.stop(name, None) for name in reversed(started)]
+            ended = [starter.stop(name, handle) for name, handle in started.items()]
             why = f"{member_name(order)}: {error}"
             if not all(ended):
                 raise Unavailable(f"{why} Other members do not end.") from error
             raise BackendFailed(why) from error
-        started.append(order.lease_id)
+    return started
 
 
 def member_spec(order: LaunchOrder) -> MemberSpec | None:

@@ -168,7 +168,7 @@ class DockerBackend:
             except OSError as error:
                 raise BackendFailed(f"The container could not be prepared: {error}.") from error
 
-    def start_gang(self, orders: Sequence[LaunchOrder]) -> None:
+    def start_gang(self, orders: Sequence[LaunchOrder]) -> Mapping[str, Handle]:
         """Start all containers of a gang, on the one node of its lease."""
         try:
             for order in orders:
@@ -176,7 +176,7 @@ class DockerBackend:
                 self._jobs.prepare(order)
         except OSError as error:
             raise BackendFailed(f"The containers could not be prepared: {error}.") from error
-        start_members(self, orders)
+        return start_members(self, orders)
 
     def _launch(self, node: Node, order: LaunchOrder) -> Handle:
         node.require_firewall(START_SECONDS)

@@ -171,8 +171,8 @@ class LocalBackend:
                     raise Unavailable(f"The runner could not be started: {error}.") from error
                 raise BackendFailed(f"The runner could not be started: {error}.") from error
 
-    def start_gang(self, orders: Sequence[LaunchOrder]) -> None:
-        start_members(self, orders)
+    def start_gang(self, orders: Sequence[LaunchOrder]) -> Mapping[str, Handle]:
+        return start_members(self, orders)
 
     def _order(self, order: LaunchOrder, environment: Mapping[str, str]) -> AttemptSpec:
         job, warm = order.job, self._warm

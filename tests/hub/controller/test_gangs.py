@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from carrel.hub.controller.gangs import JOIN_SECONDS
 from carrel.hub.controller.preemption import PreemptionController, stop_cause
-from carrel.hub.errors import CarrelError, StaleEpoch
-from carrel.hub.interfaces.backend import GangSupport
-from carrel.hub.records.gangs import member_id
+from carrel.hub.errors import CarrelError, Conflict, StaleEpoch
+from carrel.hub.interfaces.backend import AttemptStatus, GangSupport, ProcessState
+from carrel.hub.records.gangs import member_id, split_member_id
+from carrel.hub.records.leases import Handle
 from carrel.hub.records.requests import Cause, CauseCode
+from carrel.hub.requests.amendments import Amendments
 from carrel.hub.requests.attempt_reports import AttemptReports
+from carrel.hub.requests.explanation import WaitExplanations
 from carrel.hub.requests.jobs import JobService
 from carrel.hub.requests.resumption import Resumption
 from carrel.hub.requests.termination import RequestTermination
 from carrel.hub.scheduling.model.plan import Reason, Stop
-from carrel.hub.schemas import EventIn, EventsIn, JobIn, JoinIn, JoinOut, RequestOut
+from carrel.hub.schemas import ChangeIn, EventIn, EventsIn, JobIn, JoinIn, JoinOut, RequestOut
 from carrel.hub.schemas.resume import ResumeIn
 from carrel.hub.transitions import preemption
+from carrel.spawners.fake import FakeBackend
 
 from ..doubles import STUDENT1, STUDENT2
 from ..requests.samples import job
@@ -89,6 +96,35 @@ def test_members_wait_for_each_other_and_learn_the_address_of_the_first(world: W
     assert join(world, made, 0) == ready
     assert join(world, made, 1) == ready
     assert world.see(made).state == "running"
+
+
+class ByHandleOnly(FakeBackend):
+    """Finds a runner only by its handle, as one that was forked a moment ago."""
+
+    def status(
+        self, leases: Mapping[str, Handle | None], *, trusted: Collection[str] = ()
+    ) -> Mapping[str, AttemptStatus]:
+        found = super().status(leases, trusted=trusted)
+        dead = AttemptStatus(life=ProcessState.DEAD)
+        return {
+            name: dead if split_member_id(name)[1] is not None and leases[name] is None else status
+            for name, status in found.items()
+        }
+
+
+def test_a_member_that_was_forked_a_moment_ago_is_known_by_its_handle(tmp_path: Path) -> None:
+    world = World.over(tmp_path)
+    world.backend = ByHandleOnly(devices=world.backend.devices, clock=world.clock)
+    world.context = replace(world.context, backend=world.backend)
+    world.restart()
+    made = submitted(world, gang())
+    world.settle(3)
+    assert (world.see(made).state, world.lease(made)) == ("starting", f"{made.id}.1")
+    for rank in (0, 1):
+        join(world, made, rank)
+    world.settle(3)
+    assert world.see(made).state == "running"
+    world.loop.close()
 
 
 def test_a_gang_succeeds_once_all_its_members_have_and_is_charged_for_all_devices(
@@ -290,6 +326,21 @@ def test_an_elastic_gang_starts_with_the_members_that_fit(world: World) -> None:
     assert states(made) == [("worker", 0, "starting")]
     assert made.lease is not None
     assert len(made.lease.devices) == 1
+
+
+def test_a_queued_gang_says_why_it_waits(world: World) -> None:
+    JobService(world.context).submit(STUDENT2, job(devices=1))
+    world.settle()
+    made = submitted(world, gang())
+    assert made.wait is not None
+    assert made.wait.sentence == (
+        "Queued at position 1. Not enough devices are free; it gets the next ones that are "
+        "released."
+    )
+    why = WaitExplanations(world.context).why(STUDENT1, made.id)
+    assert why.suggestions == []
+    with pytest.raises(Conflict, match="belong to its members"):
+        Amendments(world.context).change(STUDENT1, made.id, ChangeIn(devices=1))
 
 
 def test_a_gang_can_be_submitted_again(world: World) -> None:

@@ -22,7 +22,7 @@ from carrel.hub.scheduling.placement.device_pool import DevicePool, Placement
 
 from ..values import HOUR, NOW, allocation, device, group, node, pending
 
-PACK, SPREAD = Arrangement.PACK, Arrangement.SPREAD
+PACK, SPREAD, NODE = Arrangement.PACK, Arrangement.SPREAD, Arrangement.NODE
 
 
 def gang(
@@ -136,6 +136,30 @@ GANGS = [
         gang(members(1, 2, 1, "head"), members(1, 9, 1)),
         ("a0", "a1", "a2", "a3"),
         id="the members of the first role come first",
+    ),
+    pytest.param(
+        (*node("a", 3), *node("b", 5), *node("c", 8)),
+        gang(members(2, 2), arrangement=NODE),
+        ("b0", "b1", "b2", "b3"),
+        id="on one node, the tightest that holds all members",
+    ),
+    pytest.param(
+        (*node("a", 3), *node("b", 3)),
+        gang(members(2, 2), arrangement=NODE),
+        None,
+        id="members that are to be on one node are never on two",
+    ),
+    pytest.param(
+        (*node("a", 4), *node("b", 4)),
+        replace(gang(members(2, 2)), nodes=frozenset({"b"})),
+        ("b0", "b1", "b2", "b3"),
+        id="only nodes that have its image",
+    ),
+    pytest.param(
+        (*node("a", 4), *node("b", 4)),
+        replace(gang(members(2, 3)), nodes=frozenset({"b"})),
+        None,
+        id="and no others, even if they are free",
     ),
 ]
 
