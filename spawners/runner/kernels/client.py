@@ -14,17 +14,20 @@ from traitlets import Type, default
 
 _ANSWER_SECONDS: Final = 1.0
 _RECONNECT_MILLISECONDS: Final = 5
+_QUEUED_MESSAGES: Final = 10_000
+"""ZeroMQ drops messages of a kernel that is further ahead of its client; its default is 1,000."""
 _FIRST_STATUS_SECONDS, _LAST_STATUS_SECONDS = 0.01, 0.2
 """How long to wait for the status after a reply: published messages may not be connected yet."""
 
 
 def kernel_context() -> zmq.asyncio.Context:
-    """Return a context whose sockets reconnect fast: a kernel creates its sockets a moment later.
+    """Return a context whose sockets reconnect fast, and receive floods of messages.
 
-    ZeroMQ waits for 100 ms.
+    A kernel creates its sockets a moment later; ZeroMQ waits for 100 ms.
     """
     context = zmq.asyncio.Context()
     context.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MILLISECONDS)
+    context.setsockopt(zmq.RCVHWM, _QUEUED_MESSAGES)
     return context
 
 

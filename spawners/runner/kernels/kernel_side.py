@@ -8,6 +8,7 @@ messages anyway.
 
 from __future__ import annotations
 
+import importlib
 import json
 import threading
 from typing import Any
@@ -15,6 +16,8 @@ from typing import Any
 FREE_MESSAGES = 2000
 """Stream messages of a cell that are sent individually; later ones are merged."""
 COLLECT_SECONDS = 0.2
+QUEUED_MESSAGES = 10_000
+"""How many messages wait for a busy machine; ZeroMQ drops more, by default more than 1,000."""
 
 
 class MessageBounds:
@@ -121,10 +124,17 @@ def fold(text: str) -> str:
     return "\n".join(lines)
 
 
+def lengthen_queue(thread: Any) -> None:
+    """Lengthen the queue of published messages, in the thread that owns its socket."""
+    option = importlib.import_module("zmq").SNDHWM
+    thread.schedule(lambda: thread.socket.setsockopt(option, QUEUED_MESSAGES))
+
+
 def install(printed: int, shown: int) -> None:
     try:
-        session = globals()["get_ipython"]().kernel.session
-        bounds = MessageBounds(session.send, printed, shown)
-        session.send = bounds.send
-    except (AttributeError, KeyError):
+        kernel = globals()["get_ipython"]().kernel
+        bounds = MessageBounds(kernel.session.send, printed, shown)
+        kernel.session.send = bounds.send
+        lengthen_queue(kernel.iopub_thread)
+    except (AttributeError, ImportError, KeyError):
         return

@@ -7,6 +7,8 @@ import os
 import subprocess
 import threading
 import time
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from nbclient import NotebookClient
@@ -38,6 +40,7 @@ class KernelStart(NotebookClient):
 
     fork_server = ""
     _messages = 0
+    _dead = False
     _raw_output: threading.Thread | None = None
 
     def handle_raw_output(self, text: str) -> None:
@@ -100,12 +103,33 @@ class KernelStart(NotebookClient):
         if self._raw_output is not None:
             self._raw_output.join(_PRINTED_SECONDS)
 
+    async def _async_poll_output_msg(
+        self, parent_msg_id: str, cell: NotebookNode, cell_index: int
+    ) -> None:
+        """Process the output of a cell, until the kernel is idle or no more arrives.
+
+        nbclient cancels this ``iopub_timeout`` seconds after the reply, in case the message that
+        the kernel is idle is missing; that much output may still wait.
+        """
+        poll = partial(super()._async_poll_output_msg, parent_msg_id, cell, cell_index)
+        try:
+            return await poll()
+        except asyncio.CancelledError:
+            if self._dead:
+                raise
+        processed = -1
+        while processed != self._messages:
+            processed = self._messages
+            with suppress(TimeoutError):
+                return await asyncio.wait_for(poll(), self.iopub_timeout)
+
     async def _async_poll_kernel_alive(self) -> None:
         try:
             while True:
                 await asyncio.sleep(ALIVE_SECONDS)
                 await self._async_check_alive()
         except DeadKernelError:
+            self._dead = True
             await self._await_last_output()
             assert self.task_poll_for_reply is not None
             self.task_poll_for_reply.cancel()

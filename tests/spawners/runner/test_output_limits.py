@@ -33,6 +33,7 @@ SMALL = OutputLimits(
     cell_events=5,
     job_events=20,
 )
+FLOOD = 4000
 PNG = "from IPython.display import display, Image\ndisplay(Image(b'\\x89PNG' + b'x' * {size}))"
 
 
@@ -170,6 +171,15 @@ def test_many_outputs_of_a_cell_are_bounded_in_number(desk: Desk) -> None:
     assert len(cell.outputs) == SMALL.cell_items + 1, "and the mark of what was left out"
     assert len(events(desk, "cell_output")) == SMALL.cell_events
     assert {cut["what"] for cut in events(desk, "cut")} == {"output", "events"}
+
+
+def test_of_a_flood_of_outputs_all_arrive(desk: Desk) -> None:
+    flood = f"from IPython.display import display\nfor n in range({FLOOD}): display(n)"
+    order, _ = run(desk, flood)
+    outputs = read(order.folder / "output.ipynb").cells[1].outputs
+    (note,) = (output.text for output in outputs if output.output_type == "stream")
+    assert note == f"[carrel: {FLOOD - SMALL.cell_items:,} outputs were left out]\n"
+    assert outputs[-1].data["text/plain"] == str(FLOOD - 1)
 
 
 def test_display_handles_that_grow_are_bounded_too(desk: Desk) -> None:
