@@ -21,17 +21,16 @@ def gang_end(
 ) -> tuple[State, Cause] | None:
     """Return state and cause of a gang that has ended; None while it goes on.
 
-    1. The first required member that failed ends the gang, and is named.
-    2. Once all required members have succeeded, the gang has succeeded.
-
-    Members whose runner disappeared are left to the controller (``missing_member``).
+    1. While a required member has disappeared, the controller stops the others, whose ends then
+       mean nothing, and requeues the gang (``missing_member``).
+    2. The first required member that failed ends the gang, and is named.
+    3. Once all required members have succeeded, the gang has succeeded.
     """
     required = [each for each in members if gang.is_required(each.role)]
-    failed = [
-        each
-        for each in required
-        if each.end is not None and each.end.code not in {CauseCode.SUCCEEDED, *NOT_REPORTED}
-    ]
+    ended = [(each, each.end) for each in required if each.end is not None]
+    if any(end.code in NOT_REPORTED for _, end in ended):
+        return None
+    failed = [each for each, end in ended if end.code != CauseCode.SUCCEEDED]
     if failed:
         first = min(failed, key=lambda each: (each.ended_at or 0.0, each.rank))
         assert first.end is not None

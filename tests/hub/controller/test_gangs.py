@@ -186,7 +186,10 @@ def test_a_member_whose_processes_disappear_ends_the_others_and_the_gang_is_retr
 ) -> None:
     made = running(world, gang())
     world.backend.end(member_id(world.lease(made), 1), exit_status=-9)
-    world.settle(4)
+    world.settle()
+    # The other one reports that it is being stopped.
+    end(world, made, 0, "cancelled", "stopped by a signal (SIGINT)")
+    world.settle(3)
     assert alive(world) == [f"{made.id}.2.m0", f"{made.id}.2.m1"]
     history = world.context.store.events(made.id, kinds=frozenset({"state"}))
     causes = [event.data["cause"] for event in history if event.data["state"] == "lost"]
