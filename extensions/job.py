@@ -30,6 +30,7 @@ from ..hub.schemas import (
     CauseOut,
     EventOut,
     FileOut,
+    GangMemberOut,
     ProgressOut,
     RequestOut,
     UtilizationOut,
@@ -275,6 +276,11 @@ class Job:
         """
         return self.request.utilization
 
+    @property
+    def members(self) -> list[GangMemberOut]:
+        """Its members by rank, with state, node and devices; empty for a job of one member."""
+        return self.request.lease.members if self.request.lease else []
+
     def wait(self, timeout: float | None = None) -> Self:
         """Return when the job has ended; ``state`` and ``cause`` tell how.
 
@@ -299,9 +305,10 @@ class Job:
             else:
                 yield item
 
-    def log(self) -> str:
-        """Return its output so far."""
-        return b"".join(self.client.whole_log(self.id)).decode("utf-8", "replace")
+    def log(self, member: int = 0) -> str:
+        """Return its output so far, or that of one of several members, by rank."""
+        parts = self.client.whole_log(self.id, member=member)
+        return b"".join(parts).decode("utf-8", "replace")
 
     def output(self) -> NotebookNode:
         """Return the executed notebook, as far as it is while the job runs.

@@ -317,7 +317,8 @@ def _command(body: JobIn) -> JobSpec:
 
 def _roles(body: JobIn, gang: JobGang) -> JobSpec:
     _check_no_notebook_fields(body)
-    return JobSpec(notebook_name="", command=gang.roles[0].command, gang=gang)
+    main = next(role for role in gang.roles if gang.is_required(role.name))
+    return JobSpec(notebook_name="", command=main.command, gang=gang)
 
 
 def _check_no_notebook_fields(body: JobIn) -> None:

@@ -88,7 +88,8 @@ class JobSpec:
             empty otherwise.
         from_cell: number of the first code cell that it executes; 0: the one after the last cell
             whose variables were saved.
-        gang: its members, if it has several; ``command`` is then that of the first role.
+        gang: its members, if it has several; ``command`` is then that of the first role that must
+            succeed.
     """
 
     notebook_name: str

@@ -186,7 +186,8 @@ class RequestOut(Out):
     resumes: str = ""
     """The ended job that this one goes on with."""
     roles: list[RoleOut] = []
-    """The roles of a job of several members; `command` is then that of the first role."""
+    """The roles of a job of several members; `command` is then that of the first role that must
+    succeed."""
     arrangement: str = ""
     """How the members of a job are placed: `pack`, `spread` or `node`."""
     must_succeed: list[str] = []

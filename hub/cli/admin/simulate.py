@@ -141,7 +141,8 @@ def _of_ledger(chosen: SimulateOptions) -> tuple[Experiment, str]:
     devices = site_devices(ledger.devices, chosen.nodes)
     groups = _quota(chosen, len(devices), ledger.groups, ledger.trace)
     pools = {ONE_POOL: devices}
-    trace = admitted(ledger.trace, pools, groups, gangs=False)
+    gangs = any(job.gang is not None for job in ledger.trace.jobs)
+    trace = admitted(ledger.trace, pools, groups, gangs=gangs)
     experiment = Experiment(
         trace=trace,
         pools=pools,

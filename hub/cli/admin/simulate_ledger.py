@@ -11,12 +11,13 @@ from typing import NoReturn
 from ...config.state_folder import StateFolder
 from ...errors import InvalidInput
 from ...interfaces.store import Store
+from ...records.gangs import JobGang
 from ...records.requests import RequestFilter, RequestRecord
 from ...records.usage import LedgerFilter, UsageBy
 from ...scheduling.model.snapshot import Device, Group
 from ...scheduling.model.states import TERMINAL
 from ...simulation.workload.calendar import Calendar
-from ...simulation.workload.jobs import Trace, TraceJob
+from ...simulation.workload.jobs import Gang, Trace, TraceJob
 from ...simulation.workload.nodes import ONE_POOL, parse_nodes
 from ...simulation.workload.reader import Selection
 from ..common.site_store import site_store
@@ -125,10 +126,23 @@ def _job(request: RequestRecord, seconds: float) -> TraceJob:
         submitted_at=request.submitted_at,
         limit=float(request.seconds),
         model=request.model,
+        gang=_gang(request.gang),
         kind=request.kind,
         priority=request.priority,
         preemptible=request.preemptible,
         deadline=request.deadline,
+    )
+
+
+def _gang(gang: JobGang | None) -> Gang | None:
+    """Return the members with devices, if all have as many: a trace describes no others."""
+    roles = [role for role in gang.roles if role.devices] if gang is not None else []
+    if gang is None or len({role.devices for role in roles}) != 1:
+        return None
+    return Gang(
+        members=sum(role.wanted for role in roles),
+        minimum=sum(role.minimum for role in roles),
+        arrangement=gang.arrangement,
     )
 
 

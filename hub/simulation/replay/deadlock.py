@@ -66,6 +66,8 @@ def layout_rule(job: TraceJob) -> str:
         )
     if job.gang.arrangement is Arrangement.SPREAD:
         return "each member has a node of its own, with all of its devices"
+    if job.gang.arrangement is Arrangement.NODE:
+        return "all members are on one node"
     return "each member has all of its devices on one node"
 
 

@@ -21,9 +21,12 @@ from carrel.hub.config.state_folder import StateFolder
 from carrel.hub.errors import CarrelError
 from carrel.hub.interfaces.store import Store
 from carrel.hub.records.calendar import Reservation, Term
-from carrel.hub.records.requests import NewRequest
+from carrel.hub.records.gangs import JobGang, JobRole
+from carrel.hub.records.requests import JobSpec, NewRequest
+from carrel.hub.scheduling.model.plan import Start
 from carrel.hub.scheduling.model.snapshot import Budget, Period
 from carrel.hub.scheduling.model.states import State
+from carrel.hub.simulation.workload.jobs import Gang
 from carrel.hub.simulation.workload.nodes import ONE_POOL, parse_nodes
 from carrel.hub.simulation.workload.reader import Selection
 from carrel.hub.store import open_store
@@ -543,6 +546,30 @@ def test_reservations_and_deadlines_of_the_site_are_kept(tmp_path: Path) -> None
     jct = starts["a"] + 100 - 100, starts["b"] + 100 - 120, starts["d"] + 50 - 400
     assert found["carrel"]["jct"]["mean"] == sum(jct) / 3
     assert [job.deadline for job in read_ledger(state, Selection()).trace.jobs][-1] == 900.0
+
+
+def test_a_job_of_several_members_is_replayed_as_one(tmp_path: Path) -> None:
+    state = stored_site(tmp_path)
+    roles = (
+        JobRole(name="server", command=("serve",)),
+        JobRole(name="worker", command=("work",), devices=1, wanted=2, minimum=1),
+    )
+    spec = JobSpec(notebook_name="", command=("serve",), gang=JobGang(roles=roles))
+    new = replace(store_kit.job("d"), devices=2, job=spec)
+    with closing(open_store(state.database)) as store:
+        store.submit(new, 400.0)
+        start = Start(request_id=new.id, devices=("D0", "D1"), members=(1, 2))
+        (lease,) = store.grant([start], now=400.0, lease_seconds=30.0)
+        assert [(each.role, each.devices) for each in lease.members] == [
+            ("server", ()),
+            ("worker", ("D0",)),
+            ("worker", ("D1",)),
+        ]
+        store.apply(new.id, lifecycle.stop, State.CANCELLED, store_kit.CANCELLED, now=450.0)
+    found = read_ledger(state, Selection()).trace.jobs[-1]
+    assert (found.devices, found.seconds, found.gang) == (2, 50.0, Gang(members=2, minimum=1))
+    words = ("--from-ledger", "--state", state.root, "--policy", "carrel", "--json", "-")
+    assert json.loads(carrel(*words).stdout)["policies"]["carrel"]
 
 
 def test_a_trace_has_no_terms(trace: Path, tmp_path: Path) -> None:
