@@ -8,6 +8,7 @@ from typing import TypeVar
 from ..errors import Unavailable
 from ..interfaces.images import ImageSource
 from ..interfaces.store import Store
+from ..scheduling.cycle.elastic_gangs import within_headroom
 from ..scheduling.model.snapshot import Allocation, PendingRequest, Snapshot, open_nodes
 from .context import Context
 
@@ -34,7 +35,8 @@ class SnapshotReader:
 
     def snapshot(self, now: float) -> Snapshot:
         """Read everything that a scheduling decision at ``now`` depends on."""
-        return replace(self._placed(self.store.snapshot(now)), grace=self.grace)
+        snapshot = within_headroom(self._placed(self.store.snapshot(now)))
+        return replace(snapshot, grace=self.grace)
 
     def _placed(self, snapshot: Snapshot) -> Snapshot:
         """Set the nodes of all requests whose image is missing on some node."""

@@ -331,6 +331,16 @@ def test_an_elastic_gang_starts_with_the_members_that_fit(world: World) -> None:
     assert len(made.lease.devices) == 1
 
 
+def test_an_elastic_gang_starts_with_the_members_that_the_quota_of_its_owner_leaves(
+    world: World,
+) -> None:
+    world.running_job(devices=1)  # The owner may hold two devices.
+    role = {"name": "worker", "minimum": 1, "maximum": 2, "devices": 1, "command": ["work"]}
+    made = submitted(world, gang(role))
+    assert states(made) == [("worker", 0, "starting")]
+    assert submitted(world, gang({**role, "minimum": 2})).state == "queued"
+
+
 def test_a_queued_gang_says_why_it_waits(world: World) -> None:
     JobService(world.context).submit(STUDENT2, job(devices=1))
     world.settle()
