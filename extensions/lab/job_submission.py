@@ -12,7 +12,7 @@ from ...hub.attempts.snapshots import continuation_folder
 from ...hub.client import job_builder
 from ...hub.messages.units import devices as devices_text
 from ...hub.messages.units import duration
-from ...hub.schemas import GroupOut, In, Out, RequestOut, parsers
+from ...hub.schemas import GroupOut, In, Out, RequestOut, most_devices, parsers
 from ...hub.schemas.requests import SAVED_STATE
 from .. import job
 from .session_place import PathIn, SessionPlace
@@ -121,8 +121,7 @@ def form(place: SessionPlace, body: PathIn) -> JobFormOut:
 
 
 def _limits(group: GroupOut) -> str:
-    most = min(group.max_devices, group.max_devices_per_user)
-    return f"At most {devices_text(most)} and {duration(group.max_seconds)}."
+    return f"At most {devices_text(most_devices(group))} and {duration(group.max_seconds)}."
 
 
 def submit(place: SessionPlace, body: NotebookJobIn) -> SubmittedOut:

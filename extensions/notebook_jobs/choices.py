@@ -13,7 +13,7 @@ from typing import Final
 from ...hub.client import job_builder
 from ...hub.errors import InvalidInput
 from ...hub.messages import units
-from ...hub.schemas import DeviceOut, GroupOut
+from ...hub.schemas import DeviceOut, GroupOut, most_devices
 from ...hub.schemas.images import ImagesOut
 
 FILE_EXTENSIONS: Final = ("ipynb", "py")
@@ -108,7 +108,7 @@ def _name(group: str, image: str, *, several: bool) -> str:
 
 
 def _compute_types(group: GroupOut, devices: Sequence[DeviceOut]) -> Iterable[ComputeType]:
-    most = min(group.max_devices, group.max_devices_per_user)
+    most = most_devices(group)
     yield ComputeType(devices=0)
     for model in [None, *job_builder.model_choices([group.models], devices)]:
         there = sum(_usable(group, device) and model in {None, device.model} for device in devices)

@@ -13,8 +13,8 @@ from ...hub.admission.notebook import check_notebook
 from ...hub.admission.parameters import FieldType, ParameterField
 from ...hub.client import Client, job_builder
 from ...hub.errors import CarrelError, NotAMember
-from ...hub.messages.units import duration
-from ...hub.schemas import GroupOut, JobIn, NotebookIn, RequestOut, parsers
+from ...hub.messages import units
+from ...hub.schemas import GroupOut, JobIn, NotebookIn, RequestOut, most_devices, parsers
 from .views import JobView
 
 _WIDE = {"description_width": "9rem"}
@@ -306,8 +306,8 @@ def _labels(text: str) -> dict[str, str]:
 def _limits(groups: list[GroupOut], names: list[str]) -> str:
     for group in groups:
         if group.name in names:
-            limit = min(group.max_devices, group.max_devices_per_user)
-            return f"At most {limit} devices and {duration(group.max_seconds)} for each job."
+            most = units.devices(most_devices(group))
+            return f"At most {most} and {units.duration(group.max_seconds)} for each job."
     return ""
 
 

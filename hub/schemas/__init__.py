@@ -21,7 +21,16 @@ from .internal import (
     StopIn,
     WatchOut,
 )
-from .pool import DeviceOut, GroupOut, GroupsOut, MeOut, PoolOut, QueueEntryOut, QueueOut
+from .pool import (
+    DeviceOut,
+    GroupOut,
+    GroupsOut,
+    MeOut,
+    PoolOut,
+    QueueEntryOut,
+    QueueOut,
+    most_devices,
+)
 from .requests import (
     MAX_NOTEBOOK_BYTES,
     SCRIPT,
@@ -115,4 +124,5 @@ __all__ = [
     "WaitOut",
     "WarningOut",
     "WatchOut",
+    "most_devices",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Protocol
 
 from .base import Out
 from .calendar import ReservationOut
@@ -52,6 +52,21 @@ class GroupOut(Out):
     models: list[str] | None = None
     """The device models that it may request; null for all."""
     teachers: list[str] = []
+
+
+class MemberLimits(Protocol):
+    """A group with its current limits, as a user may choose it."""
+
+    @property
+    def max_devices(self) -> int: ...
+
+    @property
+    def max_devices_per_user(self) -> int: ...
+
+
+def most_devices(group: MemberLimits) -> int:
+    """Return the most devices that one member of a group may use at the same time."""
+    return min(group.max_devices, group.max_devices_per_user)
 
 
 class GroupsOut(Out):

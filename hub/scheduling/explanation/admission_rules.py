@@ -160,7 +160,7 @@ def admit(
     pool, devices, usable = tuple(pool), int(devices), tree.models(group)
     models = (model,) if model or usable is None else usable
     in_node = max((largest_node(pool, each) for each in models), default=0)
-    allowed = (min(group_max(each), each.max_devices_per_user) for each in chain)
+    allowed = map(_member_max, chain)
     accepted = _from_zero_to(int(min(in_node, most, _affordable(chain, seconds), *allowed)))
     refusal = (
         no_sessions
@@ -192,10 +192,15 @@ def _unknown_group(tree: GroupTree, name: str) -> Refusal:
     )
 
 
+def _member_max(group: Group) -> float:
+    """The most devices that one member may use, by the limits of this group alone."""
+    return min(group_max(group), group.max_devices_per_user)
+
+
 def _shape(chain: tuple[Group, ...], devices: float, seconds: float, most: float) -> Refusal | None:
     """Check rules 2 and 3; comparisons are written so that a NaN fails them."""
     if isinstance(devices, bool) or not isinstance(devices, int) or devices < 0:
-        allowed = (min(group_max(group), group.max_devices_per_user) for group in chain)
+        allowed = map(_member_max, chain)
         return Refusal(
             rule=Rule.DEVICES,
             message="The number of devices must be a whole number, 0 or more; "

@@ -16,7 +16,7 @@ from ...admission.script import as_notebook
 from ...client.shell_syntax import unquoted_operator
 from ...errors import CarrelError, InvalidInput, NotAMember, TooLarge
 from ...groups.membership import GroupChoice
-from ...schemas import MODEL_LENGTH, JobIn, NotebookIn, parsers
+from ...schemas import MODEL_LENGTH, JobIn, NotebookIn, most_devices, parsers
 from . import fields as forms_fields
 from . import pickers
 from .cron import CronForm
@@ -230,8 +230,7 @@ class JobForm:
             return ""
         if seconds > chosen.max_seconds:
             return "time"
-        most = min(chosen.max_devices, chosen.max_devices_per_user)
-        return "" if 0 <= devices <= most else "devices"
+        return "" if 0 <= devices <= most_devices(chosen) else "devices"
 
 
 _PRIORITIES = ("opportunistic", "normal", "urgent")

@@ -10,7 +10,7 @@ from ...admission.quotes import Quotes
 from ...errors import CarrelError
 from ...groups.membership import GroupChoice
 from ...records.identity import Identity
-from ...schemas import LARGEST, QuoteIn, QuoteOut, parsers
+from ...schemas import LARGEST, QuoteIn, QuoteOut, most_devices, parsers
 from . import pickers
 from .session import SessionForm
 
@@ -74,7 +74,7 @@ def quote(
     except CarrelError as error:
         return QuoteView(problem=f"{error.message} {error.accepted}".strip())
     group = next((g for g in groups if g.name == wanted.group), None)
-    most = min(group.max_devices, group.max_devices_per_user) if group else 0
+    most = most_devices(group) if group else 0
     numbers = sorted({*range(min(most + 1, _CHOICES)), wanted.devices})
     requests = [_with_devices(wanted, number) for number in numbers]
     try:

@@ -11,7 +11,7 @@ from ...client.job_builder import model_choices
 from ...errors import CarrelError, Conflict, InvalidInput, NotAMember
 from ...groups.membership import GroupChoice
 from ...records.images import MOST as IMAGE_LENGTH
-from ...schemas import MODEL_LENGTH, DeviceOut, RequestOut, SessionIn, parsers
+from ...schemas import MODEL_LENGTH, DeviceOut, RequestOut, SessionIn, most_devices, parsers
 from ..html.urls import MOST_NEXT
 from .fields import read
 
@@ -83,8 +83,7 @@ class SessionForm:
         options = self.options()
         if not 0 < options.hours * 3600 <= chosen.max_seconds:
             return "hours"
-        most = min(chosen.max_devices, chosen.max_devices_per_user)
-        return "" if 0 <= options.devices <= most else "devices"
+        return "" if 0 <= options.devices <= most_devices(chosen) else "devices"
 
 
 def _hours(text: str) -> float:
@@ -103,7 +102,7 @@ def _hours(text: str) -> float:
 
 def device_choices(groups: list[GroupChoice]) -> int:
     """Return the largest max devices per member of the groups."""
-    return max((min(g.max_devices, g.max_devices_per_user) for g in groups), default=0)
+    return max(map(most_devices, groups), default=0)
 
 
 def offered_models(

@@ -13,7 +13,7 @@ from ...records.identity import Identity
 from ...requests.pagination import RequestQuery
 from ...scheduling.model.snapshot import Kind
 from ...scheduling.model.states import LIVE, TERMINAL
-from ...schemas import BudgetOut, DeviceOut, PoolOut, RequestOut, UsageReport
+from ...schemas import BudgetOut, DeviceOut, PoolOut, RequestOut, UsageReport, most_devices
 from ...schemas.calendar import ReservationOut
 from ..dependencies.context import WebContext
 
@@ -111,7 +111,7 @@ class Desk:
             # A preempted request that is queued again still shows its last lease.
             if request.lease is not None and request.lease.released_at is None:
                 held[request.group] += len(request.lease.devices)
-        most = {g.name: min(g.max_devices, g.max_devices_per_user) for g in self.groups}
+        most = {group.name: most_devices(group) for group in self.groups}
         names = dict.fromkeys([*most, *held])
         return tuple(
             UsageMeter(group=name, held=held[name], most=most.get(name, 0))
