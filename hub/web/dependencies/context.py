@@ -44,7 +44,7 @@ from ..live.event_streams import EventStreams
 from ..live.sse import Streams
 from ..monitoring.metrics import Metrics
 from ..monitoring.readiness import Readiness
-from ..security.access import CallerAccess
+from ..security.access import CallerAccess, Visitor
 from ..security.call_budgets import CallBudgets
 from ..security.signer import Signer
 from .group_choices import GroupChoiceCache
@@ -108,6 +108,11 @@ class WebContext:
             announcements=lambda: self.announcements(who),
             **values,
         )
+
+    def render_for(self, visitor: Visitor, template: str, **values: object) -> str:
+        """Render a page for a visitor, with the token for its forms."""
+        csrf = self.caller_access.csrf.issue(visitor.session)
+        return self.render(template, who=visitor.identity, csrf=csrf, **values)
 
     def announcements(self, who: Identity | None) -> list[AnnouncementOut]:
         """Return the banners that a user, or a visitor who is not signed in, sees now."""

@@ -11,6 +11,9 @@ from ...schemas import parsers
 
 T = TypeVar("T")
 
+USE_BUTTONS = "Use the buttons on the page."
+"""What to do about a form that no page of Carrel sends."""
+
 
 def read(reader: Callable[[str], T], text: str, field: str) -> T:
     """Parse a form field. Raises InvalidInput with the field."""
@@ -19,6 +22,11 @@ def read(reader: Callable[[str], T], text: str, field: str) -> T:
     except InvalidInput as error:
         error.field = field
         raise
+
+
+def no_action() -> InvalidInput:
+    """Return the error about a form whose button the page does not know."""
+    return InvalidInput("The form contains no action.", accepted=USE_BUTTONS)
 
 
 def moment(text: str, zone: str, now: float, field: str) -> float:

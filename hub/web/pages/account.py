@@ -45,14 +45,13 @@ def change_password(web: Carrel, visitor: Guest, fields: Form) -> Response:
 
 def _account(web: WebContext, visitor: Visitor, *, error: CarrelError | None = None) -> Response:
     who, accounts = visitor.identity, web.administration.own_accounts
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "account/account.html",
         me=web.membership.me(who),
         account=None if accounts is None else accounts.find(who.name),
         least=MIN_LENGTH,
         error=error,
-        who=who,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)
 

@@ -41,15 +41,14 @@ def calendar(
         error = refused
     span = CalendarSpan(scale=show, around=chosen, zone=place)
     found = web.pool.reserved_times(visitor.identity, span.starts_at, span.ends_at)
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "shared/calendar.html",
         span=span,
         days=span.filled(found, web.clock()),
         found=found,
         filled={"day": around, "zone": zone},
         error=error,
-        who=visitor.identity,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)
 

@@ -38,11 +38,10 @@ def desk_live(web: Carrel, visitor: Guest) -> Response:
     who = visitor.identity
     groups = web.group_choices.recent(who)
     with web.context.store.together():
-        page = web.render(
+        page = web.render_for(
+            visitor,
             "desk/live.html",
             desk=gather(web, who, groups, now=web.clock()),
-            who=who,
-            csrf=web.caller_access.csrf.issue(visitor.session),
         )
     return html(page)
 

@@ -222,14 +222,13 @@ def _wait_page(
     if request.state == "running" and web.sessions.ready(who.name, name):
         return RedirectResponse(page_in_session(who.name, name, wanted), SEE_OTHER)
     return html(
-        web.render(
+        web.render_for(
+            visitor,
             "sessions/wait.html",
             view=WaitView(request=request),
             server_name=name,
             segment=server,
             wanted=wanted,
-            who=who,
-            csrf=web.caller_access.csrf.issue(visitor.session),
         )
     )
 

@@ -115,14 +115,14 @@ def usage(web: Carrel, visitor: Guest, chosen: Chosen) -> Response:
         named = {*(line.group for line in report.by_group), *filter(None, [chosen.group])}
         if visitor.identity.admin:
             named |= {each.name for each in web.context.store.groups()}
-        page = web.render(
+        page = web.render_for(
+            visitor,
             "usage/usage.html",
             title="Usage" if chosen.whose == "all" else "My usage",
             groups=sorted(named),
             sums=_SUMS,
             error=error,
             **found,
-            **_around(visitor, web),
         )
     return html(page, error.http_status if error else 200)
 
@@ -176,12 +176,12 @@ def use(web: Carrel, visitor: Guest, span: Span = "week", group: Group = "") -> 
     """Show utilization and wait times."""
     require_admin(visitor.identity)
     found = web.usage.pool(visitor.identity, span, group)
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "admin/use.html",
         found=found,
         plots=_plots(found),
         groups=[each.name for each in web.context.store.groups()],
-        **_around(visitor, web),
     )
     return html(page)
 
@@ -201,7 +201,7 @@ def course(web: Carrel, visitor: Guest, group: Course, span: Span = "week") -> R
     """Show requests, usage and wait times of a course, for its teachers and administrators."""
     found = _course(web, visitor, group, span)
     is_course = web.courses.access.is_course(group)
-    page = web.render("courses/course.html", is_course=is_course, **found, **_around(visitor, web))
+    page = web.render_for(visitor, "courses/course.html", is_course=is_course, **found)
     return html(page)
 
 
@@ -251,7 +251,3 @@ def _all_days(report: UsageReport, days: Sequence[UsageRow], now: float) -> list
 def _first_day(web: WebContext) -> str:
     """Return the first day of the default period."""
     return f"{datetime.fromtimestamp(web.clock() - (_DAYS - 1) * DAY, UTC):%Y-%m-%d}"
-
-
-def _around(visitor: Visitor, web: WebContext) -> dict[str, object]:
-    return {"who": visitor.identity, "csrf": web.caller_access.csrf.issue(visitor.session)}

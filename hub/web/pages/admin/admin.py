@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import RedirectResponse, Response
 
 from ....config.base_url import SERVICE_PREFIX
-from ....errors import CarrelError, InvalidInput
+from ....errors import CarrelError
 from ....records.audit import AuditAction
 from ....records.edits import ChangedMeanwhile
 from ....records.identity import require_admin
@@ -27,6 +27,7 @@ from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Form, Guest, html
 from ...forms import fields as forms_fields
 from ...forms.edits import merged
+from ...forms.fields import no_action
 from ...forms.group import GroupForm
 from ...security.access import Visitor
 
@@ -93,7 +94,8 @@ def _quotas(
     filled: Mapping[str, str] | None = None,
 ) -> Response:
     version, tree = version_for(web, filled, error), web.administration.tree(visitor.identity)
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "admin/admin.html",
         version=version,
         tree=tree,
@@ -103,7 +105,6 @@ def _quotas(
         models=sorted({device.model for device in web.context.store.devices()}),
         effect=effect,
         error=error,
-        **_around(web, visitor),
     )
     return html(page, error.http_status if error else 200)
 
@@ -185,9 +186,7 @@ def _marked(
         case "release":
             return web.administration.release(who, target)
         case _:
-            raise InvalidInput(
-                "The form contains no action.", accepted="Use the buttons on the page."
-            )
+            raise no_action()
 
 
 def _pool(
@@ -200,7 +199,8 @@ def _pool(
     filled: Mapping[str, str] | None = None,
     until: float | None = None,
 ) -> Response:
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "admin/pool.html",
         version=version_for(web, filled, error),
         target=target,
@@ -209,7 +209,6 @@ def _pool(
         error=error,
         filled=filled or {},
         **_devices(web, visitor),
-        **_around(web, visitor),
     )
     return html(page, error.http_status if error else 200)
 
@@ -245,16 +244,12 @@ def audit(
     )
     chosen = {"who": who.strip(), "action": action, "target": target.strip()}
     older = [*((name, value) for name, value in chosen.items() if value)]
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "admin/audit.html",
         found=found,
         chosen=chosen,
         actions=list(AuditAction),
         older=f"{ADMIN}/audit?" + urlencode([*older, ("before", found.next)]),
-        **(_around(web, visitor)),
     )
     return html(page)
-
-
-def _around(web: WebContext, visitor: Visitor) -> dict[str, object]:
-    return {"who": visitor.identity, "csrf": web.caller_access.csrf.issue(visitor.session)}

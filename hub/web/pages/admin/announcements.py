@@ -22,6 +22,7 @@ from ...dependencies.edit_versions import version_for
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Form, Guest, html
 from ...forms import fields
+from ...forms.fields import no_action
 from ...security.access import Visitor
 
 ANNOUNCEMENTS = f"{SERVICE_PREFIX}admin/announcements"
@@ -46,9 +47,7 @@ def change(web: Carrel, visitor: Guest, filled: Form) -> Response:
             case "remove":
                 web.administration.remove_announcement(visitor.identity, filled.get("name", ""))
             case _:
-                raise InvalidInput(
-                    "The form contains no action.", accepted="Use the buttons on the page."
-                )
+                raise no_action()
     except CarrelError as error:
         return _page(web, visitor, error=error, filled=filled)
     return RedirectResponse(ANNOUNCEMENTS, SEE_OTHER)
@@ -88,7 +87,8 @@ def _page(
     error: CarrelError | None = None,
     filled: Mapping[str, str] | None = None,
 ) -> Response:
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "admin/announcements.html",
         version=version_for(web, filled, error),
         found=web.administration.announcements(visitor.identity),
@@ -96,7 +96,5 @@ def _page(
         longest=LONGEST_TEXT,
         error=error,
         filled=filled or {},
-        who=visitor.identity,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import RedirectResponse, Response
 
 from ....config.base_url import SERVICE_PREFIX
-from ....errors import CarrelError, InvalidInput
+from ....errors import CarrelError
 from ....groups.calendar import ReservationPreview
 from ....records.identity import require_admin
 from ....schemas.calendar import TermIn
@@ -18,6 +18,7 @@ from ...dependencies.context import WebContext
 from ...dependencies.edit_versions import version_for
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Form, Guest, html
+from ...forms.fields import no_action
 from ...forms.reservation import ReservationForm
 from ...security.access import Visitor
 
@@ -82,9 +83,7 @@ def _do(
         case "unreserve":
             web.administration.unreserve(who, name)
         case _:
-            raise InvalidInput(
-                "The form contains no action.", accepted="Use the buttons on the page."
-            )
+            raise no_action()
 
 
 def _page(
@@ -96,7 +95,8 @@ def _page(
     filled: Mapping[str, str] | None = None,
     form: ReservationForm | None = None,
 ) -> Response:
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "admin/calendar.html",
         version=version_for(web, filled, error),
         terms=web.administration.calendar.terms(),
@@ -106,7 +106,5 @@ def _page(
         effect=effect,
         error=error,
         filled=filled or {},
-        who=visitor.identity,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from starlette.responses import RedirectResponse, Response
 
 from ....config.base_url import SERVICE_PREFIX
-from ....errors import CarrelError, InvalidInput, Unavailable
+from ....errors import CarrelError, Unavailable
 from ....records.identity import Identity
 from ....schemas.images import ImagesOut, PinIn
 from ...dependencies.callers import Carrel
@@ -16,6 +16,7 @@ from ...dependencies.context import WebContext
 from ...dependencies.edit_versions import version_for
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Form, Guest, html
+from ...forms.fields import no_action
 from ...security.access import Visitor
 
 IMAGES = f"{SERVICE_PREFIX}images"
@@ -48,9 +49,7 @@ def _do(web: WebContext, who: Identity, fields: Mapping[str, str]) -> None:
         case "unpin":
             web.images.unpin(who, group, name)
         case _:
-            raise InvalidInput(
-                "The form contains no action.", accepted="Use the buttons on the page."
-            )
+            raise no_action()
 
 
 def _page(
@@ -65,13 +64,12 @@ def _page(
         found = web.images.shown(who, web.membership.names(who))
     except Unavailable as away:
         found, error = ImagesOut(choice=True, images=[], pins=[]), error or away
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "admin/images.html",
         version=version,
         found=found,
         error=error,
         filled=filled or {},
-        who=who,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)

@@ -29,6 +29,7 @@ from ...dependencies.edit_versions import version_for
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.uploads import Uploads
 from ...dependencies.visitors import Form, Guest, Pairs, html
+from ...forms.fields import no_action
 from ...html.urls import person_url
 from ...security.access import Visitor
 from ..account import site_address
@@ -75,7 +76,8 @@ def _people(
     filled: Mapping[str, str] | None = None,
 ) -> Response:
     """Render the page; only this response contains the new password."""
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "admin/people.html",
         version=version_for(web, filled, error),
         found=web.administration.people(visitor.identity),
@@ -83,8 +85,6 @@ def _people(
         own_accounts=web.administration.own_accounts is not None,
         error=error,
         filled=filled or {},
-        who=visitor.identity,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)
 
@@ -127,7 +127,8 @@ def _import(
 ) -> Response:
     """Render the page; only the response to saving contains the links."""
     rows = found.rows if found else []
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "admin/people_import.html",
         version=version_for(web, None, error),
         own_accounts=web.administration.own_accounts is not None,
@@ -137,8 +138,6 @@ def _import(
         site=site,
         accepted=ACCEPTED,
         error=error,
-        who=visitor.identity,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)
 
@@ -177,9 +176,7 @@ def change_person(
                 web.administration.remove_person(who, name)
                 return RedirectResponse(PEOPLE, SEE_OTHER)
             case _:
-                raise InvalidInput(
-                    "The form contains no action.", accepted="Use the buttons on the page."
-                )
+                raise no_action()
     except CarrelError as error:
         ticked = fields.get("do") in ("preview", "save") and not isinstance(error, ChangedMeanwhile)
         kept = _roles(pairs) if ticked else None
@@ -217,7 +214,8 @@ def _person(
     version = version_for(web, filled, error)
     found = web.administration.person(visitor.identity, name)
     groups = [group.name for group in web.context.store.groups()]
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "admin/person.html",
         version=version,
         person=found,
@@ -232,7 +230,5 @@ def _person(
         site=site,
         account=accounts.find(name) if (accounts := web.administration.own_accounts) else None,
         error=error,
-        who=visitor.identity,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)

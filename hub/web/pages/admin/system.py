@@ -37,7 +37,7 @@ router = APIRouter(include_in_schema=False, prefix="/admin")
 def health(web: Carrel, visitor: Guest) -> Response:
     """Show the frame of the page; what it shows may take seconds, and is fetched by it."""
     require_admin(visitor.identity)
-    return html(web.render("admin/health.html", **_around(web, visitor)))
+    return html(web.render_for(visitor, "admin/health.html", version=version_for(web)))
 
 
 @router.get("/health/live")
@@ -69,11 +69,12 @@ def health_live(web: Carrel, visitor: Guest) -> Response:
 @router.get("/doctor")
 def doctor(web: Carrel, visitor: Guest) -> Response:
     require_admin(visitor.identity)
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "admin/doctor.html",
         can_run=web.doctor is not None,
         report=_report(web),
-        **_around(web, visitor),
+        version=version_for(web),
     )
     return html(page)
 
@@ -127,12 +128,13 @@ def start_backup(web: Carrel, visitor: Guest, fields: Form) -> Response:
 
 
 def _backup(web: WebContext, visitor: Visitor, *, error: CarrelError | None = None) -> Response:
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "admin/backup.html",
         folder=web.backups.folder if web.backups is not None else "",
         error=error,
         **_runs(web),
-        **_around(web, visitor),
+        version=version_for(web),
     )
     return html(page, error.http_status if error else 200)
 
@@ -152,11 +154,3 @@ def _backups(web: WebContext) -> Backups:
             accepted="Run `carrel backup DIR` on the machine of the site.",
         )
     return web.backups
-
-
-def _around(web: WebContext, visitor: Visitor) -> dict[str, object]:
-    return {
-        "who": visitor.identity,
-        "csrf": web.caller_access.csrf.issue(visitor.session),
-        "version": version_for(web),
-    }

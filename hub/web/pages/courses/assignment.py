@@ -77,15 +77,14 @@ def text(
     names = web.courses.assignments.texts(visitor.identity, course, assignment)
     if name not in names:
         raise NotFound(f"{assignment} has no notebook {name[:80]!r}.")
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "courses/assignment_text.html",
         course=course,
         assignment=assignment,
         name=name,
         names=names,
         address=course_url(course, "assignment", assignment),
-        who=visitor.identity,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page)
 
@@ -166,15 +165,14 @@ def feedback(
     """Show a page of feedback in a frame."""
     web.courses.access.submission_of(visitor.identity, course, assignment, submission)
     _feedback_page(web, visitor, submission, name)
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "courses/assignment_feedback.html",
         course=course,
         assignment=assignment,
         submission=submission,
         name=name,
         address=course_url(course, "assignment", assignment),
-        who=visitor.identity,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page)
 
@@ -230,14 +228,13 @@ def _page(
     error: CarrelError | None = None,
     tried: str = "",
 ) -> Response:
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "courses/assignment.html",
         **_stand(web, visitor, course, assignment),
         texts=web.courses.assignments.texts(visitor.identity, course, assignment),
         checks=web.courses.checks.recent(visitor.identity, course, assignment).checks,
         error=error,
         tried=tried,
-        who=visitor.identity,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, status=error.http_status if error else 200)

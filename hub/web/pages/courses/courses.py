@@ -72,7 +72,8 @@ def _page(
     mine = [each for each in web.courses.administration.courses(who).courses if each.role in _STAFF]
     known = {course.name for course in mine}
     groups = [group.name for group in web.context.store.groups()] if who.admin else []
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "courses/courses.html",
         version=version,
         courses=mine,
@@ -84,7 +85,5 @@ def _page(
         error=error,
         groups=groups,
         images=image_choices(web, who, groups, form.image) if who.admin else [],
-        who=who,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)

@@ -23,7 +23,8 @@ def gradebook(web: Carrel, visitor: Guest, course: CourseName) -> Response:
     """Show the points of all students in all assignments."""
     who = visitor.identity
     found = web.courses.gradebook.table(who, course)
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "courses/gradebook.html",
         course=web.courses.administration.show(who, course),
         found=found,
@@ -32,8 +33,6 @@ def gradebook(web: Carrel, visitor: Guest, course: CourseName) -> Response:
         means=_means(found),
         sections=any(row.section for row in found.rows),
         at=course_url(course),
-        who=who,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page)
 

@@ -25,6 +25,7 @@ from ...dependencies.course_paths import AssignmentName, CourseName
 from ...dependencies.edit_versions import version_for
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Form, Guest, html
+from ...forms.fields import USE_BUTTONS, no_action
 from ...html.downloads import attachment
 from ...html.urls import course_url
 from ...security.access import Visitor
@@ -99,16 +100,12 @@ def _do(
         case "count" | "uncount" as do:
             number = fields.get("submission", "")
             if not (number.isascii() and number.isdigit() and int(number[:20]) <= LARGEST):
-                raise InvalidInput(
-                    "This submission does not exist.", accepted="Use the buttons on the page."
-                )
+                raise InvalidInput("This submission does not exist.", accepted=USE_BUTTONS)
             who = visitor.identity
             found = web.courses.access.submission_of(who, course, assignment, int(number))
             web.courses.submissions.choose(who, found.id, counts=do == "count")
         case _:
-            raise InvalidInput(
-                "The form contains no action.", accepted="Use the buttons on the page."
-            )
+            raise no_action()
 
 
 # -- feedback ---------------------------------------------------------------------------------
@@ -162,11 +159,9 @@ def _since(web: WebContext, fields: Mapping[str, str]) -> float | None:
     if given in {"", "now"}:
         return web.clock() if given else None
     try:
-        return parsers.check_moment(float(given), given, "Use the buttons on the page.")
+        return parsers.check_moment(float(given), given, USE_BUTTONS)
     except ValueError:
-        raise InvalidInput(
-            "The form contains no time.", accepted="Use the buttons on the page."
-        ) from None
+        raise InvalidInput("The form contains no time.", accepted=USE_BUTTONS) from None
 
 
 def _released(
@@ -236,13 +231,12 @@ def _page(
     error: CarrelError | None = None,
     progress: Mapping[str, object] | None = None,
 ) -> Response:
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "courses/grading.html",
         **_shown(web, visitor, course, assignment, chosen),
         error=error,
         progress=progress,
-        who=visitor.identity,
-        csrf=_csrf(web, visitor),
     )
     return html(page, status=error.http_status if error else 200)
 

@@ -260,7 +260,8 @@ def _page(
     at = f"{filled.get('notebook')}/{filled.get('cell')}" if filled else at
     current = next((cell for cell in cells if _place(cell) == at), None)
     current = current or next(iter(work.waiting or cells), None)
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "courses/manual_grading.html",
         version=version,
         place=web.courses.administration.show(who, found.course),
@@ -281,8 +282,6 @@ def _page(
         error=error,
         filled=filled,
         address=course_url(found.course, "grading", found.assignment),
-        who=who,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)
 

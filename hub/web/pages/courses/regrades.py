@@ -80,7 +80,8 @@ def _own(
     mine = (
         web.courses.delivery.own_grade(who, course, assignment) if place.role == "student" else None
     )
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "courses/own_regrades.html",
         course=place,
         assignment=assignment,
@@ -91,8 +92,6 @@ def _own(
         error=error,
         filled=filled or {},
         tried=tried,
-        who=who,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)
 
@@ -105,12 +104,11 @@ def of_class(web: Carrel, visitor: Guest, course: CourseName) -> Response:
     """List the requests of the course, open ones first."""
     who = visitor.identity
     web.courses.access.membership(who, course, GRADERS)
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "courses/regrades.html",
         course=web.courses.administration.show(who, course),
         regrades=web.courses.regrades.requests(who, course),
-        who=who,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page)
 
@@ -146,15 +144,14 @@ def _thread(
     who = visitor.identity
     web.courses.access.membership(who, course, GRADERS)
     found = web.courses.regrades.show(who, course, regrade)
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "courses/regrade.html",
         course=web.courses.administration.show(who, course),
         regrade=found,
         manual=_manual_number(web, visitor, found),
         error=error,
         filled=filled or {},
-        who=who,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)
 

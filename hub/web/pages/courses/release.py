@@ -107,7 +107,8 @@ def _page(
     shown = made
     if shown is None and known is not None and known.version:
         shown = web.courses.assignments.released(who, course, known.name)
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "courses/release.html",
         version=version,
         course=web.courses.administration.show(who, course),
@@ -117,7 +118,5 @@ def _page(
         shown=shown,
         report=list(sentences(shown.report)) if shown is not None else [],
         error=error,
-        who=who,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)

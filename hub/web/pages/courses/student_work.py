@@ -41,7 +41,8 @@ def student(
         raise NotFound(f"{person} has not submitted {assignment}.")
     names = [grade.person for grade in found.grades]
     here = names.index(person) if person in names else None
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "courses/graded.html",
         version=version,
         found=found,
@@ -52,8 +53,6 @@ def student(
         before=names[here - 1] if here else "",
         after=names[here + 1] if here is not None and here + 1 < len(names) else "",
         address=course_url(course, "grading", assignment),
-        who=who,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page)
 
@@ -68,15 +67,14 @@ def preview(
     grade = next((each for each in found.grades if each.person == person), None)
     if grade is None or not grade.graded:
         raise NotFound(f"The work of {person} in {assignment} has not been graded yet.")
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "courses/graded_preview.html",
         found=found,
         place=web.courses.administration.show(who, course),
         grade=grade,
         notebooks=list(dict.fromkeys(cell.notebook for cell in grade.cells)),
         address=course_url(course, "grading", assignment),
-        who=who,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page)
 

@@ -20,6 +20,7 @@ from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.uploads import Uploads
 from ...dependencies.visitors import Form, Guest, html
 from ...forms.course import clone_body, extension_body, outage_body, person_or_section
+from ...forms.fields import no_action
 from ...html.urls import course_url
 from ...security.access import Visitor
 from .courses import TOP
@@ -72,9 +73,7 @@ def _do(
         case "clone":
             return courses.administration.clone(who, course, clone_body(fields)).name, None
         case _:
-            raise InvalidInput(
-                "The form contains no action.", accepted="Use the buttons on the page."
-            )
+            raise no_action()
     return course, None
 
 
@@ -90,7 +89,8 @@ def _overview(
     who, version = visitor.identity, version_for(web, filled, error)
     members = web.courses.roster.listed(who, course)
     here = [each for each in members if each.left_at is None]
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "courses/teach.html",
         version=version,
         course=web.courses.administration.show(who, course),
@@ -103,8 +103,6 @@ def _overview(
         effect=effect,
         error=error,
         filled=filled or {},
-        who=who,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)
 
@@ -164,7 +162,8 @@ def _people(
 ) -> Response:
     who, version = visitor.identity, version_for(web, filled, error)
     found = web.courses.roster.members(who, course)
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "courses/teach_people.html",
         version=version,
         course=web.courses.administration.show(who, course),
@@ -176,8 +175,6 @@ def _people(
         effect=effect,
         table=table,
         error=error,
-        who=who,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)
 

@@ -160,11 +160,10 @@ def notebook(web: Carrel, visitor: Guest, request_id: RequestId) -> Response:
     """Show the output notebook so far in a frame."""
     request = web.requests.request(visitor.identity, request_id)
     return html(
-        web.render(
+        web.render_for(
+            visitor,
             "jobs/notebook.html",
             request=request,
-            who=visitor.identity,
-            csrf=web.caller_access.csrf.issue(visitor.session),
         )
     )
 

@@ -179,7 +179,8 @@ def _list(web: WebContext, visitor: Visitor, chosen: Filter, groups: Sequence[st
         found = web.requests.find(who, replace(chosen.query(), brief=True))
     except CarrelError as refused:
         found, error = RequestsOut(requests=[]), refused
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "jobs/requests.html",
         filter=chosen,
         found=found,
@@ -190,8 +191,6 @@ def _list(web: WebContext, visitor: Visitor, chosen: Filter, groups: Sequence[st
         groups=sorted({*_groups_seen(web, who, groups), *filter(None, [chosen.group])}),
         first_page=chosen.url(),
         next_page=chosen.url(found.next) if found.next else "",
-        who=who,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)
 
@@ -217,7 +216,8 @@ def cancel_many(web: Carrel, visitor: Guest, pairs: Pairs) -> Response:
         done, problems = _cancel(web, who, targets, reason)
         targets = targets[done + len(problems) :]
     return html(
-        web.render(
+        web.render_for(
+            visitor,
             "jobs/requests_cancel.html",
             filter=chosen,
             which="all" if cancel_all else "chosen",
@@ -227,8 +227,6 @@ def cancel_many(web: Carrel, visitor: Guest, pairs: Pairs) -> Response:
             done=done,
             problems=problems[:5],
             back=chosen.url(),
-            who=who,
-            csrf=web.caller_access.csrf.issue(visitor.session),
         )
     )
 

@@ -8,13 +8,14 @@ from fastapi import APIRouter
 from starlette.responses import RedirectResponse, Response
 
 from ....config.base_url import SERVICE_PREFIX
-from ....errors import CarrelError, InvalidInput
+from ....errors import CarrelError
 from ....schemas.schedules import ScheduleChangeIn
 from ...dependencies.callers import Carrel
 from ...dependencies.context import WebContext
 from ...dependencies.redirects import SEE_OTHER
 from ...dependencies.visitors import Form, Guest, html
 from ...forms.cron import CronForm
+from ...forms.fields import no_action
 from ...security.access import Visitor
 
 SCHEDULES = f"{SERVICE_PREFIX}schedules"
@@ -49,9 +50,7 @@ def change(web: Carrel, visitor: Guest, fields: Form) -> Response:
                 request = web.schedules.run(who, schedule_id)
                 return RedirectResponse(f"{SERVICE_PREFIX}requests/{request.id}", SEE_OTHER)
             case _:
-                raise InvalidInput(
-                    "The form contains no action.", accepted="Use the buttons on the page."
-                )
+                raise no_action()
     except CarrelError as error:
         return _page(web, visitor, error, fields)
     return RedirectResponse(SCHEDULES, SEE_OTHER)
@@ -66,14 +65,13 @@ def _page(
     """Render the page; ``filled`` is a refused change, which is shown again with its error."""
     refused = filled if filled and filled.get("do") == "change" else {}
     found = web.schedules.all(visitor.identity).schedules
-    page = web.render(
+    page = web.render_for(
+        visitor,
         "jobs/schedules.html",
         schedules=found,
         forms={each.id: CronForm.of(each.cron) for each in found},
         refused=refused,
         typed=CronForm.filled(refused),
         error=error,
-        who=visitor.identity,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
     return html(page, error.http_status if error else 200)

@@ -142,7 +142,8 @@ def _job(form: JobForm, now: float) -> JobIn:
 def _page(web: WebContext, visitor: Visitor, form: JobForm, template: str) -> str:
     groups = web.group_choices.current(visitor.identity)
     pool = web.pool.pool(visitor.identity, groups_of=[group.name for group in groups])
-    return web.render(
+    return web.render_for(
+        visitor,
         template,
         form=form,
         groups=groups,
@@ -151,6 +152,4 @@ def _page(web: WebContext, visitor: Visitor, form: JobForm, template: str) -> st
         images=image_choices(web, visitor.identity, [g.name for g in groups], form.image),
         keeps_inside=web.context.backend.keeps_inside,
         pool=pool,
-        who=visitor.identity,
-        csrf=web.caller_access.csrf.issue(visitor.session),
     )
