@@ -78,6 +78,11 @@ class Filter:
         return replace(self, cursor="") == Filter()
 
     @property
+    def is_unfiltered(self) -> bool:
+        """Whether all requests of the user match, or all that the user may see."""
+        return replace(self, whose=Filter().whose).is_default
+
+    @property
     def pairs(self) -> list[tuple[str, str]]:
         """The filter without the cursor."""
         return [(name, value) for name in _FILTERS if (value := str(getattr(self, name)))]

@@ -52,6 +52,7 @@ def test_a_user_without_a_group_is_told_whom_to_ask(world: World) -> None:
     html = world.browser().get(PREFIX).text
     check_page(html)
     assert "You are not in a group" in html
+    assert "Ask your teacher or administrator" in html
     assert "start-form" not in html
 
 
