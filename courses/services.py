@@ -100,7 +100,7 @@ class CourseServices:
             ),
             feedback=FeedbackService(access, grading, delivery, blobs, root),
             delivery=delivery,
-            gradebook=GradebookOverview(access, class_list, grading),
+            gradebook=GradebookOverview(class_list, grading),
             regrades=RegradeService(access, delivery),
             folders=CourseFolders(access, blobs, root, owner),
         )

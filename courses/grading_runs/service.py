@@ -34,7 +34,7 @@ from ...hub.schemas.grading import (
 from ..deadlines.shifts import DeadlineShifts, late_penalty
 from ..files.transfer import ref_out
 from ..gradebook.grades import grades
-from ..gradebook.reader import pages_of
+from ..gradebook.reader import GradebookPage, all_pages_of, pages_of
 from ..grading import duration
 from ..model.interfaces import Blobs, CourseStore
 from ..model.records import (
@@ -316,18 +316,44 @@ class GradingService:
         assignment = self.access.assignment(self.access.membership(who, course, GRADERS), name)
         return self._grades(assignment, self.store.verdicts(course, name), person)
 
+    def grades_by_assignment(self, who: Identity, course: str) -> dict[str, list[GradeOut]]:
+        """The grades of the class in all released assignments. For teachers and graders."""
+        self.access.membership(who, course, GRADERS)
+        with self.context.store.together():
+            released = [each for each in self.store.assignments(course) if each.version]
+            names = [each.name for each in released]
+            verdicts = {name: self.store.verdicts(course, name) for name in names}
+            pages = all_pages_of(self.root, course, names)
+            return {
+                each.name: self._grades(each, verdicts[each.name], pages=pages[each.name])
+                for each in released
+            }
+
     def _grades(
-        self, assignment: Assignment, verdicts: Sequence[SubmissionVerdict], person: str = ""
+        self,
+        assignment: Assignment,
+        verdicts: Sequence[SubmissionVerdict],
+        person: str = "",
+        *,
+        pages: Mapping[str, GradebookPage] | None = None,
     ) -> list[GradeOut]:
-        """The grades of the class, or of one student."""
+        """The grades of the class, or of one student.
+
+        Args:
+            pages: of the gradebook, read after the verdicts; None to read them here.
+        """
         course, name = assignment.course, assignment.name
         shifts = DeadlineShifts.read(self.store, course)
         feedback = self.store.feedback(course, name, person or None)
         # A verdict is stored after its page of the gradebook, and so was read before it.
-        pages = pages_of(self.root, course, name)
+        pages = pages_of(self.root, course, name) if pages is None else pages
+        own = dict[int, list[SubmissionVerdict]]()
+        for verdict in verdicts:
+            own.setdefault(verdict.submission, []).append(verdict)
         return [
             grades(
-                *(member, sent, verdicts, late_penalty(assignment, shifts, member, sent)),
+                *(member, sent, own.get(sent.id, ())),
+                penalty=late_penalty(assignment, shifts, member, sent),
                 given=feedback.get(sent.id),
                 page=pages.get(member.person),
             )

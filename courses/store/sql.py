@@ -38,6 +38,7 @@ class SqlCourseStore:
 
     def __init__(self, transactions: Transactions) -> None:
         self._read = transactions.read
+        self._read_once = transactions.read_once
         self._write = transactions.write
 
     # -- courses and their people ---------------------------------------------------------
@@ -62,7 +63,7 @@ class SqlCourseStore:
         query = select(tables_courses.course_members).where(
             tables_courses.course_members.c.course == course
         )
-        found = self._read(lambda c: c.execute(query).all())
+        found = self._read_once(("members", course), lambda c: c.execute(query).all())
         return tuple(sorted(map(rows.member, found), key=lambda member: member.person))
 
     def memberships(self, person: str) -> tuple[Member, ...]:
@@ -321,7 +322,8 @@ class SqlCourseStore:
     def extensions(self, course: str) -> tuple[Extension, ...]:
         table = tables_courses.extensions
         query = select(table).where(table.c.course == course).order_by(table.c.id)
-        return tuple(map(rows.extension, self._read(lambda c: c.execute(query).all())))
+        found = self._read_once(("extensions", course), lambda c: c.execute(query).all())
+        return tuple(map(rows.extension, found))
 
     def add_outage(self, outage: Outage, *, change: AuditEntry | None = None) -> None:
         def work(connection: Connection) -> None:
@@ -332,7 +334,8 @@ class SqlCourseStore:
 
     def outages(self) -> tuple[Outage, ...]:
         query = select(tables_courses.outages).order_by(tables_courses.outages.c.id)
-        return tuple(map(rows.outage, self._read(lambda c: c.execute(query).all())))
+        found = self._read_once("outages", lambda c: c.execute(query).all())
+        return tuple(map(rows.outage, found))
 
 
 # -- the insides of transactions --------------------------------------------------------------

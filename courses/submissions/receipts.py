@@ -21,13 +21,14 @@ class SubmissionReceipts:
     """The submissions of all students to one assignment, or those of one student.
 
     Attributes:
+        by_person: the submissions of each student, oldest first.
         newest_version: the newest version; None before a release, and without any submission.
         chosen: numbers of the submissions that teachers chose, by student.
     """
 
     assignment: Assignment
     newest_version: ReleasedVersion | None
-    submissions: tuple[Submission, ...]
+    by_person: Mapping[str, tuple[Submission, ...]]
     chosen: Mapping[str, int]
     shifts: DeadlineShifts
 
@@ -52,23 +53,26 @@ class SubmissionReceipts:
     ) -> SubmissionReceipts:
         """The receipts of these submissions; without any, nothing else is read."""
         course, name = assignment.course, assignment.name
+        by_person: dict[str, tuple[Submission, ...]] = {}
+        for each in sent:
+            by_person[each.person] = (*by_person.get(each.person, ()), each)
         return cls(
             assignment=assignment,
             newest_version=store.released_version(course, name)
             if sent and assignment.version
             else None,
-            submissions=sent,
+            by_person=by_person,
             chosen=store.chosen(course, name) if sent else {},
             shifts=shifts,
         )
 
     @property
     def people(self) -> tuple[str, ...]:
-        return tuple(sorted({each.person for each in self.submissions}))
+        return tuple(sorted(self.by_person))
 
     def counting(self, member: Member) -> Submission | None:
         """The student's submission that is graded."""
-        sent = [each for each in self.submissions if each.person == member.person]
+        sent = self.by_person.get(member.person, ())
         until = self.shifts.due(self.assignment, member)
         return deadline_rules.counting_submission(
             sent, until, self.assignment.late, self.chosen.get(member.person)
@@ -81,8 +85,7 @@ class SubmissionReceipts:
             self._receipt(
                 each, deadline_rules.lateness(each.at, until, self.assignment.late), counts
             )
-            for each in self.submissions
-            if each.person == member.person
+            for each in self.by_person.get(member.person, ())
         ]
 
     def _receipt(

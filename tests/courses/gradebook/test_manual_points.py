@@ -260,3 +260,12 @@ def test_reading_a_gradebook_has_a_limit(tmp_path: Path) -> None:
         book.execute(f"create view grade as select {columns}, {rest}")
     with pytest.raises(Unavailable, match="interrupted"):
         reader.pages(tmp_path, "ps1")
+
+
+def test_one_assignment_is_read_without_the_rows_of_others(graded: Graded) -> None:
+    """Else a query over a large course would exceed its limit of steps."""
+    with closing(sqlite3.connect(graded.folder / reader.NAME)) as book:
+        plan = book.execute(f"explain query plan {reader.GRADES_QUERY}", ("ps1",)).fetchall()
+    assert [detail for *_, detail in plan if detail.startswith(("SCAN", "MATERIALIZE"))] == [
+        "SCAN n"
+    ], "there are few notebooks"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,10 +43,17 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
+    with made_site(tmp_path) as made:
+        yield made
+
+
+@contextmanager
+def made_site(folder: Path, settings: Settings = Settings()) -> Iterator[Site]:  # noqa: B008 - frozen
+    """A service with two devices, an administrator, a teacher and a student, in a folder."""
     clock = Clock()
     backend = FakeBackend(devices=(device(0), device(1)), clock=clock)
-    context = build(new_store(), backend, FakeHub(), clock, tmp_path)
-    accounts = Accounts(tmp_path / "accounts.db", cost=Cost(n=2))
+    context = build(new_store(), backend, FakeHub(), clock, folder)
+    accounts = Accounts(folder / "accounts.db", cost=Cost(n=2))
     accounts.add("admin", "a long password", admin=True)
     world = World()
     world.sign_in = FakeSignIn()
@@ -56,8 +64,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
     world.app = build_app(
         context,
         world.sign_in,
-        Settings(),
-        courses=new_courses(context, accounts, root=tmp_path / "courses"),
+        settings,
+        courses=new_courses(context, accounts, root=folder / "courses"),
         hub_token=HUB_TOKEN,
         crypt_key="signs",
         clock=clock,

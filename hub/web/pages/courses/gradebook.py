@@ -33,6 +33,7 @@ def gradebook(web: Carrel, visitor: Guest, course: CourseName) -> Response:
         means=_means(found),
         sections=any(row.section for row in found.rows),
         at=course_url(course),
+        places=[course_url(course, "grading", each.name) for each in found.assignments],
     )
     return html(page)
 
