@@ -57,6 +57,10 @@ SET_BY_CARREL: Mapping[str, str] = {
     "CARREL_GRADES_NO_COURSE": "in sessions of other users: JupyterLab hides what only teachers "
     "use",
     "CARREL_RESUMES": "in jobs: the ended job that this one resumes",
+    "CARREL_ADDRESSES": "in jobs of several members: the addresses of all members by rank",
+    "CARREL_MEMBER": "in jobs of several members: number of the member within its role, from 0",
+    "CARREL_MEMBERS": "in jobs of several members: number of members of its role",
+    "CARREL_ROLE": "in jobs of several members: the role of the member",
     "CARREL_SAVED": "in jobs: the file that the job touches when its work is saved",
     "CUDA_VISIBLE_DEVICES": "only the leased devices, by UUID",
     "CUDA_DEVICE_ORDER": "`PCI_BUS_ID`",
