@@ -83,6 +83,8 @@ KEPT_VARIABLES: Final = frozenset(
 """Variables that a job inherits from the service; any other may contain a secret."""
 _REMEMBERED = 1000
 _EXIT_SECONDS: Final = 1.0
+_FORK_SECONDS: Final = 1.0
+_FORK_POLL_SECONDS: Final = 0.002
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +92,15 @@ log = logging.getLogger(__name__)
 def create(settings: BackendSettings) -> LocalBackend:
     """Entry point (group ``carrel.backends``)."""
     return LocalBackend(settings, warm=True)
+
+
+def _wait_for_lease(pid: int) -> None:
+    """Wait until a scan finds a forked process: its environment shows its lease a moment later."""
+    until = time.monotonic() + _FORK_SECONDS
+    while time.monotonic() < until and psutil.pid_exists(pid):
+        if lease_processes.lease_of_environment(pid):
+            return
+        time.sleep(_FORK_POLL_SECONDS)
 
 
 class LocalBackend:
@@ -214,6 +225,8 @@ class LocalBackend:
         with self._lock:
             self._children[order.lease_id] = child
             self._forget_oldest()
+        if forked:
+            _wait_for_lease(child.pid)
         try:
             # Works also for a child that has already ended, because it is not reaped yet.
             return lease_processes.handle_of(psutil.Process(child.pid))

@@ -132,7 +132,7 @@ def test_without_these_columns_a_job_has_no_members(tmp_path: Path) -> None:
         ("1,10,8,two,,,", "members is 'two'", "A whole number"),
         ("1,10,8,4,5,,", "minimum is '5' and members is 4", "at most the number of members"),
         ("1,10,8,4,0,,", "minimum is '0'", "at least 1"),
-        ("1,10,8,4,,apart,", "arrangement is 'apart'", "pack or spread is accepted"),
+        ("1,10,8,4,,apart,", "arrangement is 'apart'", "pack or spread or node is accepted"),
         ("1,10,8,,2,,", "minimum is '2' and members is empty", "leave minimum empty"),
         ("1,10,8,,,pack,", "arrangement is 'pack' and members is", "leave arrangement empty"),
     ],
