@@ -83,8 +83,8 @@ KEPT_VARIABLES: Final = frozenset(
 """Variables that a job inherits from the service; any other may contain a secret."""
 _REMEMBERED = 1000
 _EXIT_SECONDS: Final = 1.0
-_FORK_SECONDS: Final = 1.0
-_FORK_POLL_SECONDS: Final = 0.002
+_START_SECONDS: Final = 1.0
+_START_POLL_SECONDS: Final = 0.002
 
 log = logging.getLogger(__name__)
 
@@ -94,13 +94,17 @@ def create(settings: BackendSettings) -> LocalBackend:
     return LocalBackend(settings, warm=True)
 
 
-def _wait_for_lease(pid: int) -> None:
-    """Wait until a scan finds a forked process: its environment shows its lease a moment later."""
-    until = time.monotonic() + _FORK_SECONDS
-    while time.monotonic() < until and psutil.pid_exists(pid):
-        if lease_processes.lease_of_environment(pid):
+def _wait_for_lease(process: psutil.Process) -> None:
+    """Wait until a scan finds a new process: its environment shows its lease a moment later.
+
+    That of a program started by exec as well: Linux closes the pipe that tells of a successful exec
+    before it sets where /proc finds the new environment (``begin_new_exec``, fs/exec.c).
+    """
+    until = time.monotonic() + _START_SECONDS
+    while time.monotonic() < until and lease_processes.alive(process):
+        if lease_processes.lease_of_environment(process.pid):
             return
-        time.sleep(_FORK_POLL_SECONDS)
+        time.sleep(_START_POLL_SECONDS)
 
 
 class LocalBackend:
@@ -225,11 +229,11 @@ class LocalBackend:
         with self._lock:
             self._children[order.lease_id] = child
             self._forget_oldest()
-        if forked:
-            _wait_for_lease(child.pid)
         try:
             # Works also for a child that has already ended, because it is not reaped yet.
-            return lease_processes.handle_of(psutil.Process(child.pid))
+            process = psutil.Process(child.pid)
+            _wait_for_lease(process)
+            return lease_processes.handle_of(process)
         except psutil.NoSuchProcess:
             return Handle(pid=child.pid, started_at=time.time())  # the server has reaped its fork
 
