@@ -73,6 +73,8 @@ class FakeBackend:
         warm_releases: number of calls of ``release_warm``.
         keeps_inside: whether it claims to be able to cut jobs off from the internet.
         gangs: what it claims to be able to run of jobs of several members.
+        cluster: statuses beside those of ``attempts``: waits in the queue of a cluster, and its
+            times, by lease id.
         refuse_member: the member of this rank cannot be started; None: all can.
     """
 
@@ -94,6 +96,7 @@ class FakeBackend:
     gangs: GangSupport = field(default_factory=GangSupport)
     warm_releases: int = 0
     refuse_member: int | None = None
+    cluster: dict[str, AttemptStatus] = field(default_factory=dict)
     _events: dict[Path, list[NewEvent]] = field(default_factory=dict)
 
     # -- called by the service ------------------------------------------------------------
@@ -149,6 +152,8 @@ class FakeBackend:
         if members and lease_id not in self.attempts:
             return gang_status([self._status(name) for name in members])
         attempt = self.attempts.get(lease_id)
+        if lease_id in self.cluster:
+            return self.cluster[lease_id]
         if attempt is None:
             return AttemptStatus(life=ProcessState.DEAD)
         if attempt.alive:

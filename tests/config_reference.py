@@ -15,7 +15,7 @@ from traitlets.config import Configurable
 from carrel.hub.accounts.authenticator import CarrelAuthenticator
 from carrel.hub.config import settings
 from carrel.hub.config.settings import Settings
-from carrel.hub.config.site import DockerTable, NodeTable
+from carrel.hub.config.site import DockerTable, NodeTable, SlurmTable
 from carrel.spawners.sessions.lease_mixin import LeaseMixin
 from carrel.spawners.sessions.local import LocalSession
 
@@ -139,7 +139,11 @@ def _tables() -> Iterator[str]:
     yield "| key | default | |"
     yield "| --- | --- | --- |"
     yield "| `engine` | | `local` or `docker`; overrides `--engine` |"
-    for name, table in (("[docker]", DockerTable), ("[[nodes]]", NodeTable)):
+    for name, table in (
+        ("[docker]", DockerTable),
+        ("[slurm]", SlurmTable),
+        ("[[nodes]]", NodeTable),
+    ):
         meanings = _attributes(table)
         for key, field in table.model_fields.items():
             value = field.get_default()

@@ -6,7 +6,7 @@ import os
 
 from ..errors import InvalidInput
 from ..files.home_folders import HomeFolders
-from ..interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions
+from ..interfaces.backend_settings import BackendSettings, DockerHost, DockerOptions, SlurmOptions
 from .settings import EngineKind, Settings
 from .site import LOCAL_NODE, SiteFile
 from .state_folder import StateFolder
@@ -26,7 +26,9 @@ def backend_settings(
     Raises:
         InvalidInput: carrel.toml is not valid.
     """
-    docker = None
+    docker = slurm = None
+    if settings.engine is EngineKind.SLURM:
+        slurm = slurm_options(SiteFile.load(state) if site is None else site)
     if settings.engine is EngineKind.DOCKER:
         docker = docker_options(settings, SiteFile.load(state) if site is None else site)
     return BackendSettings(
@@ -35,6 +37,7 @@ def backend_settings(
         simulated_devices=simulated,
         installation=state.installation,
         docker=docker,
+        slurm=slurm,
     )
 
 
@@ -46,6 +49,23 @@ def homes(state: StateFolder, settings: Settings) -> HomeFolders:
         disks=state.disks,
         owner=None if found is None else found.owner,
         size=None if found is None else found.home_size,
+    )
+
+
+def slurm_options(site: SiteFile) -> SlurmOptions:
+    """Return the options of jobs on a Slurm cluster, from carrel.toml."""
+    table = site.slurm
+    return SlurmOptions(
+        conf=table.conf,
+        address=table.address,
+        partition=table.partition,
+        account=table.account,
+        qos=table.qos,
+        cpus=table.cpus,
+        memory=0 if table.memory is None else int(table.memory),
+        options=table.options,
+        simulated=table.simulated,
+        device_memory={name: int(size) for name, size in table.device_memory.items()},
     )
 
 

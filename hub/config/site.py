@@ -39,6 +39,25 @@ from .state_folder import StateFolder
 MIB = 1024 * 1024
 LOCAL_NODE = "local"
 _SCHEMES = ("unix://", "tcp://", "ssh://")
+_OWN_OPTIONS = (
+    "--array",
+    "--chdir",
+    "--comment",
+    "--cpus-per-task",
+    "--export",
+    "--gres",
+    "--input",
+    "--job-name",
+    "--mem",
+    "--nodelist",
+    "--nodes",
+    "--ntasks",
+    "--output",
+    "--requeue",
+    "--time",
+    "--uid",
+    "--wrap",
+)
 
 
 def _docker_host(text: str) -> str:
@@ -98,6 +117,47 @@ class DockerTable(_Table):
     address: Address = ""
 
 
+def _sbatch_option(text: str) -> str:
+    if not text.startswith("--"):
+        raise ValueError("an option of sbatch begins with --, such as --constraint=a100")
+    name = text.partition("=")[0]
+    if name in _OWN_OPTIONS:
+        raise ValueError(f"Carrel sets {name} itself")
+    return text
+
+
+SbatchOption = Annotated[str, AfterValidator(_sbatch_option)]
+_SlurmName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]*$")]
+
+
+class SlurmTable(_Table):
+    """The table ``[slurm]``: settings of all jobs of the installation on a Slurm cluster.
+
+    Attributes:
+        conf: the path of slurm.conf, if Slurm's commands do not find it by themselves.
+        address: the IP address of this machine, as the nodes of the cluster reach it; JupyterHub
+            and the service listen on it. By default 127.0.0.1, for a cluster on this machine.
+        partition, account, qos: of all sessions and jobs; by default those of the cluster. Without
+            a partition, the nodes of all partitions form the pool.
+        cpus: CPUs of each session and job.
+        memory: memory of each session and job, in bytes; by default that of the cluster.
+        options: further options of sbatch, such as `--constraint=a100` or `--reservation=course`.
+        simulated: types of devices (GRES) that are simulated, for a cluster without GPUs.
+        device_memory: memory of a device, by its type, such as `{ a100 = "80GiB" }`.
+    """
+
+    conf: str = ""
+    address: Address = ""
+    partition: _SlurmName = ""
+    account: _SlurmName = ""
+    qos: _SlurmName = ""
+    cpus: Annotated[int, Field(ge=1)] = 2
+    memory: Annotated[ByteSize, Field(ge=64 * MIB)] | None = None
+    options: tuple[SbatchOption, ...] = ()
+    simulated: tuple[_SlurmName, ...] = ()
+    device_memory: dict[_SlurmName, ByteSize] = {}
+
+
 class NodeTable(_Table):
     """A table ``[[nodes]]``: another machine with a Docker engine, whose devices join the pool.
 
@@ -135,6 +195,7 @@ class SiteFile(_Table):
 
     engine: EngineKind | None = None
     docker: DockerTable = DockerTable()
+    slurm: SlurmTable = SlurmTable()
     nodes: tuple[NodeTable, ...] = ()
 
     @model_validator(mode="after")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from ..attempts import snapshots
 from ..attempts.spec import FILES, member_folder
 from ..errors import BackendFailed, TooLarge, Unavailable
-from ..interfaces.backend import LaunchOrder, MemberOrder
+from ..interfaces.backend import AttemptStatus, LaunchOrder, MemberOrder
 from ..records.gangs import JobGang, member_id
 from ..records.leases import Handle, LeaseRecord
 from ..records.requests import Cause, JobSpec, RequestRecord
@@ -102,7 +102,11 @@ class JobController:
         )
 
     def not_started(
-        self, lease: LeaseRecord, request: RequestRecord, known: Cause | None = None
+        self,
+        lease: LeaseRecord,
+        request: RequestRecord,
+        known: Cause | None = None,
+        lost: str = "",
     ) -> None:
         """Requeue or fail a ``starting`` job that has no process.
 
@@ -110,8 +114,10 @@ class JobController:
 
         Args:
             known: the cause, if the engine knows it.
+            lost: what the engine knows about the loss, as a sentence.
         """
-        why = known.message if known else "The job's runner ended before the job started."
+        why = known.message if known else lost
+        why = why or "The job's runner ended before the job started."
         rank = 0
         missing = missing_member(self.context.store.request(request.id))
         if missing is not None and missing.end is not None:
@@ -152,20 +158,18 @@ class JobController:
         lease: LeaseRecord,
         request: RequestRecord,
         seen: float,
-        known: Cause | None = None,
-        exit_status: int | None = None,
+        status: AttemptStatus,
     ) -> None:
         """Store the end of a ``running`` job that has no process left.
 
         Args:
             seen: the last sign of life that the service saw.
-            known: the cause, if the engine knows it.
-            exit_status: of the runner, if the engine saw it end.
+            status: what the engine knows about the end.
         """
-        c = self.context
+        c, known = self.context, status.cause
         last = self.collect(lease, request)
         now = c.clock()
-        until = min(now, max(seen, last))
+        until = min(now, max(seen, last) if status.ended_at is None else seen)
         if c.store.request(request.id).state is State.STOPPING:
             retries.finish_attempt(c, lease, request, now=now, until=until)
             return
@@ -177,13 +181,13 @@ class JobController:
             return self._lose_gang(lease, request, until)
         tail = self.log_tail(request, lease)
         output = self._output(request, lease)
-        surviving = surviving_end(output, exit_status, lease, tail, request.notice)
+        surviving = surviving_end(output, status.exit_status, lease, tail, request.notice)
         if surviving is not None and not termination.is_loss(request, surviving[1]):
             target, cause = surviving
             c.store.apply(request.id, lifecycle.stop, target, cause, now=now)
             retries.finish_attempt(c, lease, request, now=now, until=until)
             return
-        retries.lose(c, lease, request, until=until, details=tail)
+        retries.lose(c, lease, request, until=until, details=tail, why=status.lost)
 
     def _lose_gang(self, lease: LeaseRecord, request: RequestRecord, until: float) -> None:
         """Requeue or fail a gang without processes that no report has ended."""

@@ -41,7 +41,7 @@ from .driver_health import DriverHealth
 from .gangs import GangController
 from .idle_culling import IdleCulling
 from .jobs import JobController
-from .loop_memory import LoopMemory
+from .loop_memory import LoopMemory, Pairs
 from .node_health import NodeHealth
 from .planner import Planner
 from .preemption import PreemptionController
@@ -176,9 +176,10 @@ class Loop:
         now = self._context.clock()
         changed = self._node_health.reconcile(now)
         changed |= self._device_faults.reconcile(now)
-        holding = self._store.requests(_filter(*HOLDS_DEVICES))
-        pairs = [(request.lease, request) for request in holding if request.lease is not None]
+        pairs = self._pairs()
         changed |= self._reconciler.reconcile(pairs, now, busy=set(self._in_flight))
+        if self._memory.postponed:
+            pairs = self._pairs()  # the time limit counts from the new start
         for lease, request in self._gangs.incomplete(pairs):
             self._once(lease.id, partial(self._stop, lease, request))
         changed |= self._time_limits.reconcile(pairs, now)
@@ -193,6 +194,10 @@ class Loop:
         if changed:
             self._context.notifier.notify()
         return min(BUSY_SECONDS if stopping else IDLE_SECONDS, max(0.0, self._planner.due_in()))
+
+    def _pairs(self) -> Pairs:
+        holding = self._store.requests(_filter(*HOLDS_DEVICES))
+        return [(request.lease, request) for request in holding if request.lease is not None]
 
     # -- 3 decide -------------------------------------------------------------------------
 

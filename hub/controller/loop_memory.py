@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ..records.gangs import split_member_id
 from ..records.leases import Handle, LeaseRecord
 from ..records.requests import RequestRecord
+from ..scheduling.model.plan import Wait
 
 Pairs = Sequence[tuple[LeaseRecord, RequestRecord]]
 
@@ -24,6 +25,10 @@ class LoopMemory:
     """By request: since when a waiting session has had no spawner at the hub."""
     stopping: dict[str, float] = field(default_factory=dict)
     """By lease: since when it has been stopping."""
+    waiting: dict[str, Wait] = field(default_factory=dict)
+    """By lease: its wait in the queue of a cluster."""
+    postponed: bool = False
+    """Whether this cycle has moved the start of a lease."""
     last: dict[str, float] = field(default_factory=dict)
     """By duty: when it was last started."""
 
@@ -36,7 +41,7 @@ class LoopMemory:
 
     def forget(self, lease_id: str) -> None:
         """Drop the entries of a lease that has ended."""
-        for by_lease in (self.seen, self.stopping):
-            by_lease.pop(lease_id, None)
+        self.seen.pop(lease_id, None)
+        self.stopping.pop(lease_id, None)
         for group in [name for name in self.handles if split_member_id(name)[0] == lease_id]:
             del self.handles[group]

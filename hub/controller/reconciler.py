@@ -7,13 +7,14 @@ the lease of a live attempt is renewed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from ..errors import StaleEpoch
 from ..interfaces.backend import AttemptStatus, ProcessState
 from ..records.leases import LeaseRecord, LeaseState
 from ..records.requests import RequestRecord
 from ..runtime.context import Context
+from ..scheduling.model.plan import Estimate, Reason, Wait
 from ..scheduling.model.snapshot import Kind
 from ..scheduling.model.states import MAY_RUN, State
 from ..transitions import lifecycle
@@ -59,7 +60,7 @@ class Reconciler:
         trusted = {lease.id for lease, request in running if request.trusted}
         backend = self._context.backend
         statuses = backend.status(handles, trusted=trusted) if handles else {}
-        changed = False
+        changed = self._postpone(running, statuses, now)
         for lease, request in running:
             if lease.id in busy and statuses[lease.id].life is ProcessState.DEAD:
                 continue
@@ -72,10 +73,38 @@ class Reconciler:
         self._renew(pairs, now)
         return changed
 
+    def _postpone(self, running: Pairs, statuses: Mapping[str, AttemptStatus], now: float) -> bool:
+        """Charge from the time at which a cluster took the devices, and say why others wait.
+
+        Until then nothing is charged, and the time limit does not run.
+        """
+        before, waiting = self._memory.waiting, dict[str, Wait]()
+        starts: dict[str, float] = {}
+        for lease, request in running:
+            status = statuses[lease.id]
+            if status.waiting:
+                waiting[lease.id] = _wait(request, status)
+            elif status.life is ProcessState.UNKNOWN and lease.id in before:
+                waiting[lease.id] = before[lease.id]
+            if status.started_at is not None and lease.charged_until == lease.granted_at:
+                # Clusters give whole seconds.
+                at = max(status.started_at, lease.launched_at or 0.0)
+                if at != lease.granted_at:
+                    starts[lease.id] = at
+        self._memory.waiting = waiting
+        if self._memory.due("postpone", RENEW_EVERY, now):
+            starts |= dict.fromkeys(waiting, now)
+        self._memory.postponed = bool(starts)
+        if starts:
+            self._store.postpone(starts, now=now, until=now + LEASE_SECONDS)
+        return self._context.plan_cache.publish_cluster_waits(waiting.values())
+
     def _reconcile_lease(
         self, lease: LeaseRecord, request: RequestRecord, status: AttemptStatus, now: float
     ) -> bool:
         if status.life is ProcessState.UNKNOWN:
+            return False
+        if status.waiting:
             return False
         if status.life is ProcessState.ALIVE:
             return self._alive(lease, request, status, now)
@@ -85,21 +114,22 @@ class Reconciler:
             self._memory.last.pop("inventory", None)
             return False
         seen = max(lease.seen_at, self._memory.seen.get(lease.id, 0.0))
+        seen = seen if status.ended_at is None else status.ended_at
         session = request.kind is Kind.SESSION
         match request.state:
             case State.STARTING if session:
                 if not self._sessions.not_started(lease, request):
                     return False
             case State.STARTING:
-                self._jobs.not_started(lease, request, status.cause)
+                self._jobs.not_started(lease, request, status.cause, status.lost)
             case State.RUNNING if session:
                 if not self._sessions.died(lease, request, seen, status.cause):
                     return False
             case State.RUNNING:
-                self._jobs.died(lease, request, seen, status.cause, status.exit_status)
+                self._jobs.died(lease, request, seen, status)
             case _:
                 last = 0.0 if session else self._jobs.collect(lease, request)
-                until = min(now, max(seen, last))
+                until = min(now, max(seen, last) if status.ended_at is None else seen)
                 finish_attempt(self._context, lease, request, now=now, until=until)
         self._memory.forget(lease.id)
         return True
@@ -134,3 +164,14 @@ class Reconciler:
         alive = [lease_id for lease_id, at in seen.items() if at == now]
         if held or alive:
             self._store.renew([*held, *alive], now=now, until=now + LEASE_SECONDS)
+
+
+def _wait(request: RequestRecord, status: AttemptStatus) -> Wait:
+    at = status.expected_at
+    return Wait(
+        request_id=request.id,
+        place=0,
+        reason=Reason.CLUSTER,
+        detail=status.waiting,
+        estimate=None if at is None else Estimate(at=at, latest=at),
+    )

@@ -130,12 +130,21 @@ class AttemptStatus:
         handle: the oldest process, if one is alive.
         exit_status: of the first process, if the engine saw it exit; negative for a signal.
         cause: why it ended, if the engine knows: it ran out of memory.
+        lost: why it ended, as a sentence, where it may be started again: its node failed.
+        waiting: why it has not started yet, as a sentence, on an engine with a queue of its own.
+        expected_at: when that engine expects its start.
+        started_at, ended_at: when its devices were taken and free again, on such an engine.
     """
 
     life: ProcessState
     handle: Handle | None = None
     exit_status: int | None = None
     cause: Cause | None = None
+    lost: str = ""
+    waiting: str = ""
+    expected_at: float | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

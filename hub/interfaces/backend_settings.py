@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 COURSES = "/course"
@@ -75,6 +76,36 @@ class DockerOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmOptions:
+    """The settings of all jobs of an installation on a Slurm cluster.
+
+    Attributes:
+        conf: the path of slurm.conf; empty for the default of Slurm's commands.
+        address: the IP address of this machine, as the nodes reach it.
+        partition, account, qos: of all jobs; empty for the defaults of the cluster. Without a
+            partition, the nodes of all of them form the pool.
+        cpus: CPUs of each session and job.
+        memory: of each session and job, in bytes; 0 for the default of the cluster.
+        options: further options of ``sbatch``.
+        simulated: the types of devices that are simulated.
+        device_memory: memory of a device in bytes, by type.
+        untyped: the model of devices without a type.
+    """
+
+    conf: str = ""
+    address: str = ""
+    partition: str = ""
+    account: str = ""
+    qos: str = ""
+    cpus: int = 2
+    memory: int = 0
+    options: tuple[str, ...] = ()
+    simulated: tuple[str, ...] = ()
+    device_memory: Mapping[str, int] = field(default_factory=dict)
+    untyped: str = "gpu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BackendSettings:
     """The settings that every backend is created with.
 
@@ -86,6 +117,7 @@ class BackendSettings:
             reports, which may be none.
         installation: an id that marks the objects of this installation on a shared engine.
         docker: settings of the Docker backend; None for other backends.
+        slurm: settings of the Slurm backend; None for other backends.
     """
 
     state: Path
@@ -93,3 +125,4 @@ class BackendSettings:
     simulated_devices: int | None = None
     installation: str = ""
     docker: DockerOptions | None = None
+    slurm: SlurmOptions | None = None

@@ -258,6 +258,13 @@ class Store(
     def lease_of_token(self, token_hash: str) -> LeaseRecord:
         """Return the lease whose attempt has this token. Raises NotFound."""
 
+    def postpone(self, starts: Mapping[str, float], *, now: float, until: float) -> None:
+        """Move the start of live leases, of which nothing was charged, and renew them.
+
+        The charge and the time limit of a lease count from its start. An engine with a queue of
+        its own takes the devices of a lease later than it was granted.
+        """
+
     def renew(self, lease_ids: Sequence[str], *, now: float, until: float) -> None:
         """Record a heartbeat: ``seen_at = now``, ``expires_at = until``, suspect → live."""
 

@@ -92,6 +92,8 @@ def position_sentence(position: int) -> str:
 
 def wait_reason(wait: Wait, *, yours: bool = False) -> str:
     """Return the reason without the position, for views that show the position elsewhere."""
+    if wait.reason is Reason.CLUSTER:
+        return wait.detail
     return _reason(wait, yours=yours) if _has_position(wait) else "It starts now."
 
 

@@ -88,6 +88,8 @@ class RequestPresenter:
         ]
 
     def _wait_of(self, record: RequestRecord) -> Wait | None:
+        if record.state is State.STARTING:
+            return self.plan_cache.cluster_wait_of(record.id)
         return self.plan_cache.wait_of(record.id) if record.state is State.QUEUED else None
 
 

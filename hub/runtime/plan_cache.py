@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from ..scheduling.model.plan import Plan, Wait
@@ -16,6 +16,7 @@ class PlanCache:
 
     def __init__(self) -> None:
         self._waits: dict[str, Wait] = {}
+        self._cluster_waits: dict[str, Wait] = {}
 
     def publish(self, plan: Plan) -> bool:
         """Replace the plan; return whether any queue position changed."""
@@ -23,6 +24,17 @@ class PlanCache:
         changed = waits != self._waits
         self._waits = waits
         return changed
+
+    def publish_cluster_waits(self, waits: Iterable[Wait]) -> bool:
+        """Replace the waits in the queue of a cluster; return whether any changed."""
+        found = {wait.request_id: wait for wait in waits}
+        changed = found != self._cluster_waits
+        self._cluster_waits = found
+        return changed
+
+    def cluster_wait_of(self, request_id: str) -> Wait | None:
+        """Return the wait of a starting request in the queue of a cluster, if it waits there."""
+        return self._cluster_waits.get(request_id)
 
     def queue(self, limit: int) -> tuple[Wait, ...]:
         """Return the first queued requests, in order."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ...hub.interfaces.backend import AttemptStatus, ProcessState
 from ...hub.records.gangs import split_member_id
@@ -19,9 +19,25 @@ def gang_status(members: Sequence[AttemptStatus]) -> AttemptStatus:
     if ProcessState.ALIVE in lives:
         handles = [member.handle for member in members if member.handle is not None]
         first = min(handles, key=lambda each: (each.started_at, each.pid), default=None)
-        return AttemptStatus(life=ProcessState.ALIVE, handle=first)
+        waiting = next((member for member in members if member.waiting), None)
+        return AttemptStatus(
+            life=ProcessState.ALIVE,
+            handle=first,
+            waiting=waiting.waiting if waiting else "",
+            expected_at=waiting.expected_at if waiting else None,
+            started_at=_first(member.started_at for member in members),
+        )
     life = ProcessState.UNKNOWN if ProcessState.UNKNOWN in lives else ProcessState.DEAD
-    return AttemptStatus(life=life)
+    ended = [member.ended_at for member in members if member.ended_at is not None]
+    return AttemptStatus(
+        life=life,
+        started_at=_first(member.started_at for member in members),
+        ended_at=max(ended, default=None),
+    )
+
+
+def _first(times: Iterable[float | None]) -> float | None:
+    return min((at for at in times if at is not None), default=None)
 
 
 def members_in(lease_id: str, surveys: Mapping[str, Collection[str] | None]) -> list[str]:

@@ -377,8 +377,14 @@ class LocalBackend:
                 del self._children[lease]
 
 
-def job_environment(order: LaunchOrder, state: Path) -> dict[str, str]:
-    """Return a clean environment that names the lease and exactly its devices."""
+def job_environment(
+    order: LaunchOrder, state: Path, *, devices: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return a clean environment that names the lease and exactly its devices.
+
+    Args:
+        devices: variables for the devices, from an engine that chooses them itself.
+    """
     kept = {name: value for name, value in os.environ.items() if name in KEPT_VARIABLES}
     programs = str(Path(sys.executable).parent)  # kernels are installed beside this Python
     home = str(order.home.resolve())
@@ -389,7 +395,7 @@ def job_environment(order: LaunchOrder, state: Path) -> dict[str, str]:
         "HOME": home,
         "USER": order.owner,
         "LOGNAME": order.owner,
-        **device_environment(order.devices),
+        **(device_environment(order.devices) if devices is None else devices),
         lease_processes.LEASE_VARIABLE: order.lease_id,
         "CARREL_REQUEST": order.request_id,
         "CARREL_OUTPUT_DIR": str(files.resolve()),

@@ -715,6 +715,17 @@ class TestLeases:
         assert store.request("j-a").lease == renewed
         assert store.leases() == (renewed,)
 
+    def test_a_postponed_lease_is_charged_from_its_new_start(self, store: Store) -> None:
+        lease = running(store, job("a"), "D0")
+        store.postpone({lease.id: 130, "j-x.1": 130}, now=140, until=170)
+        assert store.lease(lease.id) == replace(
+            lease, granted_at=130, charged_until=130, seen_at=140, expires_at=170
+        )
+        store.charge(now=140)
+        assert store.charged(["j-a"]) == {"j-a": 10}
+        store.postpone({lease.id: 150}, now=150, until=180)
+        assert store.lease(lease.id).granted_at == 130  # something was charged
+
     def test_a_suspect_lease_still_holds_its_device(self, store: Store) -> None:
         granted(store, job("a"), "D0")
         store.suspect(["j-a.1"])

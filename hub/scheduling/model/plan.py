@@ -13,6 +13,8 @@ from typing import NamedTuple
 class Reason(StrEnum):
     """The rule that keeps a request queued; ``hub.messages`` renders the sentence."""
 
+    CLUSTER = "cluster"
+    """It has its devices, and the queue of the cluster has not started it; its detail says why."""
     NO_FREE_DEVICE = "no_free_device"
     """It is the head of the queue, and too few fitting devices are free."""
     BEHIND_OTHERS = "behind_others"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import fsum
 
@@ -260,6 +260,19 @@ def _add_transition_events(connection: Connection, step: Transition) -> None:
     ]
     if rows:
         connection.execute(insert(events), rows)
+
+
+def postpone(
+    connection: Connection, starts: Mapping[str, float], *, now: float, until: float
+) -> None:
+    for lease_id, at in starts.items():
+        connection.execute(
+            update(leases)
+            .where(leases.c.id == lease_id, leases.c.released_at.is_(None))
+            .where(leases.c.charged_until == leases.c.granted_at)
+            .values(granted_at=at, charged_until=at)
+        )
+    renew(connection, list(starts), now=now, until=until)
 
 
 def renew(connection: Connection, lease_ids: Sequence[str], *, now: float, until: float) -> None:

@@ -246,6 +246,9 @@ class SqlStore(SqlAnnouncements, SqlCalendar, SqlImagePins, SqlSchedules, SqlUti
     def lease_of_token(self, token_hash: str) -> LeaseRecord:
         return self._read(lambda c: queries.lease_of_token(c, token_hash))
 
+    def postpone(self, starts: Mapping[str, float], *, now: float, until: float) -> None:
+        self._write(lambda c: mutations.postpone(c, starts, now=now, until=until))
+
     def renew(self, lease_ids: Sequence[str], *, now: float, until: float) -> None:
         self._write(lambda c: mutations.renew(c, lease_ids, now=now, until=until))
 

@@ -1,0 +1,1 @@
+"""The Slurm engine: a lease becomes a job of a Slurm cluster."""

@@ -1,0 +1,104 @@
+"""Write the batch script and the options of a job of Slurm."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from ...hub.attempts.spec import LOG
+from ...hub.errors import BackendFailed
+from ...hub.interfaces.backend import LaunchOrder
+from ...hub.interfaces.backend_settings import SlurmOptions
+from ...hub.scheduling.model.snapshot import Device
+from .job_states import JobMark
+
+RUNNER: Final = "carrel.spawners.runner"
+ASK: Final = "carrel.spawners.processes.ask"
+_GRACE_MINUTES: Final = 2
+"""Carrel ends a job at its time limit; Slurm does so later, in case the service is down then."""
+
+
+def batch_script(command: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Return a script that becomes this command, so that Slurm signals the command itself.
+
+    Slurm's own variables, such as ``CUDA_VISIBLE_DEVICES``, stay as it has set them.
+    """
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
+    return "\n".join(["#!/bin/sh", *lines, f"exec {shlex.join(command)}", ""])
+
+
+def runner_command(order: LaunchOrder) -> tuple[str, ...]:
+    """Return the command that runs an attempt, with the Python of the service.
+
+    The nodes see it at the same path, as they see the homes and the state folder.
+    """
+    return (sys.executable, "-P", "-m", RUNNER, str(order.folder.resolve()))
+
+
+def ask_command(lease: str, state: Path) -> tuple[str, ...]:
+    """Return the command that sends SIGUSR1 to those processes of a lease that handle it."""
+    return (sys.executable, "-P", "-m", ASK, lease, str(state))
+
+
+def options(order: LaunchOrder, mark: JobMark, slurm: SlurmOptions) -> list[str]:
+    """Return the options of ``sbatch`` for one attempt.
+
+    Raises:
+        BackendFailed: the devices of the lease are on several nodes.
+    """
+    minutes = math.ceil(order.seconds / 60) + _GRACE_MINUTES
+    found = [
+        f"--job-name={mark.name}",
+        f"--comment={mark.comment()}",
+        f"--chdir={order.home.resolve()}",
+        f"--output={order.folder.resolve() / LOG}",
+        "--open-mode=append",
+        "--input=none",
+        # The service's variables are secrets and stay here; the script sets those of the job.
+        "--export=NIL",
+        # Carrel queues a lost job again, with a new attempt.
+        "--no-requeue",
+        "--nodes=1",
+        "--ntasks=1",
+        f"--cpus-per-task={slurm.cpus}",
+        f"--time={minutes}",
+    ]
+    if slurm.memory:
+        found.append(f"--mem={math.ceil(slurm.memory / 1024)}K")
+    if slurm.partition:
+        found.append(f"--partition={slurm.partition}")
+    if slurm.account:
+        found.append(f"--account={slurm.account}")
+    if slurm.qos:
+        found.append(f"--qos={slurm.qos}")
+    node = _node(order)
+    if node:
+        found.append(f"--nodelist={node}")
+    if order.devices:
+        found.append(f"--gres={gres(order.devices, slurm)}")
+    return [*found, *slurm.options]
+
+
+def gres(devices: Sequence[Device], slurm: SlurmOptions) -> str:
+    """Return the value of ``--gres`` for devices of one node: ``gpu:a100:2,gpu:v100:1``."""
+    types = Counter(gres_type(device, slurm) for device in devices)
+    return ",".join(
+        f"gpu:{name}:{count}" if name else f"gpu:{count}" for name, count in types.items()
+    )
+
+
+def gres_type(device: Device, slurm: SlurmOptions) -> str:
+    """Return the type of a device in Slurm; empty for a GRES without types."""
+    return "" if device.model == slurm.untyped else device.model
+
+
+def _node(order: LaunchOrder) -> str:
+    nodes = {device.node for device in order.devices}
+    if len(nodes) > 1:
+        raise BackendFailed(f"The devices of {order.lease_id} are on several nodes.")
+    return next(iter(nodes), order.node)

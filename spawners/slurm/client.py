@@ -1,0 +1,270 @@
+"""Call Slurm's commands: submit, signal and list jobs, and list nodes.
+
+The commands are the interface that every installation has; a REST daemon is optional and needs
+tokens. Lists are read as JSON, which Slurm offers since 20.11 with its OpenAPI plug-ins. Each list
+is shared for a moment (``FRESH_SECONDS``): a cycle of the service asks slurmctld at most twice,
+once for the jobs and once for the nodes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from ...hub.errors import BackendFailed, Unavailable
+from ...hub.records.utilization import ProcessReading
+from .job_states import SlurmJob
+from .nodes import SlurmNode
+
+FRESH_SECONDS: Final = 0.8
+"""How long a list is used again; shorter than a cycle of the service."""
+_SECONDS: Final = 30.0
+"""How long a command may take. slurmctld answers most in milliseconds."""
+_AWAY: Final = (
+    "unable to contact slurm controller",
+    "connection refused",
+    "connect failure",
+    "socket timed out",
+    "communication connection failure",
+    "unable to establish controller machine",
+    "resource temporarily unavailable",
+    "slurm backup controller in standby mode",
+    "unable to contact slurmdbd",
+    "munge encode failed",
+    'failed to access "',
+)
+"""Parts of messages, in lower case, after which the outcome of a command is unknown."""
+_NOTHING: Final = ProcessReading(cpu_seconds=0.0, memory_bytes=0)
+_T = TypeVar("_T")
+
+
+class _Fresh(Generic[_T]):
+    """A value that is used again for some seconds; safe to use from any thread."""
+
+    def __init__(self, read: Callable[[], _T], seconds: float) -> None:
+        self._read = read
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._value: _T | None = None
+        self._read_at = 0.0
+
+    def value(self) -> _T:
+        with self._lock:
+            if self._value is None or time.monotonic() - self._read_at >= self._seconds:
+                began = time.monotonic()
+                self._value = self._read()
+                self._read_at = began
+            return self._value
+
+    def forget(self) -> None:
+        with self._lock:
+            self._value = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def message(self) -> str:
+        """The last line of the error output, without the name of the command."""
+        lines = [line for line in self.err.splitlines() if line.strip()] or [self.out.strip()]
+        text = lines[-1]
+        for prefix in ("sbatch: ", "scancel: ", "squeue: ", "sinfo: ", "sacct: ", "error: "):
+            text = text.removeprefix(prefix)
+        return text.removeprefix("Batch job submission failed: ").rstrip(".")
+
+    @property
+    def away(self) -> bool:
+        text = self.err.lower()
+        return any(part in text for part in _AWAY)
+
+
+def seconds_of(text: str) -> float:
+    """Read a duration of Slurm, ``[DAYS-]HOURS:MINUTES:SECONDS`` or ``MINUTES:SECONDS``."""
+    days, _, clock = text.rpartition("-")
+    seconds = 0.0
+    for part in clock.split(":"):
+        seconds = seconds * 60 + float(part or 0)
+    return seconds + 86400 * int(days or 0)
+
+
+class SlurmClient:
+    """The commands of one Slurm cluster; safe to use from any thread.
+
+    Args:
+        conf: the path of slurm.conf; empty for the default of the commands.
+        fresh_seconds: how long a list is used again.
+    """
+
+    def __init__(self, conf: str = "", *, fresh_seconds: float = FRESH_SECONDS) -> None:
+        self._environment = {**os.environ, **({"SLURM_CONF": conf} if conf else {})}
+        self._jobs = _Fresh(self._list_jobs, fresh_seconds)
+        self._nodes = _Fresh(self._list_nodes, fresh_seconds)
+
+    def submit(self, options: Sequence[str], script: str) -> int:
+        """Submit a batch script; return the id of the job.
+
+        Raises:
+            BackendFailed: Slurm refused it.
+            Unavailable: slurmctld did not answer, so that the outcome is unknown.
+        """
+        answer = self._run("sbatch", "--parsable", *options, text=script)
+        self._jobs.forget()
+        if answer.code != 0:
+            raise BackendFailed(f"Slurm refused the job: {answer.message}.")
+        try:
+            return int(answer.out.strip().split(";")[0])
+        except ValueError:
+            raise Unavailable(
+                f"sbatch answered {answer.out.strip()!r}, not the id of a job."
+            ) from None
+
+    def signal(self, jobs: Sequence[int], name: str = "") -> None:
+        """Send a signal to all processes of jobs; without a name, cancel them.
+
+        Jobs that have ended are skipped. Slurm ends the processes of a cancelled job with SIGTERM
+        and SIGKILL.
+
+        Raises:
+            Unavailable: slurmctld did not answer.
+        """
+        if not jobs:
+            return
+        options = (f"--signal={name}", "--full") if name else ()
+        self._run("scancel", *options, *(str(job) for job in jobs))
+        self._jobs.forget()
+
+    def run_inside(self, job: int, command: Sequence[str]) -> None:
+        """Run a command on the node of a running job, beside it and within its limits.
+
+        Raises:
+            BackendFailed: it could not be started, or failed.
+            Unavailable: slurmctld did not answer.
+        """
+        beside = ("--overlap", "--nodes=1", "--ntasks=1", "--gres=none", "--mem=0", "--quiet")
+        self.run("srun", f"--jobid={job}", *beside, *command)
+
+    def jobs(self) -> tuple[SlurmJob, ...]:
+        """Return all jobs that slurmctld knows, of all users, ended ones for some minutes.
+
+        Raises:
+            BackendFailed: Slurm has no JSON output.
+            Unavailable: slurmctld did not answer.
+        """
+        return self._jobs.value()
+
+    def nodes(self) -> tuple[SlurmNode, ...]:
+        """Return all nodes. Raises as ``jobs``."""
+        return self._nodes.value()
+
+    def usage(self, jobs: Sequence[int]) -> dict[int, ProcessReading]:
+        """Return what running jobs use, as Slurm last sampled it (``JobAcctGatherFrequency``).
+
+        Jobs without a sample are missing.
+
+        Raises:
+            Unavailable: slurmctld did not answer.
+        """
+        if not jobs:
+            return {}
+        names = ",".join(str(job) for job in jobs)
+        fields = "--format=JobID,AveCPU,NTasks,MaxRSS"
+        answer = self._run("sstat", "--allsteps", "-n", "-P", "--noconvert", fields, "-j", names)
+        found: dict[int, ProcessReading] = {}
+        for line in answer.out.splitlines():
+            step, cpu, tasks, memory = line.split("|")
+            job = int(step.partition(".")[0])
+            before = found.get(job, _NOTHING)
+            found[job] = ProcessReading(
+                cpu_seconds=before.cpu_seconds + seconds_of(cpu) * int(tasks or 1),
+                memory_bytes=before.memory_bytes + int(float(memory or 0)),
+            )
+        return found
+
+    def accounted(self, names: Sequence[str]) -> tuple[SlurmJob, ...]:
+        """Return the jobs of these names that slurmctld no longer knows, from the accounting.
+
+        Raises:
+            BackendFailed: the cluster keeps no accounts.
+            Unavailable: slurmdbd did not answer.
+        """
+        since = "--starttime=now-30days"
+        answer = self._run("sacct", "--json", "--duplicates", since, f"--name={','.join(names)}")
+        return tuple(SlurmJob.from_sacct(each) for each in self._parsed(answer, "sacct", "jobs"))
+
+    def forget(self) -> None:
+        """Read both lists again when they are asked for next."""
+        self._jobs.forget()
+        self._nodes.forget()
+
+    def run(self, *command: str) -> str:
+        """Run a command of Slurm; return its output.
+
+        Raises:
+            BackendFailed: it failed.
+            Unavailable: slurmctld or slurmdbd did not answer.
+        """
+        answer = self._run(*command)
+        if answer.code != 0:
+            raise BackendFailed(f"{command[0]}: {answer.message}.")
+        return answer.out
+
+    def _list_jobs(self) -> tuple[SlurmJob, ...]:
+        answer = self._run("squeue", "--json", "--all")
+        return tuple(SlurmJob.from_squeue(each) for each in self._parsed(answer, "squeue", "jobs"))
+
+    def _list_nodes(self) -> tuple[SlurmNode, ...]:
+        answer = self._run("sinfo", "--json")
+        return tuple(SlurmNode.from_json(each) for each in self._parsed(answer, "sinfo", "nodes"))
+
+    def _parsed(self, answer: _Answer, command: str, key: str) -> Sequence[Mapping[str, Any]]:
+        if answer.code == 0:
+            try:
+                parsed: Mapping[str, Any] = json.loads(answer.out)
+            except ValueError:
+                pass
+            else:
+                return parsed[key]  # type: ignore[no-any-return]  # checked by its reader
+        if "json" in answer.err.lower():
+            raise BackendFailed(
+                f"This Slurm cannot list its jobs as JSON: {answer.message}.",
+                accepted="Install its JSON serializer and OpenAPI plug-ins: Debian has them in "
+                "slurm-wlm-basic-plugins; other builds of Slurm need json-c.",
+            )
+        raise BackendFailed(f"{command} failed: {answer.message}.")
+
+    def _run(self, *command: str, text: str | None = None) -> _Answer:
+        try:
+            done = subprocess.run(
+                command,
+                input=text,
+                stdin=subprocess.DEVNULL if text is None else None,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                env=self._environment,
+                timeout=_SECONDS,
+                check=False,
+            )
+        except FileNotFoundError:
+            raise BackendFailed(
+                f"The command {command[0]} is not installed on this machine.",
+                accepted="Install Slurm's client commands, of the version of the cluster.",
+            ) from None
+        except subprocess.TimeoutExpired:
+            raise Unavailable(
+                f"{command[0]} did not answer within {_SECONDS:.0f} seconds."
+            ) from None
+        answer = _Answer(done.returncode, done.stdout, done.stderr)
+        if answer.code != 0 and answer.away:
+            raise Unavailable(f"Slurm's controller does not answer: {answer.message}.")
+        return answer

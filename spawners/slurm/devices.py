@@ -1,0 +1,78 @@
+"""The devices of the pool on a cluster, and which of them jobs from outside Carrel use."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from ...hub.interfaces.backend_settings import SlurmOptions
+from ...hub.scheduling.model.snapshot import Device, Health
+from .job_states import SlurmJob
+from .nodes import SlurmNode
+
+DRIVER: Final = "slurm"
+
+
+def pool_devices(
+    nodes: Iterable[SlurmNode], jobs: Collection[SlurmJob], slurm: SlurmOptions, installation: str
+) -> tuple[Device, ...]:
+    """Return the devices of all nodes with their health.
+
+    Slurm chooses the indices of a job's devices, and Carrel's leases name others of the same type.
+    So devices are counted: those that jobs from outside Carrel have are marked as busy among those
+    that no lease has, the last ones first.
+    """
+    leased = {
+        name
+        for job in jobs
+        if job.mark is not None and job.mark.installation == installation and not job.has_ended
+        for name in job.mark.devices
+    }
+    found: list[Device] = []
+    for node in nodes:
+        if slurm.partition and slurm.partition not in node.partitions:
+            continue
+        own = Counter[str]()
+        for job in jobs:
+            ours = job.mark is not None and job.mark.installation == installation
+            if ours and not job.has_ended and job.node == node.name:
+                own.update({each.type: each.count for each in job.gres})
+        foreign = {kind: count - own[kind] for kind, count in node.used.items()}
+        found += _of_node(node, foreign, leased, slurm)
+    return tuple(found)
+
+
+def _of_node(
+    node: SlurmNode, foreign: dict[str, int], leased: Collection[str], slurm: SlurmOptions
+) -> list[Device]:
+    devices = list(_listed(node, slurm))
+    why_not = node.why_not
+    if why_not:
+        return [replace(each, health=Health.SICK, why=why_not) for each in devices]
+    left = Counter({kind or slurm.untyped: max(0, count) for kind, count in foreign.items()})
+    for at in reversed(range(len(devices))):
+        device = devices[at]
+        if left[device.model] > 0 and device.id not in leased:
+            left[device.model] -= 1
+            devices[at] = replace(
+                device, health=Health.BUSY, why="in use by a job of Slurm from outside Carrel"
+            )
+    return devices
+
+
+def _listed(node: SlurmNode, slurm: SlurmOptions) -> Iterator[Device]:
+    index = 0
+    for gres in node.gres:
+        for _ in range(gres.count):
+            yield Device(
+                id=f"{node.name}-gpu{index}",
+                node=node.name,
+                index=index,
+                model=gres.type or slurm.untyped,
+                memory_bytes=slurm.device_memory.get(gres.type, 0),
+                simulated=gres.type in slurm.simulated,
+                driver=DRIVER,
+            )
+            index += 1

@@ -1,0 +1,268 @@
+"""Read the jobs of a cluster: their state, their end, and why they wait.
+
+Which job belongs to which lease stands in its comment, as JSON, and again in its name. A site's
+job_submit plug-in may write comments, and a user may rename a job: one of the two is enough.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from ...hub.interfaces.backend import AttemptStatus, ProcessState
+from ...hub.records.leases import Handle
+from ...hub.records.requests import Cause, CauseCode
+from .nodes import Gres, parse_gres
+
+_ENDED: Final = frozenset(
+    {
+        "BOOT_FAIL",
+        "CANCELLED",
+        "COMPLETED",
+        "DEADLINE",
+        "FAILED",
+        "LAUNCH_FAILED",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "PREEMPTED",
+        "REVOKED",
+        "TIMEOUT",
+    }
+)
+_PENDING: Final = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD"})
+_LOSSES: Final = {
+    "BOOT_FAIL": "Its node did not boot",
+    "NODE_FAIL": "Its node failed",
+    "PREEMPTED": "Slurm preempted it for another job",
+    "LAUNCH_FAILED": "Slurm could not launch it on its node",
+}
+"""Ends that are not the job's fault: it is queued again."""
+_REASONS: Final = {
+    "AssocGrpCpuLimit": "the account's limit of CPUs is reached",
+    "AssocGrpGRES": "the account's limit of devices is reached",
+    "AssocGrpGRESMinutes": "the account's device-minutes are used up",
+    "AssocMaxJobsLimit": "the account's limit of running jobs is reached",
+    "BadConstraints": "no node can ever fulfil it",
+    "BeginTime": "its earliest start is not reached yet",
+    "Dependency": "it waits for another job of Slurm",
+    "JobHeldAdmin": "an administrator of Slurm holds it",
+    "JobHeldUser": "it was held in Slurm by hand; `scontrol release` lets it go",
+    "Licenses": "it waits for a licence",
+    "NodeDown": "its node is down",
+    "None": "Slurm has not looked at it yet",
+    "PartitionDown": "the partition is down",
+    "PartitionInactive": "the partition accepts no starts now",
+    "PartitionNodeLimit": "the partition does not allow as many nodes",
+    "PartitionTimeLimit": "the partition does not allow a time limit as long",
+    "Priority": "other jobs of the cluster come first",
+    "QOSGrpGRES": "the limit of devices of its QOS is reached",
+    "QOSMaxGRESPerUser": "the limit of devices for each user of its QOS is reached",
+    "QOSMaxJobsPerUserLimit": "the limit of running jobs for each user of its QOS is reached",
+    "ReqNodeNotAvail": "its node is not available",
+    "Reservation": "it waits for its reservation",
+    "Resources": "jobs from outside Carrel use the node",
+}
+"""Slurm's reasons in words (slurm.schedmd.com/job_reason_codes.html)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobMark:
+    """What Carrel notes in the comment of a job.
+
+    Attributes:
+        devices: ids of the devices of the lease.
+    """
+
+    installation: str
+    lease: str
+    devices: tuple[str, ...] = ()
+
+    def comment(self) -> str:
+        return json.dumps(
+            {"carrel": self.installation, "lease": self.lease, "devices": list(self.devices)}
+        )
+
+    @property
+    def name(self) -> str:
+        """The name of the job."""
+        return f"carrel-{self.installation}-{self.lease}"
+
+    @classmethod
+    def read(cls, name: str, comment: str) -> Self | None:
+        """Return the mark of a job; None for a job from outside Carrel."""
+        try:
+            noted = json.loads(comment)
+            return cls(
+                installation=str(noted["carrel"]),
+                lease=str(noted["lease"]),
+                devices=tuple(str(each) for each in noted["devices"]),
+            )
+        except (ValueError, LookupError, TypeError):
+            prefix, _, rest = name.partition("-")
+            installation, _, lease = rest.partition("-")
+            if prefix != "carrel" or not installation or not lease:
+                return None
+            return cls(installation=installation, lease=lease)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmJob:
+    """A job as ``squeue`` or ``sacct`` shows it. Times are seconds since the epoch, 0 if unset.
+
+    Attributes:
+        state: in capitals, such as RUNNING.
+        submitted_at, started_at, ended_at: of a pending job, the start is Slurm's estimate.
+        exit_code: a wait status of POSIX.
+        gres: devices that it has, by type.
+        mark: None for a job from outside Carrel.
+    """
+
+    id: int
+    state: str
+    user: str
+    node: str
+    submitted_at: float
+    started_at: float
+    ended_at: float
+    reason: str = ""
+    exit_code: int = 0
+    gres: tuple[Gres, ...] = ()
+    mark: JobMark | None = None
+
+    @classmethod
+    def from_squeue(cls, found: Mapping[str, Any]) -> Self:
+        """Read one entry of ``squeue --json``, of Slurm 22.05 or a later one."""
+        return cls(
+            id=int(_number(found["job_id"])),
+            state=_state(found.get("job_state")),
+            user=str(found.get("user_name") or ""),
+            node=str(found.get("nodes") or ""),
+            submitted_at=_number(found.get("submit_time")),
+            started_at=_number(found.get("start_time")),
+            ended_at=_number(found.get("end_time")),
+            reason=str(found.get("state_reason") or ""),
+            exit_code=_exit_code(found.get("exit_code")),
+            gres=parse_gres(",".join(found.get("gres_detail") or ())),
+            mark=JobMark.read(str(found.get("name") or ""), str(found.get("comment") or "")),
+        )
+
+    @classmethod
+    def from_sacct(cls, found: Mapping[str, Any]) -> Self:
+        """Read one entry of ``sacct --json``."""
+        times, state = found.get("time") or {}, found.get("state") or {}
+        comment = (found.get("comment") or {}).get("job")
+        return cls(
+            id=int(_number(found["job_id"])),
+            state=_state(state.get("current")),
+            user=str(found.get("user") or ""),
+            node=str(found.get("nodes") or ""),
+            submitted_at=_number(times.get("submission")),
+            started_at=_number(times.get("start")),
+            ended_at=_number(times.get("end")),
+            reason=str(state.get("reason") or ""),
+            exit_code=_exit_code(found.get("exit_code")),
+            mark=JobMark.read(str(found.get("name") or ""), str(comment or "")),
+        )
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether no process of it is left."""
+        return self.state in _ENDED
+
+    @property
+    def is_pending(self) -> bool:
+        return self.state in _PENDING
+
+    @property
+    def handle(self) -> Handle:
+        """Its id and the time of its submission, which tell it from a later job of the same id."""
+        return Handle(pid=self.id, started_at=self.submitted_at)
+
+    def why_waiting(self) -> str:
+        """Return why it is pending, as a sentence; empty for another state."""
+        if not self.is_pending:
+            return ""
+        code = self.reason.split(",")[0]
+        words = _REASONS.get(code)
+        told = words or "Slurm gives the reason"
+        return f"It waits in Slurm's queue as job {self.id}: {told} ({code})."
+
+    def status(self) -> AttemptStatus:
+        """Return the status of its attempt."""
+        if not self.has_ended:
+            pending = self.is_pending
+            return AttemptStatus(
+                life=ProcessState.ALIVE,
+                handle=self.handle,
+                waiting=self.why_waiting(),
+                expected_at=(self.started_at or None) if pending else None,
+                started_at=None if pending else self.started_at or None,
+            )
+        never_ran = not self.node or self.started_at >= self.ended_at
+        return AttemptStatus(
+            life=ProcessState.DEAD,
+            exit_status=self._exit_status(),
+            cause=self._cause(),
+            lost=self._loss(),
+            started_at=None if never_ran else self.started_at,
+            ended_at=None if never_ran else self.ended_at,
+        )
+
+    def _exit_status(self) -> int | None:
+        if self.state not in ("COMPLETED", "FAILED"):
+            return None
+        number = self.exit_code & 0x7F
+        return -number if number else self.exit_code >> 8
+
+    def _loss(self) -> str:
+        words = _LOSSES.get(self.state, "")
+        return f"{words} (Slurm's state {self.state} of job {self.id})." if words else ""
+
+    def _cause(self) -> Cause | None:
+        match self.state:
+            case "OUT_OF_MEMORY":
+                code = CauseCode.OUT_OF_MEMORY
+                words = "It used more memory than it may"
+            case "TIMEOUT" | "DEADLINE":
+                code, words = CauseCode.TIME_LIMIT, "Slurm ended it at its time limit"
+            case "CANCELLED":
+                code, words = CauseCode.CANCELLED, "It was cancelled in Slurm, not through Carrel"
+            case _:
+                return None
+        return Cause(code=code, message=f"{words} (state {self.state} of job {self.id}).")
+
+
+def by_lease(jobs: tuple[SlurmJob, ...], installation: str) -> dict[str, SlurmJob]:
+    """Return the newest job of each lease, or member of a gang, of an installation."""
+    found: dict[str, SlurmJob] = {}
+    for job in sorted(jobs, key=lambda each: (not each.has_ended, each.submitted_at, each.id)):
+        if job.mark is not None and job.mark.installation == installation:
+            found[job.mark.lease] = job
+    return found
+
+
+def _state(found: Any) -> str:
+    names = found if isinstance(found, list) else [found]
+    names = [str(name).upper() for name in names if name]
+    # Flags such as COMPLETING follow the base state, and mean that processes may be left.
+    return next((name for name in names if name not in _ENDED), names[0] if names else "")
+
+
+def _number(found: Any) -> float:
+    """Return a number; 0 for one that is not set. Since 23.02 they are objects."""
+    if isinstance(found, Mapping):
+        return float(found.get("number") or 0) if found.get("set") else 0.0
+    return float(found or 0)
+
+
+def _exit_code(found: Any) -> int:
+    if not isinstance(found, Mapping):
+        return int(found or 0)
+    number = found.get("signal") or {}
+    number = number.get("signal_id", number.get("id")) if isinstance(number, Mapping) else 0
+    status = found.get("status")
+    if status in ("SIGNALED", ["SIGNALED"]) or int(_number(number)):
+        return int(_number(number)) & 0x7F
+    return int(_number(found.get("return_code"))) << 8

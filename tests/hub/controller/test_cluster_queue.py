@@ -1,0 +1,96 @@
+"""A lease on a cluster with a queue of its own: charged from the cluster's start to its end."""
+
+from __future__ import annotations
+
+from carrel.hub.interfaces.backend import AttemptStatus, ProcessState
+from carrel.hub.records.leases import Handle
+from carrel.hub.requests.jobs import JobService
+from carrel.hub.schemas import RequestOut
+
+from ..doubles import STUDENT1
+from ..requests.samples import job
+from ..world import World, world
+
+__all__ = ["world"]
+
+WAITS = "It waits in Slurm's queue as job 7: jobs from outside Carrel use the node (Resources)."
+
+
+def pending(world: World, made: RequestOut) -> None:
+    world.backend.cluster[world.lease(made)] = AttemptStatus(
+        life=ProcessState.ALIVE,
+        handle=Handle(pid=7, started_at=world.clock.now),
+        waiting=WAITS,
+        expected_at=world.clock.now + 100,
+    )
+
+
+def submitted(world: World) -> RequestOut:
+    """Return a job that waits in the queue of the cluster."""
+    made = JobService(world.context).submit(STUDENT1, job(devices=1, seconds=60))
+    world.settle(2)
+    pending(world, made)
+    world.settle(2)
+    return made
+
+
+def ended(world: World, made: RequestOut, **found: object) -> None:
+    world.backend.end(world.lease(made))
+    world.backend.cluster[world.lease(made)] = AttemptStatus(life=ProcessState.DEAD, **found)
+    world.settle(3)
+
+
+def test_a_wait_in_the_cluster_is_told_and_neither_charged_nor_limited(world: World) -> None:
+    made = submitted(world)
+    for _ in range(20):
+        world.clock.pass_(10)  # longer than the time limit
+        world.settle()
+    seen = world.see(made)
+    assert seen.state == "starting"
+    assert seen.wait is not None
+    assert (seen.wait.reason, seen.wait.sentence) == ("cluster", WAITS)
+    assert seen.wait.expected_at is not None
+    assert seen.device_seconds < 6
+
+
+def test_the_charge_is_the_time_between_the_start_and_the_end_in_the_cluster(world: World) -> None:
+    made = submitted(world)
+    world.clock.pass_(100)
+    began = world.clock.now
+    world.backend.cluster[world.lease(made)] = AttemptStatus(
+        life=ProcessState.ALIVE, started_at=began
+    )
+    world.clock.pass_(1)
+    world.settle()
+    assert world.see(made).wait is None
+    world.claim(made)
+    world.clock.pass_(20)
+    world.settle()
+    world.report(made, "ended", code="succeeded", message="", details="")
+    world.clock.pass_(3)
+    ended(world, made, started_at=began, ended_at=began + 22, exit_status=0)
+    seen = world.see(made)
+    assert (seen.state, seen.device_seconds) == ("succeeded", 22)
+
+
+def test_a_job_that_the_cluster_cancelled_in_its_queue_costs_nothing(world: World) -> None:
+    made = submitted(world)
+    world.clock.pass_(50)
+    world.settle()
+    ended(world, made)
+    assert world.see(made).device_seconds < 6
+
+
+def test_a_job_whose_node_failed_is_queued_again_with_that_reason(world: World) -> None:
+    made = submitted(world)
+    began = world.clock.now
+    world.backend.cluster[world.lease(made)] = AttemptStatus(
+        life=ProcessState.ALIVE, started_at=began
+    )
+    world.settle()
+    world.claim(made)
+    world.clock.pass_(10)
+    ended(world, made, started_at=began, ended_at=began + 9, lost="Its node failed.")
+    events = world.context.store.events(made.id)
+    assert any("Lost: Its node failed." in str(event.data.get("cause")) for event in events)
+    assert world.see(made).state in ("queued", "starting")
