@@ -13,7 +13,7 @@ from .config.state_folder import StateFolder
 from .errors import BackendFailed
 from .interfaces.backend import Backend
 from .interfaces.backend_settings import BackendSettings
-from .interfaces.host import HostSetup
+from .interfaces.host import HostSetup, QuotaMirror
 from .records.diagnostics import Finding
 
 
@@ -35,6 +35,12 @@ def load_host_setup(
     factory = load_entry_point("carrel.host_setups", settings.engine)
     simulated = settings.simulated_devices
     return cast(HostSetup, factory(backend_settings(state, settings, simulated, site=site)))
+
+
+def load_quota_mirror(state: StateFolder, settings: Settings) -> QuotaMirror:
+    """Load what mirrors quotas to a cluster. Raises BackendFailed if the engine has no accounts."""
+    factory = load_entry_point("carrel.quota_mirrors", settings.engine)
+    return cast(QuotaMirror, factory(backend_settings(state, settings, None)))
 
 
 def device_findings(state: StateFolder, settings: Settings) -> Iterable[Finding]:

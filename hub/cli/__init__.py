@@ -95,6 +95,11 @@ ENTRIES = {
         help="Machines of the pool: list, add, drain, remove.",
         administrators=True,
     ),
+    "slurm": CommandEntry(
+        module=".admin.slurm",
+        help="A Slurm cluster as the engine: check, sync.",
+        administrators=True,
+    ),
     "user": CommandEntry(
         module=".admin.users",
         help="Accounts: add, import, link, passwd, list, remove.",

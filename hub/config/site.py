@@ -142,6 +142,8 @@ class SlurmTable(_Table):
         cpus: CPUs of each session and job.
         memory: memory of each session and job, in bytes; by default that of the cluster.
         options: further options of sbatch, such as `--constraint=a100` or `--reservation=course`.
+        mirror: whether jobs are charged to the accounts of their groups, which `carrel slurm sync`
+            creates, instead of to `account`.
         simulated: types of devices (GRES) that are simulated, for a cluster without GPUs.
         device_memory: memory of a device, by its type, such as `{ a100 = "80GiB" }`.
     """
@@ -154,6 +156,7 @@ class SlurmTable(_Table):
     cpus: Annotated[int, Field(ge=1)] = 2
     memory: Annotated[ByteSize, Field(ge=64 * MIB)] | None = None
     options: tuple[SbatchOption, ...] = ()
+    mirror: bool = False
     simulated: tuple[_SlurmName, ...] = ()
     device_memory: dict[_SlurmName, ByteSize] = {}
 

@@ -87,6 +87,7 @@ class SlurmOptions:
         cpus: CPUs of each session and job.
         memory: of each session and job, in bytes; 0 for the default of the cluster.
         options: further options of ``sbatch``.
+        mirror: whether jobs are charged to the accounts of their groups, instead of ``account``.
         simulated: the types of devices that are simulated.
         device_memory: memory of a device in bytes, by type.
         untyped: the model of devices without a type.
@@ -100,6 +101,7 @@ class SlurmOptions:
     cpus: int = 2
     memory: int = 0
     options: tuple[str, ...] = ()
+    mirror: bool = False
     simulated: tuple[str, ...] = ()
     device_memory: Mapping[str, int] = field(default_factory=dict)
     untyped: str = "gpu"

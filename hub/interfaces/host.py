@@ -8,11 +8,12 @@ its leftovers in the process table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from ..records.diagnostics import Finding
+from ..scheduling.model.snapshot import Group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,19 @@ class Addresses:
 
     subnets: str
     internal_ip: str
+
+
+class QuotaMirror(Protocol):
+    """Accounts of a cluster that mirror the quota tree (entry point ``carrel.quota_mirrors``)."""
+
+    def sync(self, groups: Sequence[Group], *, dry_run: bool) -> tuple[str, ...]:
+        """Create and change accounts; return the calls, which a dry run does not make.
+
+        Raises:
+            BackendFailed: the cluster refused a call; those before it were made.
+            Conflict: the cluster keeps no accounts.
+            Unavailable: the cluster does not answer.
+        """
 
 
 class HostSetup(Protocol):

@@ -15,6 +15,7 @@ from ...hub.errors import BackendFailed
 from ...hub.interfaces.backend import LaunchOrder
 from ...hub.interfaces.backend_settings import SlurmOptions
 from ...hub.scheduling.model.snapshot import Device
+from .accounts import account_of
 from .job_states import JobMark
 
 RUNNER: Final = "carrel.spawners.runner"
@@ -72,8 +73,9 @@ def options(order: LaunchOrder, mark: JobMark, slurm: SlurmOptions) -> list[str]
         found.append(f"--mem={math.ceil(slurm.memory / 1024)}K")
     if slurm.partition:
         found.append(f"--partition={slurm.partition}")
-    if slurm.account:
-        found.append(f"--account={slurm.account}")
+    account = account_of(order.group) if slurm.mirror and order.group else slurm.account
+    if account:
+        found.append(f"--account={account}")
     if slurm.qos:
         found.append(f"--qos={slurm.qos}")
     node = _node(order)

@@ -11,6 +11,7 @@ from ...hub.interfaces.backend_settings import BackendSettings
 from ...hub.interfaces.host import Addresses
 from ...hub.records.diagnostics import Finding
 from .client import SlurmClient
+from .doctor import SlurmDoctor
 from .job_states import SlurmJob, by_lease
 
 _STEPS: Final = (("INT", 1.5), ("TERM", 1.5), ("KILL", 5.0))
@@ -65,8 +66,8 @@ class SlurmHostSetup:
         """Do nothing: nodes belong to Slurm."""
 
     def findings(self) -> Iterator[Finding]:
-        """Yield nothing yet beside what ``carrel slurm check`` finds."""
-        yield from ()
+        doctor = SlurmDoctor(client=self._client, settings=self._settings, options=self._options)
+        yield from doctor.findings()
 
     def _live(self) -> dict[str, SlurmJob]:
         """Return the jobs of this installation that have not ended, by lease or member.

@@ -56,14 +56,15 @@ def doctor(*, state: StateFolder, engine: str | None, url: str, as_json: bool) -
     for each in doctors.findings(state, settings, url=url):
         found.append(each)
         if not as_json:
-            _print(each)
+            print_finding(each)
     healthy = doctors.healthy(tuple(found))
     if as_json:
         display.as_json({"ok": healthy, "findings": [asdict(each) for each in found]})
     sys.exit(0 if healthy else 1)
 
 
-def _print(finding: Finding) -> None:
+def print_finding(finding: Finding) -> None:
+    """Print a finding, with how to mend it."""
     click.echo(f"{_MARKS[finding.verdict]}  {finding.subject}: {finding.what}")
     if finding.mend:
         click.echo(f"         {finding.mend}")

@@ -1,0 +1,105 @@
+"""``carrel slurm``: try a Slurm cluster, and mirror the quotas of groups to its accounts."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+
+import click
+
+from ... import plugins
+from ...config.settings import EngineKind, Settings
+from ...config.state_folder import StateFolder
+from ...errors import CarrelError
+from ...records.diagnostics import Finding, Severity
+from ..common import display
+from ..common.client_command import ListOptions
+from ..common.operator_options import state_option
+from ..common.site_store import site_store
+from .doctor import print_finding
+
+
+@click.group(cls=ListOptions)
+def slurm() -> None:
+    """A Slurm cluster as the engine: check, sync.
+
+    \b
+    Examples:
+      carrel slurm check
+      carrel slurm sync --dry-run
+    """
+
+
+@slurm.command(short_help="Try the cluster for what Carrel needs.")
+@state_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+def check(*, state: StateFolder, as_json: bool) -> None:
+    """Try the cluster for what Carrel needs, without harm, and show what to configure.
+
+    Reads the table [slurm] of STATE/carrel.toml; works before the first start. It submits a held
+    job, which it cancels at once, to see whether the comment stays, and on each node a job of a
+    second without devices, to see whether the node shares the state folder, Carrel and the clock
+    of this machine and reaches the service.
+
+    The exit status is 1 if something is missing, otherwise 0: Carrel works despite warnings.
+    --json prints: ok, findings (subject, verdict, what, mend).
+
+    \b
+    Examples:
+      carrel slurm check
+      carrel slurm check --state /srv/carrel --json
+    """
+    found = []
+    try:
+        host_setup = plugins.load_host_setup(state, _settings(state))
+        for each in () if host_setup is None else host_setup.findings():
+            found.append(each)
+            if not as_json:
+                print_finding(each)
+    except CarrelError as error:
+        last = Finding(
+            subject="Slurm", verdict=Severity.MISSING, what=error.message, mend=error.accepted
+        )
+        found.append(last)
+        if not as_json:
+            print_finding(last)
+    healthy = all(each.verdict is not Severity.MISSING for each in found)
+    if as_json:
+        display.as_json({"ok": healthy, "findings": [asdict(each) for each in found]})
+    sys.exit(0 if healthy else 1)
+
+
+@slurm.command(short_help="Mirror the quotas of groups to accounts.")
+@state_option
+@click.option("--dry-run", is_flag=True, help="Only show the calls of sacctmgr.")
+def sync(*, state: StateFolder, dry_run: bool) -> None:
+    """Mirror the quotas of groups to accounts of Slurm.
+
+    Every group becomes an account carrel_GROUP below that of its parent, with its max quota as
+    GrpTRES and its weight as fair share. With `mirror = true` below [slurm] in carrel.toml, jobs
+    are charged to these accounts. Run it again after each change of the quotas; accounts of
+    removed groups are left as they are. It needs a cluster with slurmdbd, and an account that may
+    change it.
+
+    Prints the calls of sacctmgr that were made, one per line; nothing if all accounts are as they
+    should be.
+
+    \b
+    Examples:
+      carrel slurm sync --dry-run
+      carrel slurm sync
+    """
+    settings = _settings(state)
+    with site_store(state) as store:
+        groups = store.groups()
+    mirror = plugins.load_quota_mirror(state, settings)
+    for line in mirror.sync(groups, dry_run=dry_run):
+        click.echo(line)
+
+
+def _settings(state: StateFolder) -> Settings:
+    settings = Settings.load(state) if state.settings.exists() else Settings()
+    return settings.changed(engine=EngineKind.SLURM)
+
+
+COMMANDS: dict[str, click.Command] = {"slurm": slurm}
