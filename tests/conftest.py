@@ -11,6 +11,7 @@ from xdist.scheduler import LoadScopeScheduling
 from . import docker_engine as engines
 from .distribution import BackgroundImageBuild, GroupScheduling, in_order
 from .property_settings import QUICK
+from .slurm.cluster import SlurmCluster, slurm_cluster
 
 # The default; --hypothesis-profile replaces it.
 settings.load_profile(QUICK)
@@ -47,6 +48,19 @@ def pytest_xdist_node_collection_finished(node: object, ids: Sequence[str]) -> N
 def docker_engine() -> Iterator[engines.DockerEngine]:
     with engines.docker_engine() as engine:
         yield engine
+
+
+@pytest.fixture(scope="session")
+def slurm_for_all() -> Iterator[SlurmCluster]:
+    with slurm_cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def slurm(slurm_for_all: SlurmCluster) -> Iterator[SlurmCluster]:
+    """A real Slurm without jobs, shared by the tests of one worker."""
+    yield slurm_for_all
+    slurm_for_all.empty()
 
 
 @pytest.fixture(scope="session")

@@ -29,10 +29,12 @@ from carrel.hub.records.utilization import ProcessReading
 from carrel.spawners.docker.backend import DockerBackend
 from carrel.spawners.fake import FakeBackend
 from carrel.spawners.local.backend import LocalBackend
+from carrel.spawners.slurm.backend import SlurmBackend
 
 from ..docker.kit import make_site
 from ..docker_engine import DockerEngine
 from ..fake_service import eventually
+from ..slurm.cluster import DEVICES, NODES, SlurmCluster
 
 _numbers = itertools.count(1)
 
@@ -48,6 +50,8 @@ class Engine:
     """Return the backend of a restarted service; the fake keeps its state."""
     devices: int = 1
     """Of each order."""
+    pool: int = 2
+    """Devices of all nodes."""
 
     def order(self) -> LaunchOrder:
         request = f"j-{self.folder.name[-16:]}-{next(_numbers)}"
@@ -107,6 +111,7 @@ class Engine:
     params=[
         "local",
         "fake",
+        pytest.param("slurm", marks=pytest.mark.slurm),
         pytest.param("docker", marks=pytest.mark.docker),
         # A start takes over a warm container.
         pytest.param("waiting", marks=[pytest.mark.docker, pytest.mark.slow]),
@@ -120,6 +125,8 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
             tmp_path,
             warm=request.param == "waiting",
         )
+    elif request.param == "slurm":
+        made = on_a_cluster(tmp_path, request.getfixturevalue("slurm"))
     else:
         made = on_this_machine(tmp_path, real=request.param == "local")
     with made as engine:
@@ -138,6 +145,26 @@ def on_this_machine(folder: Path, *, real: bool) -> Iterator[Engine]:
         fake = FakeBackend()
         make: Callable[[], Backend] = (lambda: LocalBackend(settings)) if real else (lambda: fake)
         yield Engine(backend=make(), folder=folder, service=service, again=make)
+
+
+@contextmanager
+def on_a_cluster(folder: Path, cluster: SlurmCluster) -> Iterator[Engine]:
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        service.settimeout(120)
+        url = f"http://127.0.0.1:{service.getsockname()[1]}/services/carrel"
+        settings = BackendSettings(
+            state=folder,
+            service_url=url,
+            installation="c0ffee",
+            slurm=cluster.options(),
+        )
+        yield Engine(
+            backend=SlurmBackend(settings, fresh_seconds=0),
+            folder=folder,
+            service=service,
+            again=lambda: SlurmBackend(settings, fresh_seconds=0),
+            pool=len(NODES) * DEVICES,
+        )
 
 
 @contextmanager
@@ -165,7 +192,7 @@ def in_containers(
 
 def test_the_inventory_has_distinct_devices_and_is_stable(engine: Engine) -> None:
     devices = engine.backend.inventory()
-    assert len({device.id for device in devices}) == len(devices) == 2
+    assert len({device.id for device in devices}) == len(devices) == engine.pool
     assert engine.backend.inventory() == devices
 
 
@@ -183,9 +210,9 @@ def test_a_lease_that_never_ran_is_dead_and_stopping_it_confirms_that(engine: En
 def test_a_started_attempt_is_alive_with_or_without_its_handle(engine: Engine) -> None:
     order = engine.order()
     handle = engine.backend.start(order)
-    expected = {order.lease_id: AttemptStatus(life=ProcessState.ALIVE, handle=handle)}
-    assert engine.backend.status({order.lease_id: handle}) == expected
-    assert engine.backend.status({order.lease_id: None}) == expected
+    for known in (handle, None):
+        status = engine.backend.status({order.lease_id: known})[order.lease_id]
+        assert (status.life, status.handle) == (ProcessState.ALIVE, handle)
 
 
 def test_a_second_start_adopts_the_running_attempt(engine: Engine) -> None:
@@ -223,9 +250,8 @@ def test_stop_confirms_death_and_can_be_repeated(engine: Engine) -> None:
 def test_the_exit_status_is_reported_if_the_engine_saw_the_end(engine: Engine) -> None:
     order = engine.order()
     engine.backend.stop(order.lease_id, engine.start(order))
-    assert engine.backend.status({order.lease_id: None}) == {
-        order.lease_id: AttemptStatus(life=ProcessState.DEAD, exit_status=-2)
-    }
+    status = engine.backend.status({order.lease_id: None})[order.lease_id]
+    assert (status.life, status.exit_status) == (ProcessState.DEAD, -2)
 
 
 def test_leases_are_independent(engine: Engine) -> None:
@@ -261,7 +287,7 @@ def test_members_are_adopted_and_measured_together(engine: Engine) -> None:
     assert engine.backend.status({order.lease_id: None for order in orders}) == before
     if isinstance(engine.backend, FakeBackend):
         engine.backend.readings[lease] = ProcessReading(cpu_seconds=1.0, memory_bytes=1)
-    assert set(engine.backend.utilization({lease: None}).leases) == {lease}
+    eventually(lambda: set(engine.backend.utilization({lease: None}).leases) == {lease})
 
 
 def test_a_gang_whose_member_cannot_be_started_leaves_none(engine: Engine) -> None:
@@ -282,6 +308,7 @@ def test_activity_covers_running_attempts_and_all_devices(engine: Engine) -> Non
     order = engine.order()
     handle = engine.backend.start(order)
     handles = {order.lease_id: handle, "j-absent.1": None}
+    eventually(lambda: engine.backend.activity(handles).cpu_seconds)
     first, second = engine.backend.activity(handles), engine.backend.activity(handles)
     assert set(first.cpu_seconds) == {order.lease_id}
     assert 0 <= first.cpu_seconds[order.lease_id] <= second.cpu_seconds[order.lease_id]
@@ -296,6 +323,8 @@ def test_the_use_of_running_attempts_is_measured(engine: Engine) -> None:
     if isinstance(engine.backend, FakeBackend):
         engine.backend.readings[order.lease_id] = ProcessReading(cpu_seconds=1.0, memory_bytes=1)
     handles = {order.lease_id: handle, "j-absent.1": None}
+    # Slurm has a first sample after a moment.
+    eventually(lambda: engine.backend.utilization(handles).leases)
     first, second = engine.backend.utilization(handles), engine.backend.utilization(handles)
     assert set(first.leases) == {order.lease_id}
     before, after = first.leases[order.lease_id], second.leases[order.lease_id]
@@ -316,9 +345,13 @@ def test_a_failed_start_leaves_no_process(engine: Engine, monkeypatch: pytest.Mo
         engine.backend.refuse_starts = "no room"
     elif isinstance(engine.backend, DockerBackend):
         order = replace(order, image=f"base@sha256:{'0' * 64}")
+    elif isinstance(engine.backend, SlurmBackend):
+        order = replace(order, devices=(), node="node9")
     else:
         monkeypatch.setattr("sys.executable", "/nowhere/python")
-    with pytest.raises(BackendFailed, match=r"no room|No such file|is not on local"):
+    with pytest.raises(
+        BackendFailed, match=r"no room|No such file|is not on local|Invalid node name"
+    ):
         engine.backend.start(order)
     assert engine.life(order.lease_id) is ProcessState.DEAD
 
